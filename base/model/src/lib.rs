@@ -1,0 +1,15 @@
+//! What everything else is about: runs, faults, verdicts, exit codes.
+//!
+//! Pure data. No crate below this one, no I/O in it; every other crate meets its siblings in these types.
+
+pub mod failure;
+pub mod fault;
+mod fault_text;
+pub mod run;
+pub mod trace;
+pub mod verdict;
+
+pub use failure::{Family, Failure};
+pub use fault::{After, Fault, FaultKind, Selector};
+pub use run::{HostFacts, Run, RunId, RunKind};
+pub use verdict::{Exit, Verdict};

@@ -1,0 +1,80 @@
+//! A run: one recorded piece of work of any kind. Everything the tool shows comes from a run.
+
+use crate::Verdict;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// UUIDv7: sorts by time of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub uuid::Uuid);
+
+impl RunId {
+    pub fn create() -> RunId {
+        RunId(uuid::Uuid::now_v7())
+    }
+
+    /// What people type: the last eight hex digits (the first ones are the time and nearly equal within a day).
+    pub fn short(&self) -> String {
+        let text = self.0.simple().to_string();
+        text[text.len() - 8..].to_owned()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = uuid::Error;
+    fn from_str(text: &str) -> Result<RunId, uuid::Error> {
+        uuid::Uuid::parse_str(text).map(RunId)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunKind {
+    Recording,
+    Sweep,
+}
+
+impl RunKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunKind::Recording => "recording",
+            RunKind::Sweep => "sweep",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<RunKind> {
+        [RunKind::Recording, RunKind::Sweep].into_iter().find(|k| k.as_str() == text)
+    }
+}
+
+/// Where and with what a run was made; figures from different hosts are not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    pub tool_version: String,
+    pub kernel: String,
+    pub cpus: usize,
+}
+
+/// Metadata of a run. Times are milliseconds since the unix epoch. `spec` and `summary` are JSON whose shape depends on the kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    pub kind: RunKind,
+    pub title: String,
+    pub spec: serde_json::Value,
+    pub seed: u64,
+    pub host: HostFacts,
+    pub begin_ms: i64,
+    /// None while the run is going on, or if it was interrupted.
+    pub end_ms: Option<i64>,
+    pub verdict: Option<Verdict>,
+    pub summary: serde_json::Value,
+}

@@ -1,0 +1,159 @@
+//! What one request did: the causal tree of its calls.
+//!
+//! A call has a caller's side (sent, ended) and, if the callee answered with a history, a callee's side: its scope with
+//! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks of
+//! different services are never compared to order anything.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    Grpc,
+    Http,
+}
+
+/// How a call ended, as its caller saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "outcome")]
+pub enum Outcome {
+    /// A reply came, with this gRPC code or HTTP status.
+    Replied { status: u32 },
+    /// No reply came; always a gRPC code.
+    Failed { status: u32 },
+    /// The caller answered before this call ended, or its record was cut off.
+    Open,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    pub trace_id: String,
+    pub entry: Call,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// 16 hex digits, unique per call.
+    pub id: String,
+    /// Position among the calls of its scope, from 1; the entry call has 0.
+    pub number: u32,
+    pub caller: String,
+    /// The callee's own name if it answered with a history, else what the caller calls its peer.
+    pub callee: String,
+    /// The call's name as its caller knows it; fault selectors are matched with this one.
+    pub name: String,
+    pub peer: String,
+    pub protocol: Protocol,
+    /// µs since the start of the caller's scope.
+    pub sent_us: u64,
+    pub ended_us: Option<u64>,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Index into the plan of the fault that fired here.
+    pub fault: Option<usize>,
+    /// The callee may have done something that is not recorded here.
+    pub gap: bool,
+    pub scope: Option<Box<Scope>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    pub service: String,
+    /// The callee's own name for the call (a route template), empty if it is the caller's.
+    pub name: String,
+    /// µs since the unix epoch on the service's clock.
+    pub start_us: u64,
+    pub answered_us: Option<u64>,
+    pub status: Option<u32>,
+    pub truncated: bool,
+    pub faults_off: bool,
+    pub calls: Vec<Call>,
+}
+
+impl Outcome {
+    /// Whether the caller got what it asked for: gRPC OK, or an HTTP status below 400.
+    pub fn is_ok(self, protocol: Protocol) -> bool {
+        match (self, protocol) {
+            (Outcome::Replied { status }, Protocol::Grpc) => status == 0,
+            (Outcome::Replied { status }, Protocol::Http) => status < 400,
+            _ => false,
+        }
+    }
+
+    pub fn completed(self) -> bool {
+        matches!(self, Outcome::Replied { .. })
+    }
+}
+
+impl Call {
+    /// What people see: the callee's route if it told one, else the name without a gRPC package and service.
+    pub fn label(&self) -> &str {
+        if let Some(scope) = &self.scope
+            && !scope.name.is_empty()
+        {
+            return &scope.name;
+        }
+        match self.protocol {
+            Protocol::Grpc => self.name.rsplit('/').next().unwrap_or(&self.name),
+            Protocol::Http => &self.name,
+        }
+    }
+
+    pub fn is_ok(&self) -> bool {
+        self.outcome.is_ok(self.protocol)
+    }
+
+    pub fn duration_us(&self) -> Option<u64> {
+        self.ended_us.map(|end| end.saturating_sub(self.sent_us))
+    }
+
+    pub fn calls(&self) -> &[Call] {
+        self.scope.as_deref().map_or(&[], |scope| &scope.calls)
+    }
+}
+
+impl Trace {
+    /// Every call below the entry, each before the calls it caused, in the order in which they were sent.
+    pub fn walk(&self) -> Vec<&Call> {
+        fn visit<'a>(call: &'a Call, out: &mut Vec<&'a Call>) {
+            for child in call.calls() {
+                out.push(child);
+                visit(child, out);
+            }
+        }
+        let mut out = Vec::new();
+        visit(&self.entry, &mut out);
+        out
+    }
+
+    /// Events as 3MileBeach counts them: send and receive on both sides, as far as each was recorded; the entry call counts
+    /// its callee's two.
+    pub fn events(&self) -> usize {
+        fn of_scope(scope: Option<&Scope>) -> usize {
+            scope.map_or(0, |s| 1 + usize::from(s.answered_us.is_some()))
+        }
+        self.walk().iter().fold(of_scope(self.entry.scope.as_deref()), |n, call| {
+            n + 1 + usize::from(call.outcome.completed()) + of_scope(call.scope.as_deref())
+        })
+    }
+
+    pub fn gaps(&self) -> usize {
+        let gap = |call: &Call| usize::from(call.gap || call.scope.as_ref().is_some_and(|s| s.truncated));
+        self.walk().into_iter().map(gap).sum::<usize>() + gap(&self.entry)
+    }
+
+    /// Names of the services that took part, in order of appearance, the entry service first.
+    pub fn services(&self) -> Vec<String> {
+        let mut names = vec![self.entry.callee.clone()];
+        for call in self.walk() {
+            if !names.contains(&call.callee) {
+                names.push(call.callee.clone());
+            }
+        }
+        names
+    }
+
+    pub fn faults_off(&self) -> bool {
+        self.entry.scope.as_ref().is_some_and(|s| s.faults_off) || self.walk().iter().any(|c| c.scope.as_ref().is_some_and(|s| s.faults_off))
+    }
+}

@@ -1,0 +1,1 @@
+//! Runs on disk: metadata in SQLite, bulk data in segment files.

@@ -1,0 +1,1 @@
+//! The application under study: its target file, its services as processes.

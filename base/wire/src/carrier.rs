@@ -1,0 +1,91 @@
+//! How a history rides on a reply: an appended protobuf field, a header, or a tail behind an HTTP body.
+
+use crate::bytes::{Reader, put_varint};
+use crate::envelope::Accept;
+
+pub const FIELD_NUMBER: u64 = 333_000_333;
+pub const HEADER_BYTES_MAX: usize = 768;
+pub const TRAILER_BYTES_MAX: usize = 3072;
+pub const MAGIC: [u8; 4] = *b"flm\x01";
+const FIELD_TAG: u64 = FIELD_NUMBER << 3 | 2;
+
+pub fn append_field(message: &[u8], history: &[u8]) -> Vec<u8> {
+    let mut field = Vec::with_capacity(history.len() + 24);
+    put_varint(&mut field, FIELD_TAG);
+    put_varint(&mut field, history.len() as u64 + 8);
+    field.extend_from_slice(history);
+    let length = field.len() as u32 + 8;
+    field.extend_from_slice(&length.to_be_bytes());
+    field.extend_from_slice(&MAGIC);
+    [message, &field].concat()
+}
+
+/// Last four bytes magic, four before them a length: the split point, counted from the end.
+fn ending(bytes: &[u8]) -> Option<usize> {
+    let n = bytes.len();
+    if n < 8 || bytes[n - 4..] != MAGIC {
+        return None;
+    }
+    Some(u32::from_be_bytes(bytes[n - 8..n - 4].try_into().expect("four bytes")) as usize)
+}
+
+/// The message without the field, and the history if there was one.
+pub fn cut_field(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(at) = ending(bytes).and_then(|length| bytes.len().checked_sub(length)) else { return (bytes, None) };
+    let mut r = Reader::new(&bytes[at..]);
+    let (Ok(FIELD_TAG), Ok(n)) = (r.varint(), r.varint()) else { return (bytes, None) };
+    let value = r.rest();
+    if n < 8 || value.len() as u64 != n {
+        return (bytes, None);
+    }
+    (&bytes[..at], Some(&value[..value.len() - 8]))
+}
+
+pub fn append_tail(body: &[u8], history: &[u8]) -> Vec<u8> {
+    [body, history, &(history.len() as u32).to_be_bytes(), &MAGIC].concat()
+}
+
+pub fn cut_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(at) = ending(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else { return (bytes, None) };
+    (&bytes[..at], Some(&bytes[at..bytes.len() - 8]))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpCarrier {
+    Header,
+    Tail,
+    TruncatedHeader,
+}
+
+/// Header names in lower case.
+pub struct HttpReply<'a> {
+    pub method: &'a str,
+    pub request_headers: &'a [(String, String)],
+    pub status: u16,
+    pub headers: &'a [(String, String)],
+    pub complete: bool,
+    pub accept: Accept,
+    pub history_bytes: usize,
+}
+
+pub fn http_carrier(reply: &HttpReply) -> HttpCarrier {
+    if reply.history_bytes <= HEADER_BYTES_MAX {
+        return HttpCarrier::Header;
+    }
+    let forbidden = |headers: &[(String, String)], names: &[&str]| headers.iter().any(|(name, _)| names.contains(&name.as_str()));
+    let encoded = reply.headers.iter().any(|(name, value)| name == "content-encoding" && value != "identity");
+    let plain = reply.status == 200
+        && reply.accept.tail
+        && reply.method != "HEAD"
+        && reply.complete
+        && !encoded
+        && !forbidden(reply.headers, &["content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"])
+        && !forbidden(reply.request_headers, &["range", "upgrade"]);
+    if plain { HttpCarrier::Tail } else { HttpCarrier::TruncatedHeader }
+}
+
+/// What a corrupt-reply fault makes of a body.
+pub fn corrupt(body: &mut [u8]) {
+    let half = body.len() / 2;
+    body[half..].fill(0xFF);
+}

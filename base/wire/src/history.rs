@@ -1,0 +1,291 @@
+//! The history of a reply: a segment per scope, nested in the reply event of the call that brought it back.
+
+use crate::WireError;
+use crate::bytes::{Reader, put_str, put_varint};
+
+pub const VERSION: u8 = 1;
+pub const HEAD_BYTES: usize = 9;
+pub const HISTORY_BYTES_MAX: usize = 4 << 20;
+pub const DEPTH_MAX: usize = 64;
+pub const EVENTS_MAX: usize = 100_000;
+const SERVICE_BYTES_MAX: usize = 64;
+const NAME_BYTES_MAX: usize = 200;
+
+pub(crate) const TRUNCATED: u8 = 1;
+pub(crate) const FAULTS_OFF: u8 = 2;
+
+pub(crate) const SEND_REQUEST: u8 = 1;
+pub(crate) const RECV_RESPONSE: u8 = 2;
+pub(crate) const CALL_FAILED: u8 = 3;
+pub(crate) const SEND_RESPONSE: u8 = 4;
+pub(crate) const FLAG_A: u8 = 8; // SEND_REQUEST: a fault fired; RECV_RESPONSE, CALL_FAILED: a child history follows
+pub(crate) const FLAG_B: u8 = 16; // SEND_REQUEST: HTTP; RECV_RESPONSE, CALL_FAILED: gap
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    pub call: u64,
+    pub segment: Segment,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub truncated: bool,
+    pub faults_off: bool,
+    pub service: String,
+    pub name: String,
+    pub start_us: u64,
+    pub events: Vec<Event>,
+}
+
+/// `at_us` counts from the segment's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub at_us: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    SendRequest { name: String, peer: String, http: bool, fault: Option<u64> },
+    RecvResponse(Ended),
+    CallFailed(Ended),
+    SendResponse { status: u64 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The call's number in this segment, from 1.
+    pub call: u64,
+    pub status: u64,
+    pub gap: bool,
+    pub child: Option<Box<Segment>>,
+}
+
+/// Splits the head off: the call id and the segment's bytes.
+pub fn head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
+    if bytes.len() > HISTORY_BYTES_MAX {
+        return Err(WireError::Malformed);
+    }
+    let mut r = Reader::new(bytes);
+    if r.u8()? != VERSION {
+        return Err(WireError::UnsupportedVersion);
+    }
+    Ok((u64::from_be_bytes(r.array()?), r.rest()))
+}
+
+pub fn decode(bytes: &[u8]) -> Result<History, WireError> {
+    let (call, rest) = head(bytes)?;
+    let mut budget = EVENTS_MAX;
+    Ok(History { call, segment: segment(rest, 0, &mut budget)? })
+}
+
+/// A segment by itself, as scopes embed it.
+pub fn decode_segment(bytes: &[u8]) -> Result<Segment, WireError> {
+    segment(bytes, 0, &mut { EVENTS_MAX })
+}
+
+/// Where an event's bytes lie inside a segment; what truncation works on.
+pub(crate) struct RawEvent<'a> {
+    pub tag: u8,
+    pub dt_us: u64,
+    pub bytes: &'a [u8],
+    /// Everything behind tag and time, without a child history.
+    pub fixed: &'a [u8],
+}
+
+struct Cursor<'a> {
+    whole: &'a [u8],
+    r: Reader<'a>,
+}
+
+impl<'a> Cursor<'a> {
+    fn at(&mut self) -> usize {
+        let rest = self.r.rest();
+        let at = self.whole.len() - rest.len();
+        self.r = Reader::new(rest);
+        at
+    }
+}
+
+fn prefix(r: &mut Reader) -> Result<Segment, WireError> {
+    let flags = r.u8()?;
+    if flags & !(TRUNCATED | FAULTS_OFF) != 0 {
+        return Err(WireError::Malformed);
+    }
+    Ok(Segment {
+        truncated: flags & TRUNCATED != 0,
+        faults_off: flags & FAULTS_OFF != 0,
+        service: r.str(1, SERVICE_BYTES_MAX)?.to_owned(),
+        name: r.str(0, NAME_BYTES_MAX)?.to_owned(),
+        start_us: r.varint()?,
+        events: Vec::new(),
+    })
+}
+
+fn reference(r: &mut Reader, table: &mut Vec<String>) -> Result<String, WireError> {
+    match r.count(table.len())? {
+        0 => {
+            let text = r.str(1, NAME_BYTES_MAX)?.to_owned();
+            table.push(text.clone());
+            Ok(text)
+        }
+        k => Ok(table[k - 1].clone()),
+    }
+}
+
+fn segment(bytes: &[u8], depth: usize, budget: &mut usize) -> Result<Segment, WireError> {
+    if depth >= DEPTH_MAX {
+        return Err(WireError::Malformed);
+    }
+    let mut r = Reader::new(bytes);
+    let mut segment = prefix(&mut r)?;
+    let mut table = Vec::new();
+    let mut sent = 0u64;
+    let mut at_us = 0u64;
+    let mut ended = std::collections::HashSet::new();
+    while !r.is_empty() {
+        *budget = budget.checked_sub(1).ok_or(WireError::Malformed)?;
+        if matches!(segment.events.last(), Some(Event { what: What::SendResponse { .. }, .. })) {
+            return Err(WireError::Malformed);
+        }
+        let tag = r.u8()?;
+        at_us = at_us.checked_add(r.varint()?).ok_or(WireError::Malformed)?;
+        if tag & !(7 | FLAG_A | FLAG_B) != 0 {
+            return Err(WireError::Malformed);
+        }
+        let what = match tag & 7 {
+            SEND_REQUEST => {
+                sent += 1;
+                let name = reference(&mut r, &mut table)?;
+                let peer = reference(&mut r, &mut table)?;
+                let fault = if tag & FLAG_A != 0 { Some(r.varint()?) } else { None };
+                What::SendRequest { name, peer, http: tag & FLAG_B != 0, fault }
+            }
+            kind @ (RECV_RESPONSE | CALL_FAILED) => {
+                let call = r.varint()?;
+                if call == 0 || call > sent || !ended.insert(call) {
+                    return Err(WireError::Malformed);
+                }
+                let status = r.varint()?;
+                let child = if tag & FLAG_A != 0 {
+                    let n = r.count(HISTORY_BYTES_MAX)?;
+                    Some(Box::new(self::segment(r.take(n)?, depth + 1, budget)?))
+                } else {
+                    None
+                };
+                let ended = Ended { call, status, gap: tag & FLAG_B != 0, child };
+                if kind == RECV_RESPONSE { What::RecvResponse(ended) } else { What::CallFailed(ended) }
+            }
+            SEND_RESPONSE if tag & (FLAG_A | FLAG_B) == 0 => What::SendResponse { status: r.varint()? },
+            _ => return Err(WireError::Malformed),
+        };
+        segment.events.push(Event { at_us, what });
+    }
+    Ok(segment)
+}
+
+/// The head of a segment (up to its events) and its events as raw bytes.
+fn raw(bytes: &[u8]) -> Result<(&[u8], Vec<RawEvent<'_>>), WireError> {
+    let mut c = Cursor { whole: bytes, r: Reader::new(bytes) };
+    prefix(&mut c.r)?;
+    let events_at = c.at();
+    let mut table = Vec::new();
+    let mut events = Vec::new();
+    while !c.r.is_empty() {
+        let start = c.at();
+        let tag = c.r.u8()?;
+        let dt_us = c.r.varint()?;
+        let fixed_at = c.at();
+        let mut fixed_end = None;
+        match tag & 7 {
+            SEND_REQUEST => {
+                reference(&mut c.r, &mut table)?;
+                reference(&mut c.r, &mut table)?;
+                if tag & FLAG_A != 0 {
+                    c.r.varint()?;
+                }
+            }
+            RECV_RESPONSE | CALL_FAILED => {
+                c.r.varint()?;
+                c.r.varint()?;
+                fixed_end = Some(c.at());
+                if tag & FLAG_A != 0 {
+                    let n = c.r.count(HISTORY_BYTES_MAX)?;
+                    c.r.take(n)?;
+                }
+            }
+            SEND_RESPONSE => {
+                c.r.varint()?;
+            }
+            _ => return Err(WireError::Malformed),
+        }
+        let end = c.at();
+        events.push(RawEvent { tag, dt_us, bytes: &bytes[start..end], fixed: &bytes[fixed_at..fixed_end.unwrap_or(end)] });
+    }
+    Ok((&bytes[..events_at], events))
+}
+
+/// A history cut down to `limit` bytes, or None if not even its frame fits.
+pub fn truncate(history: &[u8], limit: usize) -> Result<Option<Vec<u8>>, WireError> {
+    if history.len() <= limit {
+        return Ok(Some(history.to_vec()));
+    }
+    let (_, segment) = head(history)?;
+    let (prefix, events) = raw(segment)?;
+    let mut flat = Vec::with_capacity(events.len());
+    for event in &events {
+        if event.tag & FLAG_A != 0 && matches!(event.tag & 7, RECV_RESPONSE | CALL_FAILED) {
+            let mut bytes = vec![event.tag & !FLAG_A | FLAG_B];
+            put_varint(&mut bytes, event.dt_us);
+            bytes.extend_from_slice(event.fixed);
+            flat.push(bytes);
+        } else {
+            flat.push(event.bytes.to_vec());
+        }
+    }
+    let mut out = history[..HEAD_BYTES].to_vec();
+    out.extend_from_slice(prefix);
+    out[HEAD_BYTES] |= TRUNCATED;
+    let room = limit.checked_sub(out.len());
+    if flat.iter().map(Vec::len).sum::<usize>() <= room.unwrap_or(0) {
+        out.extend(flat.into_iter().flatten());
+        return Ok(Some(out));
+    }
+    let last = match events.last() {
+        Some(event) if event.tag & 7 == SEND_RESPONSE => event,
+        _ => return Ok(None),
+    };
+    let closing = |kept: usize| {
+        let skipped: u64 = events[kept..].iter().map(|e| e.dt_us).sum();
+        let mut bytes = vec![SEND_RESPONSE];
+        put_varint(&mut bytes, skipped);
+        bytes.extend_from_slice(last.fixed);
+        bytes
+    };
+    let mut sizes = vec![0usize];
+    for bytes in &flat[..flat.len() - 1] {
+        sizes.push(sizes.last().expect("not empty") + bytes.len());
+    }
+    for kept in (0..flat.len()).rev() {
+        let end = closing(kept);
+        if room.is_some_and(|room| sizes[kept] + end.len() <= room) {
+            out.extend(flat.into_iter().take(kept).flatten());
+            out.extend(end);
+            return Ok(Some(out));
+        }
+    }
+    Ok(None)
+}
+
+/// Head of a history for a segment of this call.
+pub fn put_head(out: &mut Vec<u8>, call: u64) {
+    out.push(VERSION);
+    out.extend_from_slice(&call.to_be_bytes());
+}
+
+pub(crate) fn put_prefix(out: &mut Vec<u8>, faults_off: bool, service: &str, name: &str, start_us: u64) {
+    out.push(if faults_off { FAULTS_OFF } else { 0 });
+    put_str(out, service);
+    put_str(out, name);
+    put_varint(out, start_us);
+}

@@ -1,0 +1,269 @@
+//! A scope: the work a service does to answer one call. It decides which fault fires at each send and records its segment.
+//!
+//! The SDKs have their own; this one is what the vectors come from, and what the tool uses where it calls services itself.
+
+use crate::WireError;
+use crate::bytes::{put_str, put_varint};
+use crate::call_id;
+use crate::envelope::{Accept, Envelope, Hop, assemble};
+use crate::history::{
+    self, CALL_FAILED, FLAG_A, FLAG_B, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, What, put_head, put_prefix,
+};
+use crate::select::{matches, normalised_http_name};
+use model::fault::AfterCounts;
+use model::trace::Protocol;
+use model::{Fault, Selector};
+
+#[derive(Clone, Debug, Default)]
+struct FaultCounters {
+    matched: u64,
+    fired: u64,
+    after: Vec<u64>,
+}
+
+/// What the plan's conditions are judged by.
+#[derive(Clone, Debug)]
+struct Evidence {
+    faults: Vec<Fault>,
+    counters: Vec<FaultCounters>,
+}
+
+impl Evidence {
+    fn new(faults: Vec<Fault>, hop: &[u64]) -> Evidence {
+        let mut values = hop.iter().copied();
+        let mut next = || values.next().unwrap_or(0);
+        let counters = faults
+            .iter()
+            .map(|fault| FaultCounters {
+                matched: if fault.nth != 0 { next() } else { 0 },
+                fired: if fault.max_fires != 0 { next() } else { 0 },
+                after: fault.after.iter().map(|_| next()).collect(),
+            })
+            .collect();
+        Evidence { faults, counters }
+    }
+
+    fn to_hop(&self) -> Vec<u64> {
+        let mut out = Vec::new();
+        for (fault, c) in self.faults.iter().zip(&self.counters) {
+            if fault.nth != 0 {
+                out.push(c.matched);
+            }
+            if fault.max_fires != 0 {
+                out.push(c.fired);
+            }
+            out.extend(&c.after);
+        }
+        out
+    }
+
+    fn decide(&mut self, caller: &str, peer: &str, name: &str, faults_on: bool) -> Option<usize> {
+        let mut chosen = None;
+        for (i, (fault, c)) in self.faults.iter().zip(&mut self.counters).enumerate() {
+            if !matches(&fault.selector, caller, peer, name) {
+                continue;
+            }
+            c.matched += 1;
+            let ready = faults_on
+                && chosen.is_none()
+                && fault.after.iter().zip(&c.after).all(|(after, seen)| *seen >= after.times)
+                && (fault.nth == 0 || fault.nth == c.matched)
+                && (fault.max_fires == 0 || c.fired < fault.max_fires);
+            if ready {
+                c.fired += 1;
+                chosen = Some(i);
+            }
+        }
+        chosen
+    }
+
+    fn count_after(&mut self, counts: AfterCounts, caller: &str, peer: &str, name: &str) {
+        for (fault, c) in self.faults.iter().zip(&mut self.counters) {
+            if fault.after_counts != counts {
+                continue;
+            }
+            for (after, seen) in fault.after.iter().zip(&mut c.after) {
+                if matches(&after.selector, caller, peer, name) {
+                    *seen += 1;
+                }
+            }
+        }
+    }
+
+    fn count_matched(&mut self, selector_of: impl Fn(&Selector) -> bool) {
+        for (fault, c) in self.faults.iter().zip(&mut self.counters) {
+            if selector_of(&fault.selector) {
+                c.matched += 1;
+            }
+        }
+    }
+
+    fn walk(&mut self, segment: &Segment) {
+        let mut sent: Vec<(&str, &str)> = Vec::new();
+        let caller = segment.service.as_str();
+        for event in &segment.events {
+            match &event.what {
+                What::SendRequest { name, peer, fault, .. } => {
+                    sent.push((peer, name));
+                    self.count_matched(|selector| matches(selector, caller, peer, name));
+                    self.count_after(AfterCounts::Sent, caller, peer, name);
+                    if let Some(c) = fault.and_then(|i| self.counters.get_mut(i as usize)) {
+                        c.fired += 1;
+                    }
+                }
+                What::RecvResponse(ended) => {
+                    let (peer, name) = sent[ended.call as usize - 1];
+                    self.count_after(AfterCounts::Completed, caller, peer, name);
+                    if let Some(child) = &ended.child {
+                        self.walk(child);
+                    }
+                }
+                What::CallFailed(ended) => {
+                    if let Some(child) = &ended.child {
+                        self.walk(child);
+                    }
+                }
+                What::SendResponse { .. } => {}
+            }
+        }
+    }
+}
+
+struct Sent {
+    id: u64,
+    peer: String,
+    raw_name: String,
+}
+
+pub struct Scope {
+    service: String,
+    call: u64,
+    start_us: u64,
+    faults_on: bool,
+    passed_on: Vec<u8>,
+    evidence: Option<Evidence>,
+    sent: Vec<Sent>,
+    strings: Vec<String>,
+    events: Vec<u8>,
+    last_us: u64,
+}
+
+/// What to do about one send.
+pub struct Decision {
+    pub number: u64,
+    pub id: u64,
+    pub fault: Option<usize>,
+}
+
+/// How a call ended.
+pub struct End<'a> {
+    pub call: u64,
+    pub status: u64,
+    pub history: Option<&'a [u8]>,
+    /// Used when there is no history.
+    pub gap: bool,
+}
+
+impl Scope {
+    pub fn new(service: &str, envelope: &Envelope, start_us: u64, faults_on: bool) -> Scope {
+        let evidence = envelope.signed.plan.clone().map(|faults| Evidence::new(faults, &envelope.hop.evidence));
+        Scope {
+            service: service.to_owned(),
+            call: envelope.hop.call,
+            start_us,
+            faults_on: faults_on || evidence.is_none(),
+            passed_on: envelope.passed_on.clone(),
+            evidence,
+            sent: Vec::new(),
+            strings: Vec::new(),
+            events: Vec::new(),
+            last_us: 0,
+        }
+    }
+
+    fn event(&mut self, tag: u8, at_us: u64) {
+        self.events.push(tag);
+        put_varint(&mut self.events, at_us.saturating_sub(self.last_us));
+        self.last_us = self.last_us.max(at_us);
+    }
+
+    fn reference(&mut self, text: &str) {
+        match self.strings.iter().position(|s| s == text) {
+            Some(i) => put_varint(&mut self.events, i as u64 + 1),
+            None => {
+                self.strings.push(text.to_owned());
+                self.events.push(0);
+                put_str(&mut self.events, text);
+            }
+        }
+    }
+
+    /// `name`: the gRPC method, or the raw `METHOD /path`.
+    pub fn send(&mut self, protocol: Protocol, peer: &str, name: &str, at_us: u64) -> Decision {
+        let number = self.sent.len() as u64 + 1;
+        let id = call_id::derive(self.call, number);
+        let fault = self.evidence.as_mut().and_then(|e| e.decide(&self.service, peer, name, self.faults_on));
+        let http = protocol == Protocol::Http;
+        let recorded = if http { normalised_http_name(name) } else { name.to_owned() };
+        self.event(SEND_REQUEST | if fault.is_some() { FLAG_A } else { 0 } | if http { FLAG_B } else { 0 }, at_us);
+        self.reference(&recorded);
+        self.reference(peer);
+        if let Some(i) = fault {
+            put_varint(&mut self.events, i as u64);
+        }
+        if let Some(e) = &mut self.evidence {
+            e.count_after(AfterCounts::Sent, &self.service, peer, name);
+        }
+        self.sent.push(Sent { id, peer: peer.to_owned(), raw_name: name.to_owned() });
+        Decision { number, id, fault }
+    }
+
+    pub fn envelope(&self, call: u64, accept: Accept, receive_limit: u64) -> Result<Vec<u8>, WireError> {
+        let evidence = self.evidence.as_ref().map(Evidence::to_hop).unwrap_or_default();
+        assemble(&self.passed_on, &Hop { call, accept, receive_limit, evidence })
+    }
+
+    pub fn reply(&mut self, end: End, at_us: u64) {
+        self.ended(RECV_RESPONSE, end, at_us);
+    }
+
+    pub fn failed(&mut self, end: End, at_us: u64) {
+        self.ended(CALL_FAILED, end, at_us);
+    }
+
+    fn ended(&mut self, kind: u8, end: End, at_us: u64) {
+        let sent = &self.sent[end.call as usize - 1];
+        let child = end.history.and_then(|bytes| history::head(bytes).ok()).filter(|(id, _)| *id == sent.id).map(|(_, segment)| segment);
+        let decoded = child.and_then(|bytes| history::decode_segment(bytes).ok());
+        if let Some(e) = &mut self.evidence {
+            if kind == RECV_RESPONSE {
+                e.count_after(AfterCounts::Completed, &self.service, &sent.peer, &sent.raw_name);
+            }
+            if let Some(segment) = &decoded {
+                e.walk(segment);
+            }
+        }
+        let gap = if end.history.is_some() { child.is_none() } else { end.gap };
+        self.event(kind | if child.is_some() { FLAG_A } else { 0 } | if gap { FLAG_B } else { 0 }, at_us);
+        put_varint(&mut self.events, end.call);
+        put_varint(&mut self.events, end.status);
+        if let Some(bytes) = child {
+            put_varint(&mut self.events, bytes.len() as u64);
+            self.events.extend_from_slice(bytes);
+        }
+    }
+
+    pub fn respond(&mut self, status: u64, at_us: u64) {
+        self.event(SEND_RESPONSE, at_us);
+        put_varint(&mut self.events, status);
+    }
+
+    /// The whole history; `name` is the callee's route template or empty.
+    pub fn history(&self, name: &str) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.events.len() + 64);
+        put_head(&mut out, self.call);
+        put_prefix(&mut out, !self.faults_on, &self.service, name, self.start_us);
+        out.extend_from_slice(&self.events);
+        out
+    }
+}

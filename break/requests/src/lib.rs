@@ -1,0 +1,1 @@
+//! Request faults: the fault language, what a fault matches, fault spaces.

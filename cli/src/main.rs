@@ -1,0 +1,2 @@
+//! The faultloom command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Sweeps: run a fault space, judge every case, reduce the failures to bugs.
