@@ -6,6 +6,7 @@ pub mod failure;
 pub mod fault;
 mod fault_text;
 pub mod run;
+pub mod sweep;
 pub mod trace;
 pub mod verdict;
 
