@@ -1,0 +1,41 @@
+// Package ads is the advertisement service. It picks by what the customer
+// looks at, never by chance, so that a page asked for twice is the same page.
+package ads
+
+import (
+	"context"
+
+	"shop.example/gen"
+)
+
+// onOtherPages is shown where no single product is being looked at.
+const onOtherPages = ""
+
+// Server implements the Ads service.
+type Server struct {
+	gen.UnimplementedAdsServer
+	byProduct map[string]*gen.AdList
+}
+
+// New returns a server ready to be registered.
+func New() *Server {
+	ad := func(productID, text string) *gen.AdList {
+		return &gen.AdList{Ads: []*gen.Ad{{ProductId: productID, Text: text}}}
+	}
+	return &Server{byProduct: map[string]*gen.AdList{
+		onOtherPages: ad("lamp-02", "Longer evenings? The reading lamp is back in stock."),
+		"mug-01":     ad("book-04", "Tea goes well with an empty page: the field notebook."),
+		"book-04":    ad("lamp-02", "Write on after dark: the reading lamp."),
+		"chair-03":   ad("clock-06", "A place to sit and a clock that does not tick."),
+		"pan-08":     ad("bag-07", "Bring the potatoes home in a market bag."),
+		"kite-09":    ad("bell-10", "Faster to the beach, and heard: the bicycle bell."),
+	}}
+}
+
+// GetAds returns at least one advertisement.
+func (s *Server) GetAds(_ context.Context, request *gen.AdsRequest) (*gen.AdList, error) {
+	if list := s.byProduct[request.GetProductId()]; list != nil {
+		return list, nil
+	}
+	return s.byProduct[onOtherPages], nil
+}

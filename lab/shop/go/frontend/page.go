@@ -1,0 +1,134 @@
+package frontend
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A builder makes what a page shows: a struct with a template, or redirect.
+type builder func(*http.Request, visitor) (any, error)
+
+// redirect sends a browser to another page; a JSON client gets the value.
+type redirect struct {
+	to    string
+	value any
+}
+
+// statusError is a page that says what is wrong, with a status to match.
+type statusError struct {
+	status int
+	text   string // for the customer
+	cause  error  // for the log; may be nil
+}
+
+func (e *statusError) Error() string {
+	if e.cause != nil {
+		return e.cause.Error()
+	}
+	return e.text
+}
+
+// essential turns the error of a call that a page cannot do without into the
+// page that says so: what is this service's word for what is missing.
+func essential(what string, err error) error {
+	st := status.Convert(err)
+	switch st.Code() {
+	case codes.NotFound:
+		return &statusError{status: http.StatusNotFound, text: "There is no such product."}
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted:
+		return &statusError{status: http.StatusUnprocessableEntity, text: "That did not work: " + st.Message() + "."}
+	}
+	return &statusError{status: http.StatusServiceUnavailable,
+		text: "Sorry, " + what + " cannot be reached at the moment.", cause: err}
+}
+
+// errorPage is shown instead of the page asked for.
+type errorPage struct {
+	frame
+	Status int    `json:"status"`
+	Text   string `json:"error"`
+}
+
+func (*errorPage) template() string { return "error" }
+
+// page answers requests with what build makes of them.
+func (s *Server) page(build builder) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		asJSON := wantsJSON(r)
+		page, err := build(r, visitorOf(w, r))
+		if err != nil {
+			s.fail(w, asJSON, r, err)
+			return
+		}
+		if to, ok := page.(redirect); ok {
+			if !asJSON {
+				http.Redirect(w, r, to.to, http.StatusSeeOther)
+				return
+			}
+			page = to.value
+		}
+		write(w, asJSON, http.StatusOK, page)
+	})
+}
+
+// fail answers with the page of a statusError, and with a bare 500 for an
+// error that nobody handled.
+func (s *Server) fail(w http.ResponseWriter, asJSON bool, r *http.Request, err error) {
+	var known *statusError
+	if !errors.As(err, &known) {
+		known = &statusError{status: http.StatusInternalServerError,
+			text: "Sorry, something went wrong.", cause: err}
+	}
+	if known.cause != nil {
+		s.problems.Add(strconv.Itoa(known.status)+" "+r.Pattern, known.cause)
+	}
+	write(w, asJSON, known.status, &errorPage{
+		frame:  frame{Title: http.StatusText(known.status)},
+		Status: known.status,
+		Text:   known.text,
+	})
+}
+
+func wantsJSON(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") ||
+		strings.HasPrefix(r.Header.Get("Accept"), "application/json")
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// write sends a page in one piece, so that an error while making it can still
+// change the status.
+func write(w http.ResponseWriter, asJSON bool, status int, page any) {
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buffer)
+	buffer.Reset()
+	kind := "text/html; charset=utf-8"
+	var err error
+	if asJSON {
+		kind = "application/json"
+		encoder := json.NewEncoder(buffer)
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(page)
+	} else {
+		err = templates.ExecuteTemplate(buffer, page.(interface{ template() string }).template(), page)
+	}
+	if err != nil {
+		http.Error(w, "Sorry, something went wrong.", http.StatusInternalServerError)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", kind)
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Length", strconv.Itoa(buffer.Len()))
+	w.WriteHeader(status)
+	w.Write(buffer.Bytes())
+}

@@ -1,0 +1,1 @@
+"""The shop's services that are written in Python."""
