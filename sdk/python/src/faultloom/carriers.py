@@ -1,0 +1,83 @@
+"""How a history rides on a reply: an appended protobuf field, a trailer, a header, or a tail behind an HTTP body."""
+
+from __future__ import annotations
+
+from typing import Collection, Mapping, Optional, Tuple
+
+from .errors import FaultloomError
+from .wire import Reader, varint
+
+GRPC_KEY = "x-faultloom-bin"
+REQUEST_HEADER = "x-faultloom"
+HISTORY_HEADER = "x-faultloom-history"
+REPLY_HEADER = "x-faultloom-reply"
+HEADER_BYTES = 768
+TRAILER_BYTES = 3072
+MAGIC = b"flm\x01"
+END_BYTES = 8
+_FIELD_TAG = varint(333_000_333 << 3 | 2)
+
+_NO_TAIL_REPLY = frozenset(
+    ("content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade")
+)
+_NO_TAIL_REQUEST = frozenset(("range", "upgrade"))
+
+
+def field(history: bytes) -> bytes:
+    """The field to append to a serialized protobuf message."""
+    head = _FIELD_TAG + varint(len(history) + END_BYTES) + history
+    return head + (len(head) + END_BYTES).to_bytes(4, "big") + MAGIC
+
+
+def _length(data: bytes) -> int:
+    """The length named in front of the magic, or -1."""
+    if len(data) < END_BYTES or data[-4:] != MAGIC:
+        return -1
+    return int.from_bytes(data[-8:-4], "big")
+
+
+def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
+    """The message without the field, and the history if there was one."""
+    length = _length(data)
+    at = len(data) - length
+    if length < 0 or at < 0 or data[at : at + len(_FIELD_TAG)] != _FIELD_TAG:
+        return data, None
+    r = Reader(data, at + len(_FIELD_TAG))
+    try:
+        size = r.varint()
+    except FaultloomError:
+        return data, None
+    if size < END_BYTES or size != r.end - r.at:
+        return data, None
+    return data[:at], data[r.at : -END_BYTES]
+
+
+def tail(history: bytes) -> bytes:
+    """The bytes to send behind an HTTP body."""
+    return history + len(history).to_bytes(4, "big") + MAGIC
+
+
+def cut_tail(data: bytes) -> Tuple[bytes, Optional[bytes]]:
+    """The body without the tail, and the history if there was one."""
+    length = _length(data)
+    at = len(data) - END_BYTES - length
+    if length < 0 or at < 0:
+        return data, None
+    return data[:at], data[at:-END_BYTES]
+
+
+def may_have_tail(method: str, request_headers: Collection[str], status: int, headers: Mapping[str, str]) -> bool:
+    """Whether a complete reply to a caller that accepts tails may have one. Header names in lower case."""
+    return (
+        status == 200
+        and method != "HEAD"
+        and headers.get("content-encoding", "identity") == "identity"
+        and _NO_TAIL_REPLY.isdisjoint(headers)
+        and _NO_TAIL_REQUEST.isdisjoint(request_headers)
+    )
+
+
+def corrupt(body: bytes) -> bytes:
+    """What a corrupt-reply fault makes of a body: its second half is 0xFF."""
+    half = len(body) // 2
+    return body[:half] + b"\xff" * (len(body) - half)

@@ -1,0 +1,152 @@
+"""The conformance program of spec/README.md: ``python -m faultloom.conform DIR``.
+
+Prints one line per vector and never reads what is expected. A vector it cannot run prints ``{"failed":…}``, so that one
+bad line does not hide the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, Dict, List, Optional
+
+from . import carriers, ids
+from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver
+from .errors import FaultloomError
+from .history import decode_history, truncate
+from .names import normalised_http_name, raw_http_name
+from .scope import Scope
+from .selectors import Selector
+from .trust import parse_trust
+
+
+def _hex(data: Optional[bytes]) -> Optional[str]:
+    return None if data is None else data.hex()
+
+
+def _envelope_json(e: Envelope) -> Dict[str, Any]:
+    accept = [name for bit, name in ((ACCEPT_FIELD, "field"), (ACCEPT_TAIL, "tail")) if e.accept & bit]
+    return {
+        "trace": e.trace.hex(), "run": e.run.hex(), "expires": e.expires, "key": e.key, "environment": e.environment,
+        "history": e.history, "plan": None if e.plan is None else [fault.to_json() for fault in e.plan],
+        "call": f"{e.call:016x}", "accept": accept, "receive_limit": e.receive_limit, "evidence": e.evidence,
+    }  # fmt: skip
+
+
+def _receiver(given: Dict[str, Any]) -> Receiver:
+    trust = parse_trust(given["trust"])
+    return Receiver(lambda: trust, lambda: float(given["now"]))
+
+
+def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
+    receiver = _receiver(given)
+    results: List[Any] = []
+    for attempt in given["attempts"]:
+        try:
+            if attempt["carrier"] == "http":
+                accepted = receiver.accept_header(attempt["value"], attempt["attempt"])
+            else:
+                accepted = receiver.accept(bytes.fromhex(attempt["value"]), attempt["attempt"])
+            assert accepted is not None
+            results.append(_envelope_json(accepted))
+        except FaultloomError as error:
+            results.append({"error": error.code})
+    return {"results": results}
+
+
+def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
+    envelope = _receiver(given).accept(bytes.fromhex(given["envelope"]))
+    assert envelope is not None
+    trust = parse_trust(given["trust"])
+    at_us = [0]
+    scope = Scope(given["service"], envelope, lambda: trust.faults_on, given["start_us"], lambda: at_us[0])
+    steps: List[Any] = []
+    history: Optional[bytes] = None
+    for step in given["steps"]:
+        at_us[0] = step["at_us"]
+        result: Dict[str, Any] = {}
+        if "send" in step:
+            send = step["send"]
+            http = send["protocol"] == "http"
+            name = raw_http_name(*send["name"].split(" ", 1)) if http else send["name"]
+            peer = given["peers"].get(send["authority"], send["authority"])
+            done = scope.send(http, peer, name, ACCEPT_TAIL if http else ACCEPT_FIELD, 0 if http else 4 << 20)
+            assert done is not None
+            result = {
+                "call": done.number, "id": f"{done.id:016x}", "fault": done.fault_index,
+                "kind": done.fault.kind if done.fault else None, "envelope": _hex(done.envelope),
+            }  # fmt: skip
+        elif "respond" in step:
+            history = scope.respond(step["respond"]["status"], step["respond"]["name"])
+        else:
+            kind = "reply" if "reply" in step else "failed"
+            end = step[kind]
+            child = None if end["history"] is None else bytes.fromhex(end["history"])
+            record = scope.replied if kind == "reply" else scope.failed
+            record(end["call"], end["status"], child, bool(end.get("gap", False)))
+        steps.append(result)
+    return {"steps": steps, "history": _hex(history)}
+
+
+def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
+    if given["history_bytes"] <= carriers.HEADER_BYTES:
+        return {"carrier": "header"}
+    may = carriers.may_have_tail(given["method"], given["request_headers"], given["status"], given["headers"])
+    return {"carrier": "tail" if may and given["complete"] and "tail" in given["accept"] else "truncated_header"}
+
+
+def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
+    """What the vector kind computes from its input."""
+    if kind == "envelope":
+        return _envelope(given)
+    if kind == "scope":
+        return _scope(given)
+    if kind == "history":
+        try:
+            return decode_history(bytes.fromhex(given["bytes"])).to_json()
+        except FaultloomError as error:
+            return {"error": error.code}
+    if kind == "truncate":
+        return {"history": _hex(truncate(bytes.fromhex(given["history"]), given["limit"]))}
+    if kind in ("field", "tail"):
+        end = (carriers.field if kind == "field" else carriers.tail)(bytes.fromhex(given["history"]))
+        return {"bytes": given["message"] + end.hex()}
+    if kind in ("cut_field", "cut_tail"):
+        cut = carriers.cut_field if kind == "cut_field" else carriers.cut_tail
+        message, history = cut(bytes.fromhex(given["bytes"]))
+        return {"message": message.hex(), "history": _hex(history)}
+    if kind == "match":
+        pairs = given["pairs"]
+        return {"matches": [Selector(**p["selector"]).matches(p["caller"], p["peer"], p["name"]) for p in pairs]}
+    if kind == "name":
+        return {"names": [normalised_http_name(raw_http_name(r["method"], r["target"])) for r in given["requests"]]}
+    if kind == "carrier":
+        return _carrier(given)
+    if kind == "call_id":
+        parent = int(given["parent"], 16)
+        return {"ids": [f"{ids.derive(parent, number):016x}" for number in given["numbers"]]}
+    if kind == "corrupt":
+        return {"bytes": carriers.corrupt(bytes.fromhex(given["bytes"])).hex()}
+    raise ValueError(f"unknown vector kind {kind!r}")
+
+
+def main(arguments: List[str]) -> int:
+    if len(arguments) != 1:
+        print("usage: python -m faultloom.conform DIR", file=sys.stderr)
+        return 2
+    for group in ("bad", "good"):
+        folder = os.path.join(arguments[0], group)
+        for file in sorted(name for name in os.listdir(folder) if name.endswith(".json")):
+            with open(os.path.join(folder, file), encoding="utf-8") as opened:
+                vector = json.load(opened)
+            try:
+                value = result(vector["kind"], vector["input"])
+            except Exception as error:
+                value = {"failed": f"{type(error).__name__}: {error}"}
+            print(f"{group}/{file[:-5]} {json.dumps(value, sort_keys=True, separators=(',', ':'), ensure_ascii=False)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

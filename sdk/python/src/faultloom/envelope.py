@@ -1,0 +1,173 @@
+"""The envelope of a request: a signed part that is passed on unchanged, and a hop part that every call writes anew.
+
+``Receiver`` runs the checks of the format in their order; the first that fails names the error. It also holds the
+memory against replays (per process: workers that share a port do not share it).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Callable, List, Optional, Tuple
+
+from .errors import FaultloomError, malformed
+from .plan import Fault, decode_plan
+from .trust import Key, Trust
+from .wire import Reader, varint
+
+ENVELOPE_BYTES = 2048
+HEADER_CHARS = 2731
+EXPIRY_SECONDS = 600
+SEEN_MAX = 65_536
+DOMAIN = b"faultloom/1\n"
+ACCEPT_FIELD, ACCEPT_TAIL = 1, 2
+HISTORY, PLAN = 1, 2
+
+_HEADER = re.compile(r"[A-Za-z0-9_-]*")
+_UNSIGNED = bytes(16)
+
+
+@dataclass
+class Envelope:
+    """An accepted envelope. ``passed_on`` is version to signature, as it stands on the wire."""
+
+    __slots__ = (
+        "accept", "call", "environment", "evidence", "expires", "history", "key", "passed_on", "plan", "receive_limit", "run", "trace",
+    )  # fmt: skip
+
+    passed_on: bytes
+    trace: bytes
+    run: bytes
+    expires: int
+    key: str
+    environment: str
+    history: bool
+    plan: Optional[List[Fault]]
+    call: int
+    accept: int
+    receive_limit: int
+    evidence: List[int]
+
+
+def sign(key: Key, part: bytes) -> bytes:
+    return hmac.digest(key.secret, DOMAIN + part, "sha256")[:16]
+
+
+def write_hop(passed_on: bytes, call: int, accept: int, receive_limit: int, evidence: bytes) -> Optional[bytes]:
+    """A whole envelope for one call, or None if it would be larger than 2048 bytes (then nothing is sent)."""
+    out = b"".join((passed_on, call.to_bytes(8, "big"), _ACCEPT[accept], varint(receive_limit), evidence))
+    return out if len(out) <= ENVELOPE_BYTES else None
+
+
+_ACCEPT = [bytes((n,)) for n in range(4)]
+
+
+def to_header(data: bytes) -> str:
+    """base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def from_header(text: str) -> bytes:
+    """Raises ``malformed`` unless canonical base64url without padding."""
+    if not _HEADER.fullmatch(text) or len(text) % 4 == 1:
+        raise malformed("not base64url")
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raise malformed("not base64url") from None
+    if len(text) % 4 and to_header(data[-3:] if len(data) % 3 == 0 else data[-(len(data) % 3) :])[-1] != text[-1]:
+        raise malformed("stray bits in base64url")
+    return data
+
+
+class Receiver:
+    """Decides whether to believe an envelope. Thread-safe."""
+
+    def __init__(self, trust: Callable[[], Optional[Trust]], now: Callable[[], float] = time.time) -> None:
+        self._trust = trust
+        self._now = now
+        self._seen: OrderedDict[Tuple[bytes, int, int], int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def accept_header(self, value: str, attempt: int = 0) -> Optional[Envelope]:
+        """As ``accept``, for the HTTP header."""
+        if self._trust() is None:
+            return None
+        if len(value) > HEADER_CHARS:
+            raise FaultloomError("oversized")
+        return self.accept(from_header(value), attempt)
+
+    def accept(self, data: bytes, attempt: int = 0) -> Optional[Envelope]:
+        """The envelope, or None without trust settings (deaf). Raises the error of the first check that fails.
+
+        ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
+        """
+        trust = self._trust()
+        if trust is None:
+            return None
+        if len(data) > ENVELOPE_BYTES:
+            raise FaultloomError("oversized")
+        r = Reader(data)
+        if r.u8() != 1:
+            raise FaultloomError("unsupported_version")
+        part = r.take(r.count(ENVELOPE_BYTES))
+        s = Reader(part)
+        permissions = s.u8()
+        if permissions & ~3:
+            raise malformed("reserved permission")
+        trace, run, expires = s.take(16), s.take(16), int.from_bytes(s.take(4), "big")
+        key_id, environment = s.string(1, 32), s.string(1, 64)
+        if not permissions & PLAN and not s.done():
+            raise malformed("bytes behind the environment")
+        signature = r.take(16)
+        passed_on = data[: r.at]
+        if signature == _UNSIGNED:
+            raise FaultloomError("unsigned")
+        key = trust.keys.get(key_id)
+        if key is None:
+            raise FaultloomError("unknown_key")
+        if not hmac.compare_digest(sign(key, part), signature):
+            raise FaultloomError("bad_signature")
+        if environment != trust.environment:
+            raise FaultloomError("wrong_environment")
+        now = int(self._now())
+        if expires <= now:
+            raise FaultloomError("expired")
+        if expires > now + EXPIRY_SECONDS:
+            raise FaultloomError("expiry_too_far")
+        plan: Optional[List[Fault]] = None
+        if permissions & PLAN:
+            if not key.fault:
+                raise FaultloomError("plan_not_permitted")
+            plan = decode_plan(s.rest())
+        call = int.from_bytes(r.take(8), "big")
+        accept = r.u8()
+        if accept & ~3:
+            raise malformed("reserved accept bit")
+        limit = r.varint()
+        evidence = [r.varint() for _ in range(sum(f.counters for f in plan))] if plan else []
+        if not r.done():
+            raise malformed("bytes behind the hop part")
+        if plan and not self._admit((trace, call, attempt), expires, now):
+            raise FaultloomError("replayed")
+        history = bool(permissions & HISTORY)
+        return Envelope(passed_on, trace, run, expires, key_id, environment, history, plan, call, accept, limit, evidence)
+
+    def _admit(self, key: Tuple[bytes, int, int], expires: int, now: int) -> bool:
+        seen = self._seen
+        with self._lock:
+            while seen:
+                oldest = next(iter(seen))
+                if seen[oldest] > now and len(seen) < SEEN_MAX:
+                    break
+                del seen[oldest]
+            if seen.get(key, 0) > now:
+                return False
+            seen[key] = expires
+            return True

@@ -1,0 +1,278 @@
+"""A scope: the work a service does to answer one call.
+
+It numbers the calls sent, decides which planned fault fires at each, and records one segment of the history. Recording
+appends to one bytearray as things happen, so that answering costs no further walk; child histories are appended as
+they came and are only looked into when a plan has conditions to count (3MileBeach §4.2, evidence).
+
+A scope that has answered is *over*: it decides, sends and records nothing any more, so work that outlives its request
+(background threads, timers) runs as if it had no context.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import ids
+from .envelope import Envelope, write_hop
+from .errors import FaultloomError
+from .history import CALL_FAILED, FLAG_A, FLAG_B, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment, split_head
+from .names import NAME_BYTES, SERVICE_BYTES, normalised_http_name
+from .plan import Fault
+from .selectors import Selector
+from .wire import cut, string, varint
+
+
+class Send(NamedTuple):
+    """One call being sent: its number in the scope, its id, and the fault that fires at it."""
+
+    number: int
+    id: int
+    fault_index: Optional[int]
+    fault: Optional[Fault]
+    envelope: Optional[bytes]
+
+
+class _Counters:
+    __slots__ = ("after", "fired", "matched")
+
+    def __init__(self) -> None:
+        self.matched = 0
+        self.fired = 0
+        self.after: List[int] = []
+
+
+class Evidence:
+    """The counters that a plan's conditions are judged by."""
+
+    def __init__(self, faults: List[Fault], values: List[int]) -> None:
+        self.faults = faults
+        self.counters: List[_Counters] = []
+        self._matches: Dict[Tuple[Selector, str, str, str], bool] = {}
+        it = iter(values)
+        for fault in faults:
+            c = _Counters()
+            c.matched = next(it, 0) if fault.nth else 0
+            c.fired = next(it, 0) if fault.max_fires else 0
+            c.after = [next(it, 0) for _ in fault.after]
+            self.counters.append(c)
+
+    def encode(self) -> bytes:
+        out = bytearray()
+        for fault, c in zip(self.faults, self.counters):
+            if fault.nth:
+                out += varint(c.matched)
+            if fault.max_fires:
+                out += varint(c.fired)
+            for value in c.after:
+                out += varint(value)
+        return bytes(out)
+
+    def decide(self, caller: str, peer: str, name: str, faults_on: bool) -> Optional[int]:
+        chosen: Optional[int] = None
+        for index, (fault, c) in enumerate(zip(self.faults, self.counters)):
+            if not fault.selector.matches(caller, peer, name):
+                continue
+            c.matched += 1
+            if (
+                faults_on
+                and chosen is None
+                and (not fault.nth or fault.nth == c.matched)
+                and (not fault.max_fires or c.fired < fault.max_fires)
+                and all(seen >= after.times for after, seen in zip(fault.after, c.after))
+            ):
+                c.fired += 1
+                chosen = index
+        return chosen
+
+    def count_after(self, sent: bool, caller: str, peer: str, name: str) -> None:
+        for fault, c in zip(self.faults, self.counters):
+            if fault.after and fault.after_sent == sent:
+                for i, after in enumerate(fault.after):
+                    if self._match(after.selector, caller, peer, name):
+                        c.after[i] += 1
+
+    def _match(self, selector: Selector, caller: str, peer: str, name: str) -> bool:
+        # a history of thousands of events has few distinct calls
+        key = (selector, caller, peer, name)
+        known = self._matches.get(key)
+        if known is None:
+            if len(self._matches) > 4096:
+                self._matches.clear()
+            known = self._matches[key] = selector.matches(caller, peer, name)
+        return known
+
+    def walk(self, segment: Segment) -> None:
+        """Counts what happened below. Iterative depth is at most 64, which the decoder has checked."""
+        caller = segment.service
+        sent: List[Tuple[str, str]] = []
+        for event in segment.events:
+            if event.kind == SEND_REQUEST:
+                sent.append((event.peer, event.name))
+                for fault, c in zip(self.faults, self.counters):
+                    if self._match(fault.selector, caller, event.peer, event.name):
+                        c.matched += 1
+                self.count_after(True, caller, event.peer, event.name)
+                if event.fault is not None and event.fault < len(self.counters):
+                    self.counters[event.fault].fired += 1
+            elif event.kind != SEND_RESPONSE:
+                if event.kind == RECV_RESPONSE:
+                    self.count_after(False, caller, *sent[event.call - 1])
+                if event.child is not None:
+                    self.walk(event.child)
+
+
+class _Sent:
+    __slots__ = ("ended", "id", "name", "peer")
+
+    def __init__(self, id: int, peer: str, name: str) -> None:
+        self.id, self.peer, self.name, self.ended = id, peer, name, False
+
+
+class Scope:
+    """Thread-safe: a service may send from many threads to answer one call. Times are µs since the start."""
+
+    def __init__(
+        self,
+        service: str,
+        envelope: Envelope,
+        faults_on: Callable[[], bool] = lambda: True,
+        start_us: Optional[int] = None,
+        clock: Optional[Callable[[], int]] = None,
+    ) -> None:
+        """``faults_on`` is asked at every send, so that the switch works for requests under way; ``start_us`` and
+        ``clock`` (µs since the start) are given by tests only."""
+        self.service = cut(service, SERVICE_BYTES)
+        self.envelope = envelope
+        self.over = False
+        self.start_us = time.time_ns() // 1000 if start_us is None else start_us
+        self._start_ns = time.perf_counter_ns()
+        self._clock = clock
+        self._faults_on = faults_on
+        self._evidence = Evidence(envelope.plan, envelope.evidence) if envelope.plan else None
+        self._saw_faults_off = self._evidence is not None and not faults_on()
+        self._lock = threading.Lock()
+        self._sent: List[_Sent] = []
+        self._strings: Dict[str, bytes] = {}
+        self._events = bytearray()
+        self._last_us = 0
+        #: replies whose history is still to come (HTTP tails): number -> status
+        self._pending: Dict[int, int] = {}
+
+    def _event(self, tag: int) -> None:
+        at = (time.perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
+        step = at - self._last_us
+        if step < 0:
+            step = 0
+        else:
+            self._last_us = at
+        self._events.append(tag)
+        self._events += varint(step)
+
+    def _reference(self, text: str) -> bytes:
+        known = self._strings.get(text)
+        if known is not None:
+            return known
+        self._strings[text] = varint(len(self._strings) + 1)
+        return b"\0" + string(text)
+
+    def send(self, http: bool, peer: str, name: str, accept: int, receive_limit: int) -> Optional[Send]:
+        """Decides about one call; ``name`` is the gRPC method or the raw ``METHOD /path``. None: the scope is over."""
+        with self._lock:
+            if self.over:
+                return None
+            number = len(self._sent) + 1
+            id = ids.derive(self.envelope.call, number)
+            index: Optional[int] = None
+            fault: Optional[Fault] = None
+            evidence = self._evidence
+            if evidence is not None:
+                faults_on = self._faults_on()
+                self._saw_faults_off |= not faults_on
+                index = evidence.decide(self.service, peer, name, faults_on)
+                fault = None if index is None else evidence.faults[index]
+            self._sent.append(_Sent(id, peer, name))
+            self._event(SEND_REQUEST | (0 if index is None else FLAG_A) | (FLAG_B if http else 0))
+            recorded = normalised_http_name(name) if http else cut(name, NAME_BYTES)
+            self._events += self._reference(recorded or "?")
+            self._events += self._reference(cut(peer, NAME_BYTES) or "?")
+            counters = b""
+            if evidence is not None:
+                if index is not None:
+                    self._events += varint(index)
+                evidence.count_after(True, self.service, peer, name)
+                counters = evidence.encode()
+            data = write_hop(self.envelope.passed_on, id, accept, receive_limit, counters)
+            return Send(number, id, index, fault, data)
+
+    def replied(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
+        """The caller has a reply, of whatever status. ``gap`` counts if there is no history."""
+        self._ended(RECV_RESPONSE, number, status, history, gap)
+
+    def failed(self, number: int, code: int, history: Optional[bytes] = None, gap: bool = False) -> None:
+        """No reply; ``code`` is a gRPC code, for HTTP too."""
+        self._ended(CALL_FAILED, number, code, history, gap)
+
+    def awaits(self, number: int, status: int) -> None:
+        """A reply whose history comes behind its body: recorded as a gap if the scope answers before that."""
+        with self._lock:
+            self._pending[number] = status
+
+    def _ended(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
+        with self._lock:
+            if not self.over:
+                self._record_end(kind, number, status, history, gap)
+
+    def _record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
+        sent = self._sent[number - 1]
+        if sent.ended:
+            return
+        sent.ended = True
+        self._pending.pop(number, None)
+        child: Optional[bytes] = None
+        if history is not None:
+            try:
+                id, segment = split_head(history)
+            except FaultloomError:
+                id, segment = 0, b""
+            child = segment if id == sent.id else None
+            gap = child is None
+        if self._evidence is not None:
+            if kind == RECV_RESPONSE:
+                self._evidence.count_after(False, self.service, sent.peer, sent.name)
+            if child is not None:
+                try:
+                    self._evidence.walk(decode_segment(child))
+                except FaultloomError:
+                    pass
+        self._event(kind | (0 if child is None else FLAG_A) | (FLAG_B if gap else 0))
+        self._events += varint(number)
+        self._events += varint(status)
+        if child is not None:
+            self._events += varint(len(child))
+            self._events += child
+
+    def respond(self, status: int, name: str = "") -> Optional[bytes]:
+        """Ends the scope and returns its history; None if it was over already. ``name``: the route template, or empty."""
+        with self._lock:
+            if self.over:
+                return None
+            for number, pending in list(self._pending.items()):
+                self._record_end(RECV_RESPONSE, number, pending, None, True)
+            self._event(SEND_RESPONSE)
+            self._events += varint(status)
+            self.over = True
+            flags = b"\2" if self._saw_faults_off else b"\0"
+            head = b"".join(
+                (b"\1", self.envelope.call.to_bytes(8, "big"), flags, string(self.service), string(cut(name, NAME_BYTES)), varint(self.start_us))
+            )
+            history = head + self._events
+            self._events = bytearray()
+            return history
+
+    def abandon(self) -> None:
+        """Ends the scope without an answer."""
+        with self._lock:
+            self.over = True
+            self._events = bytearray()

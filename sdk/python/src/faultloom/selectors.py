@@ -1,0 +1,57 @@
+"""Which calls a selector matches (docs/formats/messages.md, "Deciding about a send")."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Three names; an empty one matches anything."""
+
+    caller: str = ""
+    callee: str = ""
+    call: str = ""
+
+    def matches(self, caller: str, peer: str, name: str) -> bool:
+        """``name``: the gRPC method, or ``METHOD /path`` (raw for own sends, normalised in a history)."""
+        return (
+            (not self.caller or self.caller == caller)
+            and (not self.callee or callee_matches(self.callee, peer))
+            and (not self.call or call_matches(self.call, name))
+        )
+
+
+def host_of(peer: str) -> str:
+    if peer.startswith("["):
+        return peer[1:].split("]", 1)[0]
+    host, colon, _ = peer.rpartition(":")
+    return host if colon and ":" not in host else peer
+
+
+def callee_matches(callee: str, peer: str) -> bool:
+    if callee == peer:
+        return True
+    host = host_of(peer)
+    return callee == host or (callee == host.split(".", 1)[0] and not _is_ip(host))
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def call_matches(call: str, name: str) -> bool:
+    if call == name:
+        return True
+    if "/" not in call and " " not in call:
+        _, slash, last = name.rpartition("/")
+        return bool(slash) and last == call
+    wanted, got = call.split("/"), name.split("/")
+    return len(wanted) == len(got) and all(
+        w == g or w == "*" or (w.startswith("{") and w.endswith("}")) for w, g in zip(wanted, got)
+    )

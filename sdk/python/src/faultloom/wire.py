@@ -1,0 +1,110 @@
+"""Primitives of the format: ``u8``, ``varint``, ``str`` (docs/formats/messages.md, "Primitives").
+
+A reader never trusts a length: everything is checked against the bytes that are there before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Union
+
+from .errors import malformed
+
+Bytes = Union[bytes, bytearray, memoryview]
+
+U64 = (1 << 64) - 1
+
+
+def varint(value: int) -> bytes:
+    """Unsigned LEB128 of ``value`` (0 .. 2^64-1)."""
+    if value < 128:
+        return _SMALL[value]
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_SMALL = [bytes((n,)) for n in range(128)]
+
+
+def string(text: str) -> bytes:
+    """A ``str``: length in bytes, then UTF-8. Lone surrogates (undecodable file names) become ``?``."""
+    data = text.encode("utf-8", "replace")
+    return varint(len(data)) + data
+
+
+def cut(text: str, limit: int) -> str:
+    """``text`` cut to at most ``limit`` bytes of UTF-8, at a character boundary."""
+    if len(text) * 4 <= limit:
+        return text
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+
+
+class Reader:
+    """Reads primitives from ``data`` between ``at`` and ``end``; raises ``malformed`` beyond the end."""
+
+    __slots__ = ("at", "data", "end")
+
+    def __init__(self, data: bytes, at: int = 0, end: int = -1) -> None:
+        self.data = data
+        self.at = at
+        self.end = len(data) if end < 0 else end
+
+    def done(self) -> bool:
+        return self.at >= self.end
+
+    def u8(self) -> int:
+        at = self.at
+        if at >= self.end:
+            raise malformed("ends early")
+        self.at = at + 1
+        return self.data[at]
+
+    def take(self, count: int) -> bytes:
+        at = self.at
+        if count > self.end - at:
+            raise malformed("ends early")
+        self.at = at + count
+        return self.data[at : at + count]
+
+    def rest(self) -> bytes:
+        at, self.at = self.at, self.end
+        return self.data[at : self.end]
+
+    def varint(self) -> int:
+        at = self.at
+        end = self.end
+        data = self.data
+        value = shift = 0
+        while at < end:
+            byte = data[at]
+            at += 1
+            if byte < 128:
+                if shift == 63 and byte > 1:
+                    break
+                self.at = at
+                return value | byte << shift
+            value |= (byte & 127) << shift
+            shift += 7
+            if shift > 63:
+                break
+        raise malformed("varint")
+
+    def count(self, limit: int) -> int:
+        """A varint that is a count, a length or an index: at most ``limit``."""
+        value = self.varint()
+        if value > limit:
+            raise malformed("beyond its limit")
+        return value
+
+    def string(self, shortest: int, longest: int) -> str:
+        length = self.count(longest)
+        if length < shortest:
+            raise malformed("empty string")
+        try:
+            return self.take(length).decode("utf-8")
+        except UnicodeDecodeError:
+            raise malformed("not UTF-8") from None
