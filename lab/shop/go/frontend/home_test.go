@@ -1,0 +1,149 @@
+// The home page under faults: the three spaces of 3MileBeach §5.3, walked
+// through completely. The numbers here are what a fault injector has to find.
+package frontend_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"shop.example/internal/testshop"
+)
+
+var home = testshop.Request{Path: "/"}
+
+// allServices are the ones that can be down for the frontend.
+var allServices = []string{"ads", "cart", "catalogue", "checkout", "currency", "email", "payment",
+	"recommendation", "shipping"}
+
+func TestHomeMakes14CallsTo4Services(t *testing.T) {
+	shop := testshop.New(t, "")
+	if status := shop.Ask(home).Code; status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	want := []string{"currency/GetCurrencies", "catalogue/ListProducts", "cart/GetCart"}
+	want = append(want, slices.Repeat([]string{"currency/Convert"}, 10)...)
+	want = append(want, "ads/GetAds")
+	if got := testshop.Names(shop.Calls); !slices.Equal(got, want) {
+		t.Errorf("calls %v", got)
+	}
+	if got := testshop.Services(shop.Calls); len(got) != 4 {
+		t.Errorf("services %v", got)
+	}
+}
+
+// sweepServices asks for the home page with every subset of services down and
+// returns the subsets that gave a 5xx.
+func sweepServices(t *testing.T, shopBugs string, services []string) [][]string {
+	shop := testshop.New(t, shopBugs)
+	var failed [][]string
+	for bits := range 1 << len(services) {
+		var down []string
+		for i, service := range services {
+			if bits>>i&1 == 1 {
+				down = append(down, service)
+			}
+		}
+		shop.Reset(func(call testshop.Call) bool { return slices.Contains(down, call.Service) })
+		if shop.Ask(home).Code >= 500 {
+			failed = append(failed, down)
+		}
+	}
+	return failed
+}
+
+func TestServiceSubsetsFailWhenAdsAndCurrencyAreDown(t *testing.T) {
+	for _, space := range []struct {
+		services []string
+		failures int
+	}{
+		{[]string{"ads", "cart", "catalogue", "currency"}, 4}, // of 16
+		{allServices, 128}, // of 512
+	} {
+		failed := sweepServices(t, "paper", space.services)
+		if len(failed) != space.failures {
+			t.Errorf("%d of %d failed: %v", len(failed), 1<<len(space.services), failed)
+		}
+		for _, down := range failed {
+			if !slices.Contains(down, "ads") || !slices.Contains(down, "currency") {
+				t.Errorf("failed with only %v down", down)
+			}
+		}
+		if failed := sweepServices(t, "0", space.services); len(failed) != 0 {
+			t.Errorf("repaired shop failed: %v", failed)
+		}
+	}
+}
+
+// sweepCalls asks for the home page with every subset of the 14 calls failing
+// and returns how often that gave a 5xx. A call is named by its method and its
+// number among the calls to that method.
+func sweepCalls(t *testing.T, shopBugs string) int {
+	shop := testshop.New(t, shopBugs)
+	shop.Ask(home)
+	calls := shop.Calls
+	failed := 0
+	for bits := range 1 << len(calls) {
+		shop.Reset(func(call testshop.Call) bool {
+			i := slices.Index(calls, call)
+			return i >= 0 && bits>>i&1 == 1
+		})
+		if shop.Ask(home).Code >= 500 {
+			failed++
+		}
+	}
+	return failed
+}
+
+// With GetCurrencies and ListProducts answering (4,096 cases), all fail but
+// the 4 in which no conversion does. Otherwise there are no product prices to
+// convert (12,288 cases), and it takes GetAds and the first conversion, that
+// of the default advertisement, to fail: a quarter, 3,072.
+func TestTemporalSpaceFails7164Of16384(t *testing.T) {
+	if got := sweepCalls(t, "paper"); got != 4096-4+3072 {
+		t.Errorf("%d cases failed", got)
+	}
+	if got := sweepCalls(t, "0"); got != 0 {
+		t.Errorf("repaired shop failed %d times", got)
+	}
+}
+
+func TestCurrencyGoingAwayAfterItsFirstAnswer(t *testing.T) {
+	afterFirst := func(call testshop.Call) bool { return call.Service == "currency" && call.Method == "Convert" }
+	for shopBugs, want := range map[string]int{"paper": 500, "0": 200} {
+		shop := testshop.New(t, shopBugs)
+		shop.Reset(afterFirst)
+		if got := shop.Ask(home).Code; got != want {
+			t.Errorf("SHOP_BUGS=%s: status %d, want %d", shopBugs, got, want)
+		}
+	}
+}
+
+func TestHomeSaysWhatIsMissing(t *testing.T) {
+	for service, want := range map[string][]string{
+		"currency":  {"Prices are in US dollars", `"$14.50"`},
+		"catalogue": {"Our products cannot be shown", `"products":[]`},
+		"cart":      {"Your cart cannot be reached"},
+		"ads":       {"gift card", `"€23.00"`},
+	} {
+		shop := testshop.New(t, "paper")
+		shop.Reset(func(call testshop.Call) bool { return call.Service == service })
+		body := shop.Ask(home).Body.String()
+		for _, text := range want {
+			if !strings.Contains(body, text) {
+				t.Errorf("without %s: no %q in %s", service, text, body)
+			}
+		}
+	}
+}
+
+func BenchmarkHome(b *testing.B) {
+	shop := testshop.New(b, "")
+	request := home
+	request.HTML = true
+	for b.Loop() {
+		shop.Reset(nil)
+		shop.Ask(request)
+	}
+}
