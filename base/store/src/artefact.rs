@@ -1,0 +1,150 @@
+//! The folder of a run: whole files that appear by rename, and segments that only grow.
+
+use model::Failure;
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+/// A run's folder. While `held`, no other process works on this run.
+pub struct RunDir {
+    path: PathBuf,
+    held: Option<File>,
+}
+
+fn failed(what: &str, path: &Path, e: &std::io::Error) -> Failure {
+    let failure = Failure::environment(format!("{} cannot be {what}: {e}", path.display()));
+    if e.kind() == std::io::ErrorKind::StorageFull { failure.next("the disk is full: free some space; what was written before is safe") } else { failure }
+}
+
+impl RunDir {
+    pub(crate) fn create(path: &Path) -> Result<RunDir, Failure> {
+        std::fs::create_dir_all(path).map_err(|e| failed("made", path, &e))?;
+        RunDir::existing(path).lock()
+    }
+
+    pub(crate) fn existing(path: &Path) -> RunDir {
+        RunDir { path: path.to_owned(), held: None }
+    }
+
+    /// Refuses if another process holds the run.
+    pub fn lock(mut self) -> Result<RunDir, Failure> {
+        let path = self.path.join("lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(|e| failed("opened", &path, &e))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Failure::environment(format!("another process is working on the run in {}", self.path.display())).next("wait for it, or stop it with Ctrl-C"))?;
+        self.held = Some(file);
+        Ok(self)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes a whole artefact; it appears by rename.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+        let path = self.file(name);
+        let partial = self.file(&format!(".{name}.partial"));
+        let written = File::create(&partial).and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_data()));
+        written.map_err(|e| failed("written", &partial, &e))?;
+        std::fs::rename(&partial, &path).map_err(|e| failed("published", &path, &e))?;
+        Ok(path)
+    }
+
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf, Failure> {
+        let bytes = serde_json::to_vec(value).map_err(|e| Failure::new(model::Family::Bug, format!("{name}: {e}")))?;
+        self.write(name, &bytes)
+    }
+
+    pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Failure> {
+        let path = self.file(name);
+        let bytes = std::fs::read(&path).map_err(|e| failed("read", &path, &e))?;
+        serde_json::from_slice(&bytes).map_err(|e| Failure::environment(format!("{} is damaged: {e}", path.display())))
+    }
+
+    /// Opens a segment for appending. A line that a crash cut off is dropped first.
+    pub fn segment(&self, name: &str) -> Result<Segment, Failure> {
+        let path = self.file(name);
+        let whole = match std::fs::read(&path) {
+            Ok(bytes) => bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
+            Err(_) => 0,
+        };
+        let file = File::options().create(true).append(true).open(&path).map_err(|e| failed("opened", &path, &e))?;
+        file.set_len(whole as u64).map_err(|e| failed("repaired", &path, &e))?;
+        Ok(Segment { file, path })
+    }
+
+    /// The records of a segment, in order. A record cut off by a crash is left out.
+    pub fn records<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Failure> {
+        let path = self.file(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(failed("read", &path, &e)),
+        };
+        let mut records = Vec::new();
+        let mut lines = BufReader::new(file);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let n = lines.read_line(&mut line).map_err(|e| failed("read", &path, &e))?;
+            if n == 0 || !line.ends_with('\n') {
+                return Ok(records);
+            }
+            let record = serde_json::from_str(&line);
+            records.push(record.map_err(|e| Failure::environment(format!("{}, record {}: {e}", path.display(), records.len() + 1)))?);
+        }
+    }
+}
+
+/// An append-only file of JSON lines.
+pub struct Segment {
+    file: File,
+    path: PathBuf,
+}
+
+impl Segment {
+    /// Appends records with one write; on an error nothing of an earlier append is lost.
+    pub fn append<T: Serialize>(&mut self, records: &[T]) -> Result<(), Failure> {
+        let mut bytes = Vec::with_capacity(records.len() * 96);
+        for record in records {
+            serde_json::to_writer(&mut bytes, record).map_err(|e| Failure::new(model::Family::Bug, e.to_string()))?;
+            bytes.push(b'\n');
+        }
+        self.file.write_all(&bytes).map_err(|e| failed("written", &self.path, &e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_cut_off_by_a_crash_is_dropped_and_written_again() {
+        let path = std::env::temp_dir().join(format!("faultloom-segment-{}", std::process::id()));
+        let dir = RunDir::create(&path).unwrap();
+        dir.segment("cases").unwrap().append(&[1u32, 2]).unwrap();
+        File::options().append(true).open(dir.file("cases")).unwrap().write_all(b"3").unwrap();
+        assert_eq!(dir.records::<u32>("cases").unwrap(), [1, 2]);
+        dir.segment("cases").unwrap().append(&[4u32]).unwrap();
+        assert_eq!(dir.records::<u32>("cases").unwrap(), [1, 2, 4]);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_run_is_worked_on_by_one_at_a_time() {
+        let path = std::env::temp_dir().join(format!("faultloom-lock-{}", std::process::id()));
+        let first = RunDir::create(&path).unwrap();
+        let failure = RunDir::existing(&path).lock().err().unwrap();
+        assert!(failure.to_string().contains("another process"), "{failure}");
+        drop(first);
+        RunDir::existing(&path).lock().unwrap();
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -1,0 +1,194 @@
+//! Fault spaces: the sites that a recorded request offers, each with the fault that would be put there.
+//!
+//! | space | a site is | cases |
+//! |---|---|---|
+//! | services | a service the request called is down | every subset (targeted RLFI, 3MileBeach §5.3.1) |
+//! | all-services | a service of the target is down, called or not | every subset (exhaustive RLFI) |
+//! | temporal | one single call fails | every subset (TFI) |
+//! | crash-points | a service is down from one moment of the request on | one site at a time |
+//! | guided | as temporal, chosen as the sweep learns | no more than are needed for every distinct local behaviour |
+//!
+//! The moments of a crash are those that its callers can tell apart: before its first call, after its first completed one, and so
+//! on. Two crashes between the same two calls look the same from outside (3MileBeach §3.2).
+
+use crate::resolve::{callee_at_sender, name_at_sender};
+use model::sweep::Site;
+use model::trace::{Call, Trace};
+use model::{Fault, FaultKind, Selector};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpaceKind {
+    Services,
+    AllServices,
+    Temporal,
+    CrashPoints,
+    Guided,
+}
+
+impl SpaceKind {
+    pub const ALL: [SpaceKind; 5] = [SpaceKind::Services, SpaceKind::AllServices, SpaceKind::Temporal, SpaceKind::CrashPoints, SpaceKind::Guided];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SpaceKind::Services => "services",
+            SpaceKind::AllServices => "all-services",
+            SpaceKind::Temporal => "temporal",
+            SpaceKind::CrashPoints => "crash-points",
+            SpaceKind::Guided => "guided",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<SpaceKind> {
+        SpaceKind::ALL.into_iter().find(|s| s.as_str() == text)
+    }
+
+    /// Whether a case is any subset of the sites (else exactly one site, or whatever guidance picks).
+    pub fn is_power_set(self) -> bool {
+        matches!(self, SpaceKind::Services | SpaceKind::AllServices | SpaceKind::Temporal)
+    }
+}
+
+/// What happens at a site: a kind of fault and its argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    pub kind: FaultKind,
+    pub arg: u64,
+}
+
+/// The sites of a space. `services` are the target's own services without the entry, for `all-services`.
+pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effect) -> Vec<Site> {
+    let fault = |selector| Fault::new(effect.kind, selector).arg(effect.arg);
+    match space {
+        SpaceKind::Services => {
+            called(trace).into_iter().map(|name| Site { fault: fault(down(trace, &name)), label: name }).collect()
+        }
+        SpaceKind::AllServices => {
+            let mut names = called(trace);
+            names.extend(services.iter().filter(|s| **s != trace.entry.callee && !called(trace).contains(s)).cloned());
+            names.into_iter().map(|name| Site { fault: fault(down(trace, &name)), label: name }).collect()
+        }
+        SpaceKind::Temporal | SpaceKind::Guided => trace.walk().into_iter().zip(occurrences(trace)).map(|(call, (nth, of))| {
+            let label = if of == 1 { call.label().to_owned() } else { format!("{}#{nth}", call.label()) };
+            Site { label, fault: fault(exactly(call)).nth(nth) }
+        }).collect::<Vec<_>>().disambiguated(trace),
+        SpaceKind::CrashPoints => {
+            let mut sites = Vec::new();
+            for name in called(trace) {
+                let sends = trace.walk().into_iter().filter(|c| c.callee == name).count() as u64;
+                for k in 0..sends {
+                    let selector = down(trace, &name);
+                    let crash = fault(selector.clone());
+                    sites.push(match k {
+                        0 => Site { label: format!("{name} from the start"), fault: crash },
+                        _ => Site { label: format!("{name} after {k}"), fault: crash.after(selector, k) },
+                    });
+                }
+            }
+            sites
+        }
+    }
+}
+
+/// Services that were called, in order of their first call; the entry service only if it was called again.
+fn called(trace: &Trace) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for call in trace.walk() {
+        if !names.contains(&call.callee) {
+            names.push(call.callee.clone());
+        }
+    }
+    names
+}
+
+/// Every call to this service, named as its callers know it.
+fn down(trace: &Trace, service: &str) -> Selector {
+    let at_sender = trace.walk().into_iter().find(|c| c.callee == service).map_or(service, callee_at_sender);
+    Selector::callee(at_sender)
+}
+
+/// A selector for exactly this kind of call. The short gRPC name is used, it saves room in the envelope; an HTTP call is told by
+/// the callee's route.
+pub fn exactly(call: &Call) -> Selector {
+    Selector { caller: call.caller.clone(), callee: callee_at_sender(call).to_owned(), call: name_at_sender(call).to_owned() }
+}
+
+/// For every call of the walk: it is the n-th of so many that its selector matches.
+fn occurrences(trace: &Trace) -> Vec<(u64, u64)> {
+    let mut seen: BTreeMap<(String, String, String), u64> = BTreeMap::new();
+    let key = |call: &Call| (call.caller.clone(), call.callee.clone(), call.label().to_owned());
+    let nth: Vec<_> = trace.walk().into_iter().map(|call| {
+        let n = seen.entry(key(call)).or_default();
+        *n += 1;
+        (key(call), *n)
+    }).collect();
+    nth.into_iter().map(|(key, n)| (n, seen[&key])).collect()
+}
+
+trait Disambiguated {
+    fn disambiguated(self, trace: &Trace) -> Self;
+}
+
+impl Disambiguated for Vec<Site> {
+    /// Two callees with a call of the same name: the label gets its callee, and its caller where that is needed too.
+    fn disambiguated(mut self, trace: &Trace) -> Vec<Site> {
+        let calls = trace.walk();
+        for with in [|c: &Call| format!("{}/", c.callee), |c: &Call| format!("{}→", c.caller)] {
+            let mut count: BTreeMap<String, usize> = BTreeMap::new();
+            self.iter().for_each(|s| *count.entry(s.label.clone()).or_default() += 1);
+            for (site, call) in self.iter_mut().zip(&calls) {
+                if count[&site.label] > 1 {
+                    site.label = format!("{}{}", with(call), site.label);
+                }
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use model::trace::{Outcome, Protocol, Scope};
+
+    /// A small home page: GetCurrencies, ListProducts, Convert ×3, GetAds.
+    pub fn home() -> Trace {
+        let call = |number, callee: &str, name: &str| Call {
+            id: String::new(), number, caller: "frontend".into(), callee: callee.into(), name: format!("/shop.S/{name}"), peer: callee.into(),
+            protocol: Protocol::Grpc, sent_us: u64::from(number), ended_us: Some(u64::from(number)), outcome: Outcome::Replied { status: 0 },
+            fault: None, gap: false, scope: None,
+        };
+        let calls = [("currency", "GetCurrencies"), ("catalogue", "ListProducts"), ("currency", "Convert"), ("currency", "Convert"), ("currency", "Convert"), ("ads", "GetAds")];
+        let scope = Scope {
+            service: "frontend".into(), name: String::new(), start_us: 0, answered_us: Some(9), status: Some(200), truncated: false, faults_off: false,
+            calls: calls.iter().enumerate().map(|(i, (callee, name))| call(i as u32 + 1, callee, name)).collect(),
+        };
+        Trace { trace_id: String::new(), entry: Call { caller: "faultloom".into(), callee: "frontend".into(), name: "GET /".into(), protocol: Protocol::Http, scope: Some(Box::new(scope)), ..call(0, "frontend", "x") } }
+    }
+
+    const DOWN: Effect = Effect { kind: FaultKind::Unavailable, arg: 0 };
+
+    fn texts(space: SpaceKind) -> Vec<String> {
+        let services = ["frontend", "currency", "email", "ads", "catalogue"].map(str::to_owned);
+        sites(space, &home(), &services, DOWN).iter().map(|s| format!("{}: {}", s.label, s.fault)).collect()
+    }
+
+    #[test]
+    fn spaces_follow_from_the_recorded_request() {
+        assert_eq!(texts(SpaceKind::Services), ["currency: currency unavailable", "catalogue: catalogue unavailable", "ads: ads unavailable"]);
+        assert_eq!(texts(SpaceKind::AllServices).last().unwrap(), "email: email unavailable");
+        assert_eq!(texts(SpaceKind::Temporal)[2..4], ["Convert#1: frontend->currency/Convert#1 unavailable", "Convert#2: frontend->currency/Convert#2 unavailable"]);
+        assert_eq!(texts(SpaceKind::CrashPoints).len(), 6);
+        assert_eq!(texts(SpaceKind::CrashPoints)[1], "currency after 1: currency unavailable after currency/*×1");
+    }
+
+    #[test]
+    fn equal_names_at_two_callees_are_told_apart() {
+        let mut trace = home();
+        trace.entry.scope.as_mut().unwrap().calls[5].name = "/shop.S/ListProducts".into();
+        let labels: Vec<String> = sites(SpaceKind::Temporal, &trace, &[], DOWN).into_iter().map(|s| s.label).collect();
+        assert_eq!(labels, ["GetCurrencies", "catalogue/ListProducts", "Convert#1", "Convert#2", "Convert#3", "ads/ListProducts"]);
+    }
+}

@@ -1,0 +1,134 @@
+//! A unary gRPC call over HTTP/2, and messages from JSON by way of `.proto` files.
+//!
+//! Only what a starter of requests needs: one call at a time on one connection, raw messages. A gRPC library would bring its own idea of
+//! messages and hide trailers of failed calls.
+
+use crate::http1::NoReply;
+use crate::recording::RECEIVE_LIMIT;
+use crate::request::RequestSpec;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use bytes::{BufMut, Bytes, BytesMut};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use model::Failure;
+use prost_reflect::prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use std::path::Path;
+use wire::carrier::cut_field;
+
+pub struct Connection {
+    sender: Option<SendRequest<Full<Bytes>>>,
+    authority: String,
+}
+
+pub struct Raw {
+    pub status: u32,
+    /// The status message of a failed call.
+    pub reason: Option<String>,
+    pub message: Bytes,
+    pub history: Option<Bytes>,
+}
+
+impl Connection {
+    pub fn new(authority: &str) -> Connection {
+        Connection { sender: None, authority: authority.to_owned() }
+    }
+
+    async fn ready(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, NoReply> {
+        let usable = match &mut self.sender {
+            Some(sender) => sender.ready().await.is_ok(),
+            None => false,
+        };
+        if !usable {
+            let stream = tokio::net::TcpStream::connect(&self.authority)
+                .await
+                .map_err(|e| NoReply::unavailable(format!("connecting to {}: {e}", self.authority)))?;
+            let _ = stream.set_nodelay(true);
+            let (sender, connection) =
+                handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(|e| NoReply::unavailable(e.to_string()))?;
+            tokio::spawn(connection);
+            self.sender = Some(sender);
+        }
+        Ok(self.sender.as_mut().expect("just connected"))
+    }
+
+    pub async fn call(&mut self, spec: &RequestSpec, envelope: &[u8]) -> Result<Raw, NoReply> {
+        let limit = std::time::Duration::from_millis(spec.timeout_ms);
+        let result = match tokio::time::timeout(limit, self.exchange(spec, envelope)).await {
+            Ok(result) => result,
+            Err(_) => Err(NoReply::timeout(spec.timeout_ms)),
+        };
+        if result.is_err() {
+            self.sender = None;
+        }
+        result
+    }
+
+    async fn exchange(&mut self, spec: &RequestSpec, envelope: &[u8]) -> Result<Raw, NoReply> {
+        let mut body = BytesMut::with_capacity(spec.body.len() + 5);
+        body.put_u8(0);
+        body.put_u32(spec.body.len() as u32);
+        body.extend_from_slice(&spec.body);
+        let mut builder = http::Request::builder()
+            .method("POST")
+            .uri(format!("http://{}{}", spec.authority, spec.path))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .header("grpc-timeout", format!("{}m", spec.timeout_ms))
+            .header("x-faultloom-bin", STANDARD_NO_PAD.encode(envelope));
+        for (name, value) in &spec.headers {
+            builder = builder.header(name, value);
+        }
+        let request = builder.body(Full::new(body.freeze())).map_err(|e| NoReply { code: 3, reason: e.to_string() })?;
+        let reply = self.ready().await?.send_request(request).await.map_err(|e| NoReply::unavailable(format!("no reply: {e}")))?;
+        let (parts, body) = reply.into_parts();
+        if parts.status != 200 {
+            return Err(NoReply { code: 2, reason: format!("not a gRPC server: HTTP status {}", parts.status) });
+        }
+        let collected =
+            Limited::new(body, RECEIVE_LIMIT as usize).collect().await.map_err(|e| NoReply::unavailable(format!("reading the reply: {e}")))?;
+        // a call that fails at once has its trailers in the head
+        let trailers = collected.trailers().cloned().unwrap_or(parts.headers);
+        let text = |name: &str| trailers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let Some(status) = text("grpc-status").and_then(|s| s.parse::<u32>().ok()) else {
+            return Err(NoReply { code: 2, reason: "the reply has no grpc-status".into() });
+        };
+        let trailer_history = text("x-faultloom-bin").and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(&t)).ok());
+        let frame = collected.to_bytes();
+        let message = if frame.len() >= 5 && frame[0] == 0 { frame.slice(5..) } else { Bytes::new() };
+        let (plain, field_history) = cut_field(&message);
+        let history = field_history.map(Bytes::copy_from_slice).or_else(|| trailer_history.map(Bytes::from));
+        let plain = message.slice(..plain.len());
+        Ok(Raw { status, reason: text("grpc-message").filter(|m| !m.is_empty()), message: plain, history })
+    }
+}
+
+/// Turns JSON into the request message of `method` (`/package.Service/Method`), by the given `.proto` file.
+pub fn message_from_json(proto: &Path, method: &str, json: &str) -> Result<Vec<u8>, Failure> {
+    let input = method_of(proto, method)?.input();
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let message = DynamicMessage::deserialize(input.clone(), &mut deserializer)
+        .map_err(|e| Failure::request(format!("the JSON is not a {}", input.full_name())).why(e.to_string()))?;
+    Ok(message.encode_to_vec())
+}
+
+/// Turns a reply message into JSON, if it parses.
+pub fn message_to_json(proto: &Path, method: &str, message: &[u8]) -> Result<String, Failure> {
+    let output = method_of(proto, method)?.output();
+    let message = DynamicMessage::decode(output.clone(), message)
+        .map_err(|e| Failure::unknown(format!("the reply is not a {}", output.full_name())).why(e.to_string()))?;
+    serde_json::to_string(&message).map_err(|e| Failure::unknown(e.to_string()))
+}
+
+fn method_of(proto: &Path, method: &str) -> Result<prost_reflect::MethodDescriptor, Failure> {
+    let include = proto.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let set = protox::compile([proto], [include]).map_err(|e| Failure::request(format!("{} cannot be compiled", proto.display())).why(e.to_string()))?;
+    let pool = DescriptorPool::from_file_descriptor_set(set).map_err(|e| Failure::request(format!("{} cannot be used", proto.display())).why(e.to_string()))?;
+    let (service, name) = method.trim_start_matches('/').split_once('/').unwrap_or((method, ""));
+    let known = || pool.services().flat_map(|s| s.methods().map(|m| format!("/{}/{}", m.parent_service().full_name(), m.name())).collect::<Vec<_>>()).collect::<Vec<_>>().join(", ");
+    pool.get_service_by_name(service)
+        .and_then(|s| s.methods().find(|m| m.name() == name))
+        .ok_or_else(|| Failure::request(format!("{} has no method {method}", proto.display())).why(format!("methods: {}", known())))
+}
