@@ -1,0 +1,1 @@
+"""Hooks into libraries: each module here patches one library's side, when the application imports that library."""

@@ -1,0 +1,241 @@
+"""grpcio's synchronous client: unary-unary calls, under the application's own interceptors.
+
+``Channel.unary_unary`` returns our multi-callable around the library's. Outside a scope calls go to an untouched one.
+Inside, the deserializer returns (message, history), because gRPC may run it on another thread than the caller's;
+a fault that changes the reply uses a deserializer of its own for that one call. Streaming is passed through.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+
+import grpc
+
+from ..carriers import corrupt, cut_field
+from ..context import current
+from ..envelope import ACCEPT_FIELD
+from ..names import grpc_authority
+from ..runtime import WAIT_MS, runtime
+from ..scope import Scope, Send
+from . import grpc_status as status
+from .patching import Patch, require
+
+
+class Target(NamedTuple):
+    """What a channel leads to, worked out once per channel."""
+
+    peer: str
+    authority: str
+    receive_limit: int
+
+
+def patch(patch: Patch, module: Any) -> None:
+    """``module``: grpc._channel."""
+    from grpc._grpcio_metadata import __version__
+
+    require("grpcio", __version__, "1.60", "2")
+    channel = module.Channel
+    init, unary_unary = channel.__init__, channel.unary_unary
+
+    def init_and_note(self: Any, target: str, options: Any, *args: Any, **kwargs: Any) -> None:
+        options = tuple(options or ())
+        init(self, target, options, *args, **kwargs)
+        self._faultloom_target = target_of(target, status.receive_limit(options))
+
+    def traced_unary_unary(self: Any, method: Any, request_serializer: Any = None, response_deserializer: Any = None, *args: Any, **kwargs: Any) -> Any:
+        inner = unary_unary(self, method, request_serializer, response_deserializer, *args, **kwargs)
+        try:
+            target = self.__dict__.get("_faultloom_target") or target_of(self._channel.target().decode(), 0)
+        except Exception:
+            return inner
+
+        def with_deserializer(deserializer: Any) -> Any:
+            return unary_unary(self, method, request_serializer, deserializer)
+
+        name = method.decode() if isinstance(method, bytes) else method
+        return TracedUnaryUnary(inner, with_deserializer, response_deserializer, name, target)
+
+    patch.replace(channel, "__init__", init_and_note)
+    patch.replace(channel, "unary_unary", traced_unary_unary)
+
+
+def target_of(target: Any, receive_limit: int) -> Target:
+    authority = grpc_authority(target.decode() if isinstance(target, bytes) else str(target))
+    return Target(runtime().peer(authority), authority, receive_limit)
+
+
+class Reply:
+    """Takes the history out of one reply; ``history`` is there once the message was deserialized."""
+
+    __slots__ = ("deserializer", "history", "kind")
+
+    def __init__(self, deserializer: Optional[Callable[[bytes], Any]], kind: str = "") -> None:
+        self.deserializer, self.kind = deserializer, kind
+        self.history: Optional[bytes] = None
+
+    def __call__(self, data: bytes) -> Any:
+        data, self.history = cut_field(data)
+        if self.kind == "empty-reply":
+            data = b""
+        elif self.kind == "corrupt-reply":
+            data = corrupt(data)
+        return data if self.deserializer is None else self.deserializer(data)
+
+
+class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
+    """What stubs call. ``with_deserializer`` makes an untraced multi-callable for the same method."""
+
+    def __init__(self, inner: Any, with_deserializer: Callable[[Any], Any], deserializer: Any, name: str, target: Target) -> None:
+        self._inner = inner
+        self._with_deserializer = with_deserializer
+        self._deserializer = deserializer
+        self._name = name
+        self._target = target
+        self._pairs: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __call__(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+        scope = current()
+        if scope is None:
+            return self._inner(request, timeout, metadata, *args, **kwargs)
+        return self._with_call(scope, request, timeout, metadata, *args, **kwargs)[0]
+
+    def with_call(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+        scope = current()
+        if scope is None:
+            return self._inner.with_call(request, timeout, metadata, *args, **kwargs)
+        return self._with_call(scope, request, timeout, metadata, *args, **kwargs)
+
+    def future(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+        scope = current()
+        send = None if scope is None else self._send(scope)
+        if scope is None or send is None:
+            return self._inner.future(request, timeout, metadata, *args, **kwargs)
+        from . import grpc_future
+
+        fault = send.fault
+        if fault is None:
+            metadata = status.with_envelope(metadata, send.envelope)
+            try:
+                future = self._pair_callable().future(request, timeout, metadata, *args, **kwargs)
+            except BaseException:
+                scope.failed(send.number, 2, None, True)
+                raise
+            return grpc_future.TracedFuture(future, lambda pair, call, error: self._record(scope, send, pair, call, error))
+        if fault.kind in ("unavailable", "status", "deadline", "reset"):
+            return self._refuse(scope, send)
+        job = grpc_future.BackgroundCall(timeout)
+        return job.start(lambda: self._run(scope, send, job.wait, request, timeout, metadata, *args, **kwargs))
+
+    def _send(self, scope: Scope) -> Optional[Send]:
+        limit = self._target.receive_limit
+        return scope.send(False, self._target.peer, self._name, ACCEPT_FIELD if limit else 0, limit)
+
+    def _pair_callable(self) -> Any:
+        if self._pairs is None:
+            deserializer = self._deserializer
+
+            def pair(data: bytes) -> Tuple[Any, Optional[bytes]]:
+                data, history = cut_field(data)
+                return (data if deserializer is None else deserializer(data)), history
+
+            self._pairs = self._with_deserializer(pair)
+        return self._pairs
+
+    def _with_call(self, scope: Scope, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+        send = self._send(scope)
+        if send is None:
+            result: Tuple[Any, Any] = self._inner.with_call(request, timeout, metadata, *args, **kwargs)
+            return result
+        return self._run(scope, send, time.sleep, request, timeout, metadata, *args, **kwargs)
+
+    def _run(self, scope: Scope, send: Send, wait: Any, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+        fault = send.fault
+        kind = fault.kind if fault is not None else ""
+        if fault is not None:
+            if kind in ("unavailable", "status", "deadline", "reset"):
+                raise self._refuse(scope, send)
+            if kind in ("delay", "hang"):
+                longest = min(fault.arg or WAIT_MS, WAIT_MS) if kind == "hang" else min(fault.arg, WAIT_MS)
+                seconds = longest / 1000
+                if kind == "hang" or (timeout is not None and timeout <= seconds):
+                    wait(max(0.0, min(seconds, timeout if timeout is not None else seconds)))
+                    scope.failed(send.number, 4)
+                    raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+                wait(seconds)
+                timeout = None if timeout is None else timeout - seconds
+        metadata = status.with_envelope(metadata, send.envelope)
+        if not kind or kind == "delay":
+            try:
+                pair, call = self._pair_callable().with_call(request, timeout, metadata, *args, **kwargs)
+            except grpc.RpcError as error:
+                self._record(scope, send, None, None, error)
+                raise
+            except BaseException:
+                scope.failed(send.number, 1, None, True)
+                raise
+            return self._record(scope, send, pair, call, None), call
+        return self._changed_reply(scope, send, kind, request, timeout, metadata, *args, **kwargs)
+
+    def _changed_reply(self, scope: Scope, send: Send, kind: str, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+        reply = Reply(self._deserializer, kind)
+        failure: Any = None
+        message = call = None
+        try:
+            message, call = self._with_deserializer(reply).with_call(request, timeout, metadata, *args, **kwargs)
+        except grpc.RpcError as error:
+            failure = error
+        except BaseException:
+            scope.failed(send.number, 1, None, True)
+            raise
+        ended: Any = call if failure is None else failure
+        history = reply.history if reply.history is not None else status.history_in(ended.trailing_metadata(), send.id)
+        replied = failure is None or reply.history is not None or is_reply(failure, history)
+        if kind == "lost-reply" and replied:
+            scope.failed(send.number, 14, history, history is None)
+            assert send.fault is not None
+            raise status.error(*status.outcome(send.fault, self._target.authority))
+        code = 0 if failure is None else status.number_of(failure.code())
+        (scope.replied if replied else scope.failed)(send.number, code, history, history is None)
+        if failure is not None:
+            raise failure
+        return message, call
+
+    def _refuse(self, scope: Scope, send: Send) -> Any:
+        """The error of a fault that fires before anything is sent; recorded."""
+        fault = send.fault
+        assert fault is not None
+        code, details = status.outcome(fault, self._target.authority)
+        if fault.kind == "status":
+            scope.replied(send.number, fault.arg)
+        else:
+            scope.failed(send.number, status.number_of(code))
+        return status.error(code, details)
+
+    def _record(self, scope: Scope, send: Send, pair: Any, call: Any, error: Any) -> Any:
+        """Records how a call without a changed reply ended; the message of ``pair``."""
+        if error is None:
+            message, history = pair if pair is not None else (None, None)
+            if history is None:
+                history = status.history_in(call.trailing_metadata(), send.id)
+            scope.replied(send.number, 0, history, history is None)
+            return message
+        history = status.history_in(error.trailing_metadata(), send.id) if isinstance(error, grpc.Call) else None
+        record = scope.replied if is_reply(error, history) else scope.failed
+        record(send.number, status.number_of(error.code()) if isinstance(error, grpc.Call) else 2, history, history is None)
+        return None
+
+
+def is_reply(error: Any, history: Optional[bytes]) -> bool:
+    """Whether an error status came from the callee; what brought a history certainly did."""
+    if history is not None:
+        return True
+    debug: List[str] = []
+    try:
+        debug.append(error.debug_error_string())
+    except Exception:
+        pass
+    return bool(debug) and status.came_from_peer(debug[0])

@@ -1,0 +1,95 @@
+"""gRPC codes, errors that look like the library's own, and metadata helpers for clients and servers."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Tuple
+
+import grpc
+from grpc._channel import _InactiveRpcError, _RPCState
+
+from ..carriers import GRPC_KEY
+from ..errors import FaultloomError
+from ..history import split_head
+from ..plan import Fault
+
+ATTEMPTS_KEY = "grpc-previous-rpc-attempts"
+DEFAULT_RECEIVE_LIMIT = 4 << 20
+UNLIMITED = (1 << 31) - 1
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def code_of(number: int) -> grpc.StatusCode:
+    """The code that a caller sees for a status number; like the library, unknown numbers are UNKNOWN (and OK is no error)."""
+    return _CODES.get(number, grpc.StatusCode.UNKNOWN) if number else grpc.StatusCode.UNKNOWN
+
+
+def number_of(code: Any) -> int:
+    if isinstance(code, int):
+        return code
+    return int(code.value[0]) if code is not None else 0
+
+
+def outcome(fault: Fault, target: str) -> Tuple[grpc.StatusCode, str]:
+    """What the caller is told by a fault that ends its call; worded as the library words the real thing."""
+    if fault.kind == "unavailable":
+        return (
+            grpc.StatusCode.UNAVAILABLE,
+            "failed to connect to all addresses; last error: UNKNOWN: "
+            f"{target}: Failed to connect to remote host: connect: Connection refused (111)",
+        )
+    if fault.kind == "status":
+        return code_of(fault.arg), f"status {fault.arg} injected by Faultloom"
+    if fault.kind == "reset":
+        return grpc.StatusCode.UNAVAILABLE, "recvmsg:Connection reset by peer"
+    if fault.kind == "lost-reply":
+        return grpc.StatusCode.UNAVAILABLE, "End of TCP stream"
+    return grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded"
+
+
+def debug_string(code: grpc.StatusCode, details: str) -> str:
+    return f'UNKNOWN:Error injected by Faultloom {{grpc_status:{number_of(code)}, grpc_message:"{details}"}}'
+
+
+def error(code: grpc.StatusCode, details: str) -> Any:
+    """A finished RPC with this status: an RpcError that is also a grpc.Call and a grpc.Future, the library's own class."""
+    state = _RPCState((), (), (), code, details)
+    state.debug_error_string = debug_string(code, details)
+    return _InactiveRpcError(state)
+
+
+def came_from_peer(debug: Optional[str]) -> bool:
+    """Whether an error is a reply of the callee, not something the own side found out (refused, timed out)."""
+    return "Error received from peer" in (debug or "")
+
+
+def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
+    """The history that a trailer carries for this call; other calls' (passed on by the application) are not taken.
+
+    If none fits, the first that claims to be a history is returned: its wrong id makes a gap.
+    """
+    first: Optional[bytes] = None
+    for key, value in metadata or ():
+        if key == GRPC_KEY and isinstance(value, bytes):
+            first = value if first is None else first
+            try:
+                if split_head(value)[0] == call:
+                    return value
+            except FaultloomError:
+                pass
+    return first
+
+
+def with_envelope(metadata: Optional[Iterable[Any]], envelope: Optional[bytes]) -> Tuple[Any, ...]:
+    """The call's metadata with our envelope, and without one that the application passed on from elsewhere."""
+    kept = tuple(pair for pair in metadata or () if pair[0] != GRPC_KEY)
+    return kept if envelope is None else (*kept, (GRPC_KEY, envelope))
+
+
+def receive_limit(options: Optional[Iterable[Any]]) -> int:
+    """The largest message a channel with these options receives, in bytes."""
+    limit = DEFAULT_RECEIVE_LIMIT
+    for name, value in options or ():
+        if name in ("grpc.max_receive_message_length", b"grpc.max_receive_message_length"):
+            limit = int(value)
+    return UNLIMITED if limit < 0 else min(limit, UNLIMITED)

@@ -1,0 +1,74 @@
+"""What one process knows: its service name, names for its peers, its trust settings and the memory against replays."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Optional
+
+from .envelope import Envelope, Receiver
+from .errors import FaultloomError
+from .names import parse_peers, service_name
+from .scope import Scope
+from .trust import TrustSource, complain
+
+#: longest waits a fault may cause, in milliseconds
+WAIT_MS = 30_000
+
+
+class Runtime:
+    """Settings come from the environment, once; the trust file is read again when it changes."""
+
+    def __init__(self) -> None:
+        self.service = service_name()
+        self.peers = parse_peers(os.environ.get("FAULTLOOM_PEERS", ""))
+        self.trust = TrustSource()
+        self.receiver = Receiver(self.trust.get)
+        self._told: set[str] = set()
+
+    def peer(self, authority: str) -> str:
+        return self.peers.get(authority, authority)
+
+    def faults_on(self) -> bool:
+        """Without trust settings (a file that became invalid) no fault fires either."""
+        trust = self.trust.current
+        return trust is not None and trust.faults_on
+
+    def scope_from_bytes(self, data: bytes, attempt: int = 0) -> Optional[Scope]:
+        """The scope of a gRPC request, or None if its envelope is refused."""
+        try:
+            return self._scope(self.receiver.accept(data, attempt))
+        except FaultloomError as error:
+            self._tell(error)
+            return None
+
+    def scope_from_header(self, value: str) -> Optional[Scope]:
+        """The scope of an HTTP request, or None if its envelope is refused."""
+        try:
+            return self._scope(self.receiver.accept_header(value))
+        except FaultloomError as error:
+            self._tell(error)
+            return None
+
+    def _scope(self, envelope: Optional[Envelope]) -> Optional[Scope]:
+        return None if envelope is None else Scope(self.service, envelope, self.faults_on)
+
+    def _tell(self, error: FaultloomError) -> None:
+        # once per code: strangers may send anything, and a log that they can fill is a fault of its own
+        if error.code not in self._told:
+            self._told.add(error.code)
+            complain(f"{self.service}: an envelope was refused: {error.code} (further ones are not reported)")
+
+
+_runtime: Optional[Runtime] = None
+_lock = threading.Lock()
+
+
+def runtime() -> Runtime:
+    """The process's one; made on first use, so that importing the package reads nothing."""
+    global _runtime
+    if _runtime is None:
+        with _lock:
+            if _runtime is None:
+                _runtime = Runtime()
+    return _runtime
