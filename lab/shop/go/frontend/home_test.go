@@ -3,13 +3,22 @@
 package frontend_test
 
 import (
+	"io"
+	"log"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"shop.example/internal/testshop"
 )
+
+// The problems that these tests cause are not worth a line each.
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
 
 var home = testshop.Request{Path: "/"}
 

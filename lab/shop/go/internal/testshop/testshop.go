@@ -93,6 +93,9 @@ func (s *Shop) FillCart() *Shop {
 	return s
 }
 
+// Handler is the frontend.
+func (s *Shop) Handler() http.Handler { return s.handler }
+
 // Ask sends a request through the frontend.
 func (s *Shop) Ask(request Request) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", request.Path, nil)
