@@ -25,6 +25,7 @@ func New() *Server {
 	return &Server{byProduct: map[string]*gen.AdList{
 		onOtherPages: ad("lamp-02", "Longer evenings? The reading lamp is back in stock."),
 		"mug-01":     ad("book-04", "Tea goes well with an empty page: the field notebook."),
+		"lamp-02":    ad("plant-05", "Something green beside it: the window fern."),
 		"book-04":    ad("lamp-02", "Write on after dark: the reading lamp."),
 		"chair-03":   ad("clock-06", "A place to sit and a clock that does not tick."),
 		"pan-08":     ad("bag-07", "Bring the potatoes home in a market bag."),
