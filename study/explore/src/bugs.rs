@@ -1,0 +1,220 @@
+//! From failing cases to bugs: one bug per cause, with the plainest fault set that brings it about, tried out before it is told.
+//!
+//! Names follow the taxonomy of 3MileBeach §5.3: *Simple* needs one fault, *Deep* several at once; *RLFI* needs no timing (the services
+//! are down from the start), *TFI* needs a moment.
+
+use crate::cause::{self, Cause};
+use crate::runner::{SpaceRun, Sweeper, once};
+use messages::{Reply, Sender};
+use model::sweep::Bug;
+use model::trace::Trace;
+use model::{Failure, Fault, FaultKind, Selector};
+use request_faults::resolve::callee_at_sender;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Causes beyond this many are counted, not told: nobody reads the hundredth before the first is mended.
+const BUGS_MAX: usize = 50;
+
+struct Group {
+    cause: Cause,
+    faults: Vec<Fault>,
+    spaces: Vec<String>,
+}
+
+/// A group that was tried out.
+struct Tried {
+    bug: Bug,
+    tolerated: BTreeSet<String>,
+}
+
+/// `record` is the command that repeats the request, without faults: `faultloom record http://…`.
+pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &str) -> Result<Vec<Bug>, Failure> {
+    let mut sender = sweeper.sender();
+    let mut found: Vec<Tried> = Vec::new();
+    for group in groups(runs) {
+        if found.len() >= BUGS_MAX {
+            break;
+        }
+        let Some(tried) = try_out(sweeper, &mut sender, good, &group, record).await? else { continue };
+        match found.iter_mut().find(|t| t.bug.faults == tried.bug.faults) {
+            Some(same) => {
+                same.tolerated.retain(|name| group.cause.tolerated.contains(name));
+                for space in group.spaces {
+                    if !same.bug.spaces.contains(&space) {
+                        same.bug.spaces.push(space);
+                    }
+                }
+            }
+            None => found.push(tried),
+        }
+    }
+    count(&mut found, runs);
+    let mut names: HashMap<String, u32> = HashMap::new();
+    for tried in &mut found {
+        let n = names.entry(tried.bug.name.clone()).or_default();
+        *n += 1;
+        if *n > 1 {
+            tried.bug.name = format!("{} {n}", tried.bug.name);
+        }
+    }
+    Ok(found.into_iter().map(|t| t.bug).collect())
+}
+
+/// One group per cause of a minimal failing set, those with the fewest faults first.
+fn groups(runs: &[SpaceRun]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for run in runs {
+        for set in &run.space.minimal {
+            let case = run.cases.iter().find(|c| c.fired == *set && c.verdict == model::Verdict::Fail);
+            let Some(cause) = case.and_then(|c| run.causes.get(&c.pattern)) else { continue };
+            let space = &run.space.name;
+            match groups.iter_mut().find(|g| g.cause == *cause) {
+                Some(group) if !group.spaces.contains(space) => group.spaces.push(space.clone()),
+                Some(_) => {}
+                None => {
+                    let faults = set.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
+                    groups.push(Group { cause: cause.clone(), faults, spaces: vec![space.clone()] });
+                }
+            }
+        }
+    }
+    groups.sort_by_key(|g| g.faults.len());
+    groups
+}
+
+async fn try_out(sweeper: &Sweeper, sender: &mut Sender, good: &Trace, group: &Group, record: &str) -> Result<Option<Tried>, Failure> {
+    let send = async |sender: &mut Sender, faults: &[Fault]| once(sender, &sweeper.spec, faults, &*sweeper.stage).await.map(|(reply, _)| reply);
+    let fails_alike = |reply: &Reply| {
+        let cause = cause::of(&reply.trace);
+        sweeper.oracle.objection(reply).is_some() && cause.failed == group.cause.failed && cause.tolerated.is_superset(&group.cause.tolerated)
+    };
+    let first = send(sender, &group.faults).await?;
+    if sweeper.oracle.objection(&first).is_none() {
+        return Ok(None); // did not fail again; the case stays counted as a failure in its space
+    }
+    let (mut faults, mut reply, mut timed) = (group.faults.clone(), first, needs_timing(&group.faults));
+    if timed {
+        for (simpler, is_timed) in simpler(&group.faults, &reply.trace) {
+            let attempt = send(sender, &simpler).await?;
+            if fails_alike(&attempt) {
+                (faults, reply, timed) = (simpler, attempt, is_timed);
+                break;
+            }
+        }
+    }
+    let tolerated = group.cause.tolerated.clone();
+    let bug = describe(faults, timed, &reply.trace, good, group.spaces.clone(), record);
+    Ok(Some(Tried { bug, tolerated }))
+}
+
+fn needs_timing(faults: &[Fault]) -> bool {
+    faults.iter().any(|f| f.nth != 0 || !f.after.is_empty())
+}
+
+/// Fault sets that say the same in plainer words, plainest first: the services simply down; one service down from a moment on.
+fn simpler(faults: &[Fault], trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
+    let mut down: Vec<Fault> = Vec::new();
+    for fault in faults {
+        let plain = Fault { nth: 0, max_fires: 0, after: Vec::new(), selector: Selector::callee(&fault.selector.callee), ..fault.clone() };
+        if !down.contains(&plain) {
+            down.push(plain);
+        }
+    }
+    let mut out = vec![(down.clone(), false)];
+    let before = cause::answered_before(trace);
+    if let ([one], false) = (down.as_slice(), before.is_empty()) {
+        let mut from_then_on = one.clone();
+        // one answered call usually is what the caller concluded from; all of them are the fallback
+        let callee = &one.selector.callee;
+        let call = |name: &str| Selector { callee: callee.clone(), call: name.to_owned(), ..Selector::default() };
+        from_then_on = from_then_on.after(call(&before[0].0), before[0].1.min(1));
+        out.push((vec![from_then_on], true));
+        if before.len() > 1 || before[0].1 > 1 {
+            let all = before.iter().take(8).fold(one.clone(), |fault, (name, n)| fault.after(call(name), *n));
+            out.push((vec![all], true));
+        }
+    }
+    out
+}
+
+fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, spaces: Vec<String>, record: &str) -> Bug {
+    let failed = cause::of(trace).failed;
+    let deep = faults.len() > 1;
+    let before = cause::answered_before(trace);
+    let services: Vec<String> = faults.iter().map(|f| display_callee(&f.selector.callee, trace)).collect::<Vec<_>>();
+    let verb = |kind: FaultKind| match kind {
+        FaultKind::Unavailable => "fails",
+        FaultKind::Status => "answers with an error",
+        FaultKind::Deadline | FaultKind::Hang => "does not answer",
+        FaultKind::Reset => "breaks connections",
+        FaultKind::Delay => "is slow",
+        FaultKind::LostReply => "loses its reply",
+        FaultKind::EmptyReply => "answers with nothing",
+        FaultKind::CorruptReply => "answers with garbage",
+    };
+    let title = match (deep, timed, faults.first()) {
+        (_, _, None) => "fails without any fault".to_owned(),
+        (false, true, Some(f)) if !before.is_empty() => {
+            let names: Vec<&str> = f.after.iter().map(|a| a.selector.call.as_str()).filter(|c| !c.is_empty()).collect();
+            let names = if names.is_empty() { before.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>() } else { names };
+            format!("{} {} after {} has answered", services[0], verb(f.kind), names.join(", "))
+        }
+        (false, true, Some(f)) => format!("{}/{} {} at one call only", services[0], failed.call, verb(f.kind)),
+        (false, false, Some(f)) => format!("{} {}", services[0], verb(f.kind)),
+        (true, _, Some(f)) => {
+            let mut names = services.clone();
+            names.dedup();
+            let and = names.join(" and ");
+            if f.kind == FaultKind::Unavailable { format!("{and} both down{}", if timed { " at certain moments" } else { "" }) } else { format!("{and}: each {}", verb(f.kind)) }
+        }
+    };
+    let mistake = if deep {
+        "a fallback that depends on what may be down as well"
+    } else if timed && !before.is_empty() {
+        "time of check to time of use"
+    } else {
+        "a missing check"
+    };
+    let again = faults.iter().fold(record.to_owned(), |command, fault| format!("{command} --fault '{}'", fault.to_string().replace('\'', "'\\''")));
+    Bug {
+        name: format!("{}{}", if deep { "Deep" } else { "Simple" }, if timed { "TFI" } else { "RLFI" }),
+        title: if deep && services.len() > 2 { title.replace(" both down", " down together") } else { title },
+        mistake: mistake.to_owned(),
+        story: cause::story(trace, good, &faults),
+        faults,
+        failed,
+        again,
+        failing_cases: 0,
+        spaces,
+        trace: trace.clone(),
+    }
+}
+
+/// A callee that is known to its callers by address only is shown by its own name.
+fn display_callee(callee: &str, trace: &Trace) -> String {
+    trace.walk().into_iter().find(|c| callee_at_sender(c) == callee).map_or(callee, |c| c.callee.as_str()).to_owned()
+}
+
+/// Counts every failing case for the bug that explains most of what it survived.
+fn count(found: &mut [Tried], runs: &[SpaceRun]) {
+    for run in runs {
+        let mut explained: HashMap<u64, Option<usize>> = HashMap::new();
+        let mut named: HashSet<usize> = HashSet::new();
+        for case in run.cases.iter().filter(|c| c.verdict == model::Verdict::Fail) {
+            let bug = explained.entry(case.pattern).or_insert_with(|| {
+                let cause = run.causes.get(&case.pattern)?;
+                let fits = |t: &&(usize, &Tried)| t.1.bug.failed == cause.failed && t.1.tolerated.is_subset(&cause.tolerated);
+                found.iter().enumerate().collect::<Vec<_>>().iter().filter(fits).max_by_key(|(_, t)| t.tolerated.len()).map(|(i, _)| *i)
+            });
+            if let Some(i) = *bug {
+                found[i].bug.failing_cases += 1;
+                named.insert(i);
+            }
+        }
+        for i in named {
+            if !found[i].bug.spaces.contains(&run.space.name) {
+                found[i].bug.spaces.push(run.space.name.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether a reply is what the user should get. Assertions add up; without any, an HTTP status below 500 (gRPC: OK) will do.
+
+use messages::Reply;
+use model::Failure;
+use model::trace::{Outcome, Protocol};
+use regex::Regex;
+
+#[derive(Clone, Debug, Default)]
+pub struct Oracle {
+    statuses: Vec<u32>,
+    body: Option<Regex>,
+    json: Vec<(String, serde_json::Value)>,
+    max_latency_ms: Option<u64>,
+}
+
+impl Oracle {
+    /// `statuses`: `200,302`. `body`: a regular expression. `json`: `$.cart.size=0` or a JSON pointer `/cart/size=0`.
+    pub fn new(statuses: Option<&str>, body: Option<&str>, json: &[String], max_latency_ms: Option<u64>) -> Result<Oracle, Failure> {
+        let mut oracle = Oracle { max_latency_ms, ..Oracle::default() };
+        for status in statuses.unwrap_or("").split(',').filter(|s| !s.is_empty()) {
+            let status = status.trim().parse().map_err(|_| Failure::request(format!("'{status}' is not a status code")).next("such as --expect-status 200,302"))?;
+            oracle.statuses.push(status);
+        }
+        if let Some(pattern) = body {
+            oracle.body = Some(Regex::new(pattern).map_err(|e| Failure::request("the body pattern is not a regular expression").why(e.to_string()))?);
+        }
+        for assertion in json {
+            let (path, value) = assertion.split_once('=').ok_or_else(|| Failure::request(format!("'{assertion}' is not PATH=VALUE")).next("such as --expect-json '$.items[0].name=mug'"))?;
+            let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned()));
+            oracle.json.push((pointer(path), value));
+        }
+        Ok(oracle)
+    }
+
+    /// Why the reply is not what the user should get, or None.
+    pub fn objection(&self, reply: &Reply) -> Option<String> {
+        let status = match reply.outcome {
+            Outcome::Replied { status } => status,
+            _ => return Some(format!("no reply: {}", reply.reason.as_deref().unwrap_or("the connection ended"))),
+        };
+        let grpc = reply.trace.entry.protocol == Protocol::Grpc;
+        let wanted = if self.statuses.is_empty() { if grpc { status == 0 } else { status < 500 } } else { self.statuses.contains(&status) };
+        if !wanted {
+            return Some(format!("status {status}"));
+        }
+        if let Some(pattern) = &self.body
+            && !pattern.is_match(&String::from_utf8_lossy(&reply.body))
+        {
+            return Some(format!("the body does not match /{pattern}/"));
+        }
+        if !self.json.is_empty() {
+            let Ok(document) = serde_json::from_slice::<serde_json::Value>(&reply.body) else { return Some("the body is not JSON".into()) };
+            for (path, value) in &self.json {
+                match document.pointer(path) {
+                    Some(found) if found == value => {}
+                    found => return Some(format!("{path} is {}, not {value}", found.map_or("missing".into(), ToString::to_string))),
+                }
+            }
+        }
+        match self.max_latency_ms {
+            Some(limit) if reply.latency_us > limit * 1000 => Some(format!("took {} ms, more than {limit}", reply.latency_us / 1000)),
+            _ => None,
+        }
+    }
+
+    pub fn describe(&self, protocol: Protocol) -> String {
+        let mut parts = Vec::new();
+        if self.statuses.is_empty() {
+            parts.push(if protocol == Protocol::Grpc { "gRPC status OK".to_owned() } else { "status below 500".to_owned() });
+        } else {
+            parts.push(format!("status {}", self.statuses.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ")));
+        }
+        parts.extend(self.body.iter().map(|p| format!("body matches /{p}/")));
+        parts.extend(self.json.iter().map(|(path, value)| format!("{path} = {value}")));
+        parts.extend(self.max_latency_ms.map(|ms| format!("at most {ms} ms")));
+        parts.join(", ")
+    }
+}
+
+/// `$.a.b[0]` → `/a/b/0`; a pointer stays as it is.
+fn pointer(path: &str) -> String {
+    let Some(rest) = path.strip_prefix('$') else { return path.to_owned() };
+    rest.replace('[', ".").replace(']', "").split('.').filter(|p| !p.is_empty()).fold(String::new(), |all, part| all + "/" + &part.replace('~', "~0").replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_pointers() {
+        assert_eq!(pointer("$.items[0].name"), "/items/0/name");
+        assert_eq!(pointer("/items/0"), "/items/0");
+        assert_eq!(pointer("$"), "");
+    }
+}
