@@ -112,3 +112,16 @@ func TestListNamesEverySite(t *testing.T) {
 		}
 	}
 }
+
+func TestReadmeHasTheSameTable(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range bugs.Sites {
+		row := fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", d.Site, d.Service, d.Call, d.Repair, d.Paper)
+		if !strings.Contains(string(readme), row) {
+			t.Errorf("no row %s", row)
+		}
+	}
+}
