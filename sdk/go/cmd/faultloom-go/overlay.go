@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"faultloom.dev/go/message"
+)
+
+const (
+	sdkModule = "faultloom.dev/go"
+	sdkPath   = sdkModule + "/message"
+	place     = "internal/_faultloom" // below the program's module
+	mainFile  = "zz_faultloom.go"
+	testFile  = "zz_faultloom_test.go"
+)
+
+// overlayFiles maps each path to its contents for this build.
+func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, p := range patches {
+		file, text, err := p.apply(env)
+		if err != nil {
+			return nil, err
+		}
+		files[file] = text
+	}
+	grpcChecked := false
+	for i := range packages {
+		p := &packages[i]
+		file, name := mainFile, "main"
+		if inv.command == "test" {
+			file = testFile
+			switch {
+			case len(p.TestGoFiles) > 0:
+				name = p.Name
+			case len(p.XTestGoFiles) > 0:
+				name = p.Name + "_test"
+			default:
+				continue
+			}
+		} else if p.Name != "main" {
+			continue
+		}
+		if p.Module == nil || !p.Module.Main {
+			return nil, refuse(exitUsage, "%s is not a package of the main module: only the program's own module can be hooked", p.ImportPath)
+		}
+		for _, d := range append(append(p.Deps, p.TestImports...), p.XTestImports...) {
+			if strings.HasPrefix(d, sdkModule+"/message/") {
+				return nil, refuse(exitUsage, "%s imports %s already: build it with go, or remove that import", p.ImportPath, sdkModule)
+			}
+		}
+		grpc := p.uses(grpcPath)
+		if grpc && !grpcChecked {
+			version, old, err := grpcVersion(inv)
+			if err != nil {
+				return nil, err
+			}
+			if old {
+				return nil, refuse(exitEnvironment, "%s uses %s %s, which has no place for the hooks; they need 1.66 or later: go get %s@v1.66.3",
+					p.ImportPath, grpcPath, version, grpcPath)
+			}
+			grpcChecked = true
+		}
+		if err := placeSources(files, p.Module.Dir, p.Module.Path, grpc); err != nil {
+			return nil, err
+		}
+		virtual := filepath.Join(p.Dir, file)
+		if _, err := os.Lstat(virtual); err == nil {
+			return nil, refuse(exitUsage, "%s exists: its name is needed for the overlay", virtual)
+		}
+		files[virtual] = importer(name, p.Module.Path, grpc)
+		if len(inv.packages) > 0 && isGo(inv.packages[0]) && inv.command != "test" {
+			inv.extra = append(inv.extra, virtual)
+		}
+	}
+	return files, nil
+}
+
+// importer is the file that pulls the SDK into a program.
+func importer(name, module string, grpc bool) []byte {
+	text := fmt.Sprintf("package %s\n\nimport _ %q\n", name, module+"/"+place+"/install")
+	if grpc {
+		text += fmt.Sprintf("import _ %q\n", module+"/"+place+"/installgrpc")
+	}
+	return []byte(text)
+}
+
+// placeSources puts the SDK below a module, with its import paths.
+func placeSources(files map[string][]byte, dir, module string, grpc bool) error {
+	return fs.WalkDir(message.Sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		if folder := path.Dir(name); !grpc && (folder == "grpchook" || folder == "installgrpc") {
+			return nil
+		}
+		text, err := fs.ReadFile(message.Sources, name)
+		if err != nil {
+			return err
+		}
+		text = bytes.Replace(text, []byte("//go:build faultloom_overlay\n\n"), nil, 1)
+		text = bytes.ReplaceAll(text, []byte(`"`+sdkPath+`/`), []byte(`"`+module+"/"+place+"/"))
+		// the language version of our files, whatever the module's go line says
+		text = append([]byte("//go:build go1.21\n\n"), text...)
+		files[filepath.Join(dir, filepath.FromSlash(place), filepath.FromSlash(name))] = text
+		return nil
+	})
+}
+
+// overlayDir is where an overlay's files really lie.
+type overlayDir struct {
+	path, json string
+	temporary  bool
+}
+
+func (d *overlayDir) remove() {
+	if d.temporary {
+		os.RemoveAll(d.path)
+	}
+}
+
+// writeOverlay keeps equal overlays in one place: Go's build cache then knows the files again.
+func writeOverlay(files map[string][]byte) (*overlayDir, error) {
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	sum := sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(sum, "%d %s %d ", len(name), name, len(files[name]))
+		sum.Write(files[name])
+	}
+	key := hex.EncodeToString(sum.Sum(nil))[:32]
+	if cache, err := os.UserCacheDir(); err == nil {
+		base := filepath.Join(cache, "faultloom", "go")
+		if d, err := publish(base, key, names, files); err == nil {
+			prune(base)
+			return d, nil
+		}
+	}
+	dir, err := os.MkdirTemp("", "faultloom-go-")
+	if err != nil {
+		return nil, err
+	}
+	d := &overlayDir{path: dir, json: filepath.Join(dir, "overlay.json"), temporary: true}
+	if err := fill(dir, dir, names, files); err != nil {
+		d.remove()
+		return nil, err
+	}
+	return d, nil
+}
+
+// publish fills a folder of its own and renames it into place, so that builds at the same time do not meet halves.
+func publish(base, key string, names []string, files map[string][]byte) (*overlayDir, error) {
+	final := filepath.Join(base, key)
+	d := &overlayDir{path: final, json: filepath.Join(final, "overlay.json")}
+	if _, err := os.Stat(d.json); err == nil {
+		now := time.Now()
+		_ = os.Chtimes(final, now, now)
+		return d, nil
+	}
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return nil, err
+	}
+	tmp, err := os.MkdirTemp(base, "new-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	if err := fill(tmp, final, names, files); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(tmp, final); err != nil {
+		if _, stat := os.Stat(d.json); stat != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// fill writes files into dir and an overlay.json that speaks of them as they will lie in final.
+func fill(dir, final string, names []string, files map[string][]byte) error {
+	replace := map[string]string{}
+	for i, name := range names {
+		short := fmt.Sprintf("%02d_%s", i, filepath.Base(name))
+		if err := os.WriteFile(filepath.Join(dir, short), files[name], 0o644); err != nil {
+			return err
+		}
+		replace[name] = filepath.Join(final, short)
+	}
+	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o644)
+}
+
+// prune forgets overlays that were not used for a month.
+func prune(base string) {
+	entries, _ := os.ReadDir(base)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 30*24*time.Hour {
+			os.RemoveAll(filepath.Join(base, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package grpchook
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+// defaultReceiveLimit is grpc-go's own default for clients.
+const defaultReceiveLimit = 4 << 20
+
+func unaryClient(authority string) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		s := scope.From(ctx)
+		if s == nil {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		send := scope.Send{Peer: s.Process().Peer(authority), Name: method}
+		if limit := receiveLimit(cc, method, opts); limit > 0 && s.Envelope().History {
+			send.Accept, send.Limit = wire.AcceptField, uint64(limit)
+		}
+		call, ok := s.Send(s.Now(), send)
+		if !ok {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		if call.Fault != nil {
+			if over, err := before(ctx, s, &call, authority); over {
+				return err
+			}
+		}
+		return send2(ctx, s, &call, send.Accept != 0, method, req, reply, cc, invoke, opts)
+	}
+}
+
+// send2 sends the request with its envelope and records how the call ended.
+func send2(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
+	if call.Envelope != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, call.Envelope)
+	}
+	var kind wire.Kind
+	if call.Fault != nil {
+		kind = call.Fault.Kind
+	}
+	wrapped := &clientReply{message: reply}
+	if kind == wire.EmptyReply || kind == wire.CorruptReply {
+		wrapped.alter = kind
+	}
+	target := reply
+	if field {
+		target = wrapped
+	}
+	var trailer metadata.MD
+	// the combined options belong to grpc: append to a copy
+	all := append(opts[:len(opts):len(opts)], grpc.Trailer(&trailer))
+	err := invoke(ctx, method, req, target, cc, all...)
+
+	end := scope.End{Status: uint64(code(err)), History: wrapped.history}
+	if end.History == nil {
+		if v := trailer[wire.GRPCKey]; len(v) > 0 {
+			end.History = []byte(v[len(v)-1])
+		}
+	}
+	end.Gap = end.History == nil
+	failed := err != nil && end.History == nil && local(ctx, err)
+	switch {
+	case kind == wire.LostReply:
+		end.Status, failed = uint64(codes.Unavailable), true
+		if m, ok := reply.(proto.Message); ok {
+			proto.Reset(m)
+		}
+		err = status.Error(codes.Unavailable, "error reading from server: EOF")
+	case kind == wire.CorruptReply && wrapped.history != nil:
+		end.Status = 0 // what the callee answered; the library's own complaint follows from the fault
+	case !field && err == nil && kind == wire.EmptyReply:
+		if m, ok := reply.(proto.Message); ok {
+			proto.Reset(m)
+		}
+	case !field && err == nil && kind == wire.CorruptReply:
+		if m, ok := reply.(proto.Message); ok {
+			proto.Reset(m)
+		}
+		err = status.Error(codes.Internal, "grpc: failed to unmarshal the received message: corrupted")
+	}
+	if failed {
+		s.Failed(s.Now(), call.Number, end)
+	} else {
+		s.Reply(s.Now(), call.Number, end)
+	}
+	return err
+}
+
+// before plays the faults that act before the request is sent. over tells that it is not sent at all.
+func before(ctx context.Context, s *scope.Scope, call *scope.Call, authority string) (over bool, err error) {
+	f := call.Fault
+	fail := func(c codes.Code, text string) (bool, error) {
+		s.Failed(s.Now(), call.Number, scope.End{Status: uint64(c)})
+		return true, status.Error(c, text)
+	}
+	switch f.Kind {
+	case wire.Unavailable:
+		return fail(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp `+authority+`: connect: connection refused"`)
+	case wire.Reset:
+		return fail(codes.Unavailable, "error reading from server: read tcp "+authority+": read: connection reset by peer")
+	case wire.Deadline:
+		return fail(codes.DeadlineExceeded, "context deadline exceeded")
+	case wire.Status:
+		s.Reply(s.Now(), call.Number, scope.End{Status: f.Arg})
+		c := codes.Code(f.Arg)
+		return true, status.Error(c, "faultloom: injected "+c.String())
+	case wire.Hang:
+		if err := s.Wait(ctx, f); err != nil {
+			st := status.FromContextError(err)
+			return fail(st.Code(), st.Message())
+		}
+		return fail(codes.DeadlineExceeded, "context deadline exceeded")
+	case wire.Delay:
+		if err := s.Wait(ctx, f); err != nil {
+			st := status.FromContextError(err)
+			return fail(st.Code(), st.Message())
+		}
+	}
+	return false, nil
+}
+
+// receiveLimit is how large a reply this call may receive, or 0 if its codec is not ours: then nothing may be appended.
+func receiveLimit(cc *grpc.ClientConn, method string, opts []grpc.CallOption) int {
+	if !active() {
+		return 0
+	}
+	limit := defaultReceiveLimit
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.MaxRecvMsgSizeCallOption:
+			limit = o.MaxRecvMsgSize
+		case grpc.ForceCodecCallOption, grpc.ForceCodecV2CallOption, grpc.CustomCodecCallOption:
+			return 0
+		case grpc.ContentSubtypeCallOption:
+			if o.ContentSubtype != protoName {
+				return 0
+			}
+		}
+	}
+	if c := cc.GetMethodConfig(method).MaxRespSize; c != nil {
+		limit = min(limit, *c)
+	}
+	return limit
+}
+
+// local tells whether an error arose here instead of being the server's answer. grpc-go does not say; without a history
+// the code, the context and the texts of its transport decide.
+func local(ctx context.Context, err error) bool {
+	st := status.Convert(err)
+	switch st.Code() {
+	case codes.DeadlineExceeded, codes.Canceled:
+		return ctx.Err() != nil
+	case codes.Unavailable:
+		for _, text := range transportTexts {
+			if strings.Contains(st.Message(), text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var transportTexts = [...]string{"connection error", "error reading from server", "transport", "closing", "resolver", "no children to pick from",
+	"no SubConn", "draining", "keepalive", "EOF", "RST_STREAM", "connection reset", "connection refused", "grpc: the"}

@@ -1,0 +1,106 @@
+package grpchook
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"faultloom.dev/go/message/wire"
+)
+
+const protoName = "proto"
+
+// codec is the registered "proto" codec with two more cases. Everything it does not know goes to the codec that was
+// registered before.
+type codec struct{ encoding.CodecV2 }
+
+var (
+	ours     *codec
+	register = sync.OnceFunc(func() {
+		ours = &codec{encoding.GetCodecV2(protoName)}
+		encoding.RegisterCodecV2(ours)
+	})
+	// active tells whether the registered codec is still ours. Registration is only legal in init functions, so one look
+	// at the first call is enough.
+	active = sync.OnceValue(func() bool {
+		c, ok := encoding.GetCodecV2(protoName).(*codec)
+		return ok && c == ours
+	})
+)
+
+// serverReply is a handler's reply and the history to append to it. It embeds the message so that whoever meets it
+// between hook and codec still finds a proto.Message.
+type serverReply struct {
+	proto.Message
+	ctx     context.Context
+	history []byte
+	limit   int // bytes of message and field together; beyond it the trailer is used
+}
+
+// clientReply is a caller's message to fill and what came with it.
+type clientReply struct {
+	message any
+	history []byte
+	alter   wire.Kind // EmptyReply, CorruptReply, or 0
+}
+
+// Unwrap keeps the caller's message reachable for a stats handler that inspects replies.
+func (r *clientReply) Unwrap() any { return r.message }
+
+func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
+	r, ok := v.(*serverReply)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	out, err := c.CodecV2.Marshal(r.Message)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.history) == 0 {
+		return out, nil
+	}
+	if size := wire.FieldLen(len(r.history)); out.Len()+size > r.limit {
+		setTrailer(r.ctx, r.history)
+	} else {
+		out = append(out, mem.SliceBuffer(wire.AppendField(make([]byte, 0, size), r.history)))
+	}
+	return out, nil
+}
+
+func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
+	r, ok := v.(*clientReply)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	if data.Len() == 0 {
+		return c.CodecV2.Unmarshal(data, r.message)
+	}
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	message, history := wire.CutField(buf.ReadOnlyData())
+	if history != nil {
+		r.history = append([]byte(nil), history...) // the buffer goes back to its pool
+	}
+	switch r.alter {
+	case wire.EmptyReply:
+		return c.CodecV2.Unmarshal(nil, r.message)
+	case wire.CorruptReply:
+		message = append([]byte(nil), message...)
+		wire.Corrupt(message)
+	}
+	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(message)}, r.message)
+}
+
+// setTrailer puts a history, truncated if it must be, into the trailer of the call that ctx answers.
+func setTrailer(ctx context.Context, history []byte) {
+	cut, err := wire.Truncate(history, wire.MaxTrailerBytes)
+	if err == nil && cut != nil {
+		_ = grpc.SetTrailer(ctx, metadata.MD{wire.GRPCKey: {string(cut)}}) // fails only when the call is over
+	}
+}

@@ -1,0 +1,60 @@
+package grpchook
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+	_ "unsafe" // for linkname
+
+	"google.golang.org/grpc"
+
+	"faultloom.dev/go/message/scope"
+)
+
+//go:linkname addGlobalServerOptions google.golang.org/grpc/internal.AddGlobalServerOptions
+var addGlobalServerOptions any // func(opt ...grpc.ServerOption)
+
+//go:linkname addGlobalPerTargetDialOptions google.golang.org/grpc/internal.AddGlobalPerTargetDialOptions
+var addGlobalPerTargetDialOptions any // func(opt any)
+
+// perTarget is asked once per channel, after the user's own options: so ours is the innermost interceptor.
+type perTarget struct{}
+
+func (perTarget) DialOptionForTarget(target url.URL) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(unaryClient(authority(target)))
+}
+
+// Install hooks every server and channel made from now on. Call it from an init function, before any of them exists and
+// where registering a codec is allowed. It does nothing the second time.
+var Install = sync.OnceFunc(func() {
+	server, ok := addGlobalServerOptions.(func(...grpc.ServerOption))
+	client, ok2 := addGlobalPerTargetDialOptions.(func(any))
+	if !ok || !ok2 {
+		return // a grpc-go that has moved its hooks: inert rather than broken
+	}
+	register()
+	server(grpc.ChainUnaryInterceptor(unaryServer(scope.Default)))
+	client(perTarget{})
+})
+
+// ServerInterceptor is the server hook for one process description; for programs that do not use Install. Call it in an
+// init function or before any other use of grpc, since it registers the codec.
+func ServerInterceptor(p *scope.Process) grpc.UnaryServerInterceptor {
+	register()
+	return unaryServer(func() *scope.Process { return p })
+}
+
+// ClientInterceptor is the client hook for one channel; add it as the last of its chain. authority is the address as
+// FAULTLOOM_PEERS knows it.
+func ClientInterceptor(authority string) grpc.UnaryClientInterceptor {
+	register()
+	return unaryClient(authority)
+}
+
+// authority is what a channel was told to reach, without the resolver's scheme: "host:port" in almost all cases.
+func authority(target url.URL) string {
+	if target.Opaque != "" {
+		return target.Opaque
+	}
+	return strings.TrimPrefix(target.Path, "/")
+}

@@ -1,0 +1,150 @@
+package grpchook
+
+import (
+	"context"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	_ "unsafe" // for linkname
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+//go:linkname serverFromContext google.golang.org/grpc/internal.ServerFromContext
+var serverFromContext any // func(context.Context) *grpc.Server
+
+func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		values := metadata.ValueFromIncomingContext(ctx, wire.GRPCKey)
+		if len(values) == 0 {
+			return handler(ctx, req)
+		}
+		// a proxy that forwards metadata repeats its own envelope before the one its client hook adds
+		s := process().Open(values[len(values)-1], attempt(ctx))
+		if s == nil {
+			return handler(ctx, req)
+		}
+		reply, err := handler(scope.With(ctx, s), req)
+		env := s.Envelope()
+		if !env.History {
+			return reply, err
+		}
+		history := s.Finish(s.Now(), uint64(code(err)), "", 0)
+		if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
+			if limit, ok := fieldLimit(ctx); ok {
+				if message, ok := reply.(proto.Message); ok && message != nil {
+					limit = min(limit, int(min(env.ReceiveLimit, 1<<31-1)))
+					return &serverReply{message, ctx, history, limit}, nil
+				}
+			}
+		}
+		setTrailer(ctx, history)
+		return reply, err
+	}
+}
+
+// code is what the server will answer for a handler's error.
+func code(err error) uint32 {
+	if err == nil {
+		return 0
+	}
+	if s, ok := status.FromError(err); ok {
+		return uint32(s.Code())
+	}
+	return uint32(status.FromContextError(err).Code())
+}
+
+func attempt(ctx context.Context) uint64 {
+	values := metadata.ValueFromIncomingContext(ctx, "grpc-previous-rpc-attempts")
+	if len(values) == 0 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(values[0], 10, 64)
+	return n
+}
+
+// fieldLimit tells whether a reply may be wrapped, and how large it may become by the server's own send limit.
+func fieldLimit(ctx context.Context) (limit int, ok bool) {
+	if !active() {
+		return 0, false
+	}
+	stream := grpc.ServerTransportStreamFromContext(ctx)
+	if sub, ok := stream.(interface{ ContentSubtype() string }); !ok || (sub.ContentSubtype() != "" && sub.ContentSubtype() != protoName) {
+		return 0, false
+	}
+	get, ok := serverFromContext.(func(context.Context) *grpc.Server)
+	if !ok {
+		return 0, false
+	}
+	server := get(ctx)
+	if server == nil {
+		return 0, false
+	}
+	known := servers.Load()
+	if known != nil {
+		for i := range *known {
+			if (*known)[i].server == server {
+				return (*known)[i].limit, (*known)[i].limit > 0
+			}
+		}
+	}
+	limit = examine(server)
+	list := []examined{{server, limit}}
+	if known != nil {
+		list = append(list, (*known)[:min(len(*known), 15)]...)
+	}
+	servers.Store(&list)
+	return limit, limit > 0
+}
+
+// servers remembers examine's result for the last few servers, so that none is kept alive for long.
+var servers atomic.Pointer[[]examined]
+
+type examined struct {
+	server *grpc.Server
+	limit  int
+}
+
+// examine returns a server's send limit in bytes, or 0 if a wrapped reply would meet foreign eyes: a codec forced by
+// option, or an interceptor set by grpc.UnaryInterceptor, which runs outside of all chained ones and may assert the
+// reply's type.
+func examine(server *grpc.Server) int {
+	if !outermost() {
+		return 0
+	}
+	opts := reflect.ValueOf(server).Elem().FieldByName("opts")
+	if opts.Kind() != reflect.Struct {
+		return 0
+	}
+	codec, send := opts.FieldByName("codec"), opts.FieldByName("maxSendMessageSize")
+	if codec.Kind() != reflect.Interface || !codec.IsNil() || send.Kind() != reflect.Int {
+		return 0
+	}
+	return int(send.Int())
+}
+
+// outermost looks at who called the hook: the chain's closure for all but its first interceptor has a name of its own.
+func outermost() bool {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
+	inHook := false
+	for {
+		f, more := frames.Next()
+		if strings.Contains(f.Function, "grpchook.unaryServer") {
+			inHook = true
+		} else if inHook {
+			return !strings.Contains(f.Function, "getChainUnaryHandler")
+		}
+		if !more {
+			return false
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package httphook
+
+import (
+	"bufio"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+// maxBuffered is how much of a reply is held back, so that most replies are complete, and their history known, before
+// their headers leave.
+const maxBuffered = 32 << 10
+
+// writer holds a reply back until it is complete, or the buffer is full, or the handler flushes or hijacks.
+//
+//	buffering ──WriteHeader: status and headers are noted──▶ buffering
+//	buffering ──finish──▶ header | tail | truncated header, then the body
+//	buffering ──overflow, Flush──▶ committed: tail announced, or "gap" ──finish──▶ tail, or nothing
+//	buffering ──Hijack──▶ hijacked: out of our hands
+type writer struct {
+	under   http.ResponseWriter
+	request *http.Request
+	scope   *scope.Scope
+
+	status    int         // 0: not decided yet
+	header    http.Header // as it was when the status was decided
+	buf       []byte
+	committed bool
+	tail      bool // announced
+	hijacked  bool
+	declared  int64 // the handler's Content-Length when a tail took it off the wire, else -1
+	written   int64
+}
+
+func (w *writer) Header() http.Header { return w.under.Header() }
+
+func (w *writer) WriteHeader(status int) {
+	if w.committed || w.hijacked || (status >= 100 && status < 200) {
+		w.under.WriteHeader(status) // also complains about a second status, as it would without us
+		return
+	}
+	if w.status != 0 {
+		return
+	}
+	w.status = status
+	w.header = w.under.Header().Clone() // later changes have no effect on a reply
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if w.hijacked {
+		return w.under.Write(p)
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.committed {
+		if !bodyAllowed(w.status) && len(p) > 0 {
+			return 0, http.ErrBodyNotAllowed
+		}
+		if len(w.buf)+len(p) <= maxBuffered {
+			w.buf = append(w.buf, p...)
+			return len(p), nil
+		}
+		w.commit()
+	}
+	return w.send(p)
+}
+
+func (w *writer) WriteString(s string) (int, error) {
+	if w.committed && !w.tail {
+		return io.WriteString(w.under, s)
+	}
+	return w.Write([]byte(s))
+}
+
+// send writes behind committed headers. Where a tail took the handler's Content-Length off the wire, its promise is kept
+// here.
+func (w *writer) send(p []byte) (int, error) {
+	if w.declared >= 0 && w.written+int64(len(p)) > w.declared {
+		return 0, http.ErrContentLength
+	}
+	n, err := w.under.Write(p)
+	w.written += int64(n)
+	return n, err
+}
+
+// ReadFrom keeps sendfile for what goes beyond the buffer.
+func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
+	if !w.committed && !w.hijacked {
+		if w.status == 0 {
+			w.WriteHeader(http.StatusOK)
+		}
+		if !bodyAllowed(w.status) {
+			return io.Copy(struct{ io.Writer }{w}, src)
+		}
+		for len(w.buf) < maxBuffered {
+			if cap(w.buf) == len(w.buf) {
+				w.buf = append(w.buf, make([]byte, max(512, min(len(w.buf), maxBuffered-len(w.buf))))...)[:len(w.buf)]
+			}
+			m, err := src.Read(w.buf[len(w.buf):min(cap(w.buf), maxBuffered)])
+			w.buf, n = w.buf[:len(w.buf)+m], n+int64(m)
+			if err == io.EOF {
+				return n, nil
+			}
+			if err != nil {
+				return n, err
+			}
+		}
+		w.commit()
+	}
+	if w.declared >= 0 {
+		src = io.LimitReader(src, w.declared-w.written)
+	}
+	m, err := io.Copy(w.under, src)
+	w.written += m
+	return n + m, err
+}
+
+// commit lets the headers go before the history is known.
+func (w *writer) commit() {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.committed = true
+	w.declared = -1
+	env := w.scope.Envelope()
+	h := w.header
+	if wire.MayTail(env.Accept, w.request.Method, w.request.Header, w.status, h) {
+		w.tail = true
+		if v := h.Get("Content-Length"); v != "" {
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+				w.declared = n
+			}
+			h.Del("Content-Length")
+		}
+		mark(h)
+		h.Set(wire.ReplyHeader, "tail")
+	} else {
+		h.Set(wire.ReplyHeader, "gap")
+	}
+	w.sniff(h)
+	w.sendHead(h)
+	buf := w.buf
+	w.buf = nil
+	if len(buf) > 0 {
+		w.send(buf)
+	}
+}
+
+// sniff settles the content type by the body alone; net/http would look at a tail, too.
+func (w *writer) sniff(h http.Header) {
+	if _, ok := h["Content-Type"]; ok || h.Get("Content-Encoding") != "" || h.Get("Transfer-Encoding") != "" || !w.tail {
+		return
+	}
+	if len(w.buf) == 0 {
+		h["Content-Type"] = nil
+		return
+	}
+	h.Set("Content-Type", http.DetectContentType(w.buf))
+}
+
+// mark keeps caches away from a reply that carries a history.
+func mark(h http.Header) {
+	h["Cache-Control"] = []string{"no-store, no-transform"}
+	h.Add("Vary", "x-faultloom")
+}
+
+// sendHead sends h instead of what the handler has made of the header map since; that stays, for trailers.
+func (w *writer) sendHead(h http.Header) {
+	live := w.under.Header()
+	var later http.Header
+	if announcesTrailers(live) {
+		later = live.Clone()
+	}
+	clear(live)
+	for k, v := range h {
+		live[k] = v
+	}
+	w.under.WriteHeader(w.status)
+	for k, v := range later {
+		live[k] = v
+	}
+}
+
+func announcesTrailers(h http.Header) bool {
+	if len(h["Trailer"]) > 0 {
+		return true
+	}
+	for k := range h {
+		if len(k) > len(http.TrailerPrefix) && k[:len(http.TrailerPrefix)] == http.TrailerPrefix {
+			return true
+		}
+	}
+	return false
+}
+
+// finish answers once the handler has returned.
+func (w *writer) finish(name string) {
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if w.hijacked {
+		return
+	}
+	history := w.scope.Finish(w.scope.Now(), uint64(status), name, 8)
+	if !w.committed {
+		w.finishBuffered(history)
+		return
+	}
+	if w.declared >= 0 && w.written != w.declared {
+		panic(http.ErrAbortHandler) // net/http would have broken the connection, and so shall the reader see it
+	}
+	if w.tail {
+		w.under.Write(wire.AppendTail(nil, history))
+	}
+}
+
+func (w *writer) finishBuffered(history []byte) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	env := w.scope.Envelope()
+	h := w.header
+	length := h.Get("Content-Length")
+	small := len(history) <= wire.MaxHeaderBytes
+	if !small && !announcesTrailers(w.under.Header()) && (length == "" || length == strconv.Itoa(len(w.buf))) && wire.MayTail(env.Accept, w.request.Method, w.request.Header, w.status, h) {
+		w.tail = true
+		w.sniff(h)
+		mark(h)
+		h.Set(wire.ReplyHeader, "tail")
+		// the reader learns by the length that everything is on its way
+		h.Set("Content-Length", strconv.Itoa(len(w.buf)+wire.TailLen(len(history))))
+		w.sendHead(h)
+		w.under.Write(wire.AppendTail(w.buf, history))
+		return
+	}
+	if !small {
+		history, _ = wire.Truncate(history, wire.MaxHeaderBytes)
+	}
+	if history != nil {
+		mark(h)
+		h.Set(wire.HistoryHeader, base64.RawURLEncoding.EncodeToString(history))
+	} else {
+		h.Set(wire.ReplyHeader, "gap")
+	}
+	w.sendHead(h)
+	if len(w.buf) > 0 {
+		w.under.Write(w.buf)
+	}
+}
+
+func bodyAllowed(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+// FlushError sends what is held back. It is what http.ResponseController looks for.
+func (w *writer) FlushError() error {
+	if !w.committed && !w.hijacked {
+		w.commit()
+	}
+	return http.NewResponseController(w.under).Flush()
+}
+
+func (w *writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.under).Hijack()
+	if err == nil {
+		w.hijacked = true
+	}
+	return conn, rw, err
+}
+
+func (w *writer) push(target string, opts *http.PushOptions) error {
+	if p, ok := w.under.(http.Pusher); ok {
+		return p.Push(target, opts)
+	}
+	return http.ErrNotSupported
+}
+
+// CloseNotify serves programs older than contexts.
+func (w *writer) CloseNotify() <-chan bool {
+	if n, ok := w.under.(interface{ CloseNotify() <-chan bool }); ok {
+		return n.CloseNotify()
+	}
+	return make(chan bool)
+}

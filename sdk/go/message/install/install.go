@@ -1,0 +1,23 @@
+//go:build faultloom_overlay
+
+// Package install hooks net/http by being imported. Both variables exist only in the net/http that faultloom-go makes
+// for one build, and so does this package: it is compiled as part of the program's own module.
+package install
+
+import (
+	"net/http"
+	_ "unsafe" // for linkname
+
+	"faultloom.dev/go/message/httphook"
+)
+
+//go:linkname serverHook net/http.faultloomServer
+var serverHook func(http.Handler, http.ResponseWriter, *http.Request)
+
+//go:linkname clientHook net/http.faultloomClient
+var clientHook func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
+
+func init() {
+	serverHook = func(next http.Handler, w http.ResponseWriter, r *http.Request) { httphook.Serve(next, w, r, nil) }
+	clientHook = httphook.RoundTrip
+}

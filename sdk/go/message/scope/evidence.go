@@ -1,0 +1,130 @@
+package scope
+
+import "faultloom.dev/go/message/wire"
+
+// evidence is what a plan's conditions are judged by. It is only what is causally known: what the caller knew when it
+// sent the request, and what replies have told since.
+type evidence struct {
+	plan     []wire.Fault
+	counters []counters
+	flat     []uint64 // scratch for hop
+}
+
+type counters struct {
+	matched, fired uint64
+	after          []uint64
+}
+
+func newEvidence(plan []wire.Fault, hop []uint64) *evidence {
+	e := &evidence{plan: plan, counters: make([]counters, len(plan)), flat: make([]uint64, 0, len(hop))}
+	next := func() uint64 {
+		if len(hop) == 0 {
+			return 0
+		}
+		v := hop[0]
+		hop = hop[1:]
+		return v
+	}
+	for i := range plan {
+		c := &e.counters[i]
+		if plan[i].Nth != 0 {
+			c.matched = next()
+		}
+		if plan[i].MaxFires != 0 {
+			c.fired = next()
+		}
+		c.after = make([]uint64, len(plan[i].After))
+		for j := range c.after {
+			c.after[j] = next()
+		}
+	}
+	return e
+}
+
+// hop returns the counters in the order of the format; valid until the next call.
+func (e *evidence) hop() []uint64 {
+	if e == nil {
+		return nil
+	}
+	out := e.flat[:0]
+	for i := range e.plan {
+		c := &e.counters[i]
+		if e.plan[i].Nth != 0 {
+			out = append(out, c.matched)
+		}
+		if e.plan[i].MaxFires != 0 {
+			out = append(out, c.fired)
+		}
+		out = append(out, c.after...)
+	}
+	e.flat = out
+	return out
+}
+
+// decide counts the send and returns the index of the fault that fires at it, or -1.
+func (e *evidence) decide(caller, peer, name string, on bool) int {
+	chosen := -1
+	for i := range e.plan {
+		f, c := &e.plan[i], &e.counters[i]
+		if !f.Selector.Matches(caller, peer, name) {
+			continue
+		}
+		c.matched++
+		if on && chosen < 0 && c.ready(f) {
+			c.fired++
+			chosen = i
+		}
+	}
+	return chosen
+}
+
+func (c *counters) ready(f *wire.Fault) bool {
+	for j := range f.After {
+		if c.after[j] < f.After[j].Times {
+			return false
+		}
+	}
+	return (f.Nth == 0 || f.Nth == c.matched) && (f.MaxFires == 0 || c.fired < f.MaxFires)
+}
+
+// count counts prerequisites: those of faults that count sent calls, or those that count completed ones.
+func (e *evidence) count(sent bool, caller, peer, name string) {
+	for i := range e.plan {
+		f := &e.plan[i]
+		if f.AfterSent != sent {
+			continue
+		}
+		for j := range f.After {
+			if f.After[j].Matches(caller, peer, name) {
+				e.counters[i].after[j]++
+			}
+		}
+	}
+}
+
+// walk learns from the history of a call that came back.
+func (e *evidence) walk(s *wire.Segment) {
+	var sent []*wire.Event
+	for i := range s.Events {
+		ev := &s.Events[i]
+		switch ev.Kind {
+		case wire.SendRequest:
+			sent = append(sent, ev)
+			for j := range e.plan {
+				if e.plan[j].Selector.Matches(s.Service, ev.Peer, ev.Name) {
+					e.counters[j].matched++
+				}
+			}
+			e.count(true, s.Service, ev.Peer, ev.Name)
+			if ev.Fault >= 0 && ev.Fault < len(e.counters) {
+				e.counters[ev.Fault].fired++
+			}
+		case wire.RecvResponse:
+			call := sent[ev.Call-1]
+			e.count(false, s.Service, call.Peer, call.Name)
+		}
+		if ev.Child != nil {
+			e.walk(ev.Child)
+		}
+	}
+}

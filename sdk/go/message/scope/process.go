@@ -1,0 +1,74 @@
+package scope
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"faultloom.dev/go/message/trust"
+	"faultloom.dev/go/message/wire"
+)
+
+// Process is what a service knows about itself and its surroundings.
+type Process struct {
+	Service  string            // 1 to 64 bytes
+	Peers    map[string]string // address "host:port" to service name
+	Receiver *trust.Receiver
+}
+
+// Default describes this process, by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS and the trust
+// settings. They are read at the first use.
+var Default = sync.OnceValue(func() *Process {
+	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")), Receiver: trust.FromEnvironment()}
+	if p.Service == "" {
+		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	}
+	p.Service = wire.Cut(strings.ToValidUTF8(p.Service, "?"), wire.MaxServiceBytes)
+	return p
+})
+
+// ParsePeers reads "host:port=service,…". Entries without both parts are ignored.
+func ParsePeers(text string) map[string]string {
+	peers := map[string]string{}
+	for _, entry := range strings.Split(text, ",") {
+		address, name, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		if address != "" && name != "" {
+			peers[address] = name
+		}
+	}
+	return peers
+}
+
+// Peer names an authority: as FAULTLOOM_PEERS does, else as it is.
+func (p *Process) Peer(authority string) string {
+	if name, ok := p.Peers[authority]; ok {
+		return name
+	}
+	return authority
+}
+
+// Open begins the scope of a request that carried this envelope (raw bytes), or returns nil: deaf or refused, then the
+// request is to be served as if there were no envelope. attempt is the number in grpc-previous-rpc-attempts, or 0.
+func (p *Process) Open(raw string, attempt uint64) *Scope {
+	now := time.Now()
+	env, err := p.Receiver.Accept(raw, now.Unix(), attempt)
+	if env == nil || err != nil {
+		return nil
+	}
+	return newScope(p, env, now)
+}
+
+// OpenHeader is Open for the text of an HTTP header.
+func (p *Process) OpenHeader(header string) *Scope {
+	now := time.Now()
+	env, err := p.Receiver.AcceptHeader(header, now.Unix())
+	if env == nil || err != nil {
+		return nil
+	}
+	return newScope(p, env, now)
+}
+
+// New begins the scope of an accepted envelope. start also serves as the wall clock.
+func (p *Process) New(env *wire.Envelope, start time.Time) *Scope { return newScope(p, env, start) }

@@ -1,0 +1,95 @@
+package trust
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lookEvery is how often the trust file is looked at, and only when an envelope arrives or a fault is under way.
+const lookEvery = 200 * time.Millisecond
+
+var started = time.Now()
+
+// source is where settings come from. With a path they follow the file: that is how keys rotate and how a switch stops
+// every fault at once.
+type source struct {
+	current atomic.Pointer[Settings]
+	path    string
+	next    atomic.Int64 // when to look again, ns since started
+
+	mu       sync.Mutex
+	modified time.Time
+	size     int64
+	looked   bool
+}
+
+// FromEnvironment makes the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST describes. Broken settings make it
+// deaf and are reported on standard error, once per reading.
+func FromEnvironment() *Receiver {
+	r := &Receiver{}
+	if path := os.Getenv("FAULTLOOM_TRUST_FILE"); path != "" {
+		r.source.path = path
+		return r
+	}
+	if text := os.Getenv("FAULTLOOM_TRUST"); text != "" {
+		r.source.set(text)
+	}
+	return r
+}
+
+// FromFile makes a receiver that follows a trust file.
+func FromFile(path string) *Receiver {
+	r := &Receiver{}
+	r.source.path = path
+	return r
+}
+
+// Settings returns the settings as they are now, or nil: deaf.
+func (r *Receiver) Settings() *Settings {
+	if s := &r.source; s.path != "" {
+		if now := int64(time.Since(started)); now >= s.next.Load() {
+			s.look(now)
+		}
+	}
+	return r.source.current.Load()
+}
+
+func (s *source) set(text string) {
+	settings, err := Parse(text)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faultloom:", err)
+	}
+	s.current.Store(settings)
+}
+
+func (s *source) look(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now < s.next.Load() {
+		return
+	}
+	defer func() { s.next.Store(int64(time.Since(started) + lookEvery)) }()
+	info, err := os.Stat(s.path)
+	if err != nil {
+		if s.current.Load() != nil || !s.looked {
+			fmt.Fprintln(os.Stderr, "faultloom: trust file:", err)
+		}
+		s.looked, s.modified, s.size = true, time.Time{}, -1
+		s.current.Store(nil)
+		return
+	}
+	if s.looked && info.ModTime().Equal(s.modified) && info.Size() == s.size {
+		return
+	}
+	text, err := os.ReadFile(s.path)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faultloom: trust file:", err)
+		s.current.Store(nil)
+	} else {
+		s.set(string(text))
+	}
+	s.looked, s.modified, s.size = true, info.ModTime(), info.Size()
+}

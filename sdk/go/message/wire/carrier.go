@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"encoding/binary"
+	"net/http"
+	"strings"
+)
+
+// Limits and markers of the carriers of a history.
+const (
+	FieldNumber     = 333_000_333
+	MaxHeaderBytes  = 768  // history in an HTTP header, before base64
+	MaxTrailerBytes = 3072 // history in a gRPC trailer, before base64
+	magic           = "flm\x01"
+	fieldTag        = "\xea\xe8\xa5\xf6\x09" // FieldNumber << 3 | 2 as a varint
+	endingBytes     = 8                      // u32 length, magic
+)
+
+// AppendField appends the reply field to a serialized protobuf message.
+//
+//	tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
+func AppendField(message, history []byte) []byte {
+	size := uint64(len(history) + endingBytes)
+	out := append(message, fieldTag...)
+	out = append(AppendVarint(out, size), history...)
+	whole := len(fieldTag) + VarintLen(size) + len(history) + endingBytes
+	return append(binary.BigEndian.AppendUint32(out, uint32(whole)), magic...)
+}
+
+// FieldLen is how many bytes AppendField adds.
+func FieldLen(history int) int {
+	return len(fieldTag) + VarintLen(uint64(history+endingBytes)) + history + endingBytes
+}
+
+// ending returns the length that stands before the magic, or -1.
+func ending(b []byte) int {
+	n := len(b)
+	if n < endingBytes || string(b[n-4:]) != magic {
+		return -1
+	}
+	return int(binary.BigEndian.Uint32(b[n-8:]))
+}
+
+// CutField splits the reply field off. history is nil if there is none; both alias b.
+func CutField(b []byte) (message, history []byte) {
+	n := ending(b)
+	if n < 0 || n > len(b) {
+		return b, nil
+	}
+	field := b[len(b)-n:]
+	if len(field) < len(fieldTag) || string(field[:len(fieldTag)]) != fieldTag {
+		return b, nil
+	}
+	rest := field[len(fieldTag):]
+	size, width := binary.Uvarint(rest)
+	if width <= 0 || size < endingBytes || uint64(len(rest)-width) != size {
+		return b, nil
+	}
+	return b[:len(b)-n], rest[width : len(rest)-endingBytes]
+}
+
+// AppendTail appends the tail to an HTTP body: history, u32 BE: its length, "flm" 0x01.
+func AppendTail(body, history []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(append(body, history...), uint32(len(history))), magic...)
+}
+
+// TailLen is how many bytes AppendTail adds.
+func TailLen(history int) int { return history + endingBytes }
+
+// CutTail splits the tail off. history is nil if there is none; both alias b.
+func CutTail(b []byte) (body, history []byte) {
+	n := ending(b)
+	if n < 0 || n > len(b)-endingBytes {
+		return b, nil
+	}
+	at := len(b) - endingBytes - n
+	return b[:at], b[at : len(b)-endingBytes]
+}
+
+// MayTail tells whether an HTTP reply may carry a tail, apart from the handler having completed.
+func MayTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
+	if accept&AcceptTail == 0 || status != http.StatusOK || method == http.MethodHead {
+		return false
+	}
+	for _, encoding := range reply["Content-Encoding"] {
+		if !strings.EqualFold(encoding, "identity") {
+			return false
+		}
+	}
+	for _, name := range [...]string{"Content-Range", "Digest", "Content-Digest", "Repr-Digest", "Content-Md5", "Trailer", "Upgrade"} {
+		if _, ok := reply[name]; ok {
+			return false
+		}
+	}
+	_, ranged := request["Range"]
+	_, upgrade := request["Upgrade"]
+	return !ranged && !upgrade
+}
+
+// Corrupt overwrites the second half of a body with 0xFF, in place.
+func Corrupt(body []byte) {
+	for i := len(body) / 2; i < len(body); i++ {
+		body[i] = 0xFF
+	}
+}

@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"strings"
+)
+
+// Where an envelope travels, and its limits.
+const (
+	GRPCKey          = "x-faultloom-bin"     // metadata of requests, trailer of replies
+	HTTPHeader       = "X-Faultloom"         // request header, base64url without padding
+	HistoryHeader    = "X-Faultloom-History" // reply header, base64url without padding
+	ReplyHeader      = "X-Faultloom-Reply"   // "tail" or "gap"
+	Version          = 1
+	MaxEnvelopeBytes = 2048
+	MaxHeaderChars   = 2731
+	MaxExpirySeconds = 600
+	SignatureBytes   = 16
+	SignatureDomain  = "faultloom/1\n"
+)
+
+const (
+	permitHistory = 1
+	permitPlan    = 2
+)
+
+// Accept says how the reply may bring the history back.
+type Accept uint8
+
+// Bits of Accept.
+const (
+	AcceptField Accept = 1 // appended protobuf field (gRPC)
+	AcceptTail  Accept = 2 // tail behind the body (HTTP)
+)
+
+// Signed is the part written once by whoever starts the request.
+type Signed struct {
+	History     bool // replies bring a history back
+	Trace, Run  [16]byte
+	Expires     uint32 // unix seconds
+	KeyID       string
+	Environment string
+	Plan        []Fault // nil: none
+}
+
+// Hop is the part written anew for every call. It is not signed.
+type Hop struct {
+	Call         uint64
+	Accept       Accept
+	ReceiveLimit uint64   // bytes the caller can receive in one message; 0: unknown, then no reply field
+	Evidence     []uint64 // counters in the order of the format; empty without a plan
+}
+
+// Envelope is an accepted envelope.
+type Envelope struct {
+	Signed
+	Hop
+	PassedOn string // version byte to signature, as received: what every further call repeats
+}
+
+// Opened is an envelope of which nothing has been believed yet.
+type Opened struct {
+	Signed           // without the plan
+	Part      string // what the signature covers
+	Signature string // 16 bytes
+	PassedOn  string
+	planBytes string
+	hasPlan   bool
+	hop       string
+}
+
+// Open parses the outer layers: checks 1 to 4 of the format.
+func Open(raw string) (o Opened, err error) {
+	if len(raw) > MaxEnvelopeBytes {
+		return o, Oversized
+	}
+	r := reader{left: raw}
+	if version := r.byte(); r.bad {
+		return o, Malformed
+	} else if version != Version {
+		return o, UnsupportedVersion
+	}
+	o.Part = r.take(r.count(MaxEnvelopeBytes))
+	o.Signature = r.take(SignatureBytes)
+	if r.bad {
+		return o, Malformed
+	}
+	o.hop = r.left
+	o.PassedOn = raw[:len(raw)-len(o.hop)]
+
+	s := reader{left: o.Part}
+	permissions := s.byte()
+	copy(o.Trace[:], s.take(16))
+	copy(o.Run[:], s.take(16))
+	if e := s.take(4); !s.bad {
+		o.Expires = uint32(e[0])<<24 | uint32(e[1])<<16 | uint32(e[2])<<8 | uint32(e[3])
+	}
+	o.KeyID = s.str(1, 32)
+	o.Environment = s.str(1, 64)
+	o.History = permissions&permitHistory != 0
+	o.hasPlan = permissions&permitPlan != 0
+	if s.bad || permissions&^(permitHistory|permitPlan) != 0 || (!o.hasPlan && s.left != "") {
+		return o, Malformed
+	}
+	o.planBytes = s.left
+	return o, nil
+}
+
+// HasPlan tells whether the plan permission is set.
+func (o *Opened) HasPlan() bool { return o.hasPlan }
+
+// Finish parses plan and hop part: checks 12 and 13. Call it only after the signature was found right.
+func (o *Opened) Finish() (*Envelope, error) {
+	e := &Envelope{Signed: o.Signed, PassedOn: o.PassedOn}
+	if o.hasPlan {
+		plan, err := decodePlan(o.planBytes)
+		if err != nil {
+			return nil, err
+		}
+		e.Plan = plan
+	}
+	r := reader{left: o.hop}
+	e.Call = r.uint64()
+	e.Accept = Accept(r.byte())
+	e.ReceiveLimit = r.varint()
+	if n := Counters(e.Plan); n > 0 && !r.bad {
+		e.Evidence = make([]uint64, n)
+		for i := range e.Evidence {
+			e.Evidence[i] = r.varint()
+		}
+	}
+	if r.bad || r.left != "" || e.Accept&^(AcceptField|AcceptTail) != 0 {
+		return nil, Malformed
+	}
+	return e, nil
+}
+
+// AppendSigned appends the signed part, ready to be signed.
+func AppendSigned(out []byte, s *Signed) ([]byte, error) {
+	var permissions byte
+	if s.History {
+		permissions |= permitHistory
+	}
+	if s.Plan != nil {
+		permissions |= permitPlan
+	}
+	out = append(out, permissions)
+	out = append(out, s.Trace[:]...)
+	out = append(out, s.Run[:]...)
+	out = append(out, byte(s.Expires>>24), byte(s.Expires>>16), byte(s.Expires>>8), byte(s.Expires))
+	out = AppendString(AppendString(out, s.KeyID), s.Environment)
+	if s.Plan != nil {
+		return appendPlan(out, s.Plan)
+	}
+	return out, nil
+}
+
+// AppendPassedOn appends version byte to signature.
+func AppendPassedOn(out, part, signature []byte) []byte {
+	out = AppendVarint(append(out, Version), uint64(len(part)))
+	return append(append(out, part...), signature[:SignatureBytes]...)
+}
+
+// Assemble writes an envelope: what is passed on, then the hop part with the counters as they are now. The error is
+// EnvelopeTooLarge; then nothing may be sent.
+func Assemble(passedOn string, call uint64, accept Accept, limit uint64, evidence []uint64) (string, error) {
+	var tmp [96]byte
+	hop := append(tmp[:0], byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
+	hop = AppendVarint(append(hop, byte(accept)), limit)
+	for _, n := range evidence {
+		hop = AppendVarint(hop, n)
+	}
+	if len(passedOn)+len(hop) > MaxEnvelopeBytes {
+		return "", EnvelopeTooLarge
+	}
+	var out strings.Builder
+	out.Grow(len(passedOn) + len(hop))
+	out.WriteString(passedOn)
+	out.Write(hop)
+	return out.String(), nil
+}

@@ -1,0 +1,198 @@
+package wire
+
+import "math"
+
+// Limits when reading a history.
+const (
+	MaxHistoryBytes  = 4 << 20
+	MaxHistoryDepth  = 64
+	MaxHistoryEvents = 100_000
+	MaxServiceBytes  = 64
+	HistoryHeadBytes = 9
+)
+
+// Tags of events: kind in bits 0-2, flags above.
+const (
+	SendRequest  = 1
+	RecvResponse = 2
+	CallFailed   = 3
+	SendResponse = 4
+	tagKind      = 7
+
+	TagFault = 8  // SendRequest: a fault fired
+	TagHTTP  = 16 // SendRequest: HTTP, else gRPC
+	TagChild = 8  // RecvResponse, CallFailed: a child segment follows
+	TagGap   = 16 // RecvResponse, CallFailed: no history came back though the callee may have run
+)
+
+// Flags of a segment.
+const (
+	SegmentTruncated = 1
+	SegmentFaultsOff = 2
+)
+
+// History is what a reply brings back.
+type History struct {
+	Call    uint64 // id of the call it answers
+	Segment *Segment
+}
+
+// Segment is what one scope did to answer its call.
+type Segment struct {
+	Truncated bool   // events or child histories were left out
+	FaultsOff bool   // faults are switched off at this service
+	Service   string // who recorded it
+	Name      string // call name as the callee knows it; empty: the same as the caller's
+	StartUS   uint64 // µs since the unix epoch, by this service's clock
+	Events    []Event
+}
+
+// Event is one message at one end. Events are in the order in which they happened at their service.
+type Event struct {
+	Kind  int    // SendRequest, RecvResponse, CallFailed or SendResponse
+	AtUS  uint64 // µs since the segment's start, monotonic
+	Call  uint64 // number of the call within the segment, from 1; 0 for SendResponse
+	Name  string // SendRequest: the call
+	Peer  string // SendRequest: the callee as the caller knows it
+	HTTP  bool   // SendRequest: HTTP, else gRPC
+	Fault int    // SendRequest: index of the fault that fired, -1 for none
+
+	Status uint64 // gRPC code or HTTP status; CallFailed: always a gRPC code
+	Gap    bool
+	Child  *Segment
+}
+
+// AppendHead appends what precedes the segment.
+func AppendHead(b []byte, call uint64) []byte {
+	return append(b, Version, byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
+}
+
+// AppendPrefix appends the start of a segment up to its events.
+func AppendPrefix(b []byte, flags byte, service, name string, startUS uint64) []byte {
+	return AppendVarint(AppendString(AppendString(append(b, flags), service), name), startUS)
+}
+
+// SplitHistory checks size, version and head, and returns the call id and the segment's bytes, which are not looked at.
+func SplitHistory(b []byte) (call uint64, segment []byte, err error) {
+	switch {
+	case len(b) == 0 || len(b) > MaxHistoryBytes:
+		return 0, nil, Malformed
+	case b[0] != Version:
+		return 0, nil, UnsupportedVersion
+	case len(b) < HistoryHeadBytes:
+		return 0, nil, Malformed
+	}
+	for _, c := range b[1:HistoryHeadBytes] {
+		call = call<<8 | uint64(c)
+	}
+	return call, b[HistoryHeadBytes:], nil
+}
+
+// DecodeHistory reads a whole history. Errors: Malformed, UnsupportedVersion.
+func DecodeHistory(b []byte) (*History, error) {
+	call, rest, err := SplitHistory(b)
+	if err != nil {
+		return nil, err
+	}
+	segment, err := DecodeSegment(rest)
+	if err != nil {
+		return nil, err
+	}
+	return &History{Call: call, Segment: segment}, nil
+}
+
+// DecodeSegment reads a segment by itself, as scopes embed it. Error: Malformed.
+func DecodeSegment(b []byte) (*Segment, error) {
+	budget := MaxHistoryEvents
+	return decodeSegment(string(b), 0, &budget)
+}
+
+func decodePrefix(r *reader) Segment {
+	flags := r.byte()
+	if flags&^(SegmentTruncated|SegmentFaultsOff) != 0 {
+		r.fail()
+	}
+	return Segment{
+		Truncated: flags&SegmentTruncated != 0,
+		FaultsOff: flags&SegmentFaultsOff != 0,
+		Service:   r.str(1, MaxServiceBytes),
+		Name:      r.str(0, MaxNameBytes),
+		StartUS:   r.varint(),
+	}
+}
+
+func decodeRef(r *reader, table *[]string) string {
+	if k := r.count(len(*table)); k > 0 {
+		return (*table)[k-1]
+	}
+	if r.bad {
+		return ""
+	}
+	s := r.str(1, MaxNameBytes)
+	*table = append(*table, s)
+	return s
+}
+
+func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
+	if depth >= MaxHistoryDepth {
+		return nil, Malformed
+	}
+	r := reader{left: b}
+	segment := decodePrefix(&r)
+	var table []string
+	var ended []bool // by call number - 1
+	var at uint64
+	for !r.bad && r.left != "" {
+		if *budget--; *budget < 0 {
+			return nil, Malformed
+		}
+		if n := len(segment.Events); n > 0 && segment.Events[n-1].Kind == SendResponse {
+			return nil, Malformed
+		}
+		tag := r.byte()
+		dt := r.varint()
+		if at+dt < at || tag&^(tagKind|8|16) != 0 {
+			return nil, Malformed
+		}
+		at += dt
+		e := Event{Kind: int(tag & tagKind), AtUS: at, Fault: -1}
+		switch e.Kind {
+		case SendRequest:
+			ended = append(ended, false)
+			e.Call = uint64(len(ended))
+			e.Name = decodeRef(&r, &table)
+			e.Peer = decodeRef(&r, &table)
+			e.HTTP = tag&TagHTTP != 0
+			if tag&TagFault != 0 {
+				e.Fault = r.count(math.MaxInt)
+			}
+		case RecvResponse, CallFailed:
+			e.Call = uint64(r.count(len(ended)))
+			e.Status = r.varint()
+			if e.Call == 0 || ended[e.Call-1] {
+				return nil, Malformed
+			}
+			ended[e.Call-1] = true
+			e.Gap = tag&TagGap != 0
+			if tag&TagChild != 0 {
+				child, err := decodeSegment(r.take(r.count(MaxHistoryBytes)), depth+1, budget)
+				if err != nil {
+					return nil, err
+				}
+				e.Child = child
+			}
+		case SendResponse:
+			if tag != SendResponse {
+				return nil, Malformed
+			}
+			e.Status = r.varint()
+		default:
+			return nil, Malformed
+		}
+		segment.Events = append(segment.Events, e)
+	}
+	if r.bad {
+		return nil, Malformed
+	}
+	return &segment, nil
+}
