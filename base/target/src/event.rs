@@ -1,0 +1,44 @@
+//! What the supervisor tells while it works: one line each, for progress on the terminal.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Left-overs of an `up` that was killed are being stopped first.
+    CleaningUp {
+        target: String,
+    },
+    Starting {
+        service: String,
+    },
+    Healthy {
+        service: String,
+        after: Duration,
+    },
+    /// Nothing is broken, but the user may have expected something else.
+    Warning(String),
+    Restarting {
+        service: String,
+    },
+    Stopping {
+        services: usize,
+    },
+    Stopped {
+        after: Duration,
+    },
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Event::CleaningUp { target } => write!(f, "stopping what was left of {target}"),
+            Event::Starting { service } => write!(f, "{service} starting"),
+            Event::Healthy { service, after } => write!(f, "{service} healthy after {:.1} s", after.as_secs_f64()),
+            Event::Warning(text) => write!(f, "warning: {text}"),
+            Event::Restarting { service } => write!(f, "{service} restarting"),
+            Event::Stopping { services: 1 } => write!(f, "stopping 1 service"),
+            Event::Stopping { services } => write!(f, "stopping {services} services"),
+            Event::Stopped { after } => write!(f, "all stopped after {:.1} s", after.as_secs_f64()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Are the addresses free on which services want to listen, and if not, who holds them?
+//!
+//! A bind tells (also when a wildcard listener is in the way); `/proc` names the holder if it belongs to this user.
+
+use crate::ending::MARK_VARIABLE;
+use crate::process_table;
+use crate::target::Service;
+use model::Failure;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
+/// Fails if any listen address of these services is in use. Blocks for a few binds; resolves host names.
+pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: &str) -> Result<(), Failure> {
+    let mut taken = Vec::new();
+    for service in services {
+        for address in &service.listens {
+            // Only "in use" matters: that a port needs privileges, or an address is not ours, the service will say.
+            let bound = TcpListener::bind((address.host.as_str(), address.port));
+            if bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
+                taken.push((service, address));
+            }
+        }
+    }
+    let Some((service, address)) = taken.first() else { return Ok(()) };
+    let what = match taken.len() {
+        1 => format!("port {} is in use, but service '{}' listens on {address}", address.port, service.name),
+        ports => format!("{ports} ports are in use on which services listen"),
+    };
+    let (mut lines, mut ours) = (Vec::new(), false);
+    for (service, address) in &taken {
+        let wanted = match taken.len() {
+            1 => String::new(),
+            _ => format!("{address} ({}): ", service.name),
+        };
+        match holder(address.port) {
+            Some(pid) => {
+                ours |= process_table::variable(pid, MARK_VARIABLE).is_some();
+                let name = process_table::name(pid).unwrap_or_default();
+                lines.push(format!("{wanted}held by {name} (pid {pid})"));
+            }
+            None => lines.push(format!("{wanted}held by a process that this user may not see")),
+        }
+    }
+    Err(Failure::environment(what).why(lines.join("\n")).next(match ours {
+        true => "it was started by another `faultloom up`: stop that with `faultloom down`".to_owned(),
+        false => format!("stop that process, or change the port in {file}"),
+    }))
+}
+
+/// The process that listens on a TCP port, if `/proc` lets us see it.
+fn holder(port: u16) -> Option<i32> {
+    let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|table| std::fs::read_to_string(table).ok())
+        .flat_map(|table| table.lines().skip(1).filter_map(|line| listening_inode(line, port)).collect::<Vec<_>>())
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
+    if inodes.is_empty() {
+        return None;
+    }
+    process_table::all().into_iter().map(|stat| stat.id.pid).find(|pid| {
+        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        descriptors.flatten().any(|entry| {
+            std::fs::read_link(entry.path())
+                .is_ok_and(|link| inodes.iter().any(|inode| link.as_os_str() == inode.as_str()))
+        })
+    })
+}
+
+/// `sl local_address rem_address st … inode(10th column)`; state 0A is LISTEN, the port is hexadecimal.
+fn listening_inode(line: &str, port: u16) -> Option<String> {
+    let columns: Vec<&str> = line.split_whitespace().collect();
+    let (_, hex_port) = columns.get(1)?.rsplit_once(':')?;
+    let listens = columns.get(3) == Some(&"0A") && u16::from_str_radix(hex_port, 16) == Ok(port);
+    listens.then(|| columns.get(9).map(|inode| (*inode).to_owned()))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_port_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(holder(listener.local_addr().unwrap().port()), Some(std::process::id() as i32));
+    }
+}

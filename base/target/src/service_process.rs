@@ -1,0 +1,195 @@
+//! One service as a process: how it is started, and what is known about it since.
+//!
+//! Each service leads a process group of its own, so a Ctrl-C in the terminal reaches only the tool. A service that
+//! exits is not reaped until the rest of its group has been ended: while its zombie stands in the process table, its
+//! group id cannot become somebody else's.
+
+use crate::health::in_words;
+use crate::process_table::ProcessId;
+use crate::service_log::ServiceLog;
+use crate::target::{Sdk, Service};
+use model::Failure;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Instant, SystemTime};
+
+/// How a service ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    Code(i32),
+    Signal(i32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Started, not yet found healthy.
+    Starting,
+    /// Was found healthy, and has not exited since.
+    Healthy,
+    Exited(ExitStatus),
+    /// Ended by the supervisor.
+    Stopped,
+}
+
+#[derive(Debug)]
+pub(crate) struct ServiceProcess {
+    child: Child,
+    pub id: ProcessId,
+    pub log: ServiceLog,
+    pub started: Instant,
+    pub started_at: SystemTime,
+    pub condition: Condition,
+    pub crash_told: bool,
+}
+
+/// What every service gets besides its own environment.
+pub(crate) struct Surroundings<'a> {
+    pub mark: &'a str,
+    pub trust_file: &'a Path,
+    pub peers: &'a str,
+    pub python_sdk: Option<&'a Path>,
+}
+
+impl ServiceProcess {
+    /// Starts the service; returns once its program runs.
+    pub fn start(service: &Service, log: std::path::PathBuf, around: &Surroundings) -> Result<ServiceProcess, Failure> {
+        if !service.directory.is_dir() {
+            return Err(Failure::request(format!(
+                "service '{}': its directory {} does not exist",
+                service.name,
+                service.directory.display()
+            ))
+            .next("correct `directory` in the target file"));
+        }
+        let (log, output, errors) = ServiceLog::open(log)?;
+        let mut command = Command::new(&service.command[0]);
+        command
+            .args(&service.command[1..])
+            .current_dir(&service.directory)
+            .envs(&service.environment)
+            .env_remove("FAULTLOOM_TRUST")
+            .env("FAULTLOOM_TRUST_FILE", around.trust_file)
+            .env("FAULTLOOM_SERVICE", &service.name)
+            .env("FAULTLOOM_PEERS", around.peers)
+            .env(crate::ending::MARK_VARIABLE, around.mark)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0);
+        if let (Sdk::Python, Some(folder)) = (service.sdk, around.python_sdk) {
+            command.env("PYTHONPATH", python_path(service, folder));
+        }
+        let child = command.spawn().map_err(|error| cannot_start(service, &error))?;
+        let pid = child.id() as i32;
+        // Not reaped before we say so, so the pid is its own.
+        let id = ProcessId::of(pid).unwrap_or(ProcessId { pid, start_ticks: 0 });
+        Ok(ServiceProcess {
+            child,
+            id,
+            log,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            condition: Condition::Starting,
+            crash_told: false,
+        })
+    }
+
+    /// Looks whether it has exited, without blocking and without reaping it.
+    pub fn look(&mut self) -> Condition {
+        if matches!(self.condition, Condition::Starting | Condition::Healthy) {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            let pid = Pid::from_raw(self.id.pid);
+            if let Some(Ok(Some(status))) = pid.map(|pid| waitid(WaitId::Pid(pid), options)) {
+                let signal = status.terminating_signal().map(ExitStatus::Signal);
+                let code = status.exit_status().map(ExitStatus::Code);
+                self.condition = Condition::Exited(signal.or(code).unwrap_or(ExitStatus::Code(0)));
+            }
+        }
+        self.condition
+    }
+
+    /// Takes the exit status of a process that has been ended. Blocks until it exits.
+    pub fn reap(&mut self) {
+        self.look();
+        let _ = self.child.wait();
+        if !matches!(self.condition, Condition::Exited(_)) {
+            self.condition = Condition::Stopped;
+        }
+    }
+}
+
+fn python_path(service: &Service, sdk: &Path) -> OsString {
+    let mut path = sdk.as_os_str().to_owned();
+    let before = service.environment.get("PYTHONPATH").map(OsString::from).or_else(|| std::env::var_os("PYTHONPATH"));
+    if let Some(before) = before.filter(|before| !before.is_empty()) {
+        path.push(":");
+        path.push(before);
+    }
+    path
+}
+
+fn cannot_start(service: &Service, error: &std::io::Error) -> Failure {
+    let program = &service.command[0];
+    let failure = Failure::environment(format!("service '{}' cannot be started", service.name));
+    match error.kind() {
+        ErrorKind::NotFound if program.contains('/') => failure
+            .why(format!("{program} does not exist, or names an interpreter that does not"))
+            .next("build it, or correct `command` in the target file"),
+        ErrorKind::NotFound => failure
+            .why(format!("no program '{program}' is in PATH"))
+            .next("install it, or correct `command` in the target file"),
+        ErrorKind::PermissionDenied => failure
+            .why(format!("{program} may not be executed"))
+            .next(format!("make it executable: chmod +x {program}")),
+        _ => failure.why(format!("{program}: {}", in_words(error))).next(format!(
+            "try it by hand: cd {} && {}",
+            service.directory.display(),
+            service.command_line()
+        )),
+    }
+}
+
+impl std::fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ExitStatus::Code(code) => write!(f, "exit status {code}"),
+            ExitStatus::Signal(number) => match signal_name(*number) {
+                Some(name) => write!(f, "killed by {name}"),
+                None => write!(f, "killed by signal {number}"),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Condition::Starting => f.write_str("starting"),
+            Condition::Healthy => f.write_str("healthy"),
+            Condition::Exited(status) => write!(f, "exited: {status}"),
+            Condition::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
+fn signal_name(number: i32) -> Option<&'static str> {
+    use rustix::process::Signal;
+    let names = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::TERM, "SIGTERM"),
+    ];
+    names.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name)
+}

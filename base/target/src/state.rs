@@ -1,0 +1,188 @@
+//! `up.json`: what is up, for `ps` and `down` in another terminal.
+//!
+//! Written by rename at every change, removed when everything is stopped. It holds no keys, only the path of the
+//! trust file. If the supervisor was killed and its reaper too, the file stays and [`down`] cleans up by it.
+
+use crate::address::{Address, HttpAddress};
+use crate::atomic_file;
+use crate::ending::{Belongings, GRACE};
+use crate::health::Health;
+use crate::process_table::{self, ProcessId};
+use crate::reaper::remove_marked;
+use model::Failure;
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+const FILE: &str = "up.json";
+const FORMAT: u32 = 1;
+/// How long [`down`] waits for the supervisor before it ends everything itself.
+const DOWN_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UpState {
+    /// 1. A file with another number is refused.
+    pub format: u32,
+    pub target: String,
+    pub target_file: PathBuf,
+    pub entry: Option<HttpAddress>,
+    pub environment: String,
+    pub trust_file: PathBuf,
+    /// Value of `FAULTLOOM_UP` in every process of this up.
+    pub mark: String,
+    /// Start times are comparable only within one boot.
+    pub boot: String,
+    pub supervisor: ProcessId,
+    /// In the order of the target file; those not started yet are missing.
+    pub services: Vec<ServiceRecord>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServiceRecord {
+    pub name: String,
+    pub process: ProcessId,
+    pub started_unix_ms: u64,
+    /// Was found healthy after its start; [`Health::check`] of `health` tells about now.
+    pub healthy: bool,
+    pub health: Health,
+    pub addresses: Vec<Address>,
+    pub log: PathBuf,
+    pub support: bool,
+}
+
+impl ServiceRecord {
+    /// Whether its first process still runs.
+    pub fn is_alive(&self) -> bool {
+        self.process.is_alive()
+    }
+
+    pub fn uptime(&self) -> Duration {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_millis(self.started_unix_ms);
+        SystemTime::now().duration_since(started).unwrap_or_default()
+    }
+}
+
+/// What [`down`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Down {
+    /// There was no `up` in this state folder.
+    NothingUp,
+    /// The supervisor stopped its services.
+    Stopped { target: String, services: Vec<String> },
+    /// The supervisor was dead or did not answer: what was left of it has been stopped from here.
+    CleanedUp { target: String, services: Vec<String> },
+}
+
+/// The state of the `up` in this folder, `None` if there is none. Says nothing about whether it still runs.
+pub fn read_state(state_dir: &Path) -> Result<Option<UpState>, Failure> {
+    let path = state_file(state_dir);
+    let unreadable = |why: String| {
+        Failure::environment(format!("cannot read {}", path.display()))
+            .why(why)
+            .next("if nothing of the target runs any more, remove that file")
+    };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let state: UpState = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+    match state.format {
+        FORMAT => Ok(Some(state)),
+        other => Err(unreadable(format!("it has format {other}, this version reads format {FORMAT}"))),
+    }
+}
+
+/// Whether the supervisor that wrote the state still runs.
+pub fn is_alive(state: &UpState) -> bool {
+    state.boot == process_table::boot_id() && state.supervisor.is_alive()
+}
+
+/// Stops the `up` of this folder from another process: asks its supervisor, waits up to 10 s, then ends what is left.
+///
+/// Errors: the state cannot be read, or a process would not end (family `Environment`).
+pub async fn down(state_dir: &Path) -> Result<Down, Failure> {
+    let state_dir = state_dir.to_owned();
+    let task = tokio::task::spawn_blocking(move || down_blocking(&state_dir));
+    task.await.unwrap_or_else(|error| Err(Failure::new(model::Family::Bug, "down broke off").why(error.to_string())))
+}
+
+fn down_blocking(state_dir: &Path) -> Result<Down, Failure> {
+    let Some(state) = read_state(state_dir)? else { return Ok(Down::NothingUp) };
+    let mut belongings = state.belongings();
+    let asked = is_alive(&state);
+    if asked {
+        state.supervisor.signal(Signal::TERM);
+        let begin = Instant::now();
+        while begin.elapsed() < DOWN_PATIENCE {
+            if !state.supervisor.is_alive() && belongings.alive().is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+    let services = state.services.iter().map(|service| service.name.clone()).collect();
+    let target = state.target.clone();
+    match asked && !state.supervisor.is_alive() && belongings.alive().is_empty() {
+        true => {
+            state.remove_files(state_dir);
+            Ok(Down::Stopped { target, services })
+        }
+        false => {
+            if is_alive(&state) {
+                state.supervisor.signal(Signal::KILL); // or it would take our ending its services for crashes
+            }
+            state.clean_up(state_dir)?;
+            Ok(Down::CleanedUp { target, services })
+        }
+    }
+}
+
+impl UpState {
+    pub(crate) const FORMAT: u32 = FORMAT;
+
+    /// Replaces the file in the folder.
+    pub(crate) fn write(&self, state_dir: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Failure::new(model::Family::Bug, "the state cannot be written").why(error.to_string()))?;
+        atomic_file::write(&state_file(state_dir), &(text + "\n"))
+    }
+
+    /// Ends what is left of an `up` whose supervisor is gone, and removes its files. Blocks for up to 6 s.
+    pub(crate) fn clean_up(&self, state_dir: &Path) -> Result<(), Failure> {
+        if self.boot == process_table::boot_id() {
+            let left = self.belongings().end(GRACE);
+            if !left.is_empty() {
+                return Err(would_not_end(&left));
+            }
+        }
+        self.remove_files(state_dir);
+        Ok(())
+    }
+
+    pub(crate) fn remove_files(&self, state_dir: &Path) {
+        remove_marked(&self.trust_file, &self.mark);
+        remove_marked(&state_file(state_dir), &self.mark);
+    }
+
+    fn belongings(&self) -> Belongings {
+        let mut belongings = Belongings::new(&self.mark, self.supervisor);
+        self.services.iter().for_each(|service| belongings.add_leader(service.process));
+        belongings
+    }
+}
+
+pub(crate) fn state_file(state_dir: &Path) -> PathBuf {
+    state_dir.join(FILE)
+}
+
+pub(crate) fn would_not_end(left: &[ProcessId]) -> Failure {
+    let names: Vec<String> = left
+        .iter()
+        .map(|process| format!("{} (pid {})", process_table::name(process.pid).unwrap_or_default(), process.pid))
+        .collect();
+    Failure::environment("some processes did not end, not even by SIGKILL")
+        .why(names.join(", "))
+        .next("they are stuck in the kernel (a disk or network file system); look at them with `ps`")
+}

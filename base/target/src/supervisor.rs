@@ -1,0 +1,525 @@
+//! Starts a target's services, watches them, and ends them: all of them, whatever happens.
+//!
+//! Invariant: from the first service on, a reaper process knows what was started (`reaper.rs`), and `up.json` says
+//! it to other terminals (`state.rs`). Every way out goes through one function, [`Inner::end_all`]: `stop`, a failed
+//! start, a start that is cancelled (its future is dropped), `Drop`. SIGKILL is the reaper's.
+//!
+//! A service that exits by itself is data, not an error: [`Supervisor::crashed`] tells, [`Supervisor::restart`]
+//! starts it again.
+
+use crate::address::Address;
+use crate::atomic_file::{self, cannot_write};
+use crate::ending::{Belongings, GRACE};
+use crate::event::Event;
+use crate::health::ALIVE_FOR;
+use crate::process_table::{self, ProcessId};
+use crate::reaper::{Reaper, ReaperCommand};
+use crate::service_process::{Condition, ExitStatus, ServiceProcess, Surroundings};
+use crate::state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
+use crate::target::{Sdk, Target};
+use crate::trust_file::{Trust, hex, random};
+use crate::{ports, state};
+use model::{Failure, Family};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// One look at a service's health takes at most this long.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+/// Between two looks: short at first, because most services are up in a few hundred milliseconds.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+
+pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
+
+#[derive(Clone)]
+pub struct StartOptions {
+    /// Holds logs, trust file and state; made if missing. One `up` at a time.
+    pub state_dir: PathBuf,
+    /// The folder with the Python SDK's `sitecustomize`; services with `sdk: python` start without it if `None`.
+    pub python_sdk: Option<PathBuf>,
+    /// How the binary runs [`crate::reaper_main`].
+    pub reaper: ReaperCommand,
+    /// Called from several threads; must not block, nor ask the supervisor anything.
+    pub on_event: OnEvent,
+}
+
+/// A running target. Dropping it stops everything too, but blocks for as long as that takes (up to 6 s).
+pub struct Supervisor {
+    inner: Arc<Inner>,
+}
+
+/// A service that exited by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    pub service: String,
+    pub status: ExitStatus,
+    /// Last lines of its log, at most 10.
+    pub log_tail: Vec<String>,
+    pub log: PathBuf,
+}
+
+#[derive(Clone, Debug)]
+pub struct ServiceState {
+    pub name: String,
+    pub pid: i32,
+    pub condition: Condition,
+    /// Since its latest start, also if it has exited.
+    pub uptime: Duration,
+    pub addresses: Vec<Address>,
+    pub log: PathBuf,
+    pub support: bool,
+}
+
+struct Inner {
+    target: Target,
+    options: StartOptions,
+    mark: String,
+    trust: Trust,
+    trust_file: PathBuf,
+    peers: String,
+    running: Mutex<Running>,
+    /// One restart at a time.
+    restarts: tokio::sync::Mutex<()>,
+}
+
+struct Running {
+    /// In the order of the target's services; shorter while they are being started.
+    services: Vec<ServiceProcess>,
+    reaper: Option<Reaper>,
+    /// Held as long as something may run; released by the kernel if we are killed.
+    lock: Option<File>,
+}
+
+impl Supervisor {
+    /// Starts all services in parallel and waits until each is healthy.
+    ///
+    /// Dropping the future (Ctrl-C in a `select!`) stops what was started, blocking for up to 6 s.
+    ///
+    /// Errors: another `up` uses the folder, a port is in use, a program is missing, a service dies or does not get
+    /// healthy in its time, the disk is full. Everything that was started is stopped by then.
+    pub async fn start(target: Target, options: StartOptions) -> Result<Supervisor, Failure> {
+        let prepared = tokio::task::spawn_blocking(move || Inner::prepare(target, options)).await;
+        let inner = prepared.unwrap_or_else(|error| Err(bug("preparing broke off", &error.to_string())))?;
+        // From here on, leaving this function in any way stops everything.
+        let supervisor = Supervisor { inner: Arc::new(inner) };
+        let outcome = supervisor.start_services().await;
+        match outcome {
+            Ok(()) => Ok(supervisor),
+            Err(failure) => {
+                let stopped = supervisor.stop().await;
+                Err(match stopped {
+                    Ok(()) => failure,
+                    Err(left) => {
+                        let why = [failure.why.clone().unwrap_or_default(), left.what, left.why.unwrap_or_default()];
+                        failure.why(why.join("\n").trim().to_owned())
+                    }
+                })
+            }
+        }
+    }
+
+    async fn start_services(&self) -> Result<(), Failure> {
+        for at in 0..self.inner.target.services().len() {
+            self.inner.launch(at)?;
+        }
+        self.inner.write_state()?;
+        let mut waits = tokio::task::JoinSet::new();
+        for at in 0..self.inner.target.services().len() {
+            let inner = self.inner.clone();
+            waits.spawn(async move { inner.wait_healthy(at).await });
+        }
+        while let Some(waited) = waits.join_next().await {
+            waited.unwrap_or_else(|error| Err(bug("waiting for health broke off", &error.to_string())))?;
+        }
+        // One that was healthy may have died while others were waited for.
+        for at in 0..self.inner.target.services().len() {
+            let condition = self.inner.running().services[at].look();
+            if let Condition::Exited(status) = condition {
+                return Err(self.inner.died_at_start(at, status));
+            }
+        }
+        self.inner.write_state()
+    }
+
+    /// SIGTERM to every service, after 3 s SIGKILL; removes the trust file and the state, keeps the logs. Nothing
+    /// happens the second time.
+    ///
+    /// Errors: a process that even SIGKILL does not end.
+    pub async fn stop(&self) -> Result<(), Failure> {
+        let inner = self.inner.clone();
+        let task = tokio::task::spawn_blocking(move || inner.end_all());
+        task.await.unwrap_or_else(|error| Err(bug("stopping broke off", &error.to_string())))
+    }
+
+    /// All services in the order of the target file. Does not block.
+    pub fn states(&self) -> Vec<ServiceState> {
+        let mut running = self.inner.running();
+        let services = self.inner.target.services().iter().zip(running.services.iter_mut());
+        services
+            .map(|(service, process)| ServiceState {
+                name: service.name.clone(),
+                pid: process.id.pid,
+                condition: process.look(),
+                uptime: process.started.elapsed(),
+                addresses: service.listens.clone(),
+                log: process.log.path.clone(),
+                support: service.support,
+            })
+            .collect()
+    }
+
+    /// Services that have exited by themselves since this was last asked. Costs one system call per service.
+    pub fn crashed(&self) -> Vec<Crash> {
+        let mut running = self.inner.running();
+        let mut crashes = Vec::new();
+        for (service, process) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
+            if let (Condition::Exited(status), false) = (process.look(), process.crash_told) {
+                process.crash_told = true;
+                crashes.push(Crash {
+                    service: service.name.clone(),
+                    status,
+                    log_tail: process.log.tail(),
+                    log: process.log.path.clone(),
+                });
+            }
+        }
+        crashes
+    }
+
+    /// Ends what is left of a service, starts it again and waits until it is healthy. Its log is continued.
+    ///
+    /// Errors: as for [`Supervisor::start`]; the other services keep running.
+    pub async fn restart(&self, name: &str) -> Result<(), Failure> {
+        let services = self.inner.target.services();
+        let Some(at) = services.iter().position(|service| service.name == name) else {
+            let names: Vec<&str> = services.iter().map(|service| service.name.as_str()).collect();
+            return Err(Failure::request(format!("no service is named '{name}'"))
+                .why(format!("services: {}", names.join(", "))));
+        };
+        let _one_at_a_time = self.inner.restarts.lock().await;
+        (self.inner.options.on_event)(&Event::Restarting { service: name.to_owned() });
+        let inner = self.inner.clone();
+        let relaunched = tokio::task::spawn_blocking(move || inner.relaunch(at)).await;
+        relaunched.unwrap_or_else(|error| Err(bug("restarting broke off", &error.to_string())))?;
+        let healthy = self.inner.wait_healthy(at).await;
+        if healthy.is_err() {
+            let inner = self.inner.clone();
+            let ended = tokio::task::spawn_blocking(move || inner.end_one(at)).await;
+            ended.unwrap_or_else(|error| Err(bug("restarting broke off", &error.to_string())))?;
+            self.inner.running().services[at].crash_told = true;
+        }
+        self.inner.write_state()?;
+        healthy
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.inner.target
+    }
+
+    /// The environment its services accept envelopes for.
+    pub fn environment(&self) -> &str {
+        &self.inner.trust.environment
+    }
+
+    /// The trust settings with their keys, for whoever signs requests.
+    pub fn trust_text(&self) -> String {
+        self.inner.trust.text()
+    }
+
+    /// What `switch_faults` wants.
+    pub fn trust_file(&self) -> &Path {
+        &self.inner.trust_file
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let _ = self.inner.end_all();
+    }
+}
+
+impl Inner {
+    /// Everything before the first service. Blocks.
+    fn prepare(target: Target, mut options: StartOptions) -> Result<Inner, Failure> {
+        let logs = options.state_dir.join("logs");
+        std::fs::create_dir_all(&logs).map_err(|error| cannot_write(&logs, &error))?;
+        options.state_dir =
+            options.state_dir.canonicalize().map_err(|error| cannot_write(&options.state_dir, &error))?;
+        let lock = lock(&options.state_dir)?;
+        if let Some(left) = read_state(&options.state_dir)? {
+            (options.on_event)(&Event::CleaningUp { target: left.target.clone() });
+            left.clean_up(&options.state_dir)?;
+        }
+        check_python(&target, &options)?;
+        ports::check_free(target.services().iter(), &target.file.display().to_string())?;
+        let mark = hex(&random::<16>()?);
+        let trust = Trust::generate(&target.name)?;
+        let trust_file = options.state_dir.join("trust");
+        let inner = Inner {
+            peers: target.peers(),
+            running: Mutex::new(Running { services: Vec::new(), reaper: None, lock: Some(lock) }),
+            restarts: tokio::sync::Mutex::new(()),
+            target,
+            options,
+            mark,
+            trust,
+            trust_file,
+        };
+        let text = format!("# up {}\n{}", inner.mark, inner.trust.text());
+        let ready = inner
+            .start_reaper()
+            .map(|reaper| inner.running().reaper = Some(reaper))
+            .and_then(|()| atomic_file::write(&inner.trust_file, &text))
+            .and_then(|()| inner.write_state());
+        match ready {
+            Ok(()) => Ok(inner),
+            Err(failure) => {
+                let _ = inner.end_all();
+                Err(failure)
+            }
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts one service's process in its place. The lock is held throughout: who stops everything meanwhile either
+    /// finds the process in its place or has been here before.
+    fn launch(&self, at: usize) -> Result<(), Failure> {
+        let service = &self.target.services()[at];
+        let log = self.options.state_dir.join("logs").join(format!("{}.log", service.name));
+        let around = Surroundings {
+            mark: &self.mark,
+            trust_file: &self.trust_file,
+            peers: &self.peers,
+            python_sdk: self.options.python_sdk.as_deref(),
+        };
+        let running = &mut *self.running();
+        if running.lock.is_none() {
+            return Err(Failure::new(Family::Aborted, "the target has been stopped"));
+        }
+        (self.options.on_event)(&Event::Starting { service: service.name.clone() });
+        let started = ServiceProcess::start(service, log, &around)?;
+        let leader = started.id;
+        match running.services.get_mut(at) {
+            Some(place) => *place = started,
+            None => running.services.push(started),
+        }
+        let told = running.reaper.as_mut().map_or(Ok(()), |reaper| reaper.leader(leader));
+        told.or_else(|_| self.replace_reaper(running))
+    }
+
+    /// A new reaper that knows everything the one before knew: somebody has killed that.
+    fn replace_reaper(&self, running: &mut Running) -> Result<(), Failure> {
+        let mut reaper = self.start_reaper()?;
+        for process in running.services.iter().filter(|process| process.condition != Condition::Stopped) {
+            reaper.leader(process.id)?;
+        }
+        if let Some(before) = running.reaper.replace(reaper) {
+            before.done();
+        }
+        Ok(())
+    }
+
+    fn start_reaper(&self) -> Result<Reaper, Failure> {
+        let mut reaper = Reaper::start(&self.options.reaper, &self.mark)?;
+        reaper.file(&self.trust_file)?;
+        reaper.file(&state_file(&self.options.state_dir))?;
+        Ok(reaper)
+    }
+
+    /// Blocks while the old process is being ended, for up to 6 s.
+    fn relaunch(&self, at: usize) -> Result<(), Failure> {
+        self.end_one(at)?;
+        let service = std::iter::once(&self.target.services()[at]);
+        ports::check_free(service, &self.target.file.display().to_string())?;
+        self.launch(at)?;
+        self.write_state()
+    }
+
+    async fn wait_healthy(&self, at: usize) -> Result<(), Failure> {
+        let service = &self.target.services()[at];
+        let started = self.running().services[at].started;
+        let (mut pause, longest) = LOOK_EVERY;
+        let mut seen = String::from("nothing yet");
+        loop {
+            let left = service.start_timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Err(self.never_healthy(at, &seen));
+            }
+            let looked = service.health.check(left.min(LOOK_LIMIT)).await;
+            if let Condition::Exited(status) = self.running().services[at].look() {
+                return Err(self.died_at_start(at, status));
+            }
+            let alive_long_enough = service.health != crate::Health::Alive || started.elapsed() >= ALIVE_FOR;
+            match looked {
+                Ok(()) if alive_long_enough => break,
+                Ok(()) => seen = "alive".into(),
+                Err(other) => seen = other,
+            }
+            tokio::time::sleep(pause.min(left)).await;
+            pause = (pause * 3 / 2).min(longest);
+        }
+        self.running().services[at].condition = Condition::Healthy;
+        (self.options.on_event)(&Event::Healthy { service: service.name.clone(), after: started.elapsed() });
+        Ok(())
+    }
+
+    fn died_at_start(&self, at: usize, status: ExitStatus) -> Failure {
+        let service = &self.target.services()[at];
+        let log = self.running().services[at].log.clone();
+        let next = match status {
+            ExitStatus::Code(0) => "its command must stay in the foreground; start it without a daemon option".into(),
+            _ => format!("try it by hand: cd {} && {}", service.directory.display(), service.command_line()),
+        };
+        Failure::environment(format!("service '{}' died at start: {status}", service.name))
+            .why(log.tail_text())
+            .next(next)
+    }
+
+    fn never_healthy(&self, at: usize, seen: &str) -> Failure {
+        let service = &self.target.services()[at];
+        let log = self.running().services[at].log.clone();
+        Failure::environment(format!(
+            "service '{}' did not get healthy within {} s",
+            service.name,
+            service.start_timeout.as_secs_f64()
+        ))
+        .why(format!("its check ({}) saw last: {seen}\n{}", service.health, log.tail_text()))
+        .next("if it is only slow, raise start_timeout_s; otherwise correct its `health`, or the service")
+    }
+
+    /// Ends one service and reaps it. Blocks for up to 6 s.
+    fn end_one(&self, at: usize) -> Result<(), Failure> {
+        let name = &self.target.services()[at].name;
+        let leader = self.running().services[at].id;
+        let mut belongings = Belongings::new(&self.mark, ProcessId::current()).of_service(name);
+        if self.running().services[at].condition != Condition::Stopped {
+            belongings.add_leader(leader);
+        }
+        let left = belongings.end(GRACE);
+        if !left.is_empty() {
+            return Err(would_not_end(&left));
+        }
+        let running = &mut *self.running();
+        running.services[at].reap();
+        if let Some(reaper) = &mut running.reaper {
+            let _ = reaper.gone(leader); // if it has been killed, the next launch replaces it
+        }
+        Ok(())
+    }
+
+    /// Ends everything, removes what was for this up only, tells the reaper. Blocks for up to 6 s.
+    fn end_all(&self) -> Result<(), Failure> {
+        // Held to the end, so that a second caller returns only when everything has ended.
+        let running = &mut *self.running();
+        let Some(lock) = running.lock.take() else { return Ok(()) };
+        let begin = Instant::now();
+        let services = running.services.len();
+        if services > 0 {
+            (self.options.on_event)(&Event::Stopping { services });
+        }
+        let mut belongings = Belongings::new(&self.mark, ProcessId::current());
+        running.services.iter_mut().for_each(|process| {
+            process.look(); // who exits from now on was stopped, not crashed
+            belongings.add_leader(process.id);
+        });
+        let left = belongings.end(GRACE);
+        for process in running.services.iter_mut().filter(|process| !left.contains(&process.id)) {
+            process.reap();
+        }
+        if !left.is_empty() {
+            return Err(would_not_end(&left)); // state file and reaper stay: something is still there
+        }
+        self.state(&running.services).remove_files(&self.options.state_dir);
+        if let Some(reaper) = running.reaper.take() {
+            reaper.done();
+        }
+        drop(lock);
+        if services > 0 {
+            (self.options.on_event)(&Event::Stopped { after: begin.elapsed() });
+        }
+        Ok(())
+    }
+
+    fn write_state(&self) -> Result<(), Failure> {
+        let mut running = self.running();
+        if running.lock.is_none() {
+            return Ok(()); // stopped meanwhile
+        }
+        running.services.iter_mut().for_each(|process| {
+            process.look();
+        });
+        self.state(&running.services).write(&self.options.state_dir)
+    }
+
+    fn state(&self, services: &[ServiceProcess]) -> UpState {
+        let unix_ms =
+            |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64);
+        UpState {
+            format: UpState::FORMAT,
+            target: self.target.name.clone(),
+            target_file: self.target.file.clone(),
+            entry: self.target.entry.clone(),
+            environment: self.trust.environment.clone(),
+            trust_file: self.trust_file.clone(),
+            mark: self.mark.clone(),
+            boot: process_table::boot_id(),
+            supervisor: ProcessId::current(),
+            services: (self.target.services().iter().zip(services))
+                .map(|(service, process)| ServiceRecord {
+                    name: service.name.clone(),
+                    process: process.id,
+                    started_unix_ms: unix_ms(process.started_at),
+                    healthy: process.condition == Condition::Healthy,
+                    health: service.health.clone(),
+                    addresses: service.listens.clone(),
+                    log: process.log.path.clone(),
+                    support: service.support,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// One `up` per folder: a lock that the kernel releases when its holder dies.
+fn lock(state_dir: &Path) -> Result<File, Failure> {
+    let path = state_dir.join("lock");
+    let file = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|error| cannot_write(&path, &error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => {
+            let other = read_state(state_dir).ok().flatten().filter(state::is_alive);
+            let what = match other {
+                Some(state) => format!("{} is already up (pid {})", state.target, state.supervisor),
+                None => "a target is already up or going down".to_owned(),
+            };
+            Err(Failure::environment(what)
+                .why(format!("its state is in {}", state_dir.display()))
+                .next("stop it first: faultloom down"))
+        }
+    }
+}
+
+fn check_python(target: &Target, options: &StartOptions) -> Result<(), Failure> {
+    let Some(service) = target.services().iter().find(|service| service.sdk == Sdk::Python) else { return Ok(()) };
+    match &options.python_sdk {
+        Some(folder) if folder.join("sitecustomize.py").is_file() => Ok(()),
+        Some(folder) => Err(Failure::environment(format!("no Python SDK in {}", folder.display()))
+            .why(format!("service '{}' wants it (sdk: python), and sitecustomize.py is not there", service.name))
+            .next("give the folder with sitecustomize.py, or write sdk: none")),
+        None => {
+            let text = format!("service '{}' starts without the Python SDK: no folder was given", service.name);
+            (options.on_event)(&Event::Warning(text));
+            Ok(())
+        }
+    }
+}
+
+fn bug(what: &str, why: &str) -> Failure {
+    Failure::new(Family::Bug, what).why(why)
+}

@@ -1,0 +1,178 @@
+//! The target file as it is written: its keys, and what is said about a file that cannot be read.
+//!
+//! Unknown keys and wrong types are refused with their line. The keys here and in `spec/target.schema.json` are
+//! the same; a test compares them. What the values mean is decided in `target.rs`.
+
+use model::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TargetFile {
+    pub name: String,
+    pub entry: Option<String>,
+    pub services: Vec<ServiceEntry>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServiceEntry {
+    pub name: String,
+    pub command: CommandEntry,
+    pub directory: Option<String>,
+    pub sdk: Option<String>,
+    pub environment: Option<BTreeMap<String, String>>,
+    pub listens: Option<Vec<String>>,
+    pub health: Option<HealthEntry>,
+    pub start_timeout_s: Option<f64>,
+    pub support: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HealthEntry {
+    pub http: Option<String>,
+    pub tcp: Option<String>,
+    pub grpc: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum CommandEntry {
+    Words(Vec<String>),
+    Shell(String),
+}
+
+impl Default for CommandEntry {
+    fn default() -> CommandEntry {
+        CommandEntry::Words(Vec::new())
+    }
+}
+
+impl<'de> Deserialize<'de> for CommandEntry {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<CommandEntry, D::Error> {
+        struct Either;
+        impl<'de> serde::de::Visitor<'de> for Either {
+            type Value = CommandEntry;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of words, or a text for `sh -c`")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<CommandEntry, E> {
+                Ok(CommandEntry::Shell(text.to_owned()))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<CommandEntry, A::Error> {
+                let mut words = Vec::new();
+                while let Some(word) = seq.next_element()? {
+                    words.push(word);
+                }
+                Ok(CommandEntry::Words(words))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// What each key holds, for messages about wrong types.
+const HOLDS: [(&str, &str); 14] = [
+    ("name", "a text, such as shop"),
+    ("entry", "an address for requests, such as http://127.0.0.1:8080/"),
+    ("services", "a list of services, each beginning with '- name: …'"),
+    ("command", "a list of words, such as [\"./server\", \"--port\", \"8080\"], or a text that is run by `sh -c`"),
+    ("directory", "a folder, relative to the target file"),
+    ("sdk", "go, python or none"),
+    ("environment", "a mapping of names to texts, numbers or booleans, such as {PORT: 8080}"),
+    ("listens", "a list of addresses, such as [\"127.0.0.1:8080\"]"),
+    ("health", "a mapping with one of http, tcp, grpc, such as {tcp: \"127.0.0.1:7001\"}"),
+    ("start_timeout_s", "a number of seconds, such as 20"),
+    ("support", "true or false"),
+    ("http", "an address, such as http://127.0.0.1:8080/healthz"),
+    ("tcp", "an address, such as 127.0.0.1:7001"),
+    ("grpc", "an address, such as 127.0.0.1:7001"),
+];
+
+/// `file` is how the user wrote the path; messages begin with it.
+pub(crate) fn parse(text: &str, file: &str) -> Result<TargetFile, Failure> {
+    serde_saphyr::from_str(text).map_err(|error| explain(text, file, error.without_snippet()))
+}
+
+fn explain(text: &str, file: &str, error: &serde_saphyr::Error) -> Failure {
+    use serde_saphyr::Error;
+    let (line, column) = error.location().map_or((1, 1), |at| (at.line() as usize, at.column() as usize));
+    let at = format!("{file}, line {line}");
+    let source = text.lines().nth(line - 1).unwrap_or_default();
+    if text.trim().is_empty() {
+        return Failure::request(format!("{file} is empty")).next("give it a name and services; the README shows one");
+    }
+    match error {
+        Error::SerdeUnknownField { field, expected, .. } => {
+            let failure = Failure::request(format!("{at}: unknown key '{field}'"))
+                .why(format!("keys here: {}", expected.join(", ")));
+            match did_you_mean(field, expected.iter().copied()) {
+                Some(near) => failure.next(format!("did you mean '{near}'?")),
+                None => failure.next("remove it or correct it"),
+            }
+        }
+        Error::SerdeMissingField { field, .. } => Failure::request(format!("{at}: '{field}' is missing"))
+            .why(format!("it holds {}", holds(field).unwrap_or("a value")))
+            .next(format!("add '{field}: …' there")),
+        Error::DuplicateMappingKey { key, .. } => {
+            Failure::request(format!("{at}: '{}' is there twice", key.as_deref().unwrap_or("a key")))
+                .next("remove one of the two")
+        }
+        other => {
+            let said = other.to_string();
+            let said = said.split(" at line ").next().unwrap_or(&said);
+            let key = key_before(source, column);
+            // Errors about the YAML itself say nothing about one key's type.
+            let about_type = ["expected", "invalid type", "invalid bool", "invalid float", "invalid int", "cannot des"];
+            match key.and_then(|key| Some((key, holds(key)?))) {
+                Some((key, what)) if about_type.iter().any(|start| said.starts_with(start)) => {
+                    Failure::request(format!("{at}: wrong value for '{key}'"))
+                        .why(format!("the line is: {}\nit must be {what}", source.trim()))
+                        .next("correct the line")
+                }
+                _ => Failure::request(format!("{at}: {said}"))
+                    .why(format!("the line is: {}", source.trim()))
+                    .next("correct the line; long texts and texts with ': ' or '#' need quotes"),
+            }
+        }
+    }
+}
+
+fn holds(key: &str) -> Option<&'static str> {
+    HOLDS.iter().find(|(name, _)| *name == key).map(|(_, what)| *what)
+}
+
+/// The key whose value begins at `column` (1-based), if it stands on the same line.
+fn key_before(source: &str, column: usize) -> Option<&str> {
+    let end = source.char_indices().nth(column.saturating_sub(1)).map_or(source.len(), |(at, _)| at);
+    let before = &source[..end];
+    let colon = before.rfind(": ").or_else(|| before.trim_end().ends_with(':').then(|| before.trim_end().len() - 1))?;
+    let start = before[..colon].rfind([' ', '{', ',', '-']).map_or(0, |at| at + 1);
+    Some(before[start..colon].trim_matches(['"', '\'']))
+}
+
+/// The candidate that differs in at most a third of its letters, if there is one.
+pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein distance in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], next);
+        }
+    }
+    row[b.len()]
+}
