@@ -1,0 +1,248 @@
+//! Two requests side by side: which call of one is which call of the other.
+//!
+//! Calls of the same scope are matched in order by peer and name (longest common subsequence, the earliest of equal
+//! ones), then the calls below them likewise. Service clocks are never compared: a scope is drawn centred in the bar of
+//! the call that caused it, as if the way there and the way back took equally long.
+
+use model::trace::{Call, Outcome, Trace};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A call with its place on the request's time axis, in µs since the request was sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    pub call: &'a Call,
+    pub start: f64,
+    pub end: f64,
+    /// The callee's own part of it.
+    pub scope: Option<(f64, f64)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Change {
+    Same,
+    /// Ended well in the good request, not in the other.
+    Failed,
+    /// Ended in another way than in the good request.
+    Other,
+    Missing,
+    Extra,
+}
+
+/// A call in the good request, in the other, or in both. A single request is all `good`.
+pub(crate) struct Node<'a> {
+    pub good: Option<Placed<'a>>,
+    pub now: Option<Placed<'a>>,
+    pub change: Change,
+    pub children: Vec<Node<'a>>,
+    /// Equal for calls that look and went the same, with everything below them.
+    pub shape: u64,
+    /// Something to see here or below: a change, a failure, a fault, a gap.
+    pub notable: bool,
+    /// Calls below.
+    pub below: usize,
+}
+
+impl<'a> Node<'a> {
+    /// The one to name the row by: the good one, which knows the callee's name.
+    pub(crate) fn either(&self) -> &Placed<'a> {
+        self.good.as_ref().or(self.now.as_ref()).expect("a node has a call")
+    }
+
+    /// Whether nothing changed here or below.
+    #[cfg(test)]
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.change == Change::Same && self.children.iter().all(Node::is_unchanged)
+    }
+}
+
+pub(crate) fn one(trace: &Trace) -> Node<'_> {
+    join(Some(place_entry(&trace.entry)), None, false)
+}
+
+pub(crate) fn two<'a>(good: &'a Trace, now: &'a Trace) -> Node<'a> {
+    join(Some(place_entry(&good.entry)), Some(place_entry(&now.entry)), true)
+}
+
+/// The end of the last bar, at least 1.
+pub(crate) fn extent(node: &Node) -> f64 {
+    let own = [node.good, node.now].into_iter().flatten().map(|p| p.end.max(p.scope.map_or(0.0, |s| s.1))).fold(1.0, f64::max);
+    node.children.iter().map(extent).fold(own, f64::max)
+}
+
+fn scope_length(call: &Call) -> f64 {
+    let Some(scope) = &call.scope else { return 0.0 };
+    let last = scope.calls.iter().map(|c| c.ended_us.unwrap_or(c.sent_us)).max().unwrap_or(0);
+    scope.answered_us.unwrap_or(0).max(last) as f64
+}
+
+fn place(call: &Call, origin: f64, parent_end: f64) -> Placed<'_> {
+    let start = origin + call.sent_us as f64;
+    let length = scope_length(call);
+    let end = match call.ended_us {
+        Some(end) => (origin + end as f64).max(start),
+        None => parent_end.max(start + length),
+    };
+    let scope = call.scope.as_ref().map(|_| {
+        let begin = start + ((end - start - length) / 2.0).max(0.0);
+        (begin, begin + length)
+    });
+    Placed { call, start, end, scope }
+}
+
+fn place_entry(call: &Call) -> Placed<'_> {
+    place(call, -(call.sent_us as f64), scope_length(call))
+}
+
+fn place_calls<'a>(parent: Option<&Placed<'a>>) -> Vec<Placed<'a>> {
+    let Some(parent) = parent else { return Vec::new() };
+    let (begin, end) = parent.scope.unwrap_or((parent.start, parent.end));
+    parent.call.calls().iter().map(|c| place(c, begin, end)).collect()
+}
+
+fn key(p: &Placed) -> u64 {
+    let mut h = DefaultHasher::new();
+    let peer = if p.call.peer.is_empty() { &p.call.callee } else { &p.call.peer };
+    (peer, &p.call.name).hash(&mut h);
+    h.finish()
+}
+
+fn join<'a>(good: Option<Placed<'a>>, now: Option<Placed<'a>>, compare: bool) -> Node<'a> {
+    let (left, right) = (place_calls(good.as_ref()), place_calls(now.as_ref()));
+    let children: Vec<Node> = match_up(&left, &right).into_iter().map(|(l, r)| join(l.map(|i| left[i]), r.map(|i| right[i]), compare)).collect();
+    let change = match (&good, &now) {
+        (Some(g), Some(n)) if g.call.outcome == n.call.outcome => Change::Same,
+        (Some(g), Some(n)) if g.call.is_ok() && !n.call.is_ok() => Change::Failed,
+        (Some(_), Some(_)) => Change::Other,
+        (Some(_), None) if compare => Change::Missing,
+        (None, Some(_)) => Change::Extra,
+        _ => Change::Same,
+    };
+    let mut h = DefaultHasher::new();
+    change.hash(&mut h);
+    let mut notable = change != Change::Same;
+    for p in [&good, &now] {
+        if let Some(Placed { call, .. }) = p {
+            let (kind, status) = match call.outcome {
+                Outcome::Replied { status } => (0, status),
+                Outcome::Failed { status } => (1, status),
+                Outcome::Open => (2, 0),
+            };
+            let truncated = call.scope.as_ref().map(|s| s.truncated);
+            (key(p.as_ref().expect("just matched")), call.label(), kind, status, call.fault, call.gap, truncated).hash(&mut h);
+            notable |= !call.is_ok() || call.fault.is_some() || call.gap || truncated == Some(true);
+        } else {
+            0u8.hash(&mut h);
+        }
+    }
+    let mut previous = None;
+    for child in &children {
+        // ten equal calls below look like nine: they are one row
+        if previous.replace(child.shape) != Some(child.shape) {
+            child.shape.hash(&mut h);
+        }
+        notable |= child.notable;
+    }
+    let below = children.iter().map(|c| 1 + c.below).sum();
+    Node { good, now, change, children, shape: h.finish(), notable, below }
+}
+
+/// Pairs of indices in the order to draw them; every index of both sides appears once.
+fn match_up(left: &[Placed], right: &[Placed]) -> Vec<(Option<usize>, Option<usize>)> {
+    let (a, b): (Vec<u64>, Vec<u64>) = (left.iter().map(key).collect(), right.iter().map(key).collect());
+    let head = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let tail = a[head..].iter().rev().zip(b[head..].iter().rev()).take_while(|(x, y)| x == y).count();
+    let (m, n) = (a.len() - head - tail, b.len() - head - tail);
+    let mut pairs: Vec<_> = (0..head).map(|i| (Some(i), Some(i))).collect();
+    let (a_mid, b_mid) = (&a[head..head + m], &b[head..head + n]);
+    // a table of 16 million entries is where time and memory begin to show; beyond that, show both middles unmatched
+    let table = if m * n <= 1 << 24 { lengths(a_mid, b_mid) } else { Vec::new() };
+    let at = |i: usize, j: usize| table.get(i * (n + 1) + j).copied().unwrap_or(0);
+    let (mut i, mut j) = (0, 0);
+    while i < m || j < n {
+        if i < m && j < n && a_mid[i] == b_mid[j] {
+            pairs.push((Some(head + i), Some(head + j)));
+            (i, j) = (i + 1, j + 1);
+        } else if j == n || (i < m && at(i + 1, j) >= at(i, j + 1)) {
+            pairs.push((Some(head + i), None));
+            i += 1;
+        } else {
+            pairs.push((None, Some(head + j)));
+            j += 1;
+        }
+    }
+    pairs.extend((0..tail).map(|i| (Some(head + m + i), Some(head + n + i))));
+    pairs
+}
+
+/// Lengths of the longest common subsequences of all suffixes; row stride `b.len() + 1`.
+fn lengths(a: &[u64], b: &[u64]) -> Vec<u16> {
+    let stride = b.len() + 1;
+    let mut table = vec![0u16; (a.len() + 1) * stride];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            table[i * stride + j] = if a[i] == b[j] {
+                table[(i + 1) * stride + j + 1].saturating_add(1)
+            } else {
+                table[(i + 1) * stride + j].max(table[i * stride + j + 1])
+            };
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shop;
+
+    fn changes(node: &Node) -> Vec<(String, Change)> {
+        node.children.iter().map(|c| (c.either().call.label().to_owned(), c.change)).collect()
+    }
+
+    #[test]
+    fn a_failing_request_keeps_its_first_calls_and_misses_the_rest() {
+        let (sweep, _) = shop::sweep();
+        let node = two(&sweep.good, &sweep.bugs[0].trace);
+        let changes = changes(&node);
+        assert_eq!(node.change, Change::Failed);
+        assert_eq!(changes.len(), 14);
+        assert_eq!(changes[2], ("GetCart".into(), Change::Same));
+        assert_eq!(changes[3], ("Convert".into(), Change::Failed));
+        assert!(changes[4..].iter().all(|(_, c)| *c == Change::Missing));
+    }
+
+    #[test]
+    fn a_call_that_only_the_fallback_makes_is_extra() {
+        let (sweep, _) = shop::sweep();
+        let changes = changes(&two(&sweep.good, &sweep.bugs[1].trace));
+        assert_eq!(changes.last().unwrap(), &("Convert".into(), Change::Extra));
+        assert!(changes.contains(&("GetAds".into(), Change::Failed)));
+        assert_eq!(changes.iter().filter(|(_, c)| *c == Change::Missing).count(), 10);
+    }
+
+    #[test]
+    fn a_scope_is_centred_in_its_call_and_never_begins_before_it() {
+        let trace = shop::checkout();
+        let node = one(&trace);
+        fn check(node: &Node) {
+            let p = node.either();
+            if let Some((begin, end)) = p.scope {
+                assert!(begin >= p.start, "{}", p.call.label());
+                if end <= p.end {
+                    assert!(((begin - p.start) - (p.end - end)).abs() < 1e-6);
+                }
+            }
+            node.children.iter().for_each(check);
+        }
+        check(&node);
+    }
+
+    #[test]
+    fn a_request_compared_with_itself_is_unchanged() {
+        let good = shop::good();
+        assert!(two(&good, &good).is_unchanged());
+        let node = one(&good);
+        assert!(node.is_unchanged() && !node.notable);
+        assert_eq!(node.below, 14);
+    }
+}

@@ -1,0 +1,117 @@
+//! One card per bug: what it is, what happened step by step, how to see it again, and the difference from the good request.
+
+use crate::escape::{put, text};
+use crate::services::Services;
+use crate::timeline;
+use crate::words::{count, counted};
+use model::sweep::{Bug, Sweep};
+
+/// Rows of a bug's timeline; later bugs of a long list get few, so that the page stays small.
+const ROWS: usize = 240;
+const ROWS_LATER: usize = 40;
+const FULL_BUGS: usize = 6;
+
+pub(crate) fn anchor(index: usize) -> String {
+    format!("bug-{}", index + 1)
+}
+
+/// `SimpleTFI` in words.
+fn explained(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "SimpleRLFI" => "one fault, whenever it happens",
+        "SimpleTFI" => "one fault, at a certain moment of the request",
+        "DeepRLFI" => "several faults together, whenever they happen",
+        "DeepTFI" => "several faults together, at certain moments of the request",
+        _ => return None,
+    })
+}
+
+/// A command to copy. Without script it can still be selected.
+pub(crate) fn command(line: &str) -> String {
+    let mut out = String::new();
+    put!(out, "<div class=cmd><code>{}</code><button type=button class=copy hidden>Copy</button></div>", text(line));
+    out
+}
+
+pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) -> String {
+    let mut out = String::new();
+    let id = anchor(index);
+    put!(out, "<article class=bug id={id} aria-labelledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>", index + 1, text(&bug.title), text(&bug.name));
+    if let Some(words) = explained(&bug.name) {
+        put!(out, " <span>{words}</span>");
+    }
+    if !bug.mistake.is_empty() {
+        put!(out, " <span class=kind>{}</span>", text(&bug.mistake));
+    }
+    put!(out, "</p></div><p class=cost><b>{}</b> failing {}<br><span>", count(bug.failing_cases), if bug.failing_cases == 1 { "case" } else { "cases" });
+    if !bug.spaces.is_empty() {
+        put!(out, "in {}", text(&bug.spaces.join(", ")));
+    }
+    out.push_str("</span></p></header><div class=two-columns><div><h4>What happened</h4><ol class=story>");
+    for sentence in &bug.story {
+        put!(out, "<li>{}", text(sentence));
+    }
+    if bug.story.is_empty() {
+        out.push_str("<li class=muted>Not told.");
+    }
+    put!(out, "</ol></div><div><h4>{}</h4><ul class=faults>", if bug.faults.len() == 1 { "The fault" } else { "The faults, all needed" });
+    for (i, fault) in bug.faults.iter().enumerate() {
+        put!(out, "<li><span class=fx>↯{}</span> <code>{}</code>", i + 1, text(&fault.to_string()));
+    }
+    let f = &bug.failed;
+    put!(out, "</ul><h4>The call whose failure was not handled</h4><p class=failed><span>{}</span> → <b>{}</b> <code>{}</code></p></div></div>", text(&f.caller), text(&f.callee), text(&f.call));
+    put!(out, "<h4>See it again</h4>{}", command(&bug.again));
+    let limit = if index < FULL_BUGS { ROWS } else { ROWS_LATER };
+    put!(out, "<h4>Difference from the good request</h4><p class=sum>{}</p>{}</article>", summary(bug, sweep), timeline::difference(&sweep.good, &bug.trace, services, limit));
+    out
+}
+
+/// `1 call failed, 10 missing, 1 extra` in front of the picture.
+fn summary(bug: &Bug, sweep: &Sweep) -> String {
+    use crate::align::{Change, Node, two};
+    fn add(node: &Node, n: &mut [u64; 4]) {
+        for child in &node.children {
+            match child.change {
+                Change::Failed => n[0] += 1,
+                Change::Missing => n[1] += 1,
+                Change::Extra => n[2] += 1,
+                Change::Other => n[3] += 1,
+                Change::Same => {}
+            }
+            add(child, n);
+        }
+    }
+    let mut n = [0; 4];
+    add(&two(&sweep.good, &bug.trace), &mut n);
+    let parts: Vec<String> = [
+        (n[0], "<b class=ko>✗ {} failed</b>"),
+        (n[1], "<b class=mi>− {} missing</b>"),
+        (n[2], "<b class=xt>+ {} extra</b>"),
+        (n[3], "<b>≠ {} ended differently</b>"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, words)| words.replace("{}", &counted(n, "call")))
+    .collect();
+    if parts.is_empty() { "The same calls were made and ended in the same way.".to_owned() } else { parts.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shop;
+
+    #[test]
+    fn a_card_holds_everything_about_its_bug() {
+        let (sweep, _) = shop::sweep();
+        let services = Services::of(std::iter::once(&sweep.good).chain(sweep.bugs.iter().map(|b| &b.trace)));
+        let html = card(1, &sweep.bugs[1], &sweep, &services);
+        for part in [
+            "ads and currency both down", "DeepRLFI", "a fallback that is not itself protected", "<code>ads unavailable</code>",
+            "--fault &#39;currency unavailable&#39;", "2,180", "services, all-services, temporal", "− missing", "+ extra",
+            "✗ 2 calls failed", "− 10 calls missing", "+ 1 call extra",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+    }
+}

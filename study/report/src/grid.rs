@@ -1,0 +1,187 @@
+//! One fault space drawn: every case a cell, glyph and colour for what came of it. Small spaces are cells that can be
+//! walked with the arrow keys; large ones are one pixel block per case, drawn by the page's script, with the shares per
+//! site and per pair of sites beside them as tables.
+
+use crate::cases::{Cases, Result, gray};
+use crate::escape::{put, text};
+use crate::words::{count, percent};
+
+/// Cells above this number become pixels.
+const MOST_CELLS: usize = 1_024;
+/// More sites than this make no legible matrix.
+const MATRIX_SITES: usize = 40;
+
+pub(crate) fn space(index: usize, cases: &Cases) -> String {
+    let mut out = String::new();
+    if cases.run().next().is_none() {
+        return "<p class=note>No case of this space is in this page.</p>".to_owned();
+    }
+    let large = cases.cells.len() > MOST_CELLS;
+    let packed = cases.packed().is_some();
+    if !large || (packed && cases.is_map()) {
+        put!(out, "<div class=\"field{}\" data-space={index}>", if large { " large" } else { "" });
+        map(&mut out, cases, large);
+        out.push_str("<aside class=case aria-live=polite><p class=hint>Point at a case, or use the arrow keys, to see what was faulted and what came of it.</p></aside></div>");
+        legend(&mut out, cases);
+    }
+    if cases.is_map() && cases.space.sites.len() > 1 {
+        put!(out, "<p class=how>Each {} is one case. Bars beside the edges show which sites are faulted there; neighbouring rows and columns differ in one fault.</p>", if large { "point" } else { "cell" });
+    }
+    if large || !cases.is_map() {
+        out.push_str("<div class=pair>");
+        out.push_str(&influence(cases));
+        if (2..=MATRIX_SITES).contains(&cases.space.sites.len()) {
+            out.push_str(&matrix(cases));
+        }
+        out.push_str("</div>");
+    }
+    out
+}
+
+fn map(out: &mut String, cases: &Cases, large: bool) {
+    let rows = cases.cells.len().div_ceil(cases.columns);
+    put!(out, "<div class=\"map{}\" style=\"--n:{};--m:{rows}\">", if cases.is_map() { "" } else { " list" }, cases.columns);
+    if cases.is_map() {
+        bands(out, cases, &cases.column_sites, cases.columns, "columns");
+        bands(out, cases, &cases.row_sites, rows, "rows");
+    }
+    let name = format!("Cases of the space {}", cases.space.name);
+    if large {
+        put!(out, "<canvas class=cells width={} height={rows} tabindex=0 role=img aria-label=\"{}; arrow keys move between cases\"></canvas><noscript class=cells>This map is drawn by a script; the tables below hold its figures.</noscript>", cases.columns, text(&name));
+    } else {
+        put!(out, "<div class=cells role=grid aria-label=\"{}\">", text(&name));
+        for row in cases.cells.chunks(cases.columns) {
+            out.push_str("<div role=row>");
+            for cell in row {
+                let result = cell.map_or(Result::NotRun, Result::of);
+                put!(out, "<i class={}>{}</i>", result.letter(), result.glyph());
+            }
+            out.push_str("</div>");
+        }
+        out.push_str("</div>");
+    }
+    out.push_str("</div>");
+}
+
+/// Along one edge, a strip per site, filled where the site is faulted.
+fn bands(out: &mut String, cases: &Cases, sites: &[usize], length: usize, axis: &str) {
+    put!(out, "<div class=\"bands {axis}\" aria-hidden=true>");
+    for (place, site) in sites.iter().enumerate() {
+        let bit = sites.len() - 1 - place;
+        let label = cases.space.sites.get(*site).map_or("", |s| s.label.as_str());
+        put!(out, "<div><b title=\"{0}\">{0}</b><span>", text(label));
+        let on = |i: usize| gray(i) >> bit & 1 == 1;
+        let mut i = 0;
+        while i < length {
+            let run = (i..length).take_while(|j| on(*j) == on(i)).count();
+            if on(i) {
+                let (from, size) = (i as f64 * 100.0 / length as f64, run as f64 * 100.0 / length as f64);
+                put!(out, "<i style=\"--a:{from:.4}%;--z:{size:.4}%\"></i>");
+            }
+            i += run;
+        }
+        out.push_str("</span></div>");
+    }
+    out.push_str("</div>");
+}
+
+fn legend(out: &mut String, cases: &Cases) {
+    out.push_str("<ul class=legend>");
+    for (result, words) in [
+        (Result::Fail, "fails"),
+        (Result::Pass, "passes"),
+        (Result::Unaffected, "passes, no fault was reached"),
+        (Result::Unknown, "unknown"),
+        (Result::NotRun, "not run"),
+    ] {
+        let n = cases.cells.iter().filter(|c| c.map_or(Result::NotRun, Result::of) == result).count() as u64;
+        if n > 0 {
+            put!(out, "<li><i class={}>{}</i> {words} <span class=num>{}</span>", result.letter(), result.glyph(), count(n));
+        }
+    }
+    out.push_str("</ul>");
+}
+
+/// Per site: how often cases fail with it and without it, and how often its fault was reached.
+fn influence(cases: &Cases) -> String {
+    let mut out = String::from("<div class=scroll><table class=sites><caption>Share of failing cases, by site</caption><thead><tr><th>Site<th>faulted<th>not faulted<th class=num>reached</tr></thead><tbody>");
+    for (site, i) in cases.space.sites.iter().zip(&cases.influence) {
+        let bar = |part: u64, whole: u64| {
+            let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+            format!("<span class=share title=\"{} of {} cases\"><i style=\"width:{share:.1}%\"></i><b>{} %</b></span>", count(part), count(whole), percent(part, whole))
+        };
+        put!(out, "<tr><th title=\"{}\">{}<td>{}<td>{}<td class=num>{} %</tr>", text(&site.fault.to_string()), text(&site.label), bar(i.failing, i.cases), bar(i.failing_without, i.cases_without), percent(i.fired, i.cases));
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+/// Site × site: of the cases with both faulted, how many percent fail.
+fn matrix(cases: &Cases) -> String {
+    let n = cases.space.sites.len();
+    let pairs = cases.pairs();
+    let mut out = String::from("<div class=scroll><table class=matrix><caption>Failing cases in %, both sites faulted</caption><thead><tr><td>");
+    for site in &cases.space.sites {
+        put!(out, "<th><span>{}</span>", text(&site.label));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for (a, site) in cases.space.sites.iter().enumerate() {
+        put!(out, "<tr><th>{}", text(&site.label));
+        for (b, other) in cases.space.sites.iter().enumerate() {
+            let (failing, all) = pairs[a * n + b];
+            let share = if all == 0 { 0.0 } else { failing as f64 * 100.0 / all as f64 };
+            let class = if share > 55.0 { " class=hi" } else { "" };
+            put!(out, "<td{class} style=\"--p:{share:.0}%\" title=\"{} + {}: {} of {}\">{}", text(&site.label), text(&other.label), count(failing), count(all), percent(failing, all));
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shop;
+    use model::sweep::Case;
+
+    fn drawn(index: usize, take: usize) -> String {
+        let (sweep, cases) = shop::sweep();
+        space(index, &Cases::of(&sweep.spaces[index], cases.iter().filter(|c| c.space == index).take(take).collect()))
+    }
+
+    #[test]
+    fn small_spaces_are_cells_with_glyphs() {
+        let html = drawn(0, usize::MAX);
+        assert_eq!(html.matches("<i class=f>✗</i>").count(), 4 + 1, "four cases and the legend");
+        assert!(html.contains("role=grid"));
+    }
+
+    #[test]
+    fn large_spaces_are_a_canvas_with_tables_beside() {
+        let html = drawn(2, usize::MAX);
+        assert!(html.contains("<canvas") && html.contains("class=matrix") && html.contains("class=sites"));
+        assert!(!html.contains("role=grid"));
+        assert!(html.len() < 60_000, "{}", html.len());
+    }
+
+    #[test]
+    fn partial_spaces_are_a_list_with_tables() {
+        let html = drawn(2, 40);
+        assert!(html.contains("map list") && html.contains("class=matrix"));
+    }
+
+    #[test]
+    fn empty_spaces_say_so() {
+        assert!(drawn(0, 0).contains("No case"));
+    }
+
+    #[test]
+    fn unknown_cases_have_their_own_glyph() {
+        let (sweep, cases) = shop::sweep();
+        let mut cases: Vec<Case> = cases.into_iter().filter(|c| c.space == 0).collect();
+        cases[3].verdict = model::Verdict::Unknown;
+        let html = space(0, &Cases::of(&sweep.spaces[0], cases.iter().collect()));
+        assert!(html.contains("<i class=u>?</i> unknown <span class=num>1</span>"));
+    }
+}

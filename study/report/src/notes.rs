@@ -1,0 +1,120 @@
+//! What a reader must know before believing the figures: cases without verdict, gaps in what was seen, passes that
+//! prove nothing.
+
+use crate::escape::{put, shorten, text};
+use crate::words::{count, counted};
+use model::sweep::{Case, Sweep};
+use model::trace::Trace;
+use model::{Run, Verdict};
+use std::collections::BTreeMap;
+
+/// A note: whether it limits what the run shows, and its text as markup.
+pub(crate) struct Note {
+    pub warns: bool,
+    pub words: String,
+}
+
+fn warning(words: String) -> Note {
+    Note { warns: true, words }
+}
+
+fn remark(words: String) -> Note {
+    Note { warns: false, words }
+}
+
+pub(crate) fn of_trace(trace: &Trace, name: &str) -> Vec<Note> {
+    let mut notes = Vec::new();
+    match trace.gaps() as u64 {
+        0 => {}
+        gaps => notes.push(warning(format!("{name} has {}: places where a callee may have done something that is not recorded, marked ◌. Calls behind a gap were neither seen nor faulted.", counted(gaps, "gap")))),
+    }
+    if trace.faults_off() {
+        notes.push(warning(format!("In {name}, a service had fault injection switched off; faults planned there could not fire.")));
+    }
+    notes
+}
+
+pub(crate) fn of_run(run: &Run) -> Vec<Note> {
+    if run.end_ms.is_some() { Vec::new() } else { vec![warning("The run was not finished when this page was written; the figures are what it had reached.".to_owned())] }
+}
+
+pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
+    let mut notes = of_run(run);
+    let total: u64 = sweep.spaces.iter().map(|s| s.cases).sum();
+    let sum = |of: fn(&model::sweep::Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
+    let unknown = sum(|s| s.unknown);
+    if unknown > 0 {
+        let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+        for case in cases.iter().filter(|c| c.verdict == Verdict::Unknown) {
+            *reasons.entry(case.reason.as_deref().unwrap_or("no reason given")).or_default() += 1;
+        }
+        let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let words: Vec<String> = reasons.iter().take(5).map(|(reason, n)| format!("{} ({})", text(&shorten(reason, 120)), count(*n))).collect();
+        notes.push(warning(format!("{} unknown. They count neither as passed nor as failed. {}", are(unknown, "case"), words.join("; "))));
+    }
+    if (cases.len() as u64) < total {
+        notes.push(warning(format!("{} of {} cases are in this page.", count(cases.len() as u64), count(total))));
+    }
+    let explained: u64 = sweep.bugs.iter().map(|b| b.failing_cases).sum();
+    let failures = sum(|s| s.failures);
+    if explained < failures {
+        notes.push(warning(format!("{} to none of the bugs above.", if failures - explained == 1 { "1 failing case belongs".to_owned() } else { format!("{} failing cases belong", count(failures - explained)) })));
+    }
+    notes.extend(of_trace(&sweep.good, "the good request"));
+    if !sweep.good.entry.is_ok() {
+        notes.push(warning("The request that serves as the good one did not end well itself.".to_owned()));
+    }
+    let unaffected = sum(|s| s.unaffected);
+    if unaffected > 0 {
+        notes.push(remark(format!("{} unaffected: the request never reached a call that was to fail, because it does not go there or because an earlier fault changed what it did next. They show that the request does not depend on those faults, not that it survives them.", are(unaffected, "passing case"))));
+    }
+    if sweep.repeated > 0 {
+        notes.push(remark(format!("{} run again because a service crashed for real and had to come back first.", if sweep.repeated == 1 { "1 case was".to_owned() } else { format!("{} cases were", count(sweep.repeated)) })));
+    }
+    notes.push(remark("Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar.".to_owned()));
+    notes
+}
+
+fn are(n: u64, noun: &str) -> String {
+    format!("{} {}", counted(n, noun), if n == 1 { "is" } else { "are" })
+}
+
+pub(crate) fn list(notes: &[Note]) -> String {
+    let mut out = String::from("<ul class=notes>");
+    for note in notes {
+        let mut words = note.words.clone();
+        if let Some(first) = words.get(..1).map(str::to_uppercase) {
+            words.replace_range(..1, &first);
+        }
+        put!(out, "<li class={}>{words}", if note.warns { "warn" } else { "info" });
+    }
+    out.push_str("</ul>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shop;
+
+    #[test]
+    fn unknown_cases_are_explained_by_reason() {
+        let (mut sweep, mut cases) = shop::sweep();
+        sweep.spaces[0].unknown = 2;
+        for case in &mut cases[..2] {
+            case.verdict = Verdict::Unknown;
+            case.reason = Some("the <fault> never took effect".into());
+        }
+        let html = list(&of_sweep(&shop::run(model::RunKind::Sweep, "x", None), &sweep, &cases));
+        assert!(html.contains("2 cases are unknown") && html.contains("the &lt;fault&gt; never took effect (2)"), "{html}");
+    }
+
+    #[test]
+    fn failing_cases_without_a_bug_are_admitted() {
+        let (mut sweep, cases) = shop::sweep();
+        sweep.bugs.clear();
+        let html = list(&of_sweep(&shop::run(model::RunKind::Sweep, "x", None), &sweep, &cases));
+        assert!(html.contains("10,364 failing cases belong to none"), "{html}");
+    }
+}

@@ -1,0 +1,56 @@
+//! The services of a page: one name, one place in the order, one colour for each, in every drawing.
+//!
+//! A call that never reached its callee carries the caller's word for its peer (`currency:7000`) where the others carry
+//! the callee's own name. The peer is the same on both, so it tells us the name to show.
+
+use model::trace::{Call, Trace};
+use std::collections::{HashMap, HashSet};
+
+/// Colours defined in `page.css`, used in turn.
+const COLOURS: usize = 8;
+
+pub(crate) struct Services {
+    order: HashMap<String, usize>,
+    names: HashMap<String, String>,
+    recorded: HashSet<String>,
+}
+
+impl Services {
+    pub(crate) fn of<'a>(traces: impl Iterator<Item = &'a Trace> + Clone) -> Services {
+        let mut services = Services { order: HashMap::new(), names: HashMap::new(), recorded: HashSet::new() };
+        let calls = || traces.clone().flat_map(|t| std::iter::once(&t.entry).chain(t.walk()));
+        for call in calls().filter(|c| c.scope.is_some()) {
+            services.recorded.insert(call.callee.clone());
+            if !call.peer.is_empty() {
+                services.names.entry(call.peer.clone()).or_insert_with(|| call.callee.clone());
+            }
+        }
+        for call in calls() {
+            let next = services.order.len();
+            let name = services.name(call).to_owned();
+            services.order.entry(name).or_insert(next);
+        }
+        services
+    }
+
+    /// The callee's name, also if it was not reached this time.
+    pub(crate) fn name<'a>(&'a self, call: &'a Call) -> &'a str {
+        match &call.scope {
+            Some(_) => &call.callee,
+            None => self.names.get(&call.peer).unwrap_or(&call.callee),
+        }
+    }
+
+    pub(crate) fn colour(&self, name: &str) -> usize {
+        self.order.get(name).map_or(0, |n| n % COLOURS)
+    }
+
+    pub(crate) fn takes_part(&self, name: &str) -> bool {
+        self.order.contains_key(name)
+    }
+
+    /// Whether it ever answered with a history: it carries the SDK.
+    pub(crate) fn is_recorded(&self, name: &str) -> bool {
+        self.recorded.contains(name)
+    }
+}

@@ -1,0 +1,262 @@
+//! A request as rows: one per call, below the call that caused it, a bar where it was in time. With two requests, two bars.
+//!
+//! Consecutive equal calls share a row that opens; a limit on rows keeps a request with thousands of calls readable, and
+//! rows with something to see are the last to go.
+
+use crate::align::{self, Change, Node, Placed};
+use crate::escape::{put, text};
+use crate::services::Services;
+use crate::words;
+use model::trace::Trace;
+
+/// Rows that an opened row of equal calls shows, and bars that it draws while closed.
+const REPEATS: usize = 60;
+/// Neighbouring unchanged rows that are folded into one when two requests are compared.
+const FOLD: usize = 7;
+
+/// Begin and end of a call, and of its callee's own part of it.
+type Bar = (f64, f64, Option<(f64, f64)>);
+
+struct Timeline<'a> {
+    out: String,
+    services: &'a Services,
+    scale: f64,
+    compare: bool,
+    rows: usize,
+    limit: usize,
+    left_out: usize,
+}
+
+/// The rows of one request.
+pub(crate) fn single(trace: &Trace, services: &Services, limit: usize) -> String {
+    draw(&align::one(trace), services, limit, false)
+}
+
+/// The rows of a good request merged with those of another.
+pub(crate) fn difference(good: &Trace, now: &Trace, services: &Services, limit: usize) -> String {
+    draw(&align::two(good, now), services, limit, true)
+}
+
+fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String {
+    let mut t = Timeline { out: String::new(), services, scale: align::extent(root), compare, rows: 0, limit, left_out: 0 };
+    let end = words::duration(t.scale as u64);
+    let axis = format!("<span class=ax><i>0</i><i>{end}</i></span>");
+    put!(t.out, "<div class=\"tl{}\"><div class=\"r hd\">", if compare { " two" } else { "" });
+    if compare {
+        put!(t.out, "<span class=m>change</span><span class=c>call</span><span class=l data-k=good>{axis}<span class=t>good request</span></span><span class=l data-k=now>{axis}<span class=t>with the faults</span></span>");
+    } else {
+        put!(t.out, "<span class=c>call</span><span class=l>{axis}<span class=t>outcome</span></span>");
+    }
+    t.out.push_str("</div>");
+    t.row(&[root], 0);
+    t.siblings(&root.children, 1);
+    t.out.push_str("</div>");
+    if t.left_out > 0 {
+        put!(t.out, "<p class=note>{} not drawn, to keep this page readable; calls that failed or changed are drawn first.</p>", words::counted(t.left_out as u64, "call"));
+    }
+    t.out
+}
+
+impl Timeline<'_> {
+    fn siblings(&mut self, nodes: &[Node], depth: usize) {
+        let mut groups: Vec<Vec<&Node>> = Vec::new();
+        for node in nodes {
+            match groups.last_mut() {
+                Some(group) if group[0].shape == node.shape => group.push(node),
+                _ => groups.push(vec![node]),
+            }
+        }
+        let unchanged: Vec<bool> = groups.iter().map(|g| self.compare && !g[0].notable).collect();
+        let mut at = 0;
+        while at < groups.len() {
+            let same = unchanged[at..].iter().take_while(|u| **u).count();
+            if same >= FOLD {
+                let calls: usize = groups[at..at + same].iter().flatten().map(|n| 1 + n.below).sum();
+                put!(self.out, "<details class=g><summary><div class=\"r fold\" style=\"--d:{depth}\"><span class=m></span><span class=c><i class=tw></i>{} as in the good request</span></div></summary>", words::counted(calls as u64, "call"));
+                groups[at..at + same].iter().for_each(|g| self.group(g, depth));
+                self.out.push_str("</details>");
+                at += same;
+            } else {
+                self.group(&groups[at], depth);
+                at += 1;
+            }
+        }
+    }
+
+    fn group(&mut self, group: &[&Node], depth: usize) {
+        let first = group[0];
+        if self.rows >= self.limit && (!first.notable || self.rows >= 2 * self.limit) {
+            self.left_out += group.iter().map(|n| 1 + n.below).sum::<usize>();
+            return;
+        }
+        if group.len() == 1 {
+            self.row(group, depth);
+            return self.siblings(&first.children, depth + 1);
+        }
+        self.out.push_str("<details class=g><summary>");
+        self.row(group, depth);
+        self.out.push_str("</summary>");
+        let drawn = if self.rows < self.limit { group.len().min(REPEATS) } else { 0 };
+        for node in &group[..drawn] {
+            self.row(&[*node], depth + 1);
+            self.siblings(&node.children, depth + 2);
+        }
+        if drawn < group.len() {
+            put!(self.out, "<div class=\"r fold\" style=\"--d:{}\"><span class=c>{} more like these</span></div>", depth + 1, words::count((group.len() - drawn) as u64));
+        }
+        self.out.push_str("</details>");
+    }
+
+    /// One row for one call or for several equal ones.
+    fn row(&mut self, group: &[&Node], depth: usize) {
+        self.rows += 1;
+        let first = group[0];
+        let call = first.either().call;
+        let service = self.services.name(call);
+        let (class, mark) = match first.change {
+            Change::Same => ("", ""),
+            Change::Failed => (" bad", "✗ failed"),
+            Change::Other => (" oth", "≠ differs"),
+            Change::Missing => (" mis", "− missing"),
+            Change::Extra => (" ext", "+ extra"),
+        };
+        put!(self.out, "<div class=\"r{class}\" style=\"--d:{depth}\">");
+        if self.compare {
+            put!(self.out, "<span class=m>{mark}</span>");
+        }
+        let twist = if group.len() > 1 { "<i class=tw></i>" } else { "" };
+        put!(self.out, "<span class=c title=\"{0} · {1}\">{twist}<i class=\"k s{2}\"></i><b>{0}</b>", text(call.label()), text(service), self.services.colour(service));
+        if group.len() > 1 {
+            put!(self.out, " <span class=x>×{}</span>", words::count(group.len() as u64));
+        }
+        put!(self.out, " <span class=v>{}</span>", text(service));
+        if group.len() > 1 && first.below > 0 {
+            put!(self.out, " <span class=v>+ {} below each</span>", words::counted(first.below as u64, "call"));
+        }
+        self.out.push_str("</span>");
+        let colour = self.services.colour(service);
+        let bars = |placed: &Placed| (placed.start, placed.end, placed.scope);
+        let good: Vec<Bar> = group.iter().filter_map(|n| n.good.as_ref()).map(bars).collect();
+        self.lane(&good, first.good.as_ref(), colour, "good");
+        if self.compare {
+            let now: Vec<Bar> = group.iter().filter_map(|n| n.now.as_ref()).map(bars).collect();
+            self.lane(&now, first.now.as_ref(), colour, "now");
+        }
+        self.out.push_str("</div>");
+    }
+
+    fn lane(&mut self, bars: &[Bar], first: Option<&Placed>, colour: usize, kind: &str) {
+        put!(self.out, "<span class=l data-k={kind}><span class=b aria-hidden=true>");
+        let Some(first) = first else {
+            self.out.push_str("</span><span class=t></span></span>");
+            return;
+        };
+        let call = first.call;
+        let share = |v: f64| (v / self.scale * 1000.0).clamp(0.0, 1000.0).round() / 10.0;
+        let class = match (call.is_ok(), call.ended_us) {
+            (true, _) => "",
+            (false, Some(_)) => " e",
+            (false, None) => " op",
+        };
+        for (start, end, scope) in bars.iter().take(REPEATS) {
+            put!(self.out, "<i class=\"s{colour}{class}\" style=\"left:{}%;width:{}%\"></i>", share(*start), share(end - start));
+            if let Some((begin, end)) = scope.filter(|_| class.is_empty()) {
+                put!(self.out, "<i class=\"s{colour} n\" style=\"left:{}%;width:{}%\"></i>", share(begin), share(end - begin));
+            }
+        }
+        if bars.len() > REPEATS {
+            let (start, end) = (bars[REPEATS].0, bars.iter().map(|b| b.1).fold(0.0, f64::max));
+            put!(self.out, "<i class=s{colour} style=\"left:{}%;width:{}%\"></i>", share(start), share(end - start));
+        }
+        put!(self.out, "</span><span class=t>");
+        if call.ended_us.is_some() {
+            let mean = bars.iter().map(|b| b.1 - b.0).sum::<f64>() / bars.len().max(1) as f64;
+            put!(self.out, "{}{} ", if bars.len() > 1 { "⌀ " } else { "" }, words::duration(mean as u64));
+        }
+        put!(self.out, "<b class={}>{}</b>", if call.is_ok() { "ok" } else { "ko" }, text(&words::outcome(call)));
+        if let Some(fault) = call.fault {
+            put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
+        }
+        if call.gap {
+            self.out.push_str(" <span class=gp title=\"the callee may have done something that is not recorded\">◌ gap</span>");
+        }
+        if call.scope.as_ref().is_some_and(|s| s.truncated) {
+            self.out.push_str(" <span class=gp title=\"the callee's history was cut off\">◌ cut off</span>");
+        }
+        self.out.push_str("</span></span>");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shop;
+    use model::trace::Outcome;
+
+    fn services(trace: &Trace) -> Services {
+        Services::of([trace].into_iter())
+    }
+
+    fn wide(n: usize) -> Trace {
+        let mut trace = shop::good();
+        let scope = trace.entry.scope.as_mut().unwrap();
+        let call = scope.calls[3].clone();
+        scope.calls = (0..n).map(|i| {
+            let mut call = call.clone();
+            call.sent_us = i as u64 * 1_000;
+            call.ended_us = Some(call.sent_us + 900);
+            call
+        }).collect();
+        trace
+    }
+
+    #[test]
+    fn equal_neighbours_share_a_row() {
+        let trace = shop::good();
+        let html = single(&trace, &services(&trace), 600);
+        assert!(html.contains("<b>Convert</b> <span class=x>×10</span>"));
+        assert_eq!(html.matches("<div").count(), html.matches("</div").count());
+        assert_eq!(html.matches("<details").count(), html.matches("</details").count());
+    }
+
+    #[test]
+    fn five_thousand_equal_calls_are_one_row() {
+        let trace = wide(5_000);
+        let html = single(&trace, &services(&trace), 600);
+        assert!(html.contains("×5,000") && html.contains("4,940 more like these"));
+        assert!(html.len() < 60_000, "{}", html.len());
+    }
+
+    #[test]
+    fn of_five_thousand_different_calls_the_failed_one_is_drawn() {
+        let mut trace = wide(5_000);
+        for (i, call) in trace.entry.scope.as_mut().unwrap().calls.iter_mut().enumerate() {
+            call.name = format!("/shop.Currency/Convert{i}");
+        }
+        let last = trace.entry.scope.as_mut().unwrap().calls.last_mut().unwrap();
+        last.outcome = Outcome::Failed { status: 14 };
+        let html = single(&trace, &services(&trace), 600);
+        assert!(html.contains("Convert4999") && html.contains("✗ unavailable"));
+        assert!(html.contains("4,400 calls not drawn"), "{}", &html[html.len() - 200..]);
+        assert!(html.len() < 400_000, "{}", html.len());
+    }
+
+    #[test]
+    fn gaps_faults_and_open_calls_are_marked_in_words() {
+        let trace = shop::checkout();
+        let html = single(&trace, &services(&trace), 600);
+        for mark in ["◌ gap", "↯1", "… open", "402", "✗ unavailable"] {
+            assert!(html.contains(mark), "{mark}");
+        }
+    }
+
+    #[test]
+    fn unchanged_stretches_fold_when_compared() {
+        let mut trace = wide(20);
+        for (i, call) in trace.entry.scope.as_mut().unwrap().calls.iter_mut().enumerate() {
+            call.name = format!("Convert{i}");
+        }
+        let html = difference(&trace, &trace, &services(&trace), 300);
+        assert!(html.contains("20 calls as in the good request"));
+    }
+}
