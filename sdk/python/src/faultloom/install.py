@@ -17,7 +17,7 @@ _HOOKS: Tuple[Tuple[str, str, str, str], ...] = (
     ("httpx", "httpx", "faultloom.hooks.httpx", "patch"),
     ("grpc._channel", "grpcio client", "faultloom.hooks.grpc_client", "patch"),
     ("grpc._server", "grpcio server", "faultloom.hooks.grpc_server", "patch"),
-    ("grpc.aio._interceptor", "grpc.aio client", "faultloom.hooks.grpc_aio_client", "patch"),
+    ("grpc.aio._channel", "grpc.aio client", "faultloom.hooks.grpc_aio_client", "patch"),
     ("grpc.aio._server", "grpc.aio server", "faultloom.hooks.grpc_aio_server", "patch"),
 )
 

@@ -9,11 +9,18 @@ from typing import Optional
 from .envelope import Envelope, Receiver
 from .errors import FaultloomError
 from .names import parse_peers, service_name
+from .plan import Fault
 from .scope import Scope
 from .trust import TrustSource, complain
 
 #: longest waits a fault may cause, in milliseconds
 WAIT_MS = 30_000
+
+
+def wait_seconds(fault: Fault) -> float:
+    """How long a delay or a hang lasts; a hang without a time lasts as long as one may."""
+    milliseconds = fault.arg or (WAIT_MS if fault.kind == "hang" else 0)
+    return min(milliseconds, WAIT_MS) / 1000
 
 
 class Runtime:

@@ -112,10 +112,9 @@ class Reply:
             if self._kept_bytes <= KEEP_BYTES and not self._streamed():
                 return
             self._begin(None)
-            for part in self._take():
-                self._write(part)
-            return
-        self._write(data)
+            data = b"".join(self._take())
+        if self._write is not None:
+            self._write(data)
 
     def _keep(self, data: bytes) -> None:
         self._kept.append(data)

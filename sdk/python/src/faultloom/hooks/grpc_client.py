@@ -8,7 +8,7 @@ a fault that changes the reply uses a deserializer of its own for that one call.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import grpc
 
@@ -16,7 +16,7 @@ from ..carriers import corrupt, cut_field
 from ..context import current
 from ..envelope import ACCEPT_FIELD
 from ..names import grpc_authority
-from ..runtime import WAIT_MS, runtime
+from ..runtime import runtime, wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
 from .patching import Patch, require
@@ -159,8 +159,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             if kind in ("unavailable", "status", "deadline", "reset"):
                 raise self._refuse(scope, send)
             if kind in ("delay", "hang"):
-                longest = min(fault.arg or WAIT_MS, WAIT_MS) if kind == "hang" else min(fault.arg, WAIT_MS)
-                seconds = longest / 1000
+                seconds = wait_seconds(fault)
                 if kind == "hang" or (timeout is not None and timeout <= seconds):
                     wait(max(0.0, min(seconds, timeout if timeout is not None else seconds)))
                     scope.failed(send.number, 4)
@@ -230,12 +229,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
 
 def is_reply(error: Any, history: Optional[bytes]) -> bool:
-    """Whether an error status came from the callee; what brought a history certainly did."""
-    if history is not None:
-        return True
-    debug: List[str] = []
-    try:
-        debug.append(error.debug_error_string())
-    except Exception:
-        pass
-    return bool(debug) and status.came_from_peer(debug[0])
+    """As ``status.is_reply``, for an error as grpcio raises it; one without a code never left this side."""
+    if not isinstance(error, grpc.Call):
+        return False
+    debug = getattr(error, "debug_error_string", None)
+    return status.is_reply(status.number_of(error.code()), history, debug() if callable(debug) else None)

@@ -54,13 +54,36 @@ class Answer:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
 
-    def with_message(self, code: int, data: bytes, context: Any) -> bytes:
+    def serializer(self, inner: Optional[Callable[[Any], bytes]], seen: Dict[str, Any]) -> Callable[[Any], bytes]:
+        """The handler's serializer with the history behind it; ``seen`` holds the RPC's context by then."""
+
+        def serialize(message: Any) -> bytes:
+            context = seen["context"]
+            try:
+                data: bytes = message if inner is None else inner(message)
+            except BaseException:
+                self.with_error(13, context)
+                raise
+            if not isinstance(data, bytes):
+                self.with_error(13, context)
+                return data
+            return self.with_message(data, context)
+
+        return serialize
+
+    def with_returned(self, context: Any) -> None:
+        """A handler may set a code and return all the same: then there is no message to carry the history."""
+        code = status.number_of(context.code())
+        if code:
+            self.with_error(code, context)
+
+    def with_message(self, data: bytes, context: Any) -> bytes:
         """The message to send, with the history appended if the caller takes it, else with the trailer set."""
-        history = self._history(code)
+        history = self._history(0)
         if history is None:
             return data
         envelope = self.scope.envelope
-        if code == 0 and envelope.accept & ACCEPT_FIELD:
+        if envelope.accept & ACCEPT_FIELD:
             fits = truncate(history, HISTORY_BYTES)
             appended = b"" if fits is None else field(fits)
             if appended and len(data) + len(appended) <= envelope.receive_limit:
@@ -69,9 +92,14 @@ class Answer:
         return data
 
     def with_error(self, code: int, context: Any) -> None:
+        trailer = self.trailer(code)
+        if trailer is not None:
+            context.set_trailing_metadata(status.with_envelope(context.trailing_metadata(), trailer))
+
+    def trailer(self, code: int) -> Optional[bytes]:
+        """Ends the scope with an error; the trailer's value, if one is to be sent."""
         history = self._history(code)
-        if history is not None:
-            self._set_trailer(history, context)
+        return None if history is None else truncate(history, TRAILER_BYTES)
 
     def _history(self, code: int) -> Optional[bytes]:
         history = self.scope.respond(code)
@@ -112,27 +140,21 @@ def traced_handler(handler: Any, scope: Scope) -> Any:
         seen["context"] = context
         token = CURRENT.set(scope)
         try:
-            return behaviour(request, context)
+            message = behaviour(request, context)
         except BaseException:
             answer.with_error(status.number_of(context.code()) or 2, context)
             raise
         finally:
             CURRENT.reset(token)
+        answer.with_returned(context)
+        return message
 
-    def serialize(message: Any) -> bytes:
-        context = seen["context"]
-        try:
-            data: bytes = message if serializer is None else serializer(message)
-        except BaseException:
-            answer.with_error(status.number_of(context.code()) or 13, context)
-            raise
-        if not isinstance(data, bytes):
-            answer.with_error(status.number_of(context.code()) or 13, context)
-            return data
-        return answer.with_message(status.number_of(context.code()), data, context)
+    return wrapped_handler(run, handler, answer.serializer(serializer, seen))
 
+
+def wrapped_handler(run: Any, handler: Any, serializer: Any) -> Any:
     try:
-        functools.update_wrapper(run, behaviour)
+        functools.update_wrapper(run, handler.unary_unary)
     except (AttributeError, TypeError):
         pass
-    return grpc.unary_unary_rpc_method_handler(run, handler.request_deserializer, serialize)
+    return grpc.unary_unary_rpc_method_handler(run, handler.request_deserializer, serializer)

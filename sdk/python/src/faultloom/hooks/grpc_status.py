@@ -36,7 +36,7 @@ def outcome(fault: Fault, target: str) -> Tuple[grpc.StatusCode, str]:
         return (
             grpc.StatusCode.UNAVAILABLE,
             "failed to connect to all addresses; last error: UNKNOWN: "
-            f"{target}: Failed to connect to remote host: connect: Connection refused (111)",
+            f"{target}: Failed to connect to remote host: Connection refused",
         )
     if fault.kind == "status":
         return code_of(fault.arg), f"status {fault.arg} injected by Faultloom"
@@ -48,7 +48,7 @@ def outcome(fault: Fault, target: str) -> Tuple[grpc.StatusCode, str]:
 
 
 def debug_string(code: grpc.StatusCode, details: str) -> str:
-    return f'UNKNOWN:Error injected by Faultloom {{grpc_status:{number_of(code)}, grpc_message:"{details}"}}'
+    return f"{code.name}:{details}"
 
 
 def error(code: grpc.StatusCode, details: str) -> Any:
@@ -58,9 +58,13 @@ def error(code: grpc.StatusCode, details: str) -> Any:
     return _InactiveRpcError(state)
 
 
-def came_from_peer(debug: Optional[str]) -> bool:
-    """Whether an error is a reply of the callee, not something the own side found out (refused, timed out)."""
-    return "Error received from peer" in (debug or "")
+def is_reply(code: int, history: Optional[bytes], debug: Optional[str]) -> bool:
+    """Whether a status came from the callee, or is something the own side found out (refused, timed out, cancelled).
+
+    What brought a history certainly came from the callee. Without one, older grpcio says so in its debug text; newer
+    says nothing, and the three codes that the own side makes count as no reply.
+    """
+    return history is not None or "Error received from peer" in (debug or "") or code not in (1, 4, 14)
 
 
 def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:

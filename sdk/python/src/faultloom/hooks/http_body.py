@@ -7,9 +7,10 @@ hands on what certainly does not, and keeps the rest until the end. Shared by ht
 from __future__ import annotations
 
 import zlib
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
-from ..carriers import END_BYTES, cut_tail
+from ..carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail
+from ..envelope import from_header
 from ..errors import FaultloomError
 from ..history import HISTORY_BYTES, split_head
 
@@ -28,6 +29,30 @@ def accepts_only_undone(accept_encoding: str) -> bool:
         if coding and coding not in UNDONE and quality not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
             return False
     return True
+
+
+class Carried(NamedTuple):
+    """What a reply's headers say about its history. ``tail``: it comes behind the body, in ``coding``."""
+
+    tail: bool
+    coding: str
+    history: Optional[bytes]
+
+
+def carried(headers: Any) -> Carried:
+    """Reads our headers and removes them: an application that passes headers on must not pass on these."""
+    value, marked = headers.get(HISTORY_HEADER), headers.get(REPLY_HEADER)
+    for name in (HISTORY_HEADER, REPLY_HEADER):
+        if name in headers:
+            del headers[name]
+    coding = (headers.get("content-encoding") or "").strip().lower()
+    history: Optional[bytes] = None
+    if value is not None:
+        try:
+            history = from_header(value)
+        except FaultloomError:
+            history = b""
+    return Carried(marked == "tail" and (not coding or coding in UNDONE), coding, history)
 
 
 class Decoder:

@@ -14,14 +14,13 @@ import time
 from typing import Any, List, Optional
 
 from .. import carriers
-from ..carriers import HISTORY_HEADER, REPLY_HEADER, REQUEST_HEADER
+from ..carriers import REQUEST_HEADER
 from ..context import current
-from ..envelope import ACCEPT_TAIL, from_header, to_header
-from ..errors import FaultloomError
+from ..envelope import ACCEPT_TAIL, to_header
 from ..names import http_authority, raw_http_name
-from ..runtime import WAIT_MS, runtime
+from ..runtime import runtime, wait_seconds
 from ..scope import Scope, Send
-from .http_body import UNDONE, accepts_only_undone, decoder_for
+from .http_body import accepts_only_undone, carried, decoder_for
 from .http_response import replaced_body, tailed_response
 from .patching import Patch
 
@@ -48,11 +47,8 @@ class Call:
     @property
     def seconds(self) -> float:
         """How long a delay or hang lasts."""
-        fault = self.send.fault if self.send is not None else None
-        milliseconds = fault.arg if fault is not None else 0
-        if not milliseconds and self.kind == "hang":
-            milliseconds = WAIT_MS
-        return min(milliseconds, WAIT_MS) / 1000
+        assert self.send is not None and self.send.fault is not None
+        return wait_seconds(self.send.fault)
 
     def failed(self, code: int, gap: bool = True) -> None:
         if self.send is not None:
@@ -177,11 +173,7 @@ def patch(patch: Patch, module: Any) -> None:
     def finish(self: Any, call: Call, response: Any) -> Any:
         assert call.send is not None
         scope, number, kind, code = call.scope, call.send.number, call.kind, response.status
-        header = response.headers.get(HISTORY_HEADER)
-        marked = response.headers.get(REPLY_HEADER, "")
-        for name in (HISTORY_HEADER, REPLY_HEADER):
-            del response.headers[name]
-        coding = response.headers.get("content-encoding", "").strip().lower()
+        found = carried(response.headers)
         lost = kind == "lost-reply"
 
         def ended(history: Optional[bytes]) -> None:
@@ -190,21 +182,19 @@ def patch(patch: Patch, module: Any) -> None:
             else:
                 scope.replied(number, code, history, history is None)
 
-        if marked == "tail" and (not coding or coding in UNDONE):
-            response = tailed_response(response, decoder_for(coding), ended)
+        if found.tail:
+            response = tailed_response(response, decoder_for(found.coding), ended)
             if not kind or kind == "delay":
                 scope.awaits(number, code)
                 return response
         else:
-            history: Optional[bytes] = None
-            if header is not None:
-                try:
-                    history = from_header(header)
-                except FaultloomError:
-                    history = b""
-            ended(history)
+            ended(found.history)
         if lost or kind in ("empty-reply", "corrupt-reply"):
-            body = response.read()
+            try:
+                body = response.read()
+            except Exception:
+                if not lost:
+                    raise
             if lost:
                 self.close()
                 raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")

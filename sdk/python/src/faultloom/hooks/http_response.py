@@ -36,11 +36,12 @@ def replaced_body(inner: Any, body: bytes, empty: bool) -> Any:
 
 
 def _present(inner: Any, window: Window) -> Any:
-    base = inner._faultloom_base if isinstance(inner, WindowedReads) else type(inner)
+    base: type = inner._faultloom_base if isinstance(inner, WindowedReads) else type(inner)
     cls = _classes.get(base)
     if cls is None:
         cls = _classes[base] = type(base.__name__, (WindowedReads, base), {"__module__": base.__module__, "_faultloom_base": base})
-    outer = cls.__new__(cls)
+    make: Any = cls.__new__
+    outer: Any = make(cls)
     outer.__dict__.update(inner.__dict__)
     outer._faultloom_inner = inner
     outer._faultloom_window = window
@@ -53,6 +54,7 @@ def _present(inner: Any, window: Window) -> Any:
 class WindowedReads:
     """The reading methods of HTTPResponse, on top of a Window that is fed from the original response."""
 
+    _faultloom_base: type
     _faultloom_inner: Any
     _faultloom_window: Window
     _faultloom_error: Optional[BaseException]

@@ -1,0 +1,125 @@
+"""grpc.aio's server: unary-unary handlers, coroutines and plain functions.
+
+As the synchronous server, with one difference: ``context.abort`` sends the status at once, so the handler gets a
+context whose ``abort`` adds the trailer first.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Dict
+
+import grpc
+
+from ..context import CURRENT
+from ..runtime import runtime
+from ..scope import Scope
+from . import grpc_status as status
+from .grpc_server import Answer, envelope_in, wrapped_handler
+from .patching import Patch, require
+
+
+def patch(patch: Patch, module: Any) -> None:
+    """``module``: grpc.aio._server."""
+    from grpc._grpcio_metadata import __version__
+
+    require("grpcio", __version__, "1.60", "2")
+    server = module.Server
+    init = server.__init__
+    interceptor_class = type("Interceptor", (_Intercepts, module.ServerInterceptor), {})
+
+    def traced_init(self: Any, thread_pool: Any, handlers: Any, interceptors: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, thread_pool, handlers, (interceptor_class(), *(interceptors or ())), *args, **kwargs)
+
+    patch.replace(server, "__init__", traced_init)
+
+
+class _Intercepts:
+    async def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        found = envelope_in(details.invocation_metadata)
+        scope = None if found is None else runtime().scope_from_bytes(*found)
+        if scope is None:
+            return await continuation(details)
+        token = CURRENT.set(scope)
+        try:
+            handler = await continuation(details)
+        finally:
+            CURRENT.reset(token)
+        if handler is None or handler.request_streaming or handler.response_streaming or handler.unary_unary is None:
+            return handler
+        return traced_handler(handler, scope)
+
+
+class _Context:
+    """The library's context, whose ``abort`` carries the history; everything else is the library's."""
+
+    def __init__(self, inner: Any, answer: Answer) -> None:
+        self._faultloom_inner = inner
+        self._faultloom_answer = answer
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[misc]  # an application may ask what it was given
+        return type(self._faultloom_inner)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._faultloom_inner, name)
+
+    def _with_trailer(self, code: Any, trailing_metadata: Any) -> Any:
+        inner = self._faultloom_inner
+        trailer = self._faultloom_answer.trailer(status.number_of(code))
+        metadata = tuple(trailing_metadata) or tuple(inner.trailing_metadata() or ())
+        return metadata if trailer is None else status.with_envelope(metadata, trailer)
+
+
+class _AsyncContext(_Context):
+    async def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
+        await self._faultloom_inner.abort(code, details, self._with_trailer(code, trailing_metadata))
+
+    async def abort_with_status(self, given: Any) -> None:
+        await self.abort(given.code, given.details, tuple(given.trailing_metadata or ()))
+
+
+class _SyncContext(_Context):
+    def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
+        self._faultloom_inner.abort(code, details, self._with_trailer(code, trailing_metadata))
+
+    def abort_with_status(self, given: Any) -> None:
+        self.abort(given.code, given.details, tuple(given.trailing_metadata or ()))
+
+
+def traced_handler(handler: Any, scope: Scope) -> Any:
+    behaviour = handler.unary_unary
+    answer = Answer(scope)
+    seen: Dict[str, Any] = {}
+
+    async def run_async(request: Any, context: Any) -> Any:
+        seen["context"] = context
+        token = CURRENT.set(scope)
+        try:
+            message = await behaviour(request, _AsyncContext(context, answer))
+        except BaseException:
+            answer.with_error(status.number_of(context.code()) or 2, context)
+            raise
+        finally:
+            CURRENT.reset(token)
+        answer.with_returned(context)
+        return message
+
+    def run_sync(request: Any, context: Any) -> Any:
+        seen["context"] = context
+        token = CURRENT.set(scope)
+        try:
+            message = behaviour(request, _SyncContext(context, answer))
+        except BaseException:
+            answer.with_error(status.number_of(context.code()) or 2, context)
+            raise
+        finally:
+            CURRENT.reset(token)
+        answer.with_returned(context)
+        return message
+
+    serializer = answer.serializer(handler.response_serializer, seen)
+    if inspect.iscoroutinefunction(behaviour) or inspect.iscoroutinefunction(getattr(behaviour, "__call__", None)):
+        # update_wrapper would do, but must not hide that this is a coroutine function
+        return grpc.unary_unary_rpc_method_handler(run_async, handler.request_deserializer, serializer)
+    return wrapped_handler(run_sync, handler, serializer)
