@@ -72,7 +72,10 @@ pub struct Selector {
 
 impl Selector {
     pub fn callee(callee: impl Into<String>) -> Selector {
-        Selector { callee: callee.into(), ..Selector::default() }
+        Selector {
+            callee: callee.into(),
+            ..Selector::default()
+        }
     }
 }
 
@@ -108,7 +111,15 @@ pub struct Fault {
 
 impl Fault {
     pub fn new(kind: FaultKind, selector: Selector) -> Fault {
-        Fault { kind, arg: 0, selector, nth: 0, max_fires: 0, after: Vec::new(), after_counts: AfterCounts::Completed }
+        Fault {
+            kind,
+            arg: 0,
+            selector,
+            nth: 0,
+            max_fires: 0,
+            after: Vec::new(),
+            after_counts: AfterCounts::Completed,
+        }
     }
 
     pub fn arg(mut self, arg: u64) -> Fault {

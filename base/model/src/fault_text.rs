@@ -23,7 +23,11 @@ fn refuse<T>(text: impl Into<String>) -> Result<T, FaultTextError> {
 }
 
 fn any(text: &str) -> String {
-    if text == "*" { String::new() } else { text.to_owned() }
+    if text == "*" {
+        String::new()
+    } else {
+        text.to_owned()
+    }
 }
 
 fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> {
@@ -43,10 +47,17 @@ fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> 
     };
     for part in [&caller, &callee, &call] {
         if part.len() > 128 {
-            return refuse(format!("'{}…' is longer than 128 bytes", part.chars().take(24).collect::<String>()));
+            return refuse(format!(
+                "'{}…' is longer than 128 bytes",
+                part.chars().take(24).collect::<String>()
+            ));
         }
     }
-    Ok(Selector { caller, callee, call })
+    Ok(Selector {
+        caller,
+        callee,
+        call,
+    })
 }
 
 fn number(text: &str, what: &str) -> Result<u64, FaultTextError> {
@@ -68,14 +79,21 @@ fn after_entries(text: &str) -> Result<Vec<After>, FaultTextError> {
         let (name, times) = match entry.rsplit_once('×') {
             Some((name, times)) => (name, number(times.trim(), "the count behind ×")?),
             None => match entry.rsplit_once(" x") {
-                Some((name, times)) if times.trim().parse::<u64>().is_ok() => (name, number(times.trim(), "the count behind x")?),
+                Some((name, times)) if times.trim().parse::<u64>().is_ok() => {
+                    (name, number(times.trim(), "the count behind x")?)
+                }
                 _ => (entry, 1),
             },
         };
         if times == 0 {
-            return refuse(format!("'{entry}': a count of 0 holds always; leave the entry out"));
+            return refuse(format!(
+                "'{entry}': a count of 0 holds always; leave the entry out"
+            ));
         }
-        entries.push(After { selector: selector(name, true)?, times });
+        entries.push(After {
+            selector: selector(name, true)?,
+            times,
+        });
     }
     if entries.len() > 8 {
         return refuse("at most 8 'after' entries");
@@ -88,14 +106,24 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Fault, FaultTextError> {
         let text = text.trim();
-        let words: Vec<(usize, &str)> = text.split(' ').scan(0, |at, word| {
-            let start = *at;
-            *at += word.len() + 1;
-            Some((start, word))
-        }).filter(|(_, word)| !word.is_empty()).collect();
-        let Some(at) = words.iter().position(|(_, word)| FaultKind::parse(word).is_some()) else {
+        let words: Vec<(usize, &str)> = text
+            .split(' ')
+            .scan(0, |at, word| {
+                let start = *at;
+                *at += word.len() + 1;
+                Some((start, word))
+            })
+            .filter(|(_, word)| !word.is_empty())
+            .collect();
+        let Some(at) = words
+            .iter()
+            .position(|(_, word)| FaultKind::parse(word).is_some())
+        else {
             let kinds: Vec<&str> = FaultKind::ALL.iter().map(|k| k.as_str()).collect();
-            return refuse(format!("'{text}' names no kind of fault; kinds: {}", kinds.join(", ")));
+            return refuse(format!(
+                "'{text}' names no kind of fault; kinds: {}",
+                kinds.join(", ")
+            ));
         };
         let kind = FaultKind::parse(words[at].1).expect("just found");
         let mut front = text[..words[at].0].trim();
@@ -127,12 +155,24 @@ impl FromStr for Fault {
                 None => (false, after),
             };
             fault.after = after_entries(entries)?;
-            fault.after_counts = if sent { AfterCounts::Sent } else { AfterCounts::Completed };
+            fault.after_counts = if sent {
+                AfterCounts::Sent
+            } else {
+                AfterCounts::Completed
+            };
         }
         if !arg.is_empty() {
             fault.arg = number(arg, "the argument")?;
         } else if kind.needs_arg() {
-            return refuse(format!("'{}' needs an argument: {}", kind.as_str(), if kind == FaultKind::Status { "a status code" } else { "milliseconds" }));
+            return refuse(format!(
+                "'{}' needs an argument: {}",
+                kind.as_str(),
+                if kind == FaultKind::Status {
+                    "a status code"
+                } else {
+                    "milliseconds"
+                }
+            ));
         }
         Ok(fault)
     }

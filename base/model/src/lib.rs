@@ -10,7 +10,8 @@ pub mod sweep;
 pub mod trace;
 pub mod verdict;
 
-pub use failure::{Family, Failure};
+pub use failure::{Failure, Family};
 pub use fault::{After, Fault, FaultKind, Selector};
+pub use fault_text::FaultTextError;
 pub use run::{HostFacts, Run, RunId, RunKind};
 pub use verdict::{Exit, Verdict};

@@ -1,0 +1,218 @@
+//! Arguments. Every verb has defaults that make sense with none.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(
+    name = "faultloom",
+    version,
+    about = "See a request whole, and break it on purpose.",
+    max_term_width = 100
+)]
+#[command(after_help = "Exit codes: 0 pass, 1 fail, 2 usage, 3 environment, 4 aborted, 5 unknown.")]
+pub struct Args {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct Common {
+    /// Where runs, logs and keys are kept
+    #[arg(
+        long,
+        global = true,
+        env = "FAULTLOOM_HOME",
+        default_value = ".faultloom"
+    )]
+    pub home: PathBuf,
+    /// The target file [default: target.yaml if there is one]
+    #[arg(long, short = 't', global = true, value_name = "FILE")]
+    pub target: Option<PathBuf>,
+    /// Trust settings of a target that somebody else runs
+    #[arg(long, global = true, value_name = "FILE")]
+    pub trust: Option<PathBuf>,
+    /// Machine-readable output on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// No progress, only results
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Start the target's services and keep them until Ctrl-C
+    Up(Up),
+    /// Stop a target that was started with `up --detach`
+    Down,
+    /// What runs of the target
+    Ps,
+    /// Send a request and see everything it did, with or without faults
+    Record(Record),
+    /// Run whole spaces of faults and find the bugs in them
+    Sweep(Sweep),
+    /// Past runs
+    Runs(Runs),
+    /// One run in the terminal
+    Show(Show),
+    /// What two runs did differently
+    Diff(Diff),
+    /// One self-contained HTML page for a run
+    Report(Report),
+    /// What this machine and the target can and cannot do
+    Doctor,
+    /// Switch every fault at the target off, or on again
+    Faults(Faults),
+    /// `go` with the SDK built in, without a change to your source
+    #[command(disable_help_flag = true)]
+    Go(Passed),
+    /// `python` with the SDK loaded, without a change to your source
+    #[command(disable_help_flag = true)]
+    Python(Passed),
+    /// Watches over started services (internal)
+    #[command(hide = true)]
+    Reaper,
+}
+
+#[derive(ClapArgs)]
+pub struct Up {
+    /// Return when all are healthy; `faultloom down` stops them
+    #[arg(long, short)]
+    pub detach: bool,
+}
+
+/// What to send.
+#[derive(ClapArgs, Clone)]
+pub struct Request {
+    /// http://host:port/path or grpc://host:port/package.Service/Method [default: the target's entry]
+    pub url: Option<String>,
+    #[arg(long, short = 'X', value_name = "METHOD")]
+    pub method: Option<String>,
+    /// A header, `Name: value`; may be repeated
+    #[arg(long, short = 'H', value_name = "HEADER")]
+    pub header: Vec<String>,
+    /// The body; for gRPC the message as JSON (needs --proto). @FILE reads a file
+    #[arg(long, short, value_name = "TEXT")]
+    pub data: Option<String>,
+    /// The .proto file that describes a gRPC call
+    #[arg(long, value_name = "FILE")]
+    pub proto: Option<PathBuf>,
+    /// Give up on a reply after so long
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    pub timeout_ms: u64,
+}
+
+/// What the reply must be like.
+#[derive(ClapArgs, Clone)]
+pub struct Expect {
+    /// Statuses that are right: 200,302 [default: below 500; gRPC: 0]
+    #[arg(long, value_name = "CODES")]
+    pub expect_status: Option<String>,
+    /// A regular expression the body must match
+    #[arg(long, value_name = "REGEX")]
+    pub expect_body: Option<String>,
+    /// A value the JSON body must have: '$.cart.size=0'; may be repeated
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub expect_json: Vec<String>,
+    /// The longest the reply may take
+    #[arg(long, value_name = "MS")]
+    pub max_latency_ms: Option<u64>,
+}
+
+#[derive(ClapArgs)]
+pub struct Record {
+    #[command(flatten)]
+    pub request: Request,
+    #[command(flatten)]
+    pub expect: Expect,
+    /// A fault: 'currency/Convert unavailable after GetCurrencies×1'; may be repeated
+    #[arg(long = "fault", short = 'f', value_name = "FAULT")]
+    pub faults: Vec<String>,
+    /// Check faults against this run instead of sending the request once without faults
+    #[arg(long, value_name = "RUN")]
+    pub against: Option<String>,
+    /// How many requests
+    #[arg(long, short = 'n', default_value_t = 1)]
+    pub count: u64,
+    /// Draw every call
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(ClapArgs)]
+pub struct Sweep {
+    #[command(flatten)]
+    pub request: Request,
+    #[command(flatten)]
+    pub expect: Expect,
+    /// services, all-services, temporal, crash-points, guided; may be repeated [default: services, crash-points, guided]
+    #[arg(long = "space", short = 's', value_name = "SPACE")]
+    pub spaces: Vec<String>,
+    /// What a fault does: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply, corrupt-reply; may be repeated
+    #[arg(
+        long = "kind",
+        short = 'k',
+        value_name = "KIND",
+        default_value = "unavailable"
+    )]
+    pub kinds: Vec<String>,
+    /// Requests in flight at once
+    #[arg(long, short, default_value_t = 16)]
+    pub concurrency: usize,
+    /// Go on with a sweep that was interrupted
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces"])]
+    pub resume: Option<String>,
+    /// Write a JUnit file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub struct Runs {
+    /// How many, newest first
+    #[arg(long, short = 'n', default_value_t = 20)]
+    pub limit: i64,
+    /// Remove a run and its files
+    #[arg(long, value_name = "RUN")]
+    pub delete: Option<String>,
+}
+
+#[derive(ClapArgs)]
+pub struct Show {
+    /// Id (any unambiguous end or beginning), or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// Draw every call
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(ClapArgs)]
+pub struct Diff {
+    pub before: String,
+    pub after: String,
+}
+
+#[derive(ClapArgs)]
+pub struct Report {
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// Where to write it [default: in the run's folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub struct Faults {
+    #[arg(value_parser = ["on", "off"])]
+    pub switch: String,
+}
+
+#[derive(ClapArgs)]
+pub struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}

@@ -1,0 +1,49 @@
+//! One file per verb.
+
+mod diff;
+mod doctor;
+mod faults;
+mod record;
+mod report;
+mod runs;
+mod show;
+mod sweep;
+mod up;
+mod wrap;
+
+use crate::args::{Args, Command};
+use crate::context::Context;
+use model::{Exit, Failure};
+
+pub fn run(args: Args) -> Result<Exit, Failure> {
+    let context = Context {
+        common: args.common,
+    };
+    // these replace this process or must not share it with a runtime
+    match &args.command {
+        Command::Reaper => crate::stage::reaper(),
+        Command::Go(passed) => return wrap::go(&passed.arguments),
+        Command::Python(passed) => return wrap::python(&passed.arguments),
+        _ => {}
+    }
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
+    runtime.block_on(async {
+        match args.command {
+            Command::Up(args) => up::up(&context, &args).await,
+            Command::Down => up::down(&context).await,
+            Command::Ps => up::ps(&context).await,
+            Command::Record(args) => record::record(&context, &args).await,
+            Command::Sweep(args) => sweep::sweep(&context, &args).await,
+            Command::Runs(args) => runs::runs(&context, &args).await,
+            Command::Show(args) => show::show(&context, &args).await,
+            Command::Diff(args) => diff::diff(&context, &args).await,
+            Command::Report(args) => report::report(&context, &args).await,
+            Command::Doctor => doctor::doctor(&context).await,
+            Command::Faults(args) => faults::faults(&context, &args).await,
+            Command::Reaper | Command::Go(_) | Command::Python(_) => unreachable!("handled above"),
+        }
+    })
+}
+
+pub use wrap::{python_path, sdk};

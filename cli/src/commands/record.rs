@@ -1,0 +1,262 @@
+//! `faultloom record`: send a request, see everything it did.
+//!
+//! With faults the request is sent twice: once as it is, so that each fault can be checked against calls that really happen, and once with
+//! the faults. A fault that never fires leaves the verdict unknown.
+
+use crate::args::Record;
+use crate::context::{self, Context};
+use crate::render::numbers::{grouped, milliseconds, plural};
+use crate::render::tree::{self, Style};
+use crate::stage::Stage;
+use messages::{Reply, RequestSpec, Sender};
+use model::trace::Trace;
+use model::{Exit, Failure, Fault, RunKind, Verdict};
+use serde_json::json;
+
+pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
+    let faults = args
+        .faults
+        .iter()
+        .map(|text| {
+            text.parse::<Fault>()
+                .map_err(|e| Failure::request(format!("fault '{text}'")).why(e.to_string()))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let oracle = context::oracle(&args.expect)?;
+    let stage = Stage::open(context).await?;
+    let result = with_stage(context, args, &stage, faults, oracle).await;
+    stage.close().await?;
+    result
+}
+
+async fn with_stage(
+    context: &Context,
+    args: &Record,
+    stage: &Stage,
+    faults: Vec<Fault>,
+    oracle: explore::Oracle,
+) -> Result<Exit, Failure> {
+    let spec = context::request(&args.request, stage.entry())?;
+    let store = context.store().await?;
+    let spec_json = json!({"request": spec, "faults": faults, "count": args.count});
+    let (mut run, dir) = store
+        .begin(
+            RunKind::Recording,
+            &format!("{} {}", spec.name(), spec.authority),
+            spec_json,
+            0,
+        )
+        .await?;
+    let mut sender = Sender::new(stage.credentials().clone(), *run.id.0.as_bytes());
+
+    let good = good_trace(context, args, &store, &mut sender, &spec, &faults).await?;
+    let resolved = match &good {
+        Some(good) => match request_faults::resolve(&faults, good) {
+            Ok(resolved) => resolved,
+            Err(failure) => {
+                store
+                    .finish(
+                        &mut run,
+                        Verdict::Unknown,
+                        json!({"error": failure.to_string()}),
+                    )
+                    .await?;
+                return Err(failure);
+            }
+        },
+        None => faults.clone(),
+    };
+
+    let mut segment = dir.segment("traces.jsonl")?;
+    let mut seen = Seen::default();
+    let mut last: Option<Reply> = None;
+    for _ in 0..args.count.max(1) {
+        let (reply, crashed) =
+            explore::runner::once(&mut sender, &spec, &resolved, &*stage.reviver()).await?;
+        for name in crashed {
+            context.say(format!(
+                "   {name} crashed by itself and was restarted; the request was sent again"
+            ));
+        }
+        segment.append(std::slice::from_ref(&reply.trace))?;
+        seen.add(&reply, &oracle, &resolved);
+        last = Some(reply);
+    }
+    let Some(reply) = last else {
+        return Err(Failure::request("a count of 0 sends nothing"));
+    };
+    dir.write_json("faults.json", &resolved)?;
+    if let Some(good) = &good {
+        dir.write_json("good.json", good)?;
+    }
+    let summary = seen.summary(&reply);
+    let verdict = seen.verdict();
+    store.finish(&mut run, verdict, summary.clone()).await?;
+
+    if context.common.json {
+        println!(
+            "{}",
+            json!({"run": run.id, "verdict": verdict, "summary": summary, "trace": reply.trace, "faults": resolved, "good": good})
+        );
+    } else {
+        let style = Style {
+            expanded: args.all,
+            rows_max: tree::ROWS_MAX,
+        };
+        println!("\n{}", tree::draw(&reply.trace, &resolved, &style));
+        println!("{}", seen.sentence(&reply));
+        for reason in &seen.unknown {
+            println!("verdict unknown: {reason}");
+        }
+        if let (Some(body), false) = (body_text(args, &spec, &reply), seen.failures == 0) {
+            println!("reply: {body}");
+        }
+        let next = match (faults.is_empty(), verdict) {
+            (true, _) => context.command("sweep") + " " + &spec.url(),
+            (false, _) => context.command("report") + " " + &run.id.short(),
+        };
+        println!("run {}   next: {next}", run.id.short());
+    }
+    Ok(verdict.exit())
+}
+
+/// The request without faults, when there are faults to check against it.
+async fn good_trace(
+    context: &Context,
+    args: &Record,
+    store: &store::Store,
+    sender: &mut Sender,
+    spec: &RequestSpec,
+    faults: &[Fault],
+) -> Result<Option<Trace>, Failure> {
+    if faults.is_empty() {
+        return Ok(None);
+    }
+    if let Some(run) = &args.against {
+        let run = store.find(run).await?;
+        let traces: Vec<Trace> = store.dir(run.id).records("traces.jsonl")?;
+        return traces
+            .into_iter()
+            .next()
+            .map(Some)
+            .ok_or_else(|| Failure::request(format!("run {} has no trace", run.id.short())));
+    }
+    let reply = sender.send(spec, &[]).await?;
+    if reply.trace.entry.scope.is_none() {
+        return Err(no_history(context, spec, &reply));
+    }
+    Ok(Some(reply.trace))
+}
+
+/// Why nothing can be said about a request that came back without its history.
+pub fn no_history(context: &Context, spec: &RequestSpec, reply: &Reply) -> Failure {
+    match (&reply.reason, reply.status()) {
+        (Some(reason), None) => Failure::environment(format!("{} cannot be reached", spec.url()))
+            .why(reason.clone())
+            .next(context.command("ps")),
+        _ => Failure::unknown(format!("{} answered without a history", spec.url()))
+            .why("its service has no SDK, or other keys, or a proxy in between removed it")
+            .next(context.command("doctor")),
+    }
+}
+
+/// What was seen over all requests of a recording.
+#[derive(Default)]
+struct Seen {
+    requests: u64,
+    failures: u64,
+    reasons: Vec<String>,
+    unknown: Vec<String>,
+    latencies_us: Vec<u64>,
+}
+
+impl Seen {
+    fn add(&mut self, reply: &Reply, oracle: &explore::Oracle, faults: &[Fault]) {
+        self.requests += 1;
+        self.latencies_us.push(reply.latency_us);
+        if let Some(reason) = oracle.objection(reply) {
+            self.failures += 1;
+            if !self.reasons.contains(&reason) {
+                self.reasons.push(reason);
+            }
+        }
+        let mut unknown = Vec::new();
+        if reply.status().is_some() && reply.trace.entry.scope.is_none() {
+            unknown.push("the reply brought no history: no SDK at the entry, other keys, or a proxy removed it".to_owned());
+        } else if reply.trace.faults_off() {
+            unknown
+                .push("faults are switched off at the target (`faultloom faults on`)".to_owned());
+        } else {
+            let fired: Vec<usize> = reply.trace.walk().iter().filter_map(|c| c.fault).collect();
+            unknown.extend(
+                faults
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| !fired.contains(i))
+                    .map(|(_, f)| format!("fault '{f}' never took effect")),
+            );
+        }
+        unknown.retain(|reason| !self.unknown.contains(reason));
+        self.unknown.extend(unknown);
+    }
+
+    fn verdict(&self) -> Verdict {
+        match (self.unknown.is_empty(), self.failures) {
+            (false, _) => Verdict::Unknown,
+            (true, 0) => Verdict::Pass,
+            (true, _) => Verdict::Fail,
+        }
+    }
+
+    fn summary(&self, last: &Reply) -> serde_json::Value {
+        let trace = &last.trace;
+        let mut sorted = self.latencies_us.clone();
+        sorted.sort_unstable();
+        json!({
+            "requests": self.requests, "failures": self.failures, "reasons": self.reasons, "unknown": self.unknown,
+            "status": last.status(), "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(), "services": trace.services(),
+            "history_bytes": last.history_bytes, "latency_us_median": sorted[sorted.len() / 2], "latency_us_max": sorted.last(),
+        })
+    }
+
+    fn sentence(&self, last: &Reply) -> String {
+        let trace = &last.trace;
+        let gaps = match trace.gaps() {
+            0 => "no gaps".to_owned(),
+            n => plural(n as u64, "gap"),
+        };
+        let mut text = format!(
+            "{} messages, {}, {gaps}, history {} bytes",
+            grouped(trace.events() as u64),
+            plural(trace.services().len() as u64, "service"),
+            grouped(last.history_bytes as u64)
+        );
+        if self.requests > 1 {
+            let mut sorted = self.latencies_us.clone();
+            sorted.sort_unstable();
+            text += &format!(
+                "; {} requests, {} failed, median {}, slowest {}",
+                grouped(self.requests),
+                self.failures,
+                milliseconds(sorted[sorted.len() / 2]),
+                milliseconds(sorted[sorted.len() - 1])
+            );
+        }
+        if !self.reasons.is_empty() {
+            text += &format!("\nfailed: {}", self.reasons.join("; "));
+        }
+        text
+    }
+}
+
+fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply) -> Option<String> {
+    if let Some(proto) = &args.request.proto {
+        return messages::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
+    }
+    let text = std::str::from_utf8(&reply.body)
+        .ok()?
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    (!text.is_empty()).then(|| text.chars().take(200).collect())
+}

@@ -1,0 +1,57 @@
+//! `faultloom report`: one self-contained HTML page for a run.
+
+use crate::args::Report;
+use crate::context::Context;
+use model::sweep::{Case, Sweep};
+use model::trace::Trace;
+use model::{Exit, Failure, Fault, Run, RunKind};
+use report::{RecordingReport, SweepReport, recording_html, sweep_html};
+use serde_json::json;
+use std::path::PathBuf;
+use store::RunDir;
+
+pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
+    let store = context.store().await?;
+    let run = store.find(&args.run).await?;
+    let path = write(&run, &store.dir(run.id), args.output.clone())?;
+    if context.common.json {
+        println!("{}", json!({"run": run.id, "report": path}));
+    } else {
+        println!("{}", path.display());
+    }
+    Ok(Exit::Pass)
+}
+
+pub fn write(run: &Run, dir: &RunDir, output: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let html = match run.kind {
+        RunKind::Recording => {
+            let traces: Vec<Trace> = dir.records("traces.jsonl")?;
+            let faults: Vec<Fault> = dir.read_json("faults.json").unwrap_or_default();
+            recording_html(&RecordingReport {
+                run,
+                traces: &traces,
+                faults: &faults,
+            })
+        }
+        RunKind::Sweep => {
+            let sweep: Sweep = dir.read_json("sweep.json")?;
+            let cases: Vec<Case> = dir.records("cases.jsonl")?;
+            sweep_html(&SweepReport {
+                run,
+                sweep: &sweep,
+                cases: &cases,
+            })
+        }
+    };
+    let Some(path) = output else {
+        return dir.write("report.html", html.as_bytes());
+    };
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(|e| {
+            Failure::environment(format!("{} cannot be made: {e}", parent.display()))
+        })?;
+    }
+    std::fs::write(&path, html)
+        .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))?;
+    Ok(path)
+}

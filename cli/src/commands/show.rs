@@ -1,0 +1,110 @@
+//! `faultloom show`: one run in the terminal.
+
+use crate::args::Show;
+use crate::commands::runs;
+use crate::context::Context;
+use crate::render::bugs;
+use crate::render::numbers::{grouped, plural, seconds};
+use crate::render::tree::{self, Style};
+use model::sweep::Sweep;
+use model::trace::Trace;
+use model::{Exit, Failure, Fault, Run, RunKind};
+use serde_json::json;
+use store::RunDir;
+
+pub async fn show(context: &Context, args: &Show) -> Result<Exit, Failure> {
+    let store = context.store().await?;
+    let run = store.find(&args.run).await?;
+    let dir = store.dir(run.id);
+    match run.kind {
+        RunKind::Recording => recording(context, args, &run, &dir)?,
+        RunKind::Sweep => sweep(context, args, &run, &dir)?,
+    }
+    Ok(Exit::Pass)
+}
+
+fn head(run: &Run) {
+    println!(
+        "{}  {}  {}  {}  {}",
+        run.id.short(),
+        run.kind.as_str(),
+        runs::state(run),
+        runs::time(run.begin_ms),
+        run.title
+    );
+}
+
+fn recording(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Failure> {
+    let traces: Vec<Trace> = dir.records("traces.jsonl")?;
+    let faults: Vec<Fault> = dir.read_json("faults.json").unwrap_or_default();
+    if context.common.json {
+        println!(
+            "{}",
+            json!({"run": run, "traces": traces, "faults": faults})
+        );
+        return Ok(());
+    }
+    head(run);
+    for fault in &faults {
+        println!("fault: {fault}");
+    }
+    let style = Style {
+        expanded: args.all,
+        rows_max: if args.all { usize::MAX } else { tree::ROWS_MAX },
+    };
+    for (i, trace) in traces.iter().enumerate() {
+        if i == 3 && !args.all {
+            println!(
+                "… and {} (--all shows them)",
+                plural(traces.len() as u64 - 3, "more request")
+            );
+            break;
+        }
+        println!("\n{}", tree::draw(trace, &faults, &style));
+    }
+    Ok(())
+}
+
+fn sweep(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Failure> {
+    let result: Sweep = dir.read_json("sweep.json").map_err(|e| {
+        if run.verdict.is_none() {
+            Failure::unknown("this sweep did not finish").next(format!(
+                "{} --resume {}",
+                context.command("sweep"),
+                run.id.short()
+            ))
+        } else {
+            e
+        }
+    })?;
+    if context.common.json {
+        println!("{}", json!({"run": run, "sweep": result}));
+        return Ok(());
+    }
+    head(run);
+    println!("{}   right: {}\n", result.request, result.oracle);
+    println!(
+        "{}",
+        tree::draw(
+            &result.good,
+            &[],
+            &Style {
+                expanded: args.all,
+                rows_max: tree::ROWS_MAX
+            }
+        )
+    );
+    for space in &result.spaces {
+        println!(
+            "{:<14} {:>7} cases {:>7} failures {:>5} unknown   {:>3} behaviours   {}",
+            space.name,
+            grouped(space.cases),
+            grouped(space.failures),
+            grouped(space.unknown),
+            grouped(space.patterns),
+            seconds(space.seconds)
+        );
+    }
+    println!("\n{}", bugs::draw(&result.bugs));
+    Ok(())
+}

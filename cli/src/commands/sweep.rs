@@ -1,0 +1,451 @@
+//! `faultloom sweep`: run whole spaces of faults, and tell the bugs.
+
+use crate::args::Sweep as Args;
+use crate::commands::record::no_history;
+use crate::context::{self, Context};
+use crate::render::bugs;
+use crate::render::numbers::{grouped, plural, seconds};
+use crate::render::progress::Meter;
+use crate::stage::Stage;
+use explore::{SpaceRun, Sweeper};
+use messages::RequestSpec;
+use model::sweep::{Case, Sweep};
+use model::trace::Trace;
+use model::{Exit, Failure, FaultKind, Run, RunKind, Verdict};
+use request_faults::SpaceKind;
+use request_faults::space::{Effect, sites};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use store::RunDir;
+
+/// What a sweep was asked to do; stored with the run, so that it can be resumed.
+#[derive(Serialize, Deserialize)]
+struct Spec {
+    request: RequestSpec,
+    spaces: Vec<SpaceKind>,
+    effects: Vec<Effect>,
+    record: String,
+    services: Vec<String>,
+}
+
+/// The entry service may just have been started: the first request after a start meets cold connections.
+const WARM_UP_REQUESTS: usize = 3;
+
+pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let oracle = context::oracle(&args.expect)?;
+    let stage = Stage::open(context).await?;
+    let result = with_stage(context, args, &stage, oracle).await;
+    stage.close().await?;
+    result
+}
+
+async fn with_stage(
+    context: &Context,
+    args: &Args,
+    stage: &Stage,
+    oracle: explore::Oracle,
+) -> Result<Exit, Failure> {
+    let store = context.store().await?;
+    let (mut run, dir, spec) = match &args.resume {
+        Some(text) => resume(&store, text).await?,
+        None => {
+            let spec = plan(context, args, stage)?;
+            let title = format!("{} {}", spec.request.name(), spec.request.authority);
+            let (run, dir) = store
+                .begin(
+                    RunKind::Sweep,
+                    &title,
+                    serde_json::to_value(&spec).map_err(|e| Failure::unknown(e.to_string()))?,
+                    0,
+                )
+                .await?;
+            (run, dir, spec)
+        }
+    };
+    let sweeper = Sweeper {
+        credentials: stage.credentials().clone(),
+        run: *run.id.0.as_bytes(),
+        spec: spec.request.clone(),
+        oracle,
+        concurrency: args.concurrency.clamp(1, 512),
+        stage: stage.reviver(),
+        stop: Arc::new(AtomicBool::new(false)),
+    };
+    stop_on_interrupt(sweeper.stop.clone());
+    let good = good_run(context, &sweeper).await?;
+    let runs = match spaces(context, &sweeper, &spec, &good, &dir).await {
+        Ok(runs) => runs,
+        Err(failure) => {
+            return Err(failure.next(format!(
+                "what was run is kept; go on with {} --resume {}",
+                context.command("sweep"),
+                run.id.short()
+            )));
+        }
+    };
+    if runs.iter().any(|r| !r.finished) {
+        return Err(Failure::new(
+            model::Family::Aborted,
+            "the sweep was stopped; what was run is kept",
+        )
+        .next(format!(
+            "{} --resume {}",
+            context.command("sweep"),
+            run.id.short()
+        )));
+    }
+    let found = explore::bugs::find(&sweeper, &good, &runs, &spec.record).await?;
+    let repeated = runs.iter().map(|r| r.repeated).sum();
+    let crashed: Vec<String> = runs.iter().flat_map(|r| r.crashed.clone()).collect();
+    let protocol = good.entry.protocol;
+    let sweep = Sweep {
+        request: format!("{} {}", spec.request.method, spec.request.url()),
+        oracle: sweeper.oracle.describe(protocol),
+        good,
+        spaces: runs.iter().map(|r| r.space.clone()).collect(),
+        bugs: found,
+        repeated,
+    };
+    finish(context, args, &store, &mut run, &dir, sweep, runs, crashed).await
+}
+
+fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<Spec, Failure> {
+    let request = context::request(&args.request, stage.entry())?;
+    let mut spaces = Vec::new();
+    for text in &args.spaces {
+        let known = || SpaceKind::ALL.map(SpaceKind::as_str).join(", ");
+        spaces.push(SpaceKind::parse(text).ok_or_else(|| {
+            Failure::request(format!("there is no space '{text}'"))
+                .why(format!("spaces: {}", known()))
+        })?);
+    }
+    if spaces.is_empty() {
+        spaces = vec![
+            SpaceKind::Services,
+            SpaceKind::CrashPoints,
+            SpaceKind::Guided,
+        ];
+    }
+    let services: Vec<String> = stage.services();
+    if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
+        return Err(Failure::request(
+            "the space 'all-services' needs a target file that names them",
+        )
+        .next("give one with -t FILE, or use --space services"));
+    }
+    let effects = args
+        .kinds
+        .iter()
+        .map(|k| effect(k))
+        .collect::<Result<Vec<_>, _>>()?;
+    let record = format!(
+        "{} {}",
+        context.command("record"),
+        context::flags(&args.request, &args.expect, &request)
+    );
+    Ok(Spec {
+        request,
+        spaces,
+        effects,
+        record,
+        services,
+    })
+}
+
+/// `unavailable`, `status 13`, `delay 200ms`.
+fn effect(text: &str) -> Result<Effect, Failure> {
+    let fault: model::Fault = format!("* {text}")
+        .parse()
+        .map_err(|e: model::FaultTextError| {
+            Failure::request(format!("'{text}' is no kind of fault")).why(e.to_string())
+        })?;
+    Ok(Effect {
+        kind: fault.kind,
+        arg: fault.arg,
+    })
+}
+
+async fn resume(store: &store::Store, text: &str) -> Result<(Run, RunDir, Spec), Failure> {
+    let run = store.find(text).await?;
+    if run.kind != RunKind::Sweep {
+        return Err(Failure::request(format!(
+            "run {} is no sweep",
+            run.id.short()
+        )));
+    }
+    if run.verdict.is_some() {
+        return Err(
+            Failure::request(format!("run {} is finished", run.id.short()))
+                .next(format!("faultloom show {}", run.id.short())),
+        );
+    }
+    let spec = serde_json::from_value(run.spec.clone()).map_err(|e| {
+        Failure::environment(format!("run {} cannot be resumed: {e}", run.id.short()))
+    })?;
+    let dir = store.dir(run.id).lock()?;
+    Ok((run, dir, spec))
+}
+
+/// The request as it should be. It must pass, and bring its history: a space follows from it.
+async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure> {
+    let mut sender = sweeper.sender();
+    let mut last = None;
+    for _ in 0..WARM_UP_REQUESTS {
+        last = Some(
+            explore::runner::once(&mut sender, &sweeper.spec, &[], &*sweeper.stage)
+                .await?
+                .0,
+        );
+    }
+    let Some(reply) = last else {
+        unreachable!("at least one request was sent")
+    };
+    if reply.trace.entry.scope.is_none() {
+        return Err(no_history(context, &sweeper.spec, &reply));
+    }
+    if let Some(reason) = sweeper.oracle.objection(&reply) {
+        return Err(
+            Failure::unknown(format!("the request fails without any fault: {reason}"))
+                .next("mend that first, or say with --expect-status what is right"),
+        );
+    }
+    if reply.trace.walk().is_empty() {
+        return Err(
+            Failure::unknown("the request makes no call that could be faulted")
+                .why("its service calls nobody, or calls by means the SDK does not follow")
+                .next(context.command("doctor")),
+        );
+    }
+    let gaps = reply.trace.gaps();
+    context.say(format!(
+        "   {}: {}, {}, {}",
+        sweeper.spec.name(),
+        plural(reply.trace.walk().len() as u64, "call"),
+        plural(reply.trace.services().len() as u64, "service"),
+        if gaps == 0 {
+            "no gaps".to_owned()
+        } else {
+            plural(gaps as u64, "gap")
+        }
+    ));
+    Ok(reply.trace)
+}
+
+async fn spaces(
+    context: &Context,
+    sweeper: &Sweeper,
+    spec: &Spec,
+    good: &Trace,
+    dir: &RunDir,
+) -> Result<Vec<SpaceRun>, Failure> {
+    let mut runs = Vec::new();
+    let quiet = context.common.quiet || context.common.json;
+    for effect in &spec.effects {
+        for kind in &spec.spaces {
+            let mut name = kind.as_str().to_owned();
+            if *effect
+                != (Effect {
+                    kind: FaultKind::Unavailable,
+                    arg: 0,
+                })
+            {
+                name = format!(
+                    "{name} {}{}",
+                    effect.kind.as_str(),
+                    if effect.arg == 0 {
+                        String::new()
+                    } else {
+                        format!(" {}", effect.arg)
+                    }
+                );
+            }
+            let mut meter = Meter::new(quiet);
+            let index = runs.len();
+            let run = match kind {
+                SpaceKind::Guided => {
+                    sweeper
+                        .guided(index, name, *effect, good, |p| meter.update(&p))
+                        .await?
+                }
+                _ => {
+                    sweeper
+                        .sweep(
+                            index,
+                            *kind,
+                            name,
+                            sites(*kind, good, &spec.services, *effect),
+                            good,
+                            dir,
+                            |p| meter.update(&p),
+                        )
+                        .await?
+                }
+            };
+            meter.clear();
+            if !run.finished {
+                runs.push(run);
+                return Ok(runs);
+            }
+            let s = &run.space;
+            let unknown = if s.unknown > 0 {
+                format!("   {} unknown", grouped(s.unknown))
+            } else {
+                String::new()
+            };
+            context.say(format!(
+                " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviours{unknown}   {}  ({}/s)",
+                s.name,
+                grouped(s.cases),
+                grouped(s.cases),
+                plural(s.failures, "failure"),
+                s.patterns,
+                seconds(s.seconds),
+                grouped((s.cases as f64 / s.seconds.max(0.001)) as u64)
+            ));
+            for name in &run.crashed {
+                context.say(format!(
+                    "   {name} crashed by itself and was restarted; the case was run again"
+                ));
+            }
+            // guided cases are not numbered in advance, so they are written once they are all there
+            if *kind == SpaceKind::Guided {
+                dir.segment("cases.jsonl")?.append(&run.cases)?;
+            }
+            runs.push(run);
+        }
+    }
+    Ok(runs)
+}
+
+#[allow(clippy::too_many_arguments)] // the end of the command, where everything comes together
+async fn finish(
+    context: &Context,
+    args: &Args,
+    store: &store::Store,
+    run: &mut Run,
+    dir: &RunDir,
+    sweep: Sweep,
+    runs: Vec<SpaceRun>,
+    crashed: Vec<String>,
+) -> Result<Exit, Failure> {
+    dir.write_json("sweep.json", &sweep)?;
+    let sum = |of: fn(&model::sweep::Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
+    let verdict = match (sum(|s| s.failures), sum(|s| s.unknown)) {
+        (0, 0) => Verdict::Pass,
+        (0, _) => Verdict::Unknown,
+        _ => Verdict::Fail,
+    };
+    let summary = json!({"cases": sum(|s| s.cases), "failures": sum(|s| s.failures), "unknown": sum(|s| s.unknown), "bugs": sweep.bugs.len(), "repeated": sweep.repeated, "crashed": crashed});
+    store.finish(run, verdict, summary).await?;
+    let report = crate::commands::report::write(run, dir, None)?;
+    if let Some(path) = &args.junit {
+        let cases: Vec<Case> = runs.into_iter().flat_map(|r| r.cases).collect();
+        junit(path, &sweep, &cases)?;
+    }
+    if context.common.json {
+        println!(
+            "{}",
+            json!({"run": run.id, "verdict": verdict, "report": report, "crashed": crashed, "sweep": sweep})
+        );
+    } else {
+        println!("\n{}", bugs::draw(&sweep.bugs));
+        if verdict == Verdict::Pass {
+            println!(
+                " no bug found: every case got what the user should get ({})",
+                sweep.oracle
+            );
+        }
+        println!(
+            " run {}   report {}   next: {}",
+            run.id.short(),
+            report.display(),
+            match sweep.bugs.first() {
+                Some(bug) => bug.again.clone(),
+                None => context.command("report") + " " + &run.id.short(),
+            }
+        );
+    }
+    Ok(verdict.exit())
+}
+
+/// One test per case of small spaces; big ones get one per minimal failing set and one for the rest.
+fn junit(path: &std::path::Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> {
+    use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+    const EACH_MAX: u64 = 1024;
+    let mut report = Report::new("faultloom sweep");
+    for (index, space) in sweep.spaces.iter().enumerate() {
+        let mut suite = TestSuite::new(space.name.as_str());
+        let label = |sites: &[u32]| {
+            if sites.is_empty() {
+                "no fault".to_owned()
+            } else {
+                sites
+                    .iter()
+                    .map(|s| space.sites[*s as usize].label.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" + ")
+            }
+        };
+        let status = |verdict: Verdict, reason: &str| match verdict {
+            Verdict::Pass => TestCaseStatus::success(),
+            Verdict::Fail => {
+                let mut s = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                s.set_message(reason);
+                s
+            }
+            Verdict::Unknown => {
+                let mut s = TestCaseStatus::non_success(NonSuccessKind::Error);
+                s.set_message(reason);
+                s
+            }
+        };
+        if space.cases <= EACH_MAX {
+            for case in cases.iter().filter(|c| c.space == index) {
+                let mut test = TestCase::new(
+                    label(&case.sites),
+                    status(case.verdict, case.reason.as_deref().unwrap_or_default()),
+                );
+                test.set_time(Duration::from_micros(case.latency_us));
+                suite.add_test_case(test);
+            }
+        } else {
+            for set in &space.minimal {
+                suite.add_test_case(TestCase::new(
+                    label(set),
+                    status(Verdict::Fail, "minimal failing set"),
+                ));
+            }
+            if space.minimal.is_empty() {
+                suite.add_test_case(TestCase::new(
+                    format!("{} cases", space.cases),
+                    status(
+                        if space.unknown > 0 {
+                            Verdict::Unknown
+                        } else {
+                            Verdict::Pass
+                        },
+                        "some cases are unknown",
+                    ),
+                ));
+            }
+        }
+        report.add_test_suite(suite);
+    }
+    let text = report
+        .to_string()
+        .map_err(|e| Failure::environment(format!("the JUnit file cannot be made: {e}")))?;
+    std::fs::write(path, text)
+        .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
+}
+
+/// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once.
+fn stop_on_interrupt(stop: Arc<AtomicBool>) {
+    tokio::spawn(async move {
+        crate::stage::interrupted().await;
+        stop.store(true, Ordering::Relaxed);
+        eprintln!("\n   stopping; what was run is kept");
+    });
+}

@@ -1,0 +1,242 @@
+//! `faultloom up`, `down`, `ps`: the services of a target.
+
+use crate::args::Up;
+use crate::context::Context;
+use crate::render::numbers::plural;
+use crate::stage;
+use model::{Exit, Failure};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use target::{Down, Supervisor, Target};
+
+/// A service that crashes more often than this within [`CRASH_WINDOW`] is not restarted any more.
+const CRASHES_MAX: usize = 5;
+const CRASH_WINDOW: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
+    let state_dir = stage::state_dir(context);
+    if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
+        return Err(
+            Failure::environment(format!("{} is up already", state.target))
+                .next("`faultloom ps` shows it, `faultloom down` stops it"),
+        );
+    }
+    let file = context.target_file().ok_or_else(|| {
+        Failure::request("there is no target.yaml here").next("name a target file with -t FILE")
+    })?;
+    let target = Target::load(&file)?;
+    if args.detach {
+        return detach(context, &target).await;
+    }
+    let count = target.services().len() as u64;
+    context.say(format!(
+        "{}: starting {}; Ctrl-C stops and removes everything",
+        target.name,
+        plural(count, "service")
+    ));
+    let begin = Instant::now();
+    let supervisor = tokio::select! {
+        started = Supervisor::start(target, stage::start_options(context)?) => started?,
+        () = stage::interrupted() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
+    };
+    if context.common.json {
+        println!(
+            "{}",
+            serde_json::to_string(&target::read_state(&state_dir)?).unwrap_or_default()
+        );
+    } else {
+        table(&target::read_state(&state_dir)?);
+        println!(
+            "{} healthy after {:.1} s   next: {}",
+            plural(count, "service"),
+            begin.elapsed().as_secs_f64(),
+            context.command("record")
+        );
+    }
+    let result = keep(context, &supervisor).await;
+    supervisor.stop().await?;
+    result
+}
+
+/// Until Ctrl-C: restarts what crashes, and says so.
+async fn keep(context: &Context, supervisor: &Supervisor) -> Result<Exit, Failure> {
+    let mut crashes: VecDeque<Instant> = VecDeque::new();
+    let interrupted = stage::interrupted();
+    tokio::pin!(interrupted);
+    loop {
+        tokio::select! {
+            () = &mut interrupted => return Ok(Exit::Pass),
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        for crash in supervisor.crashed() {
+            context.say(format!(
+                "   {} crashed by itself ({}); its log: {}",
+                crash.service,
+                crash.status,
+                crash.log.display()
+            ));
+            crashes.push_back(Instant::now());
+            while crashes
+                .front()
+                .is_some_and(|at| at.elapsed() > CRASH_WINDOW)
+            {
+                crashes.pop_front();
+            }
+            if crashes.len() > CRASHES_MAX {
+                return Err(
+                    Failure::environment(format!("{} keeps crashing", crash.service))
+                        .why(crash.log_tail.join("\n"))
+                        .next(format!("read {}", crash.log.display())),
+                );
+            }
+            supervisor.restart(&crash.service).await?;
+            context.say(format!("   {} is back", crash.service));
+        }
+    }
+}
+
+/// Starts `up` as a process of its own and waits until everything is healthy.
+async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
+    let exe = std::env::current_exe()
+        .map_err(|e| Failure::environment(format!("the faultloom binary cannot be found: {e}")))?;
+    let home = &context.common.home;
+    std::fs::create_dir_all(home)
+        .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", home.display())))?;
+    let log_path = home.join("up.log");
+    let log = std::fs::File::create(&log_path).map_err(|e| {
+        Failure::environment(format!("{} cannot be written: {e}", log_path.display()))
+    })?;
+    let errors = log
+        .try_clone()
+        .map_err(|e| Failure::environment(e.to_string()))?;
+    use std::os::unix::process::CommandExt;
+    let mut child = std::process::Command::new(exe)
+        .args([
+            "--home".as_ref(),
+            home.as_os_str(),
+            "--target".as_ref(),
+            target.file.as_os_str(),
+            "up".as_ref(),
+        ])
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+        .map_err(|e| Failure::environment(format!("the supervisor cannot be started: {e}")))?;
+    let patience: Duration = target
+        .services()
+        .iter()
+        .map(|s| s.start_timeout)
+        .max()
+        .unwrap_or_default()
+        + Duration::from_secs(5);
+    let begin = Instant::now();
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            let said = std::fs::read_to_string(&log_path).unwrap_or_default();
+            return Err(
+                Failure::environment(format!("the target did not come up ({status})"))
+                    .why(said.trim().to_owned()),
+            );
+        }
+        let state = target::read_state(&stage::state_dir(context))?;
+        if state.as_ref().is_some_and(|s| {
+            s.services.len() == target.services().len() && s.services.iter().all(|s| s.healthy)
+        }) {
+            if context.common.json {
+                println!("{}", serde_json::to_string(&state).unwrap_or_default());
+            } else {
+                table(&state);
+                println!(
+                    "{} healthy after {:.1} s   next: {}   (`{}` stops them)",
+                    plural(target.services().len() as u64, "service"),
+                    begin.elapsed().as_secs_f64(),
+                    context.command("record"),
+                    context.command("down")
+                );
+            }
+            return Ok(Exit::Pass);
+        }
+        if begin.elapsed() > patience {
+            let _ = child.kill();
+            return Err(Failure::environment("the target did not come up in time")
+                .next(format!("read {}", log_path.display())));
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+}
+
+pub async fn down(context: &Context) -> Result<Exit, Failure> {
+    let done = target::down(&stage::state_dir(context)).await?;
+    let (text, value) = match &done {
+        Down::NothingUp => ("nothing was up".to_owned(), json!({"down": null})),
+        Down::Stopped { target, services } => (
+            format!(
+                "{target}: {} stopped",
+                plural(services.len() as u64, "service")
+            ),
+            json!({"down": target, "services": services}),
+        ),
+        Down::CleanedUp { target, services } => (
+            format!(
+                "{target}: its supervisor was gone; {} stopped",
+                plural(services.len() as u64, "left-over service")
+            ),
+            json!({"down": target, "services": services}),
+        ),
+    };
+    if context.common.json {
+        println!("{value}")
+    } else {
+        println!("{text}")
+    }
+    Ok(Exit::Pass)
+}
+
+pub async fn ps(context: &Context) -> Result<Exit, Failure> {
+    let state = target::read_state(&stage::state_dir(context))?;
+    let up = state.as_ref().is_some_and(target::is_alive);
+    if context.common.json {
+        println!("{}", json!({"up": up, "state": state}));
+    } else if up {
+        table(&state);
+    } else {
+        println!("nothing is up   next: {}", context.command("up"));
+    }
+    Ok(Exit::Pass)
+}
+
+fn table(state: &Option<target::UpState>) {
+    let Some(state) = state else { return };
+    println!(
+        "  {:<16} {:>7}  {:<9} {:<22} log",
+        "service", "pid", "state", "listens"
+    );
+    for s in &state.services {
+        let condition = if !s.is_alive() {
+            "dead"
+        } else if s.healthy {
+            "healthy"
+        } else {
+            "starting"
+        };
+        let listens = s
+            .addresses
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ");
+        println!(
+            "  {:<16} {:>7}  {:<9} {:<22} {}",
+            s.name,
+            s.process.pid,
+            condition,
+            listens,
+            s.log.display()
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! Bugs in words.
+
+use super::numbers::plural;
+use model::sweep::Bug;
+use std::fmt::Write;
+
+pub fn draw(bugs: &[Bug]) -> String {
+    let mut out = String::new();
+    if bugs.is_empty() {
+        return out;
+    }
+    let _ = writeln!(out, " {}", plural(bugs.len() as u64, "bug"));
+    for (i, bug) in bugs.iter().enumerate() {
+        let _ = writeln!(out, "\n {}  {:<12} {}", i + 1, bug.name, bug.title);
+        for sentence in &bug.story {
+            for line in wrap(sentence, 90) {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
+        let _ = writeln!(
+            out,
+            "      Kind: {}. Fails in {} ({}).",
+            bug.mistake,
+            plural(bug.failing_cases, "case"),
+            bug.spaces.join(", ")
+        );
+        let _ = writeln!(out, "      again:  {}", bug.again);
+    }
+    out
+}
+
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("never empty");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
