@@ -54,7 +54,7 @@ type tailReader struct {
 	rec  *recorder
 
 	mu    sync.Mutex // held while reading; Close must not wait for a read that it is meant to end
-	buf   []byte // buf[start:] was read and not handed out
+	buf   []byte     // buf[start:] was read and not handed out
 	start int
 	free  int // buf[start:free] can be handed out
 	err   error

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"faultloom.dev/go/message/trust"
+	"faultloom.dev/go/message/wire"
+)
+
+type object = map[string]any
+
+var kinds = map[string]func(json.RawMessage) (object, error){
+	"envelope": with(envelopes), "scope": with(steps), "history": with(history), "truncate": with(truncate),
+	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail),
+	"match": with(match), "name": with(name), "carrier": with(carrier), "call_id": with(callID), "corrupt": with(corrupt),
+}
+
+func with[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
+	return func(raw json.RawMessage) (object, error) {
+		var input T
+		if err := json.Unmarshal(raw, &input); err != nil {
+			return nil, err
+		}
+		return f(input)
+	}
+}
+
+// hexBytes are bytes as vectors write them.
+type hexBytes []byte
+
+func (b *hexBytes) UnmarshalJSON(text []byte) error {
+	var s *string
+	if err := json.Unmarshal(text, &s); err != nil || s == nil {
+		return err
+	}
+	raw, err := hex.DecodeString(*s)
+	if raw == nil {
+		raw = []byte{}
+	}
+	*b = raw
+	return err
+}
+
+// orNull is hex, or null for nil.
+func orNull(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return hex.EncodeToString(b)
+}
+
+func id(call uint64) string { return fmt.Sprintf("%016x", call) }
+
+func failure(err error) object {
+	if code, ok := err.(wire.Error); ok {
+		return object{"error": string(code)}
+	}
+	return object{"error": err.Error()}
+}
+
+func envelopes(in struct {
+	Trust    string
+	Now      int64
+	Attempts []struct {
+		Carrier, Value string
+		Attempt        uint64
+	}
+}) (object, error) {
+	settings, err := trust.Parse(in.Trust)
+	if err != nil {
+		return nil, err
+	}
+	receiver := trust.NewReceiver(settings)
+	results := []any{}
+	for _, a := range in.Attempts {
+		var env *wire.Envelope
+		if a.Carrier == "http" {
+			env, err = receiver.AcceptHeader(a.Value, in.Now)
+		} else {
+			raw, bad := hex.DecodeString(a.Value)
+			if bad != nil {
+				return nil, bad
+			}
+			env, err = receiver.Accept(string(raw), in.Now, a.Attempt)
+		}
+		if err != nil {
+			results = append(results, failure(err))
+		} else {
+			results = append(results, envelopeObject(env))
+		}
+	}
+	return object{"results": results}, nil
+}
+
+func envelopeObject(e *wire.Envelope) object {
+	accept := []string{}
+	if e.Accept&wire.AcceptField != 0 {
+		accept = append(accept, "field")
+	}
+	if e.Accept&wire.AcceptTail != 0 {
+		accept = append(accept, "tail")
+	}
+	var plan any
+	if e.Plan != nil {
+		list := []any{}
+		for i := range e.Plan {
+			list = append(list, faultObject(&e.Plan[i]))
+		}
+		plan = list
+	}
+	evidence := e.Evidence
+	if evidence == nil {
+		evidence = []uint64{}
+	}
+	return object{"trace": hex.EncodeToString(e.Trace[:]), "run": hex.EncodeToString(e.Run[:]), "expires": e.Expires, "key": e.KeyID,
+		"environment": e.Environment, "history": e.History, "plan": plan, "call": id(e.Call), "accept": accept,
+		"receive_limit": e.ReceiveLimit, "evidence": evidence}
+}
+
+func faultObject(f *wire.Fault) object {
+	after := []any{}
+	for _, a := range f.After {
+		after = append(after, object{"caller": a.Caller, "callee": a.Callee, "call": a.Call, "times": a.Times})
+	}
+	counts := "completed"
+	if f.AfterSent {
+		counts = "sent"
+	}
+	return object{"kind": f.Kind.String(), "arg": f.Arg, "caller": f.Caller, "callee": f.Callee, "call": f.Call, "nth": f.Nth,
+		"max_fires": f.MaxFires, "after": after, "after_counts": counts}
+}
+
+func history(in struct{ Bytes hexBytes }) (object, error) {
+	h, err := wire.DecodeHistory(in.Bytes)
+	if err != nil {
+		return failure(err), nil
+	}
+	return object{"call": id(h.Call), "segment": segmentObject(h.Segment, h.Call)}, nil
+}
+
+func segmentObject(s *wire.Segment, call uint64) object {
+	events := []any{}
+	for i := range s.Events {
+		e := &s.Events[i]
+		switch e.Kind {
+		case wire.SendRequest:
+			protocol, fault := "grpc", any(nil)
+			if e.HTTP {
+				protocol = "http"
+			}
+			if e.Fault >= 0 {
+				fault = e.Fault
+			}
+			events = append(events, object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": id(wire.CallID(call, e.Call)),
+				"name": e.Name, "peer": e.Peer, "protocol": protocol, "fault": fault})
+		case wire.SendResponse:
+			events = append(events, object{"kind": "SEND_RESPONSE", "at_us": e.AtUS, "status": e.Status})
+		default:
+			kind, child := "RECV_RESPONSE", any(nil)
+			if e.Kind == wire.CallFailed {
+				kind = "CALL_FAILED"
+			}
+			if e.Child != nil {
+				child = segmentObject(e.Child, wire.CallID(call, e.Call))
+			}
+			events = append(events, object{"kind": kind, "at_us": e.AtUS, "call": e.Call, "status": e.Status, "gap": e.Gap, "child": child})
+		}
+	}
+	return object{"service": s.Service, "name": s.Name, "start_us": s.StartUS, "truncated": s.Truncated, "faults_off": s.FaultsOff, "events": events}
+}
+
+func truncate(in struct {
+	History hexBytes
+	Limit   int
+}) (object, error) {
+	cut, err := wire.Truncate(in.History, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return object{"history": orNull(cut)}, nil
+}
+
+type carried struct{ Message, History, Bytes hexBytes }
+
+func field(in carried) (object, error) {
+	return object{"bytes": hex.EncodeToString(wire.AppendField(in.Message, in.History))}, nil
+}
+
+func tail(in carried) (object, error) {
+	return object{"bytes": hex.EncodeToString(wire.AppendTail(in.Message, in.History))}, nil
+}
+
+func cutField(in carried) (object, error) {
+	message, history := wire.CutField(in.Bytes)
+	return object{"message": hex.EncodeToString(message), "history": orNull(history)}, nil
+}
+
+func cutTail(in carried) (object, error) {
+	body, history := wire.CutTail(in.Bytes)
+	return object{"message": hex.EncodeToString(body), "history": orNull(history)}, nil
+}
+
+func match(in struct {
+	Pairs []struct {
+		Selector           wire.Selector
+		Caller, Peer, Name string
+	}
+}) (object, error) {
+	matches := []bool{}
+	for _, p := range in.Pairs {
+		matches = append(matches, p.Selector.Matches(p.Caller, p.Peer, p.Name))
+	}
+	return object{"matches": matches}, nil
+}
+
+func name(in struct {
+	Requests []struct{ Method, Target string }
+}) (object, error) {
+	names := []string{}
+	for _, r := range in.Requests {
+		names = append(names, wire.NormalName(wire.RawHTTPName(r.Method, r.Target)))
+	}
+	return object{"names": names}, nil
+}
+
+func carrier(in struct {
+	Method         string
+	RequestHeaders map[string]string `json:"request_headers"`
+	Status         int
+	Headers        map[string]string
+	Complete       bool
+	Accept         []string
+	HistoryBytes   int `json:"history_bytes"`
+}) (object, error) {
+	var accept wire.Accept
+	for _, a := range in.Accept {
+		accept |= map[string]wire.Accept{"field": wire.AcceptField, "tail": wire.AcceptTail}[a]
+	}
+	headers := func(m map[string]string) http.Header {
+		h := http.Header{}
+		for k, v := range m {
+			h.Set(k, v)
+		}
+		return h
+	}
+	result := "truncated_header"
+	switch {
+	case in.HistoryBytes <= wire.MaxHeaderBytes:
+		result = "header"
+	case in.Complete && wire.MayTail(accept, in.Method, headers(in.RequestHeaders), in.Status, headers(in.Headers)):
+		result = "tail"
+	}
+	return object{"carrier": result}, nil
+}
+
+func callID(in struct {
+	Parent  string
+	Numbers []uint64
+}) (object, error) {
+	parent, err := strconv.ParseUint(in.Parent, 16, 64)
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for _, n := range in.Numbers {
+		ids = append(ids, id(wire.CallID(parent, n)))
+	}
+	return object{"ids": ids}, nil
+}
+
+func corrupt(in carried) (object, error) {
+	wire.Corrupt(in.Bytes)
+	return object{"bytes": hex.EncodeToString(in.Bytes)}, nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/trust"
+	"faultloom.dev/go/message/wire"
+)
+
+type end struct {
+	Call, Status uint64
+	History      hexBytes
+	Gap          bool
+}
+
+type step struct {
+	AtUS          uint64 `json:"at_us"`
+	Send          *struct{ Protocol, Authority, Name string }
+	Reply, Failed *end
+	Respond       *struct {
+		Status uint64
+		Name   string
+	}
+}
+
+// steps plays a scope: the service's work, with the clock in the input.
+func steps(in struct {
+	Trust    string
+	Now      int64
+	Service  string
+	Peers    map[string]string
+	Envelope hexBytes
+	StartUS  int64 `json:"start_us"`
+	Steps    []step
+}) (object, error) {
+	settings, err := trust.Parse(in.Trust)
+	if err != nil {
+		return nil, err
+	}
+	process := &scope.Process{Service: in.Service, Peers: in.Peers, Receiver: trust.NewReceiver(settings)}
+	env, err := process.Receiver.Accept(string(in.Envelope), in.Now, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := process.New(env, time.UnixMicro(in.StartUS))
+	results, history := []any{}, []byte(nil)
+	for _, st := range in.Steps {
+		result := object{}
+		switch {
+		case st.Send != nil:
+			if result, err = send(s, st); err != nil {
+				return nil, err
+			}
+		case st.Reply != nil:
+			s.Reply(st.AtUS, st.Reply.Call, scope.End{Status: st.Reply.Status, History: st.Reply.History, Gap: st.Reply.Gap})
+		case st.Failed != nil:
+			s.Failed(st.AtUS, st.Failed.Call, scope.End{Status: st.Failed.Status, History: st.Failed.History, Gap: st.Failed.Gap})
+		case st.Respond != nil:
+			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name, 0)
+		default:
+			return nil, errors.New("a step is send, reply, failed or respond")
+		}
+		results = append(results, result)
+	}
+	return object{"steps": results, "history": hex.EncodeToString(history)}, nil
+}
+
+func send(s *scope.Scope, st step) (object, error) {
+	out := scope.Send{Peer: s.Process().Peer(st.Send.Authority), Name: st.Send.Name, Accept: wire.AcceptField, Limit: 4 << 20}
+	if st.Send.Protocol == "http" {
+		method, target, ok := strings.Cut(st.Send.Name, " ")
+		if !ok {
+			return nil, fmt.Errorf("%q is not METHOD /path", st.Send.Name)
+		}
+		out = scope.Send{HTTP: true, Peer: out.Peer, Name: wire.RawHTTPName(method, target), Accept: wire.AcceptTail}
+	}
+	call, ok := s.Send(st.AtUS, out)
+	if !ok {
+		return nil, errors.New("send after respond")
+	}
+	result := object{"call": call.Number, "id": id(call.ID), "fault": nil, "kind": nil, "envelope": nil}
+	if call.Envelope != "" {
+		result["envelope"] = hex.EncodeToString([]byte(call.Envelope))
+	}
+	if call.Fault != nil {
+		result["fault"], result["kind"] = call.Index, call.Fault.Kind.String()
+	}
+	return result, nil
+}
