@@ -15,10 +15,16 @@ fn main() -> std::io::Result<()> {
     let run = shop::run(model::RunKind::Sweep, "GET http://127.0.0.1:8080/", Some(model::Verdict::Fail));
     std::fs::write(sweep_path, report::sweep_html(&report::SweepReport { run: &run, sweep: &sweep, cases: &cases }))?;
     if let Some(path) = paths.get(1) {
-        let faults = vec!["currency/Convert#3 unavailable".parse().expect("a fault"), "email unavailable".parse().expect("a fault")];
+        let faults = vec![
+            "currency/Convert#3 unavailable".parse().expect("a fault"),
+            "email unavailable".parse().expect("a fault"),
+        ];
         let run = shop::run(model::RunKind::Recording, "GET http://127.0.0.1:8080/", None);
         let traces = [shop::good(), shop::checkout()];
-        std::fs::write(path, report::recording_html(&report::RecordingReport { run: &run, traces: &traces, faults: &faults }))?;
+        std::fs::write(
+            path,
+            report::recording_html(&report::RecordingReport { run: &run, traces: &traces, faults: &faults }),
+        )?;
     }
     Ok(())
 }

@@ -65,7 +65,11 @@ pub(crate) fn two<'a>(good: &'a Trace, now: &'a Trace) -> Node<'a> {
 
 /// The end of the last bar, at least 1.
 pub(crate) fn extent(node: &Node) -> f64 {
-    let own = [node.good, node.now].into_iter().flatten().map(|p| p.end.max(p.scope.map_or(0.0, |s| s.1))).fold(1.0, f64::max);
+    let own = [node.good, node.now]
+        .into_iter()
+        .flatten()
+        .map(|p| p.end.max(p.scope.map_or(0.0, |s| s.1)))
+        .fold(1.0, f64::max);
     node.children.iter().map(extent).fold(own, f64::max)
 }
 
@@ -94,7 +98,9 @@ fn place_entry(call: &Call) -> Placed<'_> {
 }
 
 fn place_calls<'a>(parent: Option<&Placed<'a>>) -> Vec<Placed<'a>> {
-    let Some(parent) = parent else { return Vec::new() };
+    let Some(parent) = parent else {
+        return Vec::new();
+    };
     let (begin, end) = parent.scope.unwrap_or((parent.start, parent.end));
     parent.call.calls().iter().map(|c| place(c, begin, end)).collect()
 }
@@ -108,7 +114,10 @@ fn key(p: &Placed) -> u64 {
 
 fn join<'a>(good: Option<Placed<'a>>, now: Option<Placed<'a>>, compare: bool) -> Node<'a> {
     let (left, right) = (place_calls(good.as_ref()), place_calls(now.as_ref()));
-    let children: Vec<Node> = match_up(&left, &right).into_iter().map(|(l, r)| join(l.map(|i| left[i]), r.map(|i| right[i]), compare)).collect();
+    let children: Vec<Node> = match_up(&left, &right)
+        .into_iter()
+        .map(|(l, r)| join(l.map(|i| left[i]), r.map(|i| right[i]), compare))
+        .collect();
     let change = match (&good, &now) {
         (Some(g), Some(n)) if g.call.outcome == n.call.outcome => Change::Same,
         (Some(g), Some(n)) if g.call.is_ok() && !n.call.is_ok() => Change::Failed,
@@ -128,7 +137,8 @@ fn join<'a>(good: Option<Placed<'a>>, now: Option<Placed<'a>>, compare: bool) ->
                 Outcome::Open => (2, 0),
             };
             let truncated = call.scope.as_ref().map(|s| s.truncated);
-            (key(p.as_ref().expect("just matched")), call.label(), kind, status, call.fault, call.gap, truncated).hash(&mut h);
+            (key(p.as_ref().expect("just matched")), call.label(), kind, status, call.fault, call.gap, truncated)
+                .hash(&mut h);
             notable |= !call.is_ok() || call.fault.is_some() || call.gap || truncated == Some(true);
         } else {
             0u8.hash(&mut h);

@@ -36,14 +36,25 @@ pub(crate) fn command(line: &str) -> String {
 pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) -> String {
     let mut out = String::new();
     let id = anchor(index);
-    put!(out, "<article class=bug id={id} aria-labelledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>", index + 1, text(&bug.title), text(&bug.name));
+    put!(
+        out,
+        "<article class=bug id={id} aria-labelledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>",
+        index + 1,
+        text(&bug.title),
+        text(&bug.name)
+    );
     if let Some(words) = explained(&bug.name) {
         put!(out, " <span>{words}</span>");
     }
     if !bug.mistake.is_empty() {
         put!(out, " <span class=kind>{}</span>", text(&bug.mistake));
     }
-    put!(out, "</p></div><p class=cost><b>{}</b> failing {}<br><span>", count(bug.failing_cases), if bug.failing_cases == 1 { "case" } else { "cases" });
+    put!(
+        out,
+        "</p></div><p class=cost><b>{}</b> failing {}<br> <span>",
+        count(bug.failing_cases),
+        if bug.failing_cases == 1 { "case" } else { "cases" }
+    );
     if !bug.spaces.is_empty() {
         put!(out, "in {}", text(&bug.spaces.join(", ")));
     }
@@ -54,15 +65,30 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
     if bug.story.is_empty() {
         out.push_str("<li class=muted>Not told.");
     }
-    put!(out, "</ol></div><div><h4>{}</h4><ul class=faults>", if bug.faults.len() == 1 { "The fault" } else { "The faults, all needed" });
+    put!(
+        out,
+        "</ol></div><div><h4>{}</h4><ul class=faults>",
+        if bug.faults.len() == 1 { "The fault" } else { "The faults, all needed" }
+    );
     for (i, fault) in bug.faults.iter().enumerate() {
         put!(out, "<li><span class=fx>↯{}</span> <code>{}</code>", i + 1, text(&fault.to_string()));
     }
     let f = &bug.failed;
-    put!(out, "</ul><h4>The call whose failure was not handled</h4><p class=failed><span>{}</span> → <b>{}</b> <code>{}</code></p></div></div>", text(&f.caller), text(&f.callee), text(&f.call));
+    put!(
+        out,
+        "</ul><h4>The call whose failure was not handled</h4><p class=failed><span>{}</span> → <b>{}</b> <code>{}</code></p></div></div>",
+        text(&f.caller),
+        text(&f.callee),
+        text(&f.call)
+    );
     put!(out, "<h4>See it again</h4>{}", command(&bug.again));
     let limit = if index < FULL_BUGS { ROWS } else { ROWS_LATER };
-    put!(out, "<h4>Difference from the good request</h4><p class=sum>{}</p>{}</article>", summary(bug, sweep), timeline::difference(&sweep.good, &bug.trace, services, limit));
+    put!(
+        out,
+        "<h4>Difference from the good request</h4><p class=sum>{}</p>{}</article>",
+        summary(bug, sweep),
+        timeline::difference(&sweep.good, &bug.trace, services, limit)
+    );
     out
 }
 
@@ -107,9 +133,18 @@ mod tests {
         let services = Services::of(std::iter::once(&sweep.good).chain(sweep.bugs.iter().map(|b| &b.trace)));
         let html = card(1, &sweep.bugs[1], &sweep, &services);
         for part in [
-            "ads and currency both down", "DeepRLFI", "a fallback that is not itself protected", "<code>ads unavailable</code>",
-            "--fault &#39;currency unavailable&#39;", "2,180", "services, all-services, temporal", "− missing", "+ extra",
-            "✗ 2 calls failed", "− 10 calls missing", "+ 1 call extra",
+            "ads and currency both down",
+            "DeepRLFI",
+            "a fallback that is not itself protected",
+            "<code>ads unavailable</code>",
+            "--fault &#39;currency unavailable&#39;",
+            "2,180",
+            "services, all-services, temporal",
+            "− missing",
+            "+ extra",
+            "✗ 2 calls failed",
+            "− 10 calls missing",
+            "+ 1 call extra",
         ] {
             assert!(html.contains(part), "{part}");
         }

@@ -68,7 +68,9 @@ pub(crate) struct Influence {
 
 impl Influence {
     fn weight(&self) -> f64 {
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let share = |part: u64, whole: u64| {
+            if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+        };
         (share(self.failing, self.cases) - share(self.failing_without, self.cases_without)).abs()
     }
 }
@@ -93,19 +95,31 @@ impl<'a> Cases<'a> {
         cases.sort_by(|a, b| (a.sites.len(), &a.sites, a.case).cmp(&(b.sites.len(), &b.sites, b.case)));
         let influence = influence(space, &cases);
         let n = space.sites.len();
-        let masks: HashMap<usize, &Case> = if n <= MAP_SITES { cases.iter().map(|c| (mask(&c.sites, n), *c)).collect() } else { HashMap::new() };
+        let masks: HashMap<usize, &Case> =
+            if n <= MAP_SITES { cases.iter().map(|c| (mask(&c.sites, n), *c)).collect() } else { HashMap::new() };
         let is_map = (1..=MAP_SITES).contains(&n) && masks.len() == cases.len() && cases.len() * 2 >= 1 << n;
         if !is_map {
             let columns = cases.len().isqrt().clamp(8, 64);
-            return Cases { space, influence, row_sites: Vec::new(), column_sites: Vec::new(), columns, cells: cases.into_iter().map(Some).collect() };
+            return Cases {
+                space,
+                influence,
+                row_sites: Vec::new(),
+                column_sites: Vec::new(),
+                columns,
+                cells: cases.into_iter().map(Some).collect(),
+            };
         }
         let mut ranked: Vec<usize> = (0..n).collect();
         ranked.sort_by(|a, b| influence[*b].weight().total_cmp(&influence[*a].weight()).then(a.cmp(b)));
         let column_sites: Vec<usize> = ranked.iter().copied().step_by(2).collect();
         let row_sites: Vec<usize> = ranked.iter().copied().skip(1).step_by(2).collect();
         let columns = 1 << column_sites.len();
-        let part = |sites: &[usize], i: usize| sites.iter().rev().enumerate().filter(|(bit, _)| gray(i) >> bit & 1 == 1).fold(0, |m, (_, s)| m | 1 << s);
-        let cells = (0..1usize << n).map(|i| masks.get(&(part(&row_sites, i / columns) | part(&column_sites, i % columns))).copied()).collect();
+        let part = |sites: &[usize], i: usize| {
+            sites.iter().rev().enumerate().filter(|(bit, _)| gray(i) >> bit & 1 == 1).fold(0, |m, (_, s)| m | 1 << s)
+        };
+        let cells = (0..1usize << n)
+            .map(|i| masks.get(&(part(&row_sites, i / columns) | part(&column_sites, i % columns))).copied())
+            .collect();
         Cases { space, influence, row_sites, column_sites, columns, cells }
     }
 
@@ -140,20 +154,37 @@ impl<'a> Cases<'a> {
     pub(crate) fn packed(&self) -> Option<serde_json::Value> {
         let sites = self.space.sites.len();
         let width = sites.div_ceil(6).max(1);
-        let reasons: usize = self.run().filter_map(|c| c.reason.as_ref()).collect::<HashSet<_>>().into_iter().map(|r| r.len().min(120)).sum();
+        let reasons: usize = self
+            .run()
+            .filter_map(|c| c.reason.as_ref())
+            .collect::<HashSet<_>>()
+            .into_iter()
+            .map(|r| r.len().min(120))
+            .sum();
         if self.cells.len() * (2 * width + 11) + reasons > MOST_BYTES {
             return None;
         }
-        let (mut v, mut m, mut f, mut t, mut s, mut r, mut p) = (String::new(), String::new(), String::new(), String::new(), String::new(), String::new(), String::new());
-        let (mut statuses, mut reasons, mut patterns) = (Dictionary::default(), Dictionary::default(), Dictionary::default());
+        let (mut v, mut m, mut f, mut t, mut s, mut r, mut p) =
+            (String::new(), String::new(), String::new(), String::new(), String::new(), String::new(), String::new());
+        let (mut statuses, mut reasons, mut patterns) =
+            (Dictionary::default(), Dictionary::default(), Dictionary::default());
         for cell in &self.cells {
             v.push(cell.map_or(Result::NotRun, Result::of).letter());
             let (planned, fired) = cell.map_or((&[][..], &[][..]), |c| (&c.sites[..], &c.fired[..]));
             bits(&mut m, planned, width);
             bits(&mut f, fired, width);
             digits(&mut t, cell.map_or(0, |c| c.latency_us), 4);
-            digits(&mut s, statuses.index(cell.map_or(String::new(), |c| c.status.map_or("no reply".to_owned(), |s| s.to_string()))), 1);
-            digits(&mut r, reasons.index(cell.and_then(|c| c.reason.as_deref()).map_or(String::new(), |r| shorten(r, 120))), 2);
+            digits(
+                &mut s,
+                statuses
+                    .index(cell.map_or(String::new(), |c| c.status.map_or("no reply".to_owned(), |s| s.to_string()))),
+                1,
+            );
+            digits(
+                &mut r,
+                reasons.index(cell.and_then(|c| c.reason.as_deref()).map_or(String::new(), |r| shorten(r, 120))),
+                2,
+            );
             digits(&mut p, patterns.index(cell.map_or(u64::MAX, |c| c.pattern)), 3);
         }
         Some(serde_json::json!({

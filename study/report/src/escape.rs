@@ -21,7 +21,8 @@ pub(crate) fn text(s: &str) -> Text<'_> {
 }
 
 fn deceives(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 impl fmt::Display for Text<'_> {
@@ -69,7 +70,10 @@ mod tests {
 
     #[test]
     fn markup_becomes_text() {
-        assert_eq!(text(r#"</script><img src=x onerror="a('&')">"#).to_string(), "&lt;/script&gt;&lt;img src=x onerror=&quot;a(&#39;&amp;&#39;)&quot;&gt;");
+        assert_eq!(
+            text(r#"</script><img src=x onerror="a('&')">"#).to_string(),
+            "&lt;/script&gt;&lt;img src=x onerror=&quot;a(&#39;&amp;&#39;)&quot;&gt;"
+        );
     }
 
     #[test]

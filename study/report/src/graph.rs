@@ -1,15 +1,15 @@
-//! Who called whom: services in layers from left to right by their distance from the client, as one SVG.
+//! Who called whom: services in layers from left to right, each behind all that call it, as one SVG.
 //!
 //! The layout depends on nothing but the order of the calls, so the same request always gives the same picture.
 
 use crate::escape::{put, shorten, text};
 use crate::services::Services;
-use crate::words::{count, counted};
+use crate::words::{self, count, counted};
 use model::trace::{Call, Trace};
 
-const NODE_WIDTH: f64 = 158.0;
+const NODE_WIDTH: f64 = 172.0;
 const NODE_HEIGHT: f64 = 38.0;
-const COLUMN: f64 = NODE_WIDTH + 170.0;
+const COLUMN: f64 = NODE_WIDTH + 160.0;
 /// More services than this are a hairball, not a picture.
 const MOST_NODES: usize = 120;
 
@@ -44,33 +44,52 @@ impl Graph {
         &mut self.edges[at]
     }
 
-    fn layers(&self) -> Vec<Vec<usize>> {
-        let mut depth = vec![usize::MAX; self.names.len()];
-        depth[0] = 0;
-        let mut queue = std::collections::VecDeque::from([0]);
-        while let Some(at) = queue.pop_front() {
-            for edge in self.edges.iter().filter(|e| e.from == at) {
-                if depth[edge.to] == usize::MAX {
-                    depth[edge.to] = depth[at] + 1;
-                    queue.push_back(edge.to);
+    /// Edges that close a cycle, seen from the client.
+    fn backward(&self) -> Vec<bool> {
+        let mut backward = vec![false; self.edges.len()];
+        let mut state = vec![0u8; self.names.len()]; // 1: on the path, 2: done
+        let mut path = vec![(0, 0)];
+        state[0] = 1;
+        while let Some((node, next)) = path.last_mut() {
+            match self.edges.iter().enumerate().skip(*next).find(|(_, e)| e.from == *node) {
+                Some((i, edge)) => {
+                    *next = i + 1;
+                    match state[edge.to] {
+                        0 => {
+                            state[edge.to] = 1;
+                            path.push((edge.to, 0));
+                        }
+                        1 => backward[i] = true,
+                        _ => {}
+                    }
+                }
+                None => {
+                    state[*node] = 2;
+                    path.pop();
                 }
             }
         }
-        let deepest = depth.iter().filter(|d| **d != usize::MAX).max().copied().unwrap_or(0);
-        let mut layers: Vec<Vec<usize>> = vec![Vec::new(); deepest + 1];
-        for (node, d) in depth.iter().enumerate() {
-            layers[if *d == usize::MAX { deepest } else { *d }].push(node);
+        backward
+    }
+
+    /// Each node's layer: the longest way to it from the client.
+    fn depths(&self, backward: &[bool]) -> Vec<usize> {
+        let mut depth = vec![0; self.names.len()];
+        depth.iter_mut().skip(1).for_each(|d| *d = 1);
+        for _ in 0..self.names.len() {
+            let mut settled = true;
+            for (edge, _) in self.edges.iter().zip(backward).filter(|(_, b)| !**b) {
+                // an edge that no way from the client leads to may be part of a cycle: the bound ends that
+                if depth[edge.to] <= depth[edge.from] && depth[edge.from] + 1 < self.names.len() {
+                    depth[edge.to] = depth[edge.from] + 1;
+                    settled = false;
+                }
+            }
+            if settled {
+                break;
+            }
         }
-        for at in 1..layers.len() {
-            let (before, rest) = layers.split_at_mut(at);
-            let above = before.last().expect("not the first layer");
-            let mean = |node: &usize| {
-                let places: Vec<usize> = self.edges.iter().filter(|e| e.to == *node).filter_map(|e| above.iter().position(|n| *n == e.from)).collect();
-                if places.is_empty() { 0.0 } else { places.iter().sum::<usize>() as f64 / places.len() as f64 }
-            };
-            rest[0].sort_by(|a, b| mean(a).total_cmp(&mean(b)).then(a.cmp(b)));
-        }
-        layers
+        depth
     }
 }
 
@@ -81,51 +100,107 @@ fn all_calls(trace: &Trace) -> impl Iterator<Item = &Call> {
 /// `traces` are counted; of `failing` (the requests of the bugs) only the failed calls and the calls made by nobody else are shown.
 pub(crate) fn svg(traces: &[&Trace], failing: &[&Trace], services: &Services) -> String {
     let mut graph = Graph { names: vec![String::new()], edges: Vec::new() };
-    let caller = |call: &Call| if call.number == 0 { String::new() } else { call.caller.clone() };
+    let caller = |call: &Call| {
+        if call.number == 0 { String::new() } else { call.caller.clone() }
+    };
     for call in traces.iter().flat_map(|t| all_calls(t)) {
         let edge = graph.edge(&caller(call), services.name(call));
         edge.calls += 1;
-        edge.failed += u64::from(!call.is_ok());
+        edge.failed += u64::from(words::failed(call));
     }
     for (bug, trace) in failing.iter().enumerate() {
         for call in all_calls(trace) {
             let edge = graph.edge(&caller(call), services.name(call));
-            if !call.is_ok() && !edge.bugs.contains(&(bug + 1)) {
+            if words::failed(call) && !edge.bugs.contains(&(bug + 1)) {
                 edge.bugs.push(bug + 1);
             }
         }
     }
     if graph.names.len() > MOST_NODES {
-        return format!("<p class=note>{} take part: too many to draw. The table below lists every edge.</p>{}", counted(graph.names.len() as u64 - 1, "service"), table(&graph));
+        return format!(
+            "<p class=note>{} take part: too many to draw. The table below lists every edge.</p>{}",
+            counted(graph.names.len() as u64 - 1, "service"),
+            table(&graph)
+        );
     }
     draw(&graph, services) + &table(&graph)
 }
 
-fn draw(graph: &Graph, services: &Services) -> String {
-    let layers = graph.layers();
-    let incoming = |node: usize| graph.edges.iter().filter(|e| e.to == node).count().max(1);
-    let height_of = |node: usize| NODE_HEIGHT.max(incoming(node) as f64 * 20.0 + 8.0);
-    let layer_height = |layer: &Vec<usize>| layer.iter().map(|n| height_of(*n) + 18.0).sum::<f64>();
+/// Where things go. Slots are the nodes, then one for every layer that a long edge passes.
+struct Layout {
+    place: Vec<(f64, f64)>,
+    /// Slots that each edge passes between its ends.
+    through: Vec<Vec<usize>>,
+    width: f64,
+    height: f64,
+}
+
+const GAP: f64 = 18.0;
+
+fn node_height(graph: &Graph, node: usize) -> f64 {
+    NODE_HEIGHT.max(incoming(graph, node) as f64 * 20.0 + 8.0)
+}
+
+fn incoming(graph: &Graph, node: usize) -> usize {
+    graph.edges.iter().filter(|e| e.to == node).count().max(1)
+}
+
+fn lay_out(graph: &Graph) -> Layout {
+    let backward = graph.backward();
+    let mut depth = graph.depths(&backward);
+    let mut through = vec![Vec::new(); graph.edges.len()];
+    let mut links: Vec<(usize, usize)> = Vec::new();
+    for (i, edge) in graph.edges.iter().enumerate() {
+        let mut at = edge.from;
+        for layer in depth[edge.from] + 1..depth[edge.to] {
+            depth.push(layer);
+            through[i].push(depth.len() - 1);
+            links.push((at, depth.len() - 1));
+            at = depth.len() - 1;
+        }
+        links.push((at, edge.to));
+    }
+    let mut layers: Vec<Vec<usize>> = vec![Vec::new(); depth.iter().max().map_or(1, |d| d + 1)];
+    depth.iter().enumerate().for_each(|(slot, d)| layers[*d].push(slot));
+    for at in 1..layers.len() {
+        let (before, rest) = layers.split_at_mut(at);
+        let above = before.last().expect("not the first layer");
+        let mean = |slot: &usize| {
+            let places: Vec<usize> =
+                links.iter().filter(|l| l.1 == *slot).filter_map(|l| above.iter().position(|n| *n == l.0)).collect();
+            if places.is_empty() { 0.0 } else { places.iter().sum::<usize>() as f64 / places.len() as f64 }
+        };
+        rest[0].sort_by(|a, b| mean(a).total_cmp(&mean(b)).then(a.cmp(b)));
+    }
+    let slot_height = |slot: usize| if slot < graph.names.len() { node_height(graph, slot) } else { 6.0 };
+    let layer_height = |layer: &Vec<usize>| layer.iter().map(|n| slot_height(*n) + GAP).sum::<f64>();
     let height = layers.iter().map(layer_height).fold(60.0, f64::max) + 8.0;
-    let width = (layers.len() - 1) as f64 * COLUMN + NODE_WIDTH - 84.0 + 60.0;
-    let mut place = vec![(0.0, 0.0); graph.names.len()];
+    let mut place = vec![(0.0, 0.0); depth.len()];
     for (column, layer) in layers.iter().enumerate() {
-        let mut y = (height - layer_height(layer)) / 2.0 + 9.0;
-        for node in layer {
-            place[*node] = (if column == 0 { 4.0 } else { column as f64 * COLUMN - 84.0 }, y + height_of(*node) / 2.0);
-            y += height_of(*node) + 18.0;
+        let mut y = (height - layer_height(layer)) / 2.0 + GAP / 2.0;
+        for slot in layer {
+            place[*slot] =
+                (if column == 0 { 4.0 } else { column as f64 * COLUMN - 84.0 }, y + slot_height(*slot) / 2.0);
+            y += slot_height(*slot) + GAP;
         }
     }
+    Layout { place, through, width: (layers.len() - 1) as f64 * COLUMN + NODE_WIDTH - 64.0, height }
+}
+
+fn draw(graph: &Graph, services: &Services) -> String {
+    let Layout { place, through, width, height } = lay_out(graph);
     let mut out = String::new();
-    put!(out, "<div class=scroll><svg class=graph role=img aria-label=\"Services and the calls between them; the table below says the same\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">");
+    put!(
+        out,
+        "<div class=scroll><svg class=graph role=img aria-label=\"Services and the calls between them; the table below says the same\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">"
+    );
     let mut arrived = vec![0usize; graph.names.len()];
-    for edge in &graph.edges {
-        let from_width = if edge.from == 0 { 66.0 } else { NODE_WIDTH };
-        let (x1, y1) = (place[edge.from].0 + from_width, place[edge.from].1);
-        let ports = incoming(edge.to) as f64;
-        let port = arrived[edge.to] as f64;
+    let mut labels = String::new();
+    for (edge, through) in graph.edges.iter().zip(&through) {
+        let (mut x, mut y) = (place[edge.from].0 + if edge.from == 0 { 66.0 } else { NODE_WIDTH }, place[edge.from].1);
+        let port = arrived[edge.to] as f64 - (incoming(graph, edge.to) as f64 - 1.0) / 2.0;
         arrived[edge.to] += 1;
-        let (x2, y2) = (place[edge.to].0, place[edge.to].1 + (port - (ports - 1.0) / 2.0) * 20.0);
+        let (end_x, end_y) = (place[edge.to].0, place[edge.to].1 + port * 20.0);
         let failed = edge.failed > 0 || !edge.bugs.is_empty();
         let class = match (failed, edge.calls) {
             (true, _) => "e ko",
@@ -133,26 +208,69 @@ fn draw(graph: &Graph, services: &Services) -> String {
             _ => "e",
         };
         let stroke = 1.2 + (edge.calls.max(1) as f64).ln().min(5.0) * 0.5;
-        // an edge back to the left, or within a layer, leaves and arrives in a wide bow
-        let bend = if x2 > x1 { (x2 - x1) * 0.45 } else { 90.0 };
-        put!(out, "<path class=\"{class}\" stroke-width=\"{stroke:.1}\" d=\"M{x1:.0} {y1:.0}C{:.0} {y1:.0} {:.0} {y2:.0} {:.0} {y2:.0}\"><title>{}</title></path>", x1 + bend, x2 - bend, x2 - 7.0, text(&sentence(graph, edge)));
-        put!(out, "<path class=\"{}\" d=\"M{x2:.0} {y2:.0}l-8 -4v8z\"/>", if failed { "a ko" } else { "a" });
-        put!(out, "<text class=\"{}\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=end>{}</text>", if failed { "lb ko" } else { "lb" }, x2 - 14.0, y2 - 5.0, label(edge));
+        put!(out, "<path class=\"{class}\" stroke-width=\"{stroke:.1}\" d=\"M{x:.0} {y:.0}");
+        let mut before = y;
+        for slot in through {
+            let (to_x, to_y) = place[*slot];
+            let bend = (to_x - x) * 0.5;
+            put!(
+                out,
+                "C{:.0} {y:.0} {:.0} {to_y:.0} {to_x:.0} {to_y:.0}H{:.0}",
+                x + bend,
+                to_x - bend,
+                to_x + NODE_WIDTH
+            );
+            (before, x, y) = (to_y, to_x + NODE_WIDTH, to_y);
+        }
+        // an edge back to the left leaves and arrives in a wide bow
+        let bend = if end_x > x { (end_x - x) * 0.45 } else { 90.0 };
+        put!(
+            out,
+            "C{:.0} {y:.0} {:.0} {end_y:.0} {:.0} {end_y:.0}\"><title>{}</title></path>",
+            x + bend,
+            end_x - bend,
+            end_x - 7.0,
+            text(&sentence(graph, edge))
+        );
+        put!(out, "<path class=\"{}\" d=\"M{end_x:.0} {end_y:.0}l-8 -4v8z\"/>", if failed { "a ko" } else { "a" });
+        let side = if before < end_y - 20.0 { 15.0 } else { -6.0 };
+        put!(
+            labels,
+            "<text class=\"{}\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=end>{}</text>",
+            if failed { "lb ko" } else { "lb" },
+            end_x - 14.0,
+            end_y + side,
+            label(edge)
+        );
     }
     for (node, name) in graph.names.iter().enumerate() {
         let (x, y) = place[node];
         if node == 0 {
-            put!(out, "<text class=client x=\"{x:.0}\" y=\"{:.0}\">client</text><circle class=cl cx=\"{:.0}\" cy=\"{y:.0}\" r=5 />", y + 4.0, x + 56.0);
+            put!(
+                out,
+                "<text class=client x=\"{x:.0}\" y=\"{:.0}\">client</text><circle class=cl cx=\"{:.0}\" cy=\"{y:.0}\" r=5 />",
+                y + 4.0,
+                x + 56.0
+            );
             continue;
         }
-        let h = height_of(node);
-        let bare = !services.is_recorded(name);
-        put!(out, "<g class=\"nd{}\"><title>{}</title><rect x=\"{x:.0}\" y=\"{:.1}\" width=\"{NODE_WIDTH}\" height=\"{h:.0}\" rx=8 /><rect class=\"f{}\" x=\"{:.0}\" y=\"{:.1}\" width=5 height=\"{:.0}\" rx=2.5 /><text x=\"{:.0}\" y=\"{:.1}\">{}</text></g>",
-            if bare { " bare" } else { "" },
-            text(&if bare { format!("{name}: sends no history of its own (no SDK, or never reached)") } else { name.clone() }),
-            y - h / 2.0, services.colour(name), x + 9.0, y - h / 2.0 + 9.0, h - 18.0, x + 22.0, y + 4.5, text(&shorten(name, 18)));
+        let h = node_height(graph, node);
+        let (top, bare) = (y - h / 2.0, !services.is_recorded(name));
+        let title =
+            if bare { format!("{name}: sent no history of its own (no SDK, or not reached)") } else { name.clone() };
+        put!(out, "<g class=\"nd{}\"><title>{}</title>", if bare { " bare" } else { "" }, text(&title));
+        put!(out, "<rect x=\"{x:.0}\" y=\"{top:.1}\" width=\"{NODE_WIDTH}\" height=\"{h:.0}\" rx=8 />");
+        put!(
+            out,
+            "<rect class=\"f{}\" x=\"{:.0}\" y=\"{:.1}\" width=5 height=\"{:.0}\" rx=2.5 />",
+            services.colour(name),
+            x + 9.0,
+            top + 9.0,
+            h - 18.0
+        );
+        put!(out, "<text x=\"{:.0}\" y=\"{:.1}\">{}</text></g>", x + 22.0, y + 4.5, text(&shorten(name, 17)));
     }
-    out.push_str("</svg></div>");
+    put!(out, "{labels}</svg></div>");
     out
 }
 
@@ -179,11 +297,20 @@ fn sentence(graph: &Graph, edge: &Edge) -> String {
 }
 
 fn table(graph: &Graph) -> String {
-    let mut out = String::from("<details class=twin><summary>The same as a table</summary><div class=scroll><table><thead><tr><th>Caller<th>Callee<th class=num>Calls<th class=num>Failed<th>Fails in</tr></thead><tbody>");
+    let mut out = String::from(
+        "<details class=twin><summary>The same as a table</summary><div class=scroll><table><thead><tr><th>Caller<th>Callee<th class=num>Calls<th class=num>Failed<th>Fails in</tr></thead><tbody>",
+    );
     for edge in graph.edges.iter().take(500) {
         let from = if edge.from == 0 { "client" } else { &graph.names[edge.from] };
         let bugs = if edge.bugs.is_empty() { "–".to_owned() } else { bugs_named(&edge.bugs) };
-        put!(out, "<tr><td>{}<td>{}<td class=num>{}<td class=num>{}<td>{bugs}</tr>", text(from), text(&graph.names[edge.to]), count(edge.calls), count(edge.failed));
+        put!(
+            out,
+            "<tr><td>{}<td>{}<td class=num>{}<td class=num>{}<td>{bugs}</tr>",
+            text(from),
+            text(&graph.names[edge.to]),
+            count(edge.calls),
+            count(edge.failed)
+        );
     }
     out.push_str("</tbody></table></div></details>");
     out

@@ -25,7 +25,11 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
         legend(&mut out, cases);
     }
     if cases.is_map() && cases.space.sites.len() > 1 {
-        put!(out, "<p class=how>Each {} is one case. Bars beside the edges show which sites are faulted there; neighbouring rows and columns differ in one fault.</p>", if large { "point" } else { "cell" });
+        put!(
+            out,
+            "<p class=how>Each {} is one case. Bars beside the edges show which sites are faulted there; neighbouring rows and columns differ in one fault.</p>",
+            if large { "point" } else { "cell" }
+        );
     }
     if large || !cases.is_map() {
         out.push_str("<div class=pair>");
@@ -40,14 +44,24 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
 
 fn map(out: &mut String, cases: &Cases, large: bool) {
     let rows = cases.cells.len().div_ceil(cases.columns);
-    put!(out, "<div class=\"map{}\" style=\"--n:{};--m:{rows}\">", if cases.is_map() { "" } else { " list" }, cases.columns);
+    put!(
+        out,
+        "<div class=\"map{}\" style=\"--n:{};--m:{rows}\">",
+        if cases.is_map() { "" } else { " list" },
+        cases.columns
+    );
     if cases.is_map() {
         bands(out, cases, &cases.column_sites, cases.columns, "columns");
         bands(out, cases, &cases.row_sites, rows, "rows");
     }
     let name = format!("Cases of the space {}", cases.space.name);
     if large {
-        put!(out, "<canvas class=cells width={} height={rows} tabindex=0 role=img aria-label=\"{}; arrow keys move between cases\"></canvas><noscript class=cells>This map is drawn by a script; the tables below hold its figures.</noscript>", cases.columns, text(&name));
+        put!(
+            out,
+            "<canvas class=cells width={} height={rows} tabindex=0 role=img aria-label=\"{}; arrow keys move between cases\"></canvas><noscript class=cells>This map is drawn by a script; the tables below hold its figures.</noscript>",
+            cases.columns,
+            text(&name)
+        );
     } else {
         put!(out, "<div class=cells role=grid aria-label=\"{}\">", text(&name));
         for row in cases.cells.chunks(cases.columns) {
@@ -96,7 +110,13 @@ fn legend(out: &mut String, cases: &Cases) {
     ] {
         let n = cases.cells.iter().filter(|c| c.map_or(Result::NotRun, Result::of) == result).count() as u64;
         if n > 0 {
-            put!(out, "<li><i class={}>{}</i> {words} <span class=num>{}</span>", result.letter(), result.glyph(), count(n));
+            put!(
+                out,
+                "<li><i class={}>{}</i> {words} <span class=num>{}</span>",
+                result.letter(),
+                result.glyph(),
+                count(n)
+            );
         }
     }
     out.push_str("</ul>");
@@ -104,13 +124,28 @@ fn legend(out: &mut String, cases: &Cases) {
 
 /// Per site: how often cases fail with it and without it, and how often its fault was reached.
 fn influence(cases: &Cases) -> String {
-    let mut out = String::from("<div class=scroll><table class=sites><caption>Share of failing cases, by site</caption><thead><tr><th>Site<th>faulted<th>not faulted<th class=num>reached</tr></thead><tbody>");
+    let mut out = String::from(
+        "<div class=scroll><table class=sites><caption>Share of failing cases, by site</caption><thead><tr><th>Site<th>faulted<th>not faulted<th class=num>reached</tr></thead><tbody>",
+    );
     for (site, i) in cases.space.sites.iter().zip(&cases.influence) {
         let bar = |part: u64, whole: u64| {
             let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
-            format!("<span class=share title=\"{} of {} cases\"><i style=\"width:{share:.1}%\"></i><b>{} %</b></span>", count(part), count(whole), percent(part, whole))
+            format!(
+                "<span class=share title=\"{} of {} cases\"><i style=\"width:{share:.1}%\"></i><b>{} %</b></span>",
+                count(part),
+                count(whole),
+                percent(part, whole)
+            )
         };
-        put!(out, "<tr><th title=\"{}\">{}<td>{}<td>{}<td class=num>{} %</tr>", text(&site.fault.to_string()), text(&site.label), bar(i.failing, i.cases), bar(i.failing_without, i.cases_without), percent(i.fired, i.cases));
+        put!(
+            out,
+            "<tr><th title=\"{}\">{}<td>{}<td>{}<td class=num>{} %</tr>",
+            text(&site.fault.to_string()),
+            text(&site.label),
+            bar(i.failing, i.cases),
+            bar(i.failing_without, i.cases_without),
+            percent(i.fired, i.cases)
+        );
     }
     out.push_str("</tbody></table></div>");
     out
@@ -120,7 +155,9 @@ fn influence(cases: &Cases) -> String {
 fn matrix(cases: &Cases) -> String {
     let n = cases.space.sites.len();
     let pairs = cases.pairs();
-    let mut out = String::from("<div class=scroll><table class=matrix><caption>Failing cases in %, both sites faulted</caption><thead><tr><td>");
+    let mut out = String::from(
+        "<div class=scroll><table class=matrix><caption>Failing cases in %, both sites faulted</caption><thead><tr><td>",
+    );
     for site in &cases.space.sites {
         put!(out, "<th><span>{}</span>", text(&site.label));
     }
@@ -130,8 +167,16 @@ fn matrix(cases: &Cases) -> String {
         for (b, other) in cases.space.sites.iter().enumerate() {
             let (failing, all) = pairs[a * n + b];
             let share = if all == 0 { 0.0 } else { failing as f64 * 100.0 / all as f64 };
-            let class = if share > 55.0 { " class=hi" } else { "" };
-            put!(out, "<td{class} style=\"--p:{share:.0}%\" title=\"{} + {}: {} of {}\">{}", text(&site.label), text(&other.label), count(failing), count(all), percent(failing, all));
+            let class = if share > 70.0 { " class=hi" } else { "" };
+            put!(
+                out,
+                "<td{class} style=\"--p:{share:.0}%\" title=\"{} + {}: {} of {}\">{}",
+                text(&site.label),
+                text(&other.label),
+                count(failing),
+                count(all),
+                percent(failing, all)
+            );
         }
         out.push_str("</tr>");
     }

@@ -29,13 +29,21 @@ pub(crate) fn of_trace(trace: &Trace, name: &str) -> Vec<Note> {
         gaps => notes.push(warning(format!("{name} has {}: places where a callee may have done something that is not recorded, marked ◌. Calls behind a gap were neither seen nor faulted.", counted(gaps, "gap")))),
     }
     if trace.faults_off() {
-        notes.push(warning(format!("In {name}, a service had fault injection switched off; faults planned there could not fire.")));
+        notes.push(warning(format!(
+            "In {name}, a service had fault injection switched off; faults planned there could not fire."
+        )));
     }
     notes
 }
 
 pub(crate) fn of_run(run: &Run) -> Vec<Note> {
-    if run.end_ms.is_some() { Vec::new() } else { vec![warning("The run was not finished when this page was written; the figures are what it had reached.".to_owned())] }
+    if run.end_ms.is_some() {
+        Vec::new()
+    } else {
+        vec![warning(
+            "The run was not finished when this page was written; the figures are what it had reached.".to_owned(),
+        )]
+    }
 }
 
 pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
@@ -50,8 +58,16 @@ pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
         }
         let mut reasons: Vec<(&str, u64)> = reasons.into_iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        let words: Vec<String> = reasons.iter().take(5).map(|(reason, n)| format!("{} ({})", text(&shorten(reason, 120)), count(*n))).collect();
-        notes.push(warning(format!("{} unknown. They count neither as passed nor as failed. {}", are(unknown, "case"), words.join("; "))));
+        let words: Vec<String> = reasons
+            .iter()
+            .take(5)
+            .map(|(reason, n)| format!("{} ({})", text(&shorten(reason, 120)), count(*n)))
+            .collect();
+        notes.push(warning(format!(
+            "{} unknown. They count neither as passed nor as failed. {}",
+            are(unknown, "case"),
+            words.join("; ")
+        )));
     }
     if (cases.len() as u64) < total {
         notes.push(warning(format!("{} of {} cases are in this page.", count(cases.len() as u64), count(total))));
@@ -59,7 +75,14 @@ pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
     let explained: u64 = sweep.bugs.iter().map(|b| b.failing_cases).sum();
     let failures = sum(|s| s.failures);
     if explained < failures {
-        notes.push(warning(format!("{} to none of the bugs above.", if failures - explained == 1 { "1 failing case belongs".to_owned() } else { format!("{} failing cases belong", count(failures - explained)) })));
+        notes.push(warning(format!(
+            "{} to none of the bugs above.",
+            if failures - explained == 1 {
+                "1 failing case belongs".to_owned()
+            } else {
+                format!("{} failing cases belong", count(failures - explained))
+            }
+        )));
     }
     notes.extend(of_trace(&sweep.good, "the good request"));
     if !sweep.good.entry.is_ok() {
@@ -70,9 +93,15 @@ pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
         notes.push(remark(format!("{} unaffected: the request never reached a call that was to fail, because it does not go there or because an earlier fault changed what it did next. They show that the request does not depend on those faults, not that it survives them.", are(unaffected, "passing case"))));
     }
     if sweep.repeated > 0 {
-        notes.push(remark(format!("{} run again because a service crashed for real and had to come back first.", if sweep.repeated == 1 { "1 case was".to_owned() } else { format!("{} cases were", count(sweep.repeated)) })));
+        notes.push(remark(format!(
+            "{} run again because a service crashed for real and had to come back first.",
+            if sweep.repeated == 1 { "1 case was".to_owned() } else { format!("{} cases were", count(sweep.repeated)) }
+        )));
     }
-    notes.push(remark("Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar.".to_owned()));
+    notes.push(remark(
+        "Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar."
+            .to_owned(),
+    ));
     notes
 }
 
@@ -107,7 +136,10 @@ mod tests {
             case.reason = Some("the <fault> never took effect".into());
         }
         let html = list(&of_sweep(&shop::run(model::RunKind::Sweep, "x", None), &sweep, &cases));
-        assert!(html.contains("2 cases are unknown") && html.contains("the &lt;fault&gt; never took effect (2)"), "{html}");
+        assert!(
+            html.contains("2 cases are unknown") && html.contains("the &lt;fault&gt; never took effect (2)"),
+            "{html}"
+        );
     }
 
     #[test]

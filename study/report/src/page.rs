@@ -52,7 +52,10 @@ pub(crate) fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
         ("Seed", run.seed.to_string()),
         ("Run", format!("<span title=\"{}\">{}</span>", run.id, run.id.short())),
         ("Host", host),
-        ("Faultloom", if run.host.tool_version.is_empty() { "–".to_owned() } else { text(&run.host.tool_version).to_string() }),
+        (
+            "Faultloom",
+            if run.host.tool_version.is_empty() { "–".to_owned() } else { text(&run.host.tool_version).to_string() },
+        ),
     ]
 }
 
@@ -65,7 +68,13 @@ pub(crate) fn render(page: &Page) -> String {
         text(page.title),
         page.kind
     );
-    put!(out, "<a class=skip href=#main>Skip to the content</a><header class=mast><div class=wide><p class=brand><b>Faultloom</b> {} report<button type=button id=theme hidden>Light or dark</button></p><h1>{}</h1>{}", page.kind, text(page.title), page.lead);
+    put!(
+        out,
+        "<a class=skip href=#main>Skip to the content</a><header class=mast><div class=wide><p class=brand><b>Faultloom</b> {} report<button type=button id=theme hidden>Light or dark</button></p><h1>{}</h1>{}",
+        page.kind,
+        text(page.title),
+        page.lead
+    );
     out.push_str("<dl class=facts>");
     for (name, value) in &page.facts {
         put!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
@@ -82,8 +91,16 @@ pub(crate) fn render(page: &Page) -> String {
     for s in &page.sections {
         put!(out, "<section id={0} aria-labelledby={0}-h><h2 id={0}-h>{1}</h2>{2}</section>\n", s.id, s.title, s.body);
     }
-    put!(out, "</main><footer class=wide><p>Everything in this page is inside this file; it loads nothing and sends nothing. Run {}.</p></footer>\n", page.run.id);
-    put!(out, "<script type=\"application/json\" id=data>{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n", json(&page.data));
+    put!(
+        out,
+        "</main><footer class=wide><p>Everything in this page is inside this file; it loads nothing and sends nothing. Run {}.</p></footer>\n",
+        page.run.id
+    );
+    put!(
+        out,
+        "<script type=\"application/json\" id=data>{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        json(&page.data)
+    );
     out
 }
 

@@ -20,42 +20,84 @@ pub(crate) fn html(report: &RecordingReport) -> String {
         let name = if traces.len() == 1 { "the request".to_owned() } else { format!("request {}", i + 1) };
         remarks.extend(notes::of_trace(trace, &name));
     }
-    let fired = |fault: usize| traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk())).filter(|c| c.fault == Some(fault)).count() as u64;
+    let fired = |fault: usize| {
+        traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk())).filter(|c| c.fault == Some(fault)).count()
+            as u64
+    };
     for (i, fault) in faults.iter().enumerate().filter(|(i, _)| fired(*i) == 0) {
-        remarks.push(notes::Note { warns: true, words: format!("fault ↯{} <code>{}</code> never fired: no call matched it, or its moment never came.", i + 1, text(&fault.to_string())) });
+        remarks.push(notes::Note {
+            warns: true,
+            words: format!(
+                "fault ↯{} <code>{}</code> never fired: no call matched it, or its moment never came.",
+                i + 1,
+                text(&fault.to_string())
+            ),
+        });
     }
     let warnings = remarks.iter().filter(|n| n.warns).count() as u64;
-    remarks.push(notes::Note { warns: false, words: "Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar.".to_owned() });
+    remarks.push(notes::Note {
+        warns: false,
+        words:
+            "Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar."
+                .to_owned(),
+    });
 
     let calls: u64 = traces.iter().map(|t| t.walk().len() as u64).sum();
-    let failed: u64 = traces.iter().map(|t| t.walk().into_iter().filter(|c| !c.is_ok()).count() as u64).sum();
+    let failed: u64 = traces.iter().map(|t| t.walk().into_iter().filter(|c| words::failed(c)).count() as u64).sum();
     let events: u64 = traces.iter().map(|t| t.events() as u64).sum();
     let mut lead = String::from("<p class=lead>");
     if run.verdict.is_some() {
         lead.push_str(&page::verdict(run.verdict));
     }
-    put!(lead, "<strong>{}</strong> {}, {} failed, {} messages seen</p>", counted(traces.len() as u64, "request"), counted(calls, "call"), count(failed), count(events));
+    put!(
+        lead,
+        "<strong>{}</strong> {}, {} failed, {} messages seen</p>",
+        counted(traces.len() as u64, "request"),
+        counted(calls, "call"),
+        count(failed),
+        count(events)
+    );
     if warnings > 0 {
         put!(lead, "<p class=caution><a href=#notes>! {} before you rely on this</a></p>", counted(warnings, "note"));
     }
 
-    let mut body = String::from("<p class=sum>Light bars: from the call to its end, as its caller saw it; dark inside: the callee's own part.</p>");
+    let mut body = String::from(
+        "<p class=sum>Light bars: from the call to its end, as its caller saw it; dark inside: the callee's own part.</p>",
+    );
     if traces.is_empty() {
         body = "<p class=none>No request was recorded.</p>".to_owned();
     }
     for (i, trace) in traces.iter().enumerate().take(TRACES) {
         let rows = if i < 4 { ROWS } else { ROWS_LATER };
-        put!(body, "<details class=trace{}><summary>{}</summary>{}</details>", if i < 4 { " open" } else { "" }, heading(trace), timeline::single(trace, &services, rows));
+        put!(
+            body,
+            "<details class=trace{}><summary>{}</summary>{}</details>",
+            if i < 4 { " open" } else { "" },
+            heading(trace),
+            timeline::single(trace, &services, rows)
+        );
     }
     if traces.len() > TRACES {
         put!(body, "<p class=note>{} not drawn.</p>", counted((traces.len() - TRACES) as u64, "further request"));
     }
-    let mut sections = vec![Section { id: "requests", title: if traces.len() == 1 { "The request" } else { "Requests" }, figure: count(traces.len() as u64), body }];
+    let mut sections = vec![Section {
+        id: "requests",
+        title: if traces.len() == 1 { "The request" } else { "Requests" },
+        figure: count(traces.len() as u64),
+        body,
+    }];
     if !faults.is_empty() {
         let mut list = String::from("<ul class=\"faults planned\">");
         for (i, fault) in faults.iter().enumerate() {
             let n = fired(i);
-            let words = if n == 0 { "<b class=never>never fired</b>".to_owned() } else { format!("<b class=ko>fired {}</b>", if n == 1 { "once".to_owned() } else { format!("{} times", count(n)) }) };
+            let words = if n == 0 {
+                "<b class=never>never fired</b>".to_owned()
+            } else {
+                format!(
+                    "<b class=ko>fired {}</b>",
+                    if n == 1 { "once".to_owned() } else { format!("{} times", count(n)) }
+                )
+            };
             put!(list, "<li><span class=fx>↯{}</span> <code>{}</code> {words}", i + 1, text(&fault.to_string()));
         }
         list.push_str("</ul>");
@@ -63,10 +105,28 @@ pub(crate) fn html(report: &RecordingReport) -> String {
     }
     if !traces.is_empty() {
         let all: Vec<&Trace> = traces.iter().collect();
-        sections.push(Section { id: "services", title: "Services", figure: String::new(), body: graph::svg(&all, &[], &services) });
+        sections.push(Section {
+            id: "services",
+            title: "Services",
+            figure: String::new(),
+            body: graph::svg(&all, &[], &services),
+        });
     }
-    sections.push(Section { id: "notes", title: "Before you rely on this", figure: if warnings > 0 { format!("! {warnings}") } else { String::new() }, body: notes::list(&remarks) });
-    page::render(&Page { run, kind: "recording", title: &run.title, lead, facts: page::run_facts(run), sections, data: serde_json::json!({ "spaces": [] }) })
+    sections.push(Section {
+        id: "notes",
+        title: "Before you rely on this",
+        figure: if warnings > 0 { format!("! {warnings}") } else { String::new() },
+        body: notes::list(&remarks),
+    });
+    page::render(&Page {
+        run,
+        kind: "recording",
+        title: &run.title,
+        lead,
+        facts: page::run_facts(run),
+        sections,
+        data: serde_json::json!({ "spaces": [] }),
+    })
 }
 
 fn heading(trace: &Trace) -> String {

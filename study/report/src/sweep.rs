@@ -28,7 +28,12 @@ pub(crate) fn html(report: &SweepReport) -> String {
         cards.push_str(&bugs::card(i, bug, sweep, &services));
     }
     let good = &sweep.good;
-    let mut good_body = format!("<p class=sum>{} to {}, answered in {}. Light bars: from the call to its end, as its caller saw it; dark inside: the callee's own part.</p>", counted(good.walk().len() as u64, "call"), counted(good.services().len() as u64 - 1, "other service"), good.entry.duration_us().map_or("unknown time".to_owned(), duration));
+    let mut good_body = format!(
+        "<p class=sum>{} to {}, answered in {}. Light bars: from the call to its end, as its caller saw it; dark inside: the callee's own part.</p>",
+        counted(good.walk().len() as u64, "call"),
+        counted(good.services().len() as u64 - 1, "other service"),
+        good.entry.duration_us().map_or("unknown time".to_owned(), duration)
+    );
     good_body.push_str(&timeline::single(good, &services, ROWS));
 
     let mut spaces = String::new();
@@ -54,10 +59,25 @@ pub(crate) fn html(report: &SweepReport) -> String {
         facts: page::run_facts(run),
         sections: vec![
             Section { id: "bugs", title: "Bugs", figure: count(sweep.bugs.len() as u64), body: cards },
-            Section { id: "good", title: "The good request", figure: good.entry.duration_us().map_or(String::new(), duration), body: good_body },
-            Section { id: "services", title: "Services", figure: count(good.services().len() as u64), body: graph::svg(&[good], &failing, &services) + &untouched(sweep, &services) },
+            Section {
+                id: "good",
+                title: "The good request",
+                figure: good.entry.duration_us().map_or(String::new(), duration),
+                body: good_body,
+            },
+            Section {
+                id: "services",
+                title: "Services",
+                figure: count(good.services().len() as u64),
+                body: graph::svg(&[good], &failing, &services) + &untouched(sweep, &services),
+            },
             Section { id: "spaces", title: "Fault spaces", figure: count(total), body: spaces },
-            Section { id: "notes", title: "Before you rely on this", figure: if warnings > 0 { format!("! {warnings}") } else { String::new() }, body: notes::list(&notes) },
+            Section {
+                id: "notes",
+                title: "Before you rely on this",
+                figure: if warnings > 0 { format!("! {warnings}") } else { String::new() },
+                body: notes::list(&notes),
+            },
         ],
         data: serde_json::json!({ "request": sweep.request, "spaces": data }),
     })
@@ -66,10 +86,24 @@ pub(crate) fn html(report: &SweepReport) -> String {
 fn lead(report: &SweepReport, total: u64, warnings: u64) -> String {
     let SweepReport { run, sweep, .. } = *report;
     let sum = |of: fn(&Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
-    let (failures, unknown, unaffected, passes) = (sum(|s| s.failures), sum(|s| s.unknown), sum(|s| s.unaffected), sum(|s| s.passes));
-    let judged = run.verdict.or(if failures > 0 { Some(Verdict::Fail) } else if unknown > 0 || total == 0 { Some(Verdict::Unknown) } else { Some(Verdict::Pass) });
-    let mut out = format!("<p class=lead>{}<strong>{}</strong> ", page::verdict(judged), counted(sweep.bugs.len() as u64, "bug"));
-    put!(out, "{} of {} with injected faults failed <span class=oracle>expected: {}</span></p>", count(failures), counted(total, "request"), text(&sweep.oracle));
+    let (failures, unknown, unaffected, passes) =
+        (sum(|s| s.failures), sum(|s| s.unknown), sum(|s| s.unaffected), sum(|s| s.passes));
+    let judged = run.verdict.or(if failures > 0 {
+        Some(Verdict::Fail)
+    } else if unknown > 0 || total == 0 {
+        Some(Verdict::Unknown)
+    } else {
+        Some(Verdict::Pass)
+    });
+    let mut out =
+        format!("<p class=lead>{}<strong>{}</strong> ", page::verdict(judged), counted(sweep.bugs.len() as u64, "bug"));
+    put!(
+        out,
+        "{} of {} with injected faults failed <span class=oracle>expected: {}</span></p>",
+        count(failures),
+        counted(total, "request"),
+        text(&sweep.oracle)
+    );
     if !sweep.bugs.is_empty() {
         out.push_str("<ol class=found>");
         for (i, bug) in sweep.bugs.iter().enumerate().take(12) {
@@ -81,8 +115,18 @@ fn lead(report: &SweepReport, total: u64, warnings: u64) -> String {
         }
     }
     out.push_str(&meter(failures, unknown, unaffected, passes));
-    put!(out, "<ul class=tally><li class=f><b>{}</b> ✗ fail<li class=p><b>{}</b> ✓ pass", count(failures), count(passes.saturating_sub(unaffected)));
-    put!(out, "<li class=n><b>{}</b> · pass, no fault reached<li class=u><b>{}</b> ? unknown</ul>", count(unaffected), count(unknown));
+    put!(
+        out,
+        "<ul class=tally><li class=f><b>{}</b> ✗ fail<li class=p><b>{}</b> ✓ pass",
+        count(failures),
+        count(passes.saturating_sub(unaffected))
+    );
+    put!(
+        out,
+        "<li class=n><b>{}</b> · pass, no fault reached<li class=u><b>{}</b> ? unknown</ul>",
+        count(unaffected),
+        count(unknown)
+    );
     if warnings > 0 {
         put!(out, "<p class=caution><a href=#notes>! {} before you rely on this</a></p>", counted(warnings, "note"));
     }
@@ -106,8 +150,13 @@ fn none_found(sweep: &Sweep) -> String {
     match (sum(|s| s.cases), sum(|s| s.failures), sum(|s| s.unknown)) {
         (0, ..) => "Nothing was run, so nothing was found.".to_owned(),
         (_, 0, 0) => "✓ No bug found: every request was answered as expected, whatever was faulted.".to_owned(),
-        (_, 0, unknown) => format!("No bug found, but {} without a verdict.", if unknown == 1 { "1 case is".to_owned() } else { format!("{} cases are", count(unknown)) }),
-        (_, failures, _) => format!("No bug was worked out from the {}; see the fault spaces below.", counted(failures, "failing case")),
+        (_, 0, unknown) => format!(
+            "No bug found, but {} without a verdict.",
+            if unknown == 1 { "1 case is".to_owned() } else { format!("{} cases are", count(unknown)) }
+        ),
+        (_, failures, _) => {
+            format!("No bug was worked out from the {}; see the fault spaces below.", counted(failures, "failing case"))
+        }
     }
 }
 
@@ -123,19 +172,43 @@ fn space_head(space: &Space) -> String {
     let mut out = String::new();
     put!(out, "<article class=space><header><h3>{}</h3><p>{about}</p></header>", text(&space.name));
     out.push_str(&meter(space.failures, space.unknown, space.unaffected, space.passes));
-    put!(out, "<p class=sum><b>{}</b> in {} · ", counted(space.cases, "case"), duration((space.seconds.max(0.0) * 1e6) as u64));
-    put!(out, "<b class=ko>{} fail</b> ({} %) · {} pass, {} of them unaffected · {} unknown · {}</p>", count(space.failures), percent(space.failures, space.cases), count(space.passes), count(space.unaffected), count(space.unknown), counted(space.patterns, "different behaviour"));
+    put!(
+        out,
+        "<p class=sum><b>{}</b> in {} · ",
+        counted(space.cases, "case"),
+        duration((space.seconds.max(0.0) * 1e6) as u64)
+    );
+    put!(
+        out,
+        "<b class=ko>{} fail</b> ({} %) · {} pass, {} of them unaffected · {} unknown · {}</p>",
+        count(space.failures),
+        percent(space.failures, space.cases),
+        count(space.passes),
+        count(space.unaffected),
+        count(space.unknown),
+        counted(space.patterns, "different behaviour")
+    );
     out
 }
 
 /// Callees that were to fail but take no part in the request.
 fn untouched(sweep: &Sweep, services: &Services) -> String {
-    let mut names: Vec<&str> = sweep.spaces.iter().flat_map(|s| &s.sites).map(|s| s.fault.selector.callee.as_str()).filter(|n| !n.is_empty() && !services.takes_part(n)).collect();
+    let mut names: Vec<&str> = sweep
+        .spaces
+        .iter()
+        .flat_map(|s| &s.sites)
+        .map(|s| s.fault.selector.callee.as_str())
+        .filter(|n| !n.is_empty() && !services.takes_part(n))
+        .collect();
     names.sort_unstable();
     names.dedup();
     if names.is_empty() {
         return String::new();
     }
     let shown: Vec<String> = names.iter().take(40).map(|n| text(n).to_string()).collect();
-    format!("<p class=note>Faulted, but not part of this request: {}{}.</p>", shown.join(", "), if names.len() > 40 { " and more" } else { "" })
+    format!(
+        "<p class=note>Faulted, but not part of this request: {}{}.</p>",
+        shown.join(", "),
+        if names.len() > 40 { " and more" } else { "" }
+    )
 }

@@ -30,7 +30,13 @@ fn set(space: &Space, sites: &[u32]) -> String {
     }
     for (i, site) in sites.iter().enumerate() {
         let fault = space.sites.get(*site as usize).map_or(String::new(), |s| s.fault.to_string());
-        put!(out, "{}<span class=chip title=\"{}\">{}</span>", if i > 0 { "<span class=plus>+</span>" } else { "" }, text(&fault), text(label(space, *site)));
+        put!(
+            out,
+            "{}<span class=chip title=\"{}\">{}</span>",
+            if i > 0 { "<span class=plus>+</span>" } else { "" },
+            text(&fault),
+            text(label(space, *site))
+        );
     }
     out
 }
@@ -41,7 +47,11 @@ pub(crate) fn minimal_sets(space: &Space) -> String {
     if n == 0 {
         return out;
     }
-    put!(out, "<div class=minimal><h4>{} <small>no smaller set that was run fails</small></h4><ul class=sets>", words::counted(n as u64, "minimal failing set"));
+    put!(
+        out,
+        "<div class=minimal><h4>{} <small>no smaller set that was run fails</small></h4><ul class=sets>",
+        words::counted(n as u64, "minimal failing set")
+    );
     space.minimal.iter().take(SETS).for_each(|sites| out.push_str(&set(space, sites)));
     out.push_str("</ul>");
     if n > SETS {
@@ -70,11 +80,16 @@ pub(crate) fn twin(cases: &Cases, protocol: Protocol) -> String {
         n if n <= CASES => counted(n as u64, &format!("{what} case")),
         n => format!("first {CASES} of {} {what} cases", count(n as u64)),
     };
-    let titles: Vec<String> = [first(&failing, "failing"), first(&unknown, "unknown")].into_iter().filter(|t| !t.is_empty()).collect();
+    let titles: Vec<String> =
+        [first(&failing, "failing"), first(&unknown, "unknown")].into_iter().filter(|t| !t.is_empty()).collect();
     if titles.is_empty() {
         return out;
     }
-    put!(out, "<details class=twin><summary>As a table: {}</summary><div class=scroll><table><thead><tr><th class=num>Case<th>Verdict<th>Faulted<th>Reached<th>Reply<th class=num>Latency<th>Reason</tr></thead><tbody>", titles.join(", "));
+    put!(
+        out,
+        "<details class=twin><summary>As a table: {}</summary><div class=scroll><table><thead><tr><th class=num>Case<th>Verdict<th>Faulted<th>Reached<th>Reply<th class=num>Latency<th>Reason</tr></thead><tbody>",
+        titles.join(", ")
+    );
     for case in failing.iter().take(CASES).chain(unknown.iter().take(CASES)) {
         put!(
             out,
@@ -105,7 +120,11 @@ mod tests {
         let html = twin(&Cases::of(&sweep.spaces[1], cases.iter().filter(|c| c.space == 1).collect()), Protocol::Http);
         assert!(html.contains("first 60 of 128 failing cases"));
         let row = html.split("<tbody>").nth(1).unwrap();
-        assert!(row.starts_with("<tr><td class=num>9<td class=v-fail>✗ fail<td>currency, ads<td>currency, ads<td>500"), "{}", &row[..200]);
+        assert!(
+            row.starts_with("<tr><td class=num>9<td class=v-fail>✗ fail<td>currency, ads<td>currency, ads<td>500"),
+            "{}",
+            &row[..200]
+        );
     }
 
     #[test]

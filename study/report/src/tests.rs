@@ -14,7 +14,10 @@ fn page(sweep: &Sweep, cases: &[Case]) -> String {
 
 /// Opening and closing tags of elements that must be closed.
 fn assert_balanced(html: &str) {
-    for tag in ["div", "span", "details", "summary", "section", "article", "table", "ul", "ol", "aside", "p", "h3", "h4", "svg", "a", "b", "code"] {
+    for tag in [
+        "div", "span", "details", "summary", "section", "article", "table", "ul", "ol", "aside", "p", "h3", "h4",
+        "svg", "a", "b", "code",
+    ] {
         let open = html.matches(&format!("<{tag}>")).count() + html.matches(&format!("<{tag} ")).count();
         assert_eq!(open, html.matches(&format!("</{tag}>")).count(), "{tag}");
     }
@@ -57,7 +60,17 @@ fn hostile_names_stay_text() {
         }
     }
     for bug in &mut sweep.bugs {
-        for name in [&mut bug.name, &mut bug.title, &mut bug.mistake, &mut bug.again, &mut bug.failed.caller, &mut bug.failed.callee, &mut bug.failed.call, &mut bug.spaces[0], &mut bug.story[0]] {
+        for name in [
+            &mut bug.name,
+            &mut bug.title,
+            &mut bug.mistake,
+            &mut bug.again,
+            &mut bug.failed.caller,
+            &mut bug.failed.callee,
+            &mut bug.failed.call,
+            &mut bug.spaces[0],
+            &mut bug.story[0],
+        ] {
             *name = EVIL.into();
         }
         bug.faults[0].selector.callee = EVIL.into();
@@ -72,7 +85,10 @@ fn hostile_names_stay_text() {
     (run.title, run.host.kernel, run.host.tool_version) = (EVIL.into(), EVIL.into(), EVIL.into());
     let faults = [sweep.bugs[0].faults[0].clone()];
     let traces = [sweep.good.clone(), sweep.bugs[0].trace.clone()];
-    for html in [sweep_html(&SweepReport { run: &run, sweep: &sweep, cases: &cases }), recording_html(&RecordingReport { run: &run, traces: &traces, faults: &faults })] {
+    for html in [
+        sweep_html(&SweepReport { run: &run, sweep: &sweep, cases: &cases }),
+        recording_html(&RecordingReport { run: &run, traces: &traces, faults: &faults }),
+    ] {
         assert_eq!(html.matches("</script>").count(), 2, "the data block's and the script's own");
         assert!(!html.contains("<img") && !html.contains("<!--"));
         assert!(html.contains("&lt;/script&gt;&lt;img src=x"));
@@ -86,7 +102,9 @@ fn an_empty_sweep_is_unknown_and_says_so() {
     sweep.spaces.clear();
     sweep.bugs.clear();
     let html = page(&sweep, &[]);
-    assert!(html.contains("? unknown") && html.contains("Nothing was run") && html.contains("No fault space was swept"));
+    assert!(
+        html.contains("? unknown") && html.contains("Nothing was run") && html.contains("No fault space was swept")
+    );
     assert_balanced(&html);
 }
 

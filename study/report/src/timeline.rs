@@ -7,7 +7,7 @@ use crate::align::{self, Change, Node, Placed};
 use crate::escape::{put, text};
 use crate::services::Services;
 use crate::words;
-use model::trace::Trace;
+use model::trace::{Outcome, Trace};
 
 /// Rows that an opened row of equal calls shows, and bars that it draws while closed.
 const REPEATS: usize = 60;
@@ -38,12 +38,16 @@ pub(crate) fn difference(good: &Trace, now: &Trace, services: &Services, limit: 
 }
 
 fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String {
-    let mut t = Timeline { out: String::new(), services, scale: align::extent(root), compare, rows: 0, limit, left_out: 0 };
+    let mut t =
+        Timeline { out: String::new(), services, scale: align::extent(root), compare, rows: 0, limit, left_out: 0 };
     let end = words::duration(t.scale as u64);
     let axis = format!("<span class=ax><i>0</i><i>{end}</i></span>");
     put!(t.out, "<div class=\"tl{}\"><div class=\"r hd\">", if compare { " two" } else { "" });
     if compare {
-        put!(t.out, "<span class=m>change</span><span class=c>call</span><span class=l data-k=good>{axis}<span class=t>good request</span></span><span class=l data-k=now>{axis}<span class=t>with the faults</span></span>");
+        put!(
+            t.out,
+            "<span class=m>change</span><span class=c>call</span><span class=l data-k=good>{axis}<span class=t>good request</span></span><span class=l data-k=now>{axis}<span class=t>with the faults</span></span>"
+        );
     } else {
         put!(t.out, "<span class=c>call</span><span class=l>{axis}<span class=t>outcome</span></span>");
     }
@@ -52,7 +56,11 @@ fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String
     t.siblings(&root.children, 1);
     t.out.push_str("</div>");
     if t.left_out > 0 {
-        put!(t.out, "<p class=note>{} not drawn, to keep this page readable; calls that failed or changed are drawn first.</p>", words::counted(t.left_out as u64, "call"));
+        put!(
+            t.out,
+            "<p class=note>{} not drawn, to keep this page readable; calls that failed or changed are drawn first.</p>",
+            words::counted(t.left_out as u64, "call")
+        );
     }
     t.out
 }
@@ -72,7 +80,11 @@ impl Timeline<'_> {
             let same = unchanged[at..].iter().take_while(|u| **u).count();
             if same >= FOLD {
                 let calls: usize = groups[at..at + same].iter().flatten().map(|n| 1 + n.below).sum();
-                put!(self.out, "<details class=g><summary><div class=\"r fold\" style=\"--d:{depth}\"><span class=m></span><span class=c><i class=tw></i>{} as in the good request</span></div></summary>", words::counted(calls as u64, "call"));
+                put!(
+                    self.out,
+                    "<details class=g><summary><div class=\"r fold\" style=\"--d:{depth}\"><span class=m></span><span class=c><i class=tw></i>{} as in the good request</span></div></summary>",
+                    words::counted(calls as u64, "call")
+                );
                 groups[at..at + same].iter().for_each(|g| self.group(g, depth));
                 self.out.push_str("</details>");
                 at += same;
@@ -102,7 +114,12 @@ impl Timeline<'_> {
             self.siblings(&node.children, depth + 2);
         }
         if drawn < group.len() {
-            put!(self.out, "<div class=\"r fold\" style=\"--d:{}\"><span class=c>{} more like these</span></div>", depth + 1, words::count((group.len() - drawn) as u64));
+            put!(
+                self.out,
+                "<div class=\"r fold\" style=\"--d:{}\"><span class=c>{} more like these</span></div>",
+                depth + 1,
+                words::count((group.len() - drawn) as u64)
+            );
         }
         self.out.push_str("</details>");
     }
@@ -125,7 +142,13 @@ impl Timeline<'_> {
             put!(self.out, "<span class=m>{mark}</span>");
         }
         let twist = if group.len() > 1 { "<i class=tw></i>" } else { "" };
-        put!(self.out, "<span class=c title=\"{0} · {1}\">{twist}<i class=\"k s{2}\"></i><b>{0}</b>", text(call.label()), text(service), self.services.colour(service));
+        put!(
+            self.out,
+            "<span class=c title=\"{0} · {1}\">{twist}<i class=\"k s{2}\"></i><b>{0}</b>",
+            text(call.label()),
+            text(service),
+            self.services.colour(service)
+        );
         if group.len() > 1 {
             put!(self.out, " <span class=x>×{}</span>", words::count(group.len() as u64));
         }
@@ -153,32 +176,49 @@ impl Timeline<'_> {
         };
         let call = first.call;
         let share = |v: f64| (v / self.scale * 1000.0).clamp(0.0, 1000.0).round() / 10.0;
-        let class = match (call.is_ok(), call.ended_us) {
-            (true, _) => "",
-            (false, Some(_)) => " e",
-            (false, None) => " op",
+        let (class, word) = match (words::failed(call), call.outcome) {
+            (_, Outcome::Open) => (" op", "op"),
+            (true, _) => (" e", "ko"),
+            (false, _) => ("", "ok"),
         };
         for (start, end, scope) in bars.iter().take(REPEATS) {
-            put!(self.out, "<i class=\"s{colour}{class}\" style=\"left:{}%;width:{}%\"></i>", share(*start), share(end - start));
+            put!(
+                self.out,
+                "<i class=\"s{colour}{class}\" style=\"left:{}%;width:{}%\"></i>",
+                share(*start),
+                share(end - start)
+            );
             if let Some((begin, end)) = scope.filter(|_| class.is_empty()) {
-                put!(self.out, "<i class=\"s{colour} n\" style=\"left:{}%;width:{}%\"></i>", share(begin), share(end - begin));
+                put!(
+                    self.out,
+                    "<i class=\"s{colour} n\" style=\"left:{}%;width:{}%\"></i>",
+                    share(begin),
+                    share(end - begin)
+                );
             }
         }
         if bars.len() > REPEATS {
             let (start, end) = (bars[REPEATS].0, bars.iter().map(|b| b.1).fold(0.0, f64::max));
             put!(self.out, "<i class=s{colour} style=\"left:{}%;width:{}%\"></i>", share(start), share(end - start));
         }
-        put!(self.out, "</span><span class=t>");
+        put!(self.out, "</span><span class=t><span class=u>");
         if call.ended_us.is_some() {
             let mean = bars.iter().map(|b| b.1 - b.0).sum::<f64>() / bars.len().max(1) as f64;
-            put!(self.out, "{}{} ", if bars.len() > 1 { "⌀ " } else { "" }, words::duration(mean as u64));
+            put!(
+                self.out,
+                "{}{}",
+                if bars.len() > 1 { "<i title=\"on average\">⌀</i> " } else { "" },
+                words::duration(mean as u64)
+            );
         }
-        put!(self.out, "<b class={}>{}</b>", if call.is_ok() { "ok" } else { "ko" }, text(&words::outcome(call)));
+        put!(self.out, "</span> <b class={}>{}</b>", word, text(&words::outcome(call)));
         if let Some(fault) = call.fault {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
         }
         if call.gap {
-            self.out.push_str(" <span class=gp title=\"the callee may have done something that is not recorded\">◌ gap</span>");
+            self.out.push_str(
+                " <span class=gp title=\"the callee may have done something that is not recorded\">◌ gap</span>",
+            );
         }
         if call.scope.as_ref().is_some_and(|s| s.truncated) {
             self.out.push_str(" <span class=gp title=\"the callee's history was cut off\">◌ cut off</span>");
@@ -191,7 +231,6 @@ impl Timeline<'_> {
 mod tests {
     use super::*;
     use crate::shop;
-    use model::trace::Outcome;
 
     fn services(trace: &Trace) -> Services {
         Services::of([trace].into_iter())
@@ -201,12 +240,14 @@ mod tests {
         let mut trace = shop::good();
         let scope = trace.entry.scope.as_mut().unwrap();
         let call = scope.calls[3].clone();
-        scope.calls = (0..n).map(|i| {
-            let mut call = call.clone();
-            call.sent_us = i as u64 * 1_000;
-            call.ended_us = Some(call.sent_us + 900);
-            call
-        }).collect();
+        scope.calls = (0..n)
+            .map(|i| {
+                let mut call = call.clone();
+                call.sent_us = i as u64 * 1_000;
+                call.ended_us = Some(call.sent_us + 900);
+                call
+            })
+            .collect();
         trace
     }
 

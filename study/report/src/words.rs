@@ -1,7 +1,7 @@
 //! Numbers, times and outcomes in words. Every quantity has one form in the whole page.
 
-use model::trace::{Call, Outcome, Protocol};
 use model::Verdict;
+use model::trace::{Call, Outcome, Protocol};
 
 /// `850 µs`, `38.2 ms`, `1.24 s`, `2 min 5 s`.
 pub(crate) fn duration(us: u64) -> String {
@@ -73,8 +73,22 @@ pub(crate) fn glyph(verdict: Verdict) -> &'static str {
 
 fn grpc_name(code: u32) -> Option<&'static str> {
     const NAMES: [&str; 17] = [
-        "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
         "UNAUTHENTICATED",
     ];
     NAMES.get(code as usize).copied()
@@ -83,13 +97,20 @@ fn grpc_name(code: u32) -> Option<&'static str> {
 fn status(protocol: Protocol, status: u32) -> String {
     match protocol {
         Protocol::Http => status.to_string(),
-        Protocol::Grpc => grpc_name(status).map_or_else(|| format!("gRPC {status}"), |name| name.to_lowercase().replace('_', " ")),
+        Protocol::Grpc => {
+            grpc_name(status).map_or_else(|| format!("gRPC {status}"), |name| name.to_lowercase().replace('_', " "))
+        }
     }
 }
 
 /// The status of a reply to the user's request, None meaning that no reply came.
 pub(crate) fn entry_status(protocol: Protocol, code: Option<u32>) -> String {
     code.map_or_else(|| "no reply".to_owned(), |code| status(protocol, code))
+}
+
+/// Whether it ended, and not well. A call still open has done neither.
+pub(crate) fn failed(call: &Call) -> bool {
+    !call.is_ok() && call.outcome != Outcome::Open
 }
 
 /// How a call ended, in two words: `ok`, `404`, `✗ unavailable`, `open`.
@@ -111,14 +132,26 @@ mod tests {
 
     #[test]
     fn durations_keep_three_digits_and_change_unit_in_time() {
-        for (us, words) in [(0, "0 µs"), (999, "999 µs"), (1_100, "1.10 ms"), (38_200, "38.2 ms"), (99_960, "100 ms"), (999_600, "1.00 s"), (61_000_000, "1 min 1 s"), (7_260_000_000, "2 h 1 min")] {
+        for (us, words) in [
+            (0, "0 µs"),
+            (999, "999 µs"),
+            (1_100, "1.10 ms"),
+            (38_200, "38.2 ms"),
+            (99_960, "100 ms"),
+            (999_600, "1.00 s"),
+            (61_000_000, "1 min 1 s"),
+            (7_260_000_000, "2 h 1 min"),
+        ] {
             assert_eq!(duration(us), words);
         }
     }
 
     #[test]
     fn counts_are_grouped() {
-        assert_eq!((count(0), count(512), count(16_384), count(1_234_567)), ("0".into(), "512".into(), "16,384".into(), "1,234,567".into()));
+        assert_eq!(
+            (count(0), count(512), count(16_384), count(1_234_567)),
+            ("0".into(), "512".into(), "16,384".into(), "1,234,567".into())
+        );
         assert_eq!(counted(1, "case"), "1 case");
     }
 
