@@ -4,12 +4,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Parser)]
-#[command(
-    name = "faultloom",
-    version,
-    about = "See a request whole, and break it on purpose.",
-    max_term_width = 100
-)]
+#[command(name = "faultloom", version, about = "See a request whole, and break it on purpose.", max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 pass, 1 fail, 2 usage, 3 environment, 4 aborted, 5 unknown.")]
 pub struct Args {
     #[command(flatten)]
@@ -21,12 +16,7 @@ pub struct Args {
 #[derive(ClapArgs, Clone)]
 pub struct Common {
     /// Where runs, logs and keys are kept
-    #[arg(
-        long,
-        global = true,
-        env = "FAULTLOOM_HOME",
-        default_value = ".faultloom"
-    )]
+    #[arg(long, global = true, env = "FAULTLOOM_HOME", default_value = ".faultloom")]
     pub home: PathBuf,
     /// The target file [default: target.yaml if there is one]
     #[arg(long, short = 't', global = true, value_name = "FILE")]
@@ -152,12 +142,7 @@ pub struct Sweep {
     #[arg(long = "space", short = 's', value_name = "SPACE")]
     pub spaces: Vec<String>,
     /// What a fault does: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply, corrupt-reply; may be repeated
-    #[arg(
-        long = "kind",
-        short = 'k',
-        value_name = "KIND",
-        default_value = "unavailable"
-    )]
+    #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
     pub kinds: Vec<String>,
     /// Requests in flight at once
     #[arg(long, short, default_value_t = 16)]

@@ -48,27 +48,21 @@ impl Context {
 
 pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Failure> {
     let url = request.url.as_deref().or(entry).ok_or_else(|| {
-        Failure::request("nothing says which request to send")
-            .next("name a URL, or give the target file an `entry`")
+        Failure::request("nothing says which request to send").next("name a URL, or give the target file an `entry`")
     })?;
-    let default_method = if request.data.is_some() {
-        "POST"
-    } else {
-        "GET"
-    };
+    let default_method = if request.data.is_some() { "POST" } else { "GET" };
     let mut spec = RequestSpec::parse(url, request.method.as_deref().unwrap_or(default_method))?;
     spec.timeout_ms = request.timeout_ms.max(1);
     for header in &request.header {
-        let (name, value) = header
-            .split_once(':')
-            .ok_or_else(|| Failure::request(format!("'{header}' is not 'Name: value'")))?;
-        spec.headers
-            .push((name.trim().to_lowercase(), value.trim().to_owned()));
+        let (name, value) =
+            header.split_once(':').ok_or_else(|| Failure::request(format!("'{header}' is not 'Name: value'")))?;
+        spec.headers.push((name.trim().to_lowercase(), value.trim().to_owned()));
     }
     let data = match request.data.as_deref().map(|d| (d, d.strip_prefix('@'))) {
         None => Vec::new(),
-        Some((_, Some(file))) => std::fs::read(file)
-            .map_err(|e| Failure::request(format!("{file} cannot be read: {e}")))?,
+        Some((_, Some(file))) => {
+            std::fs::read(file).map_err(|e| Failure::request(format!("{file} cannot be read: {e}")))?
+        }
         Some((text, None)) => text.as_bytes().to_vec(),
     };
     spec.body = match (&request.proto, spec.transport) {
@@ -78,15 +72,12 @@ pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Fa
             if data.is_empty() {
                 "{}"
             } else {
-                std::str::from_utf8(&data)
-                    .map_err(|_| Failure::request("the message is not UTF-8 JSON"))?
+                std::str::from_utf8(&data).map_err(|_| Failure::request("the message is not UTF-8 JSON"))?
             },
         )?,
         (None, Transport::Grpc) if request.data.as_deref().is_some_and(|d| !d.starts_with('@')) => {
-            return Err(
-                Failure::request("a gRPC message in JSON needs --proto FILE")
-                    .next("or give the serialized message with -d @FILE"),
-            );
+            return Err(Failure::request("a gRPC message in JSON needs --proto FILE")
+                .next("or give the serialized message with -d @FILE"));
         }
         (Some(_), Transport::Http) => {
             return Err(Failure::request("--proto is for grpc:// requests"));
@@ -108,10 +99,7 @@ pub fn oracle(expect: &Expect) -> Result<Oracle, Failure> {
 /// The flags of the request and its assertions, for commands that we print.
 pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
     let quoted = |text: &str| {
-        if text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./:@=,+".contains(c))
-        {
+        if text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@=,+".contains(c)) {
             text.to_owned()
         } else {
             format!("'{}'", text.replace('\'', "'\\''"))
@@ -135,10 +123,7 @@ pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
     if let Some(body) = &expect.expect_body {
         option("--expect-body", body);
     }
-    expect
-        .expect_json
-        .iter()
-        .for_each(|j| option("--expect-json", j));
+    expect.expect_json.iter().for_each(|j| option("--expect-json", j));
     if let Some(ms) = expect.max_latency_ms {
         option("--max-latency-ms", &ms.to_string());
     }

@@ -15,11 +15,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(e) => {
             let _ = e.print();
-            return ExitCode::from(if e.use_stderr() {
-                Exit::Usage.code()
-            } else {
-                Exit::Pass.code()
-            });
+            return ExitCode::from(if e.use_stderr() { Exit::Usage.code() } else { Exit::Pass.code() });
         }
     };
     let json = args.common.json;

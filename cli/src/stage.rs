@@ -52,12 +52,7 @@ pub fn start_options(context: &Context) -> Result<StartOptions, Failure> {
         python_sdk: crate::commands::python_path().ok(),
         reaper: ReaperCommand::own_binary("reaper"),
         on_event: Arc::new(move |event| {
-            if !quiet
-                && matches!(
-                    event,
-                    target::Event::Warning(_) | target::Event::CleaningUp { .. }
-                )
-            {
+            if !quiet && matches!(event, target::Event::Warning(_) | target::Event::CleaningUp { .. }) {
                 eprintln!("   {event}");
             }
         }),
@@ -95,24 +90,15 @@ impl Stage {
     pub async fn open(context: &Context) -> Result<Stage, Failure> {
         let file = context.target_file();
         if let Some(trust) = &context.common.trust {
-            let text = std::fs::read_to_string(trust).map_err(|e| {
-                Failure::environment(format!("{} cannot be read: {e}", trust.display()))
-            })?;
+            let text = std::fs::read_to_string(trust)
+                .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", trust.display())))?;
             let target = file.map(Target::load).transpose()?;
             let (entry, services) = target.as_ref().map_or((None, Vec::new()), described);
-            return Ok(Stage {
-                credentials: Credentials::parse(&text)?,
-                entry,
-                services,
-                kind: Kind::Foreign,
-            });
+            return Ok(Stage { credentials: Credentials::parse(&text)?, entry, services, kind: Kind::Foreign });
         }
         let state_dir = state_dir(context);
         if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
-            let wanted = file
-                .as_ref()
-                .filter(|_| context.common.target.is_some())
-                .and_then(|f| f.canonicalize().ok());
+            let wanted = file.as_ref().filter(|_| context.common.target.is_some()).and_then(|f| f.canonicalize().ok());
             if wanted.as_ref().is_some_and(|f| *f != state.target_file) {
                 return Err(Failure::environment(format!(
                     "another target is up here: {}",
@@ -120,23 +106,11 @@ impl Stage {
                 ))
                 .next("`faultloom down`, or use another place with --home DIR"));
             }
-            let text = std::fs::read_to_string(&state.trust_file).map_err(|e| {
-                Failure::environment(format!(
-                    "{} cannot be read: {e}",
-                    state.trust_file.display()
-                ))
-            })?;
+            let text = std::fs::read_to_string(&state.trust_file)
+                .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", state.trust_file.display())))?;
             let entry = state.entry.as_ref().map(ToString::to_string);
-            let services = state
-                .services
-                .iter()
-                .filter(|s| !s.support)
-                .map(|s| s.name.clone())
-                .collect();
-            let elsewhere = Elsewhere {
-                state_dir,
-                one_at_a_time: tokio::sync::Mutex::new(state),
-            };
+            let services = state.services.iter().filter(|s| !s.support).map(|s| s.name.clone()).collect();
+            let elsewhere = Elsewhere { state_dir, one_at_a_time: tokio::sync::Mutex::new(state) };
             return Ok(Stage {
                 credentials: Credentials::parse(&text)?,
                 entry,
@@ -145,35 +119,21 @@ impl Stage {
             });
         }
         let file = file.ok_or_else(|| {
-            Failure::request("there is no target: no target.yaml here, nothing is up").next("name a target file with -t FILE, or the trust file of a running target with --trust FILE")
+            Failure::request("there is no target: no target.yaml here, nothing is up")
+                .next("name a target file with -t FILE, or the trust file of a running target with --trust FILE")
         })?;
         let target = Target::load(&file)?;
         let (entry, services) = described(&target);
-        context.say(format!(
-            "   starting {} services of {}",
-            target.services().len(),
-            target.name
-        ));
+        context.say(format!("   starting {} services of {}", target.services().len(), target.name));
         let begin = Instant::now();
         let supervisor = tokio::select! {
             started = Supervisor::start(target, start_options(context)?) => started?,
             () = interrupted() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
         };
-        context.say(format!(
-            "   all healthy after {:.1} s",
-            begin.elapsed().as_secs_f64()
-        ));
+        context.say(format!("   all healthy after {:.1} s", begin.elapsed().as_secs_f64()));
         let credentials = Credentials::parse(&supervisor.trust_text())?;
-        let own = Own {
-            supervisor,
-            one_at_a_time: tokio::sync::Mutex::new(()),
-        };
-        Ok(Stage {
-            credentials,
-            entry,
-            services,
-            kind: Kind::Own(Arc::new(own)),
-        })
+        let own = Own { supervisor, one_at_a_time: tokio::sync::Mutex::new(()) };
+        Ok(Stage { credentials, entry, services, kind: Kind::Own(Arc::new(own)) })
     }
 
     pub fn credentials(&self) -> &Credentials {
@@ -207,14 +167,7 @@ impl Stage {
 }
 
 fn described(target: &Target) -> (Option<String>, Vec<String>) {
-    (
-        target.entry.as_ref().map(ToString::to_string),
-        target
-            .own_services()
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
-    )
+    (target.entry.as_ref().map(ToString::to_string), target.own_services().into_iter().map(str::to_owned).collect())
 }
 
 type Revival<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
@@ -238,12 +191,7 @@ impl Revive for Elsewhere {
     fn revive(&self) -> Revival<'_> {
         Box::pin(async {
             let mut state = self.one_at_a_time.lock().await;
-            let dead: Vec<String> = state
-                .services
-                .iter()
-                .filter(|s| !s.is_alive())
-                .map(|s| s.name.clone())
-                .collect();
+            let dead: Vec<String> = state.services.iter().filter(|s| !s.is_alive()).map(|s| s.name.clone()).collect();
             if dead.is_empty() {
                 return Ok(dead);
             }
@@ -258,11 +206,8 @@ impl Revive for Elsewhere {
                     return Ok(dead);
                 }
                 if begin.elapsed() > REVIVAL_PATIENCE {
-                    return Err(Failure::environment(format!(
-                        "{} crashed and did not come back",
-                        dead.join(", ")
-                    ))
-                    .next("`faultloom ps` names its log"));
+                    return Err(Failure::environment(format!("{} crashed and did not come back", dead.join(", ")))
+                        .next("`faultloom ps` names its log"));
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

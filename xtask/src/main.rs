@@ -1,2 +1,34 @@
-//! The logic behind the Makefile.
-fn main() {}
+//! The logic behind the Makefile: set-up, demo, tests, benches, conformance.
+
+mod bench;
+mod check;
+mod conform;
+mod demo;
+mod setup;
+mod shell;
+mod stage;
+mod test;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["demo"] => demo::demo(),
+        ["test"] => test::test(),
+        ["soak"] => test::soak(),
+        ["check"] => check::check(),
+        ["conform"] => conform::conform(),
+        ["bless"] => conform::bless(),
+        ["bench", name] => bench::bench(name),
+        _ => Err("usage: xtask demo | test | soak | check | conform | bless | bench NAME".to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{e}");
+            ExitCode::FAILURE
+        }
+    }
+}

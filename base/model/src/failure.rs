@@ -27,12 +27,7 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(family: Family, what: impl Into<String>) -> Failure {
-        Failure {
-            family,
-            what: what.into(),
-            why: None,
-            next: None,
-        }
+        Failure { family, what: what.into(), why: None, next: None }
     }
 
     pub fn request(what: impl Into<String>) -> Failure {
@@ -79,10 +74,7 @@ impl std::fmt::Display for Failure {
             write!(f, "\n  next: {next}")?;
         }
         if self.family == Family::Bug {
-            write!(
-                f,
-                "\n  this is a bug in faultloom; please report it with the command you ran"
-            )?;
+            write!(f, "\n  this is a bug in faultloom; please report it with the command you ran")?;
         }
         Ok(())
     }

@@ -72,10 +72,7 @@ pub struct Selector {
 
 impl Selector {
     pub fn callee(callee: impl Into<String>) -> Selector {
-        Selector {
-            callee: callee.into(),
-            ..Selector::default()
-        }
+        Selector { callee: callee.into(), ..Selector::default() }
     }
 }
 
@@ -111,15 +108,7 @@ pub struct Fault {
 
 impl Fault {
     pub fn new(kind: FaultKind, selector: Selector) -> Fault {
-        Fault {
-            kind,
-            arg: 0,
-            selector,
-            nth: 0,
-            max_fires: 0,
-            after: Vec::new(),
-            after_counts: AfterCounts::Completed,
-        }
+        Fault { kind, arg: 0, selector, nth: 0, max_fires: 0, after: Vec::new(), after_counts: AfterCounts::Completed }
     }
 
     pub fn arg(mut self, arg: u64) -> Fault {

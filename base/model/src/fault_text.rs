@@ -23,11 +23,7 @@ fn refuse<T>(text: impl Into<String>) -> Result<T, FaultTextError> {
 }
 
 fn any(text: &str) -> String {
-    if text == "*" {
-        String::new()
-    } else {
-        text.to_owned()
-    }
+    if text == "*" { String::new() } else { text.to_owned() }
 }
 
 fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> {
@@ -47,17 +43,10 @@ fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> 
     };
     for part in [&caller, &callee, &call] {
         if part.len() > 128 {
-            return refuse(format!(
-                "'{}…' is longer than 128 bytes",
-                part.chars().take(24).collect::<String>()
-            ));
+            return refuse(format!("'{}…' is longer than 128 bytes", part.chars().take(24).collect::<String>()));
         }
     }
-    Ok(Selector {
-        caller,
-        callee,
-        call,
-    })
+    Ok(Selector { caller, callee, call })
 }
 
 fn number(text: &str, what: &str) -> Result<u64, FaultTextError> {
@@ -86,14 +75,9 @@ fn after_entries(text: &str) -> Result<Vec<After>, FaultTextError> {
             },
         };
         if times == 0 {
-            return refuse(format!(
-                "'{entry}': a count of 0 holds always; leave the entry out"
-            ));
+            return refuse(format!("'{entry}': a count of 0 holds always; leave the entry out"));
         }
-        entries.push(After {
-            selector: selector(name, true)?,
-            times,
-        });
+        entries.push(After { selector: selector(name, true)?, times });
     }
     if entries.len() > 8 {
         return refuse("at most 8 'after' entries");
@@ -115,15 +99,9 @@ impl FromStr for Fault {
             })
             .filter(|(_, word)| !word.is_empty())
             .collect();
-        let Some(at) = words
-            .iter()
-            .position(|(_, word)| FaultKind::parse(word).is_some())
-        else {
+        let Some(at) = words.iter().position(|(_, word)| FaultKind::parse(word).is_some()) else {
             let kinds: Vec<&str> = FaultKind::ALL.iter().map(|k| k.as_str()).collect();
-            return refuse(format!(
-                "'{text}' names no kind of fault; kinds: {}",
-                kinds.join(", ")
-            ));
+            return refuse(format!("'{text}' names no kind of fault; kinds: {}", kinds.join(", ")));
         };
         let kind = FaultKind::parse(words[at].1).expect("just found");
         let mut front = text[..words[at].0].trim();
@@ -155,11 +133,7 @@ impl FromStr for Fault {
                 None => (false, after),
             };
             fault.after = after_entries(entries)?;
-            fault.after_counts = if sent {
-                AfterCounts::Sent
-            } else {
-                AfterCounts::Completed
-            };
+            fault.after_counts = if sent { AfterCounts::Sent } else { AfterCounts::Completed };
         }
         if !arg.is_empty() {
             fault.arg = number(arg, "the argument")?;
@@ -167,11 +141,7 @@ impl FromStr for Fault {
             return refuse(format!(
                 "'{}' needs an argument: {}",
                 kind.as_str(),
-                if kind == FaultKind::Status {
-                    "a status code"
-                } else {
-                    "milliseconds"
-                }
+                if kind == FaultKind::Status { "a status code" } else { "milliseconds" }
             ));
         }
         Ok(fault)

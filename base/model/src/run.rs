@@ -51,9 +51,7 @@ impl RunKind {
     }
 
     pub fn parse(text: &str) -> Option<RunKind> {
-        [RunKind::Recording, RunKind::Sweep]
-            .into_iter()
-            .find(|k| k.as_str() == text)
+        [RunKind::Recording, RunKind::Sweep].into_iter().find(|k| k.as_str() == text)
     }
 }
 

@@ -132,16 +132,13 @@ impl Trace {
         fn of_scope(scope: Option<&Scope>) -> usize {
             scope.map_or(0, |s| 1 + usize::from(s.answered_us.is_some()))
         }
-        self.walk()
-            .iter()
-            .fold(of_scope(self.entry.scope.as_deref()), |n, call| {
-                n + 1 + usize::from(call.outcome.completed()) + of_scope(call.scope.as_deref())
-            })
+        self.walk().iter().fold(of_scope(self.entry.scope.as_deref()), |n, call| {
+            n + 1 + usize::from(call.outcome.completed()) + of_scope(call.scope.as_deref())
+        })
     }
 
     pub fn gaps(&self) -> usize {
-        let gap =
-            |call: &Call| usize::from(call.gap || call.scope.as_ref().is_some_and(|s| s.truncated));
+        let gap = |call: &Call| usize::from(call.gap || call.scope.as_ref().is_some_and(|s| s.truncated));
         self.walk().into_iter().map(gap).sum::<usize>() + gap(&self.entry)
     }
 
@@ -158,9 +155,6 @@ impl Trace {
 
     pub fn faults_off(&self) -> bool {
         self.entry.scope.as_ref().is_some_and(|s| s.faults_off)
-            || self
-                .walk()
-                .iter()
-                .any(|c| c.scope.as_ref().is_some_and(|s| s.faults_off))
+            || self.walk().iter().any(|c| c.scope.as_ref().is_some_and(|s| s.faults_off))
     }
 }

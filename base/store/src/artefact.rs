@@ -16,7 +16,11 @@ pub struct RunDir {
 
 fn failed(what: &str, path: &Path, e: &std::io::Error) -> Failure {
     let failure = Failure::environment(format!("{} cannot be {what}: {e}", path.display()));
-    if e.kind() == std::io::ErrorKind::StorageFull { failure.next("the disk is full: free some space; what was written before is safe") } else { failure }
+    if e.kind() == std::io::ErrorKind::StorageFull {
+        failure.next("the disk is full: free some space; what was written before is safe")
+    } else {
+        failure
+    }
 }
 
 impl RunDir {
@@ -32,9 +36,16 @@ impl RunDir {
     /// Refuses if another process holds the run.
     pub fn lock(mut self) -> Result<RunDir, Failure> {
         let path = self.path.join("lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(|e| failed("opened", &path, &e))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| Failure::environment(format!("another process is working on the run in {}", self.path.display())).next("wait for it, or stop it with Ctrl-C"))?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|e| failed("opened", &path, &e))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Failure::environment(format!("another process is working on the run in {}", self.path.display()))
+                .next("wait for it, or stop it with Ctrl-C")
+        })?;
         self.held = Some(file);
         Ok(self)
     }
@@ -98,7 +109,11 @@ impl RunDir {
                 return Ok(records);
             }
             let record = serde_json::from_str(&line);
-            records.push(record.map_err(|e| Failure::environment(format!("{}, record {}: {e}", path.display(), records.len() + 1)))?);
+            records.push(
+                record.map_err(|e| {
+                    Failure::environment(format!("{}, record {}: {e}", path.display(), records.len() + 1))
+                })?,
+            );
         }
     }
 }

@@ -28,15 +28,18 @@ pub(crate) fn broken(file: &Path, error: &sqlx::Error) -> Failure {
 impl Store {
     /// Opens the store below `home`, makes it if there is none. Waits up to 5 s for another writer.
     pub async fn open(home: &Path) -> Result<Store, Failure> {
-        std::fs::create_dir_all(home.join("runs"))
-            .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", home.display())).next("choose another place with --home DIR"))?;
+        std::fs::create_dir_all(home.join("runs")).map_err(|e| {
+            Failure::environment(format!("{} cannot be made: {e}", home.display()))
+                .next("choose another place with --home DIR")
+        })?;
         let file = home.join("store.db");
         let options = SqliteConnectOptions::new()
             .filename(&file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(Duration::from_secs(5));
-        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await.map_err(|e| broken(&file, &e))?;
+        let pool =
+            SqlitePoolOptions::new().max_connections(1).connect_with(options).await.map_err(|e| broken(&file, &e))?;
         schema::migrate(&pool, &file).await?;
         Ok(Store { pool, home: home.to_owned() })
     }
@@ -46,7 +49,13 @@ impl Store {
     }
 
     /// Records a run's begin and makes its folder, locked by this process.
-    pub async fn begin(&self, kind: RunKind, title: &str, spec: serde_json::Value, seed: u64) -> Result<(Run, RunDir), Failure> {
+    pub async fn begin(
+        &self,
+        kind: RunKind,
+        title: &str,
+        spec: serde_json::Value,
+        seed: u64,
+    ) -> Result<(Run, RunDir), Failure> {
         let run = Run {
             id: RunId::create(),
             kind,
@@ -92,7 +101,11 @@ impl Store {
 
     /// All runs, newest first.
     pub async fn list(&self, limit: i64) -> Result<Vec<Run>, Failure> {
-        let rows = sqlx::query("SELECT * FROM runs ORDER BY id DESC LIMIT $1").bind(limit).fetch_all(&self.pool).await.map_err(|e| self.broken(&e))?;
+        let rows = sqlx::query("SELECT * FROM runs ORDER BY id DESC LIMIT $1")
+            .bind(limit)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| self.broken(&e))?;
         rows.iter().map(run_from).collect()
     }
 
@@ -110,7 +123,8 @@ impl Store {
         match rows.as_slice() {
             [one] => run_from(one),
             [] => Err(Failure::request(format!("there is no run '{text}'")).next("`faultloom runs` lists them")),
-            _ => Err(Failure::request(format!("'{text}' fits more than one run")).next("give more digits; `faultloom runs` lists them")),
+            _ => Err(Failure::request(format!("'{text}' fits more than one run"))
+                .next("give more digits; `faultloom runs` lists them")),
         }
     }
 
@@ -121,14 +135,22 @@ impl Store {
     /// Removes the row and the folder. Refuses a run that a process is working on.
     pub async fn delete(&self, id: RunId) -> Result<(), Failure> {
         self.dir(id).lock()?;
-        sqlx::query("DELETE FROM runs WHERE id = $1").bind(id.to_string()).execute(&self.pool).await.map_err(|e| self.broken(&e))?;
+        sqlx::query("DELETE FROM runs WHERE id = $1")
+            .bind(id.to_string())
+            .execute(&self.pool)
+            .await
+            .map_err(|e| self.broken(&e))?;
         let path = self.home.join("runs").join(id.to_string());
-        std::fs::remove_dir_all(&path).map_err(|e| Failure::environment(format!("{} cannot be removed: {e}", path.display())))
+        std::fs::remove_dir_all(&path)
+            .map_err(|e| Failure::environment(format!("{} cannot be removed: {e}", path.display())))
     }
 }
 
 fn run_from(row: &SqliteRow) -> Result<Run, Failure> {
-    let damaged = |what: &str| Failure::environment(format!("a row of the store is damaged: {what}")).next("the run's folder still has its artefacts");
+    let damaged = |what: &str| {
+        Failure::environment(format!("a row of the store is damaged: {what}"))
+            .next("the run's folder still has its artefacts")
+    };
     let text = |name: &str| row.try_get::<String, _>(name).map_err(|_| damaged(name));
     let json = |name: &str| serde_json::from_str(&text(name)?).map_err(|_| damaged(name));
     Ok(Run {
@@ -140,7 +162,11 @@ fn run_from(row: &SqliteRow) -> Result<Run, Failure> {
         host: serde_json::from_str(&text("host")?).map_err(|_| damaged("host"))?,
         begin_ms: row.try_get("begin_ms").map_err(|_| damaged("begin_ms"))?,
         end_ms: row.try_get("end_ms").map_err(|_| damaged("end_ms"))?,
-        verdict: row.try_get::<Option<String>, _>("verdict").map_err(|_| damaged("verdict"))?.as_deref().and_then(Verdict::parse),
+        verdict: row
+            .try_get::<Option<String>, _>("verdict")
+            .map_err(|_| damaged("verdict"))?
+            .as_deref()
+            .and_then(Verdict::parse),
         summary: json("summary")?,
     })
 }

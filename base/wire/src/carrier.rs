@@ -31,9 +31,13 @@ fn ending(bytes: &[u8]) -> Option<usize> {
 
 /// The message without the field, and the history if there was one.
 pub fn cut_field(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = ending(bytes).and_then(|length| bytes.len().checked_sub(length)) else { return (bytes, None) };
+    let Some(at) = ending(bytes).and_then(|length| bytes.len().checked_sub(length)) else {
+        return (bytes, None);
+    };
     let mut r = Reader::new(&bytes[at..]);
-    let (Ok(FIELD_TAG), Ok(n)) = (r.varint(), r.varint()) else { return (bytes, None) };
+    let (Ok(FIELD_TAG), Ok(n)) = (r.varint(), r.varint()) else {
+        return (bytes, None);
+    };
     let value = r.rest();
     if n < 8 || value.len() as u64 != n {
         return (bytes, None);
@@ -46,7 +50,9 @@ pub fn append_tail(body: &[u8], history: &[u8]) -> Vec<u8> {
 }
 
 pub fn cut_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = ending(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else { return (bytes, None) };
+    let Some(at) = ending(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else {
+        return (bytes, None);
+    };
     (&bytes[..at], Some(&bytes[at..bytes.len() - 8]))
 }
 
@@ -72,14 +78,18 @@ pub fn http_carrier(reply: &HttpReply) -> HttpCarrier {
     if reply.history_bytes <= HEADER_BYTES_MAX {
         return HttpCarrier::Header;
     }
-    let forbidden = |headers: &[(String, String)], names: &[&str]| headers.iter().any(|(name, _)| names.contains(&name.as_str()));
+    let forbidden =
+        |headers: &[(String, String)], names: &[&str]| headers.iter().any(|(name, _)| names.contains(&name.as_str()));
     let encoded = reply.headers.iter().any(|(name, value)| name == "content-encoding" && value != "identity");
     let plain = reply.status == 200
         && reply.accept.tail
         && reply.method != "HEAD"
         && reply.complete
         && !encoded
-        && !forbidden(reply.headers, &["content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"])
+        && !forbidden(
+            reply.headers,
+            &["content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"],
+        )
         && !forbidden(reply.request_headers, &["range", "upgrade"]);
     if plain { HttpCarrier::Tail } else { HttpCarrier::TruncatedHeader }
 }

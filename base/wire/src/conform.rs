@@ -23,25 +23,31 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
             Err(e) => error(e),
         }),
         "truncate" => {
-            let cut = history::truncate(&bytes(input, "history")?, number(input, "limit")? as usize).map_err(|e| e.to_string())?;
+            let cut = history::truncate(&bytes(input, "history")?, number(input, "limit")? as usize)
+                .map_err(|e| e.to_string())?;
             Ok(json!({"history": cut.map(|b| hex(&b))}))
         }
-        "field" => Ok(json!({"bytes": hex(&carrier::append_field(&bytes(input, "message")?, &bytes(input, "history")?))})),
-        "tail" => Ok(json!({"bytes": hex(&carrier::append_tail(&bytes(input, "message")?, &bytes(input, "history")?))})),
+        "field" => {
+            Ok(json!({"bytes": hex(&carrier::append_field(&bytes(input, "message")?, &bytes(input, "history")?))}))
+        }
+        "tail" => {
+            Ok(json!({"bytes": hex(&carrier::append_tail(&bytes(input, "message")?, &bytes(input, "history")?))}))
+        }
         "cut_field" => Ok(cut(carrier::cut_field(&bytes(input, "bytes")?))),
         "cut_tail" => Ok(cut(carrier::cut_tail(&bytes(input, "bytes")?))),
         "match" => {
             let matches = list(input, "pairs")?.iter().map(|p| {
                 let s = &p["selector"];
-                let selector = Selector { caller: text(s, "caller")?, callee: text(s, "callee")?, call: text(s, "call")? };
+                let selector =
+                    Selector { caller: text(s, "caller")?, callee: text(s, "callee")?, call: text(s, "call")? };
                 Ok(select::matches(&selector, &text(p, "caller")?, &text(p, "peer")?, &text(p, "name")?))
             });
             Ok(json!({"matches": matches.collect::<Result<Vec<bool>, String>>()?}))
         }
         "name" => {
-            let names = list(input, "requests")?
-                .iter()
-                .map(|r| Ok(select::normalised_http_name(&select::raw_http_name(&text(r, "method")?, &text(r, "target")?))));
+            let names = list(input, "requests")?.iter().map(|r| {
+                Ok(select::normalised_http_name(&select::raw_http_name(&text(r, "method")?, &text(r, "target")?)))
+            });
             Ok(json!({"names": names.collect::<Result<Vec<String>, String>>()?}))
         }
         "carrier" => http_carrier(input),
@@ -173,7 +179,8 @@ fn scope(input: &Value) -> Result<Value, String> {
             };
             let decision = scope.send(protocol, &peer, &name, at_us);
             let accept = Accept { field: !http, tail: http };
-            let sent = scope.envelope(decision.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
+            let sent =
+                scope.envelope(decision.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
             let kind = decision.fault.and_then(|i| envelope.signed.plan.as_ref().map(|plan| plan[i].kind.as_str()));
             steps.push(json!({"call": decision.number, "id": id(decision.id), "fault": decision.fault, "kind": kind, "envelope": hex(&sent)}));
             continue;
@@ -181,13 +188,20 @@ fn scope(input: &Value) -> Result<Value, String> {
         if let Some(respond) = step.get("respond") {
             scope.respond(number(respond, "status")?, at_us);
             route = text(respond, "name")?;
-        } else if let Some((ended, replied)) = step.get("reply").map(|r| (r, true)).or_else(|| step.get("failed").map(|f| (f, false))) {
+        } else if let Some((ended, replied)) =
+            step.get("reply").map(|r| (r, true)).or_else(|| step.get("failed").map(|f| (f, false)))
+        {
             let history = match &ended["history"] {
                 Value::Null => None,
                 _ => Some(bytes(ended, "history")?),
             };
             let gap = ended["gap"].as_bool().unwrap_or(false);
-            let end = End { call: number(ended, "call")?, status: number(ended, "status")?, history: history.as_deref(), gap };
+            let end = End {
+                call: number(ended, "call")?,
+                status: number(ended, "status")?,
+                history: history.as_deref(),
+                gap,
+            };
             if replied { scope.reply(end, at_us) } else { scope.failed(end, at_us) }
         } else {
             return Err("a step is send, reply, failed or respond".into());

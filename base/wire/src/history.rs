@@ -220,7 +220,12 @@ fn raw(bytes: &[u8]) -> Result<(&[u8], Vec<RawEvent<'_>>), WireError> {
             _ => return Err(WireError::Malformed),
         }
         let end = c.at();
-        events.push(RawEvent { tag, dt_us, bytes: &bytes[start..end], fixed: &bytes[fixed_at..fixed_end.unwrap_or(end)] });
+        events.push(RawEvent {
+            tag,
+            dt_us,
+            bytes: &bytes[start..end],
+            fixed: &bytes[fixed_at..fixed_end.unwrap_or(end)],
+        });
     }
     Ok((&bytes[..events_at], events))
 }

@@ -233,7 +233,11 @@ impl Scope {
 
     fn ended(&mut self, kind: u8, end: End, at_us: u64) {
         let sent = &self.sent[end.call as usize - 1];
-        let child = end.history.and_then(|bytes| history::head(bytes).ok()).filter(|(id, _)| *id == sent.id).map(|(_, segment)| segment);
+        let child = end
+            .history
+            .and_then(|bytes| history::head(bytes).ok())
+            .filter(|(id, _)| *id == sent.id)
+            .map(|(_, segment)| segment);
         let decoded = child.and_then(|bytes| history::decode_segment(bytes).ok());
         if let Some(e) = &mut self.evidence {
             if kind == RECV_RESPONSE {

@@ -33,7 +33,8 @@ pub fn call_matches(call: &str, name: &str) -> bool {
         return name.rsplit_once('/').is_some_and(|(_, last)| last == call);
     }
     let (wanted, got): (Vec<&str>, Vec<&str>) = (call.split('/').collect(), name.split('/').collect());
-    wanted.len() == got.len() && wanted.iter().zip(got).all(|(w, g)| *w == g || *w == "*" || (w.starts_with('{') && w.ends_with('}')))
+    wanted.len() == got.len()
+        && wanted.iter().zip(got).all(|(w, g)| *w == g || *w == "*" || (w.starts_with('{') && w.ends_with('}')))
 }
 
 const NAME_BYTES_MAX: usize = 200;
@@ -46,7 +47,12 @@ pub fn raw_http_name(method: &str, target: &str) -> String {
 
 /// The recorded name: variable parts of the path become `{id}`.
 pub fn normalised_http_name(raw: &str) -> String {
-    let mut name = raw.split('/').enumerate().map(|(i, part)| if i > 0 && is_variable(part) { "{id}" } else { part }).collect::<Vec<_>>().join("/");
+    let mut name = raw
+        .split('/')
+        .enumerate()
+        .map(|(i, part)| if i > 0 && is_variable(part) { "{id}" } else { part })
+        .collect::<Vec<_>>()
+        .join("/");
     if name.len() > NAME_BYTES_MAX {
         let cut = (0..=NAME_BYTES_MAX).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
         name.truncate(cut);
@@ -67,5 +73,9 @@ fn is_variable(part: &str) -> bool {
 
 fn is_uuid(bytes: &[u8]) -> bool {
     bytes.len() == 36
-        && bytes.iter().enumerate().all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() })
+        && bytes.iter().enumerate().all(
+            |(i, b)| {
+                if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() }
+            },
+        )
 }

@@ -89,7 +89,9 @@ impl Trust {
                         None => return refuse("a key is 64 hex digits"),
                     }
                 }
-                _ => return refuse("not one of: environment NAME, key trace|fault ID HEX, faults on|off"),
+                _ => {
+                    return refuse("not one of: environment NAME, key trace|fault ID HEX, faults on|off");
+                }
             }
         }
         if trust.environment.is_empty() {

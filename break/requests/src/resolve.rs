@@ -20,8 +20,12 @@ fn as_sender_sees(selector: &Selector, calls: &[&Call]) -> Selector {
     if calls.iter().any(|call| strictly(&call)) {
         return selector.clone();
     }
-    let Some(call) = calls.iter().find(|call| selects(selector, call)) else { return selector.clone() };
-    let part = |wanted: &str, ours: &str| if wanted.is_empty() { String::new() } else { ours.to_owned() };
+    let Some(call) = calls.iter().find(|call| selects(selector, call)) else {
+        return selector.clone();
+    };
+    let part = |wanted: &str, ours: &str| {
+        if wanted.is_empty() { String::new() } else { ours.to_owned() }
+    };
     Selector {
         caller: selector.caller.clone(),
         callee: part(&selector.callee, callee_at_sender(call)),
@@ -65,11 +69,18 @@ pub fn check(faults: &[Fault], trace: &Trace) -> Result<(), Failure> {
         for after in &fault.after {
             let seen = calls.iter().filter(|call| selects(&after.selector, call)).count() as u64;
             if seen == 0 {
-                return Err(no_match(&format!("the prerequisite '{}' of fault '{fault}'", after.selector), &after.selector, &calls));
+                return Err(no_match(
+                    &format!("the prerequisite '{}' of fault '{fault}'", after.selector),
+                    &after.selector,
+                    &calls,
+                ));
             }
             if seen < after.times {
-                return Err(Failure::unknown(format!("the prerequisite '{}×{}' of fault '{fault}' never holds", after.selector, after.times))
-                    .why(format!("the recorded request makes {seen} such call{}", if seen == 1 { "" } else { "s" })));
+                return Err(Failure::unknown(format!(
+                    "the prerequisite '{}×{}' of fault '{fault}' never holds",
+                    after.selector, after.times
+                ))
+                .why(format!("the recorded request makes {seen} such call{}", if seen == 1 { "" } else { "s" })));
             }
         }
     }
@@ -80,17 +91,25 @@ fn no_match(what: &str, selector: &Selector, calls: &[&Call]) -> Failure {
     let failure = Failure::unknown(format!("{what} matches no call in the recorded request"));
     let mut callees: Vec<&str> = calls.iter().map(|c| c.callee.as_str()).collect();
     dedup(&mut callees);
-    let callee_known = selector.callee.is_empty() || calls.iter().any(|c| selects(&Selector::callee(&selector.callee), c));
+    let callee_known =
+        selector.callee.is_empty() || calls.iter().any(|c| selects(&Selector::callee(&selector.callee), c));
     if !callee_known {
         let failure = failure.why(format!("services called: {}", callees.join(", ")));
         return match closest(&selector.callee, &callees) {
-            Some(name) => failure.next(format!("did you mean '{}'?", Selector { callee: name.into(), ..selector.clone() })),
+            Some(name) => {
+                failure.next(format!("did you mean '{}'?", Selector { callee: name.into(), ..selector.clone() }))
+            }
             None => failure,
         };
     }
-    let mut names: Vec<&str> = calls.iter().filter(|c| selector.callee.is_empty() || selects(&Selector::callee(&selector.callee), c)).map(|c| c.label()).collect();
+    let mut names: Vec<&str> = calls
+        .iter()
+        .filter(|c| selector.callee.is_empty() || selects(&Selector::callee(&selector.callee), c))
+        .map(|c| c.label())
+        .collect();
     dedup(&mut names);
-    let whom = if selector.callee.is_empty() { "calls seen".to_owned() } else { format!("calls seen to {}", selector.callee) };
+    let whom =
+        if selector.callee.is_empty() { "calls seen".to_owned() } else { format!("calls seen to {}", selector.callee) };
     let failure = failure.why(format!("{whom}: {}", names.join(", ")));
     match closest(&selector.call, &names) {
         Some(name) => failure.next(format!("did you mean '{}'?", Selector { call: name.into(), ..selector.clone() })),
@@ -154,9 +173,15 @@ mod tests {
     fn an_unknown_service_and_an_unreachable_prerequisite_are_refused() {
         let failure = check(&["curency unavailable".parse().unwrap()], &home()).unwrap_err().to_string();
         assert!(failure.contains("did you mean 'currency'?"), "{failure}");
-        let failure = check(&["currency unavailable after GetCurrencies×2".parse().unwrap()], &home()).unwrap_err().to_string();
+        let failure =
+            check(&["currency unavailable after GetCurrencies×2".parse().unwrap()], &home()).unwrap_err().to_string();
         assert!(failure.contains("never holds"), "{failure}");
         check(&["currency unavailable after GetCurrencies".parse().unwrap()], &home()).unwrap();
-        assert!(check(&["currency/Convert#4 reset".parse().unwrap()], &home()).unwrap_err().to_string().contains("call 4 of 3"));
+        assert!(
+            check(&["currency/Convert#4 reset".parse().unwrap()], &home())
+                .unwrap_err()
+                .to_string()
+                .contains("call 4 of 3")
+        );
     }
 }

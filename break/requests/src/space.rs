@@ -29,7 +29,8 @@ pub enum SpaceKind {
 }
 
 impl SpaceKind {
-    pub const ALL: [SpaceKind; 5] = [SpaceKind::Services, SpaceKind::AllServices, SpaceKind::Temporal, SpaceKind::CrashPoints, SpaceKind::Guided];
+    pub const ALL: [SpaceKind; 5] =
+        [SpaceKind::Services, SpaceKind::AllServices, SpaceKind::Temporal, SpaceKind::CrashPoints, SpaceKind::Guided];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,10 +71,16 @@ pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effec
             names.extend(services.iter().filter(|s| **s != trace.entry.callee && !called(trace).contains(s)).cloned());
             names.into_iter().map(|name| Site { fault: fault(down(trace, &name)), label: name }).collect()
         }
-        SpaceKind::Temporal | SpaceKind::Guided => trace.walk().into_iter().zip(occurrences(trace)).map(|(call, (nth, of))| {
-            let label = if of == 1 { call.label().to_owned() } else { format!("{}#{nth}", call.label()) };
-            Site { label, fault: fault(exactly(call)).nth(nth) }
-        }).collect::<Vec<_>>().disambiguated(trace),
+        SpaceKind::Temporal | SpaceKind::Guided => trace
+            .walk()
+            .into_iter()
+            .zip(occurrences(trace))
+            .map(|(call, (nth, of))| {
+                let label = if of == 1 { call.label().to_owned() } else { format!("{}#{nth}", call.label()) };
+                Site { label, fault: fault(exactly(call)).nth(nth) }
+            })
+            .collect::<Vec<_>>()
+            .disambiguated(trace),
         SpaceKind::CrashPoints => {
             let mut sites = Vec::new();
             for name in called(trace) {
@@ -112,18 +119,26 @@ fn down(trace: &Trace, service: &str) -> Selector {
 /// A selector for exactly this kind of call. The short gRPC name is used, it saves room in the envelope; an HTTP call is told by
 /// the callee's route.
 pub fn exactly(call: &Call) -> Selector {
-    Selector { caller: call.caller.clone(), callee: callee_at_sender(call).to_owned(), call: name_at_sender(call).to_owned() }
+    Selector {
+        caller: call.caller.clone(),
+        callee: callee_at_sender(call).to_owned(),
+        call: name_at_sender(call).to_owned(),
+    }
 }
 
 /// For every call of the walk: it is the n-th of so many that its selector matches.
 fn occurrences(trace: &Trace) -> Vec<(u64, u64)> {
     let mut seen: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     let key = |call: &Call| (call.caller.clone(), call.callee.clone(), call.label().to_owned());
-    let nth: Vec<_> = trace.walk().into_iter().map(|call| {
-        let n = seen.entry(key(call)).or_default();
-        *n += 1;
-        (key(call), *n)
-    }).collect();
+    let nth: Vec<_> = trace
+        .walk()
+        .into_iter()
+        .map(|call| {
+            let n = seen.entry(key(call)).or_default();
+            *n += 1;
+            (key(call), *n)
+        })
+        .collect();
     nth.into_iter().map(|(key, n)| (n, seen[&key])).collect()
 }
 
@@ -156,16 +171,49 @@ pub(crate) mod tests {
     /// A small home page: GetCurrencies, ListProducts, Convert ×3, GetAds.
     pub fn home() -> Trace {
         let call = |number, callee: &str, name: &str| Call {
-            id: String::new(), number, caller: "frontend".into(), callee: callee.into(), name: format!("/shop.S/{name}"), peer: callee.into(),
-            protocol: Protocol::Grpc, sent_us: u64::from(number), ended_us: Some(u64::from(number)), outcome: Outcome::Replied { status: 0 },
-            fault: None, gap: false, scope: None,
+            id: String::new(),
+            number,
+            caller: "frontend".into(),
+            callee: callee.into(),
+            name: format!("/shop.S/{name}"),
+            peer: callee.into(),
+            protocol: Protocol::Grpc,
+            sent_us: u64::from(number),
+            ended_us: Some(u64::from(number)),
+            outcome: Outcome::Replied { status: 0 },
+            fault: None,
+            gap: false,
+            scope: None,
         };
-        let calls = [("currency", "GetCurrencies"), ("catalogue", "ListProducts"), ("currency", "Convert"), ("currency", "Convert"), ("currency", "Convert"), ("ads", "GetAds")];
+        let calls = [
+            ("currency", "GetCurrencies"),
+            ("catalogue", "ListProducts"),
+            ("currency", "Convert"),
+            ("currency", "Convert"),
+            ("currency", "Convert"),
+            ("ads", "GetAds"),
+        ];
         let scope = Scope {
-            service: "frontend".into(), name: String::new(), start_us: 0, answered_us: Some(9), status: Some(200), truncated: false, faults_off: false,
+            service: "frontend".into(),
+            name: String::new(),
+            start_us: 0,
+            answered_us: Some(9),
+            status: Some(200),
+            truncated: false,
+            faults_off: false,
             calls: calls.iter().enumerate().map(|(i, (callee, name))| call(i as u32 + 1, callee, name)).collect(),
         };
-        Trace { trace_id: String::new(), entry: Call { caller: "faultloom".into(), callee: "frontend".into(), name: "GET /".into(), protocol: Protocol::Http, scope: Some(Box::new(scope)), ..call(0, "frontend", "x") } }
+        Trace {
+            trace_id: String::new(),
+            entry: Call {
+                caller: "faultloom".into(),
+                callee: "frontend".into(),
+                name: "GET /".into(),
+                protocol: Protocol::Http,
+                scope: Some(Box::new(scope)),
+                ..call(0, "frontend", "x")
+            },
+        }
     }
 
     const DOWN: Effect = Effect { kind: FaultKind::Unavailable, arg: 0 };
@@ -177,9 +225,18 @@ pub(crate) mod tests {
 
     #[test]
     fn spaces_follow_from_the_recorded_request() {
-        assert_eq!(texts(SpaceKind::Services), ["currency: currency unavailable", "catalogue: catalogue unavailable", "ads: ads unavailable"]);
+        assert_eq!(
+            texts(SpaceKind::Services),
+            ["currency: currency unavailable", "catalogue: catalogue unavailable", "ads: ads unavailable"]
+        );
         assert_eq!(texts(SpaceKind::AllServices).last().unwrap(), "email: email unavailable");
-        assert_eq!(texts(SpaceKind::Temporal)[2..4], ["Convert#1: frontend->currency/Convert#1 unavailable", "Convert#2: frontend->currency/Convert#2 unavailable"]);
+        assert_eq!(
+            texts(SpaceKind::Temporal)[2..4],
+            [
+                "Convert#1: frontend->currency/Convert#1 unavailable",
+                "Convert#2: frontend->currency/Convert#2 unavailable"
+            ]
+        );
         assert_eq!(texts(SpaceKind::CrashPoints).len(), 6);
         assert_eq!(texts(SpaceKind::CrashPoints)[1], "currency after 1: currency unavailable after currency/*×1");
     }
@@ -189,6 +246,9 @@ pub(crate) mod tests {
         let mut trace = home();
         trace.entry.scope.as_mut().unwrap().calls[5].name = "/shop.S/ListProducts".into();
         let labels: Vec<String> = sites(SpaceKind::Temporal, &trace, &[], DOWN).into_iter().map(|s| s.label).collect();
-        assert_eq!(labels, ["GetCurrencies", "catalogue/ListProducts", "Convert#1", "Convert#2", "Convert#3", "ads/ListProducts"]);
+        assert_eq!(
+            labels,
+            ["GetCurrencies", "catalogue/ListProducts", "Convert#1", "Convert#2", "Convert#3", "ads/ListProducts"]
+        );
     }
 }

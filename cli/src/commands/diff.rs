@@ -22,10 +22,7 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
     let before = trace(&store, &args.before).await?;
     let after = trace(&store, &args.after).await?;
     let changes = compare(&before, &after);
-    let differences = changes
-        .iter()
-        .filter(|c| !matches!(c, Change::Same(..)))
-        .count();
+    let differences = changes.iter().filter(|c| !matches!(c, Change::Same(..))).count();
     if context.common.json {
         let rows: Vec<_> = changes.iter().map(row).collect();
         println!(
@@ -33,12 +30,7 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
             json!({"differences": differences, "calls": rows, "entry": [outcome(&before.entry), outcome(&after.entry)]})
         );
     } else {
-        println!(
-            "  {:<52} {} → {}",
-            before.entry.label(),
-            outcome(&before.entry),
-            outcome(&after.entry)
-        );
+        println!("  {:<52} {} → {}", before.entry.label(), outcome(&before.entry), outcome(&after.entry));
         for change in &changes {
             let name = |c: &Call| format!("{} → {}/{}", c.caller, c.callee, c.label());
             match change {
@@ -48,11 +40,7 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
                     name(b),
                     outcome(a),
                     outcome(b),
-                    if b.fault.is_some() {
-                        "  ⚡ injected"
-                    } else {
-                        ""
-                    }
+                    if b.fault.is_some() { "  ⚡ injected" } else { "" }
                 ),
                 Change::Gone(a) => println!("− {:<52} {}", name(a), outcome(a)),
                 Change::New(b) => println!("+ {:<52} {}", name(b), outcome(b)),
@@ -61,13 +49,7 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
         let same = changes.len() - differences;
         println!("{differences} different, {same} the same");
     }
-    Ok(
-        if differences == 0 && before.entry.outcome == after.entry.outcome {
-            Exit::Pass
-        } else {
-            Exit::Fail
-        },
-    )
+    Ok(if differences == 0 && before.entry.outcome == after.entry.outcome { Exit::Pass } else { Exit::Fail })
 }
 
 /// The first trace of a recording, or the good run of a sweep.
@@ -97,28 +79,22 @@ fn row(change: &Change) -> serde_json::Value {
 /// Longest common subsequence over the calls in the order in which they were sent.
 pub fn compare<'a>(before: &'a Trace, after: &'a Trace) -> Vec<Change<'a>> {
     let (a, b) = (before.walk(), after.walk());
-    let alike =
-        |x: &Call, y: &Call| x.caller == y.caller && x.callee == y.callee && x.label() == y.label();
+    let alike = |x: &Call, y: &Call| x.caller == y.caller && x.callee == y.callee && x.label() == y.label();
     let mut lengths = vec![vec![0u32; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
-            lengths[i][j] = if alike(a[i], b[j]) {
-                lengths[i + 1][j + 1] + 1
-            } else {
-                lengths[i + 1][j].max(lengths[i][j + 1])
-            };
+            lengths[i][j] =
+                if alike(a[i], b[j]) { lengths[i + 1][j + 1] + 1 } else { lengths[i + 1][j].max(lengths[i][j + 1]) };
         }
     }
     let (mut i, mut j, mut out) = (0, 0, Vec::new());
     while i < a.len() || j < b.len() {
         if i < a.len() && j < b.len() && alike(a[i], b[j]) {
-            out.push(
-                if a[i].outcome == b[j].outcome && a[i].fault.is_some() == b[j].fault.is_some() {
-                    Change::Same(a[i], b[j])
-                } else {
-                    Change::Outcome(a[i], b[j])
-                },
-            );
+            out.push(if a[i].outcome == b[j].outcome && a[i].fault.is_some() == b[j].fault.is_some() {
+                Change::Same(a[i], b[j])
+            } else {
+                Change::Outcome(a[i], b[j])
+            });
             (i, j) = (i + 1, j + 1);
         } else if j >= b.len() || (i < a.len() && lengths[i + 1][j] >= lengths[i][j + 1]) {
             out.push(Change::Gone(a[i]));

@@ -17,37 +17,20 @@ struct Finding {
 }
 
 fn ok(what: &'static str, text: impl Into<String>) -> Finding {
-    Finding {
-        what,
-        state: "ok",
-        text: text.into(),
-        next: None,
-    }
+    Finding { what, state: "ok", text: text.into(), next: None }
 }
 
 fn note(what: &'static str, text: impl Into<String>, next: impl Into<String>) -> Finding {
-    Finding {
-        what,
-        state: "note",
-        text: text.into(),
-        next: Some(next.into()),
-    }
+    Finding { what, state: "note", text: text.into(), next: Some(next.into()) }
 }
 
 fn bad(what: &'static str, text: impl Into<String>, next: impl Into<String>) -> Finding {
-    Finding {
-        what,
-        state: "bad",
-        text: text.into(),
-        next: Some(next.into()),
-    }
+    Finding { what, state: "bad", text: text.into(), next: Some(next.into()) }
 }
 
 pub async fn doctor(context: &Context) -> Result<Exit, Failure> {
-    let mut findings = vec![
-        tool("go", &["version"], "Go services"),
-        tool("python3", &["--version"], "Python services"),
-    ];
+    let mut findings =
+        vec![tool("go", &["version"], "Go services"), tool("python3", &["--version"], "Python services")];
     for language in ["go", "python"] {
         findings.push(match crate::commands::sdk(language) {
             Ok(path) => ok("sdk", format!("{language} in {}", path.display())),
@@ -57,17 +40,9 @@ pub async fn doctor(context: &Context) -> Result<Exit, Failure> {
     findings.push(match context.store().await {
         Ok(store) => ok(
             "store",
-            format!(
-                "{} with {} runs",
-                context.common.home.display(),
-                store.list(10_000).await.map_or(0, |r| r.len())
-            ),
+            format!("{} with {} runs", context.common.home.display(), store.list(10_000).await.map_or(0, |r| r.len())),
         ),
-        Err(failure) => bad(
-            "store",
-            failure.to_string(),
-            failure.next.clone().unwrap_or_default(),
-        ),
+        Err(failure) => bad("store", failure.to_string(), failure.next.clone().unwrap_or_default()),
     });
     findings.push(descriptors());
     findings.extend(up(context).await);
@@ -87,19 +62,14 @@ pub async fn doctor(context: &Context) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(if broken {
-        Exit::Environment
-    } else {
-        Exit::Pass
-    })
+    Ok(if broken { Exit::Environment } else { Exit::Pass })
 }
 
 fn tool(name: &'static str, arguments: &[&str], for_what: &str) -> Finding {
     match Command::new(name).args(arguments).output() {
-        Ok(output) if output.status.success() => ok(
-            "toolchain",
-            String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        ),
+        Ok(output) if output.status.success() => {
+            ok("toolchain", String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
         _ => note(
             "toolchain",
             format!("{name} is not here"),
@@ -109,15 +79,9 @@ fn tool(name: &'static str, arguments: &[&str], for_what: &str) -> Finding {
 }
 
 fn descriptors() -> Finding {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile)
-        .current
-        .unwrap_or(u64::MAX);
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     if limit < 1024 {
-        note(
-            "limits",
-            format!("{limit} open files"),
-            "ulimit -n 4096, for sweeps with hundreds of requests in flight",
-        )
+        note("limits", format!("{limit} open files"), "ulimit -n 4096, for sweeps with hundreds of requests in flight")
     } else {
         ok("limits", format!("{limit} open files"))
     }
@@ -129,26 +93,15 @@ async fn up(context: &Context) -> Vec<Finding> {
         Ok(Some(state)) if target::is_alive(&state) => state,
         Ok(_) => return vec![note("target", "nothing is up", context.command("up"))],
         Err(failure) => {
-            return vec![bad(
-                "target",
-                failure.what,
-                failure.next.unwrap_or_default(),
-            )];
+            return vec![bad("target", failure.what, failure.next.unwrap_or_default())];
         }
     };
     let mut findings = Vec::new();
     for service in &state.services {
         findings.push(if service.is_alive() && service.healthy {
-            ok(
-                "service",
-                format!("{} healthy, pid {}", service.name, service.process.pid),
-            )
+            ok("service", format!("{} healthy, pid {}", service.name, service.process.pid))
         } else {
-            bad(
-                "service",
-                format!("{} is not healthy", service.name),
-                format!("read {}", service.log.display()),
-            )
+            bad("service", format!("{} is not healthy", service.name), format!("read {}", service.log.display()))
         });
     }
     let Some(entry) = state.entry.as_ref().map(ToString::to_string) else {
@@ -157,20 +110,13 @@ async fn up(context: &Context) -> Vec<Finding> {
     let asked = async {
         let stage = stage::Stage::open(context).await?;
         let spec = messages::RequestSpec::parse(&entry, "GET")?;
-        messages::Sender::new(stage.credentials().clone(), [0; 16])
-            .send(&spec, &[])
-            .await
+        messages::Sender::new(stage.credentials().clone(), [0; 16]).send(&spec, &[]).await
     };
     findings.push(match asked.await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),
-        Ok(reply) if reply.status().is_none() => bad(
-            "entry",
-            format!(
-                "{entry} does not answer: {}",
-                reply.reason.unwrap_or_default()
-            ),
-            "see its log",
-        ),
+        Ok(reply) if reply.status().is_none() => {
+            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "see its log")
+        }
         Ok(reply) if reply.trace.entry.scope.is_none() => bad(
             "entry",
             format!("{entry} answers without a history"),
@@ -187,13 +133,7 @@ async fn up(context: &Context) -> Vec<Finding> {
                 .into_iter()
                 .collect();
             if silent.is_empty() {
-                ok(
-                    "entry",
-                    format!(
-                        "{entry} answers with a whole history, {} services",
-                        reply.trace.services().len()
-                    ),
-                )
+                ok("entry", format!("{entry} answers with a whole history, {} services", reply.trace.services().len()))
             } else {
                 note(
                     "entry",

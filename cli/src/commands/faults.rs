@@ -12,10 +12,7 @@ pub async fn faults(context: &Context, args: &Faults) -> Result<Exit, Failure> {
     if context.common.json {
         println!("{}", json!({"faults": args.switch, "trust_file": file}));
     } else {
-        println!(
-            "faults are {}; services notice within a fifth of a second of their next signed request",
-            args.switch
-        );
+        println!("faults are {}; services notice within a fifth of a second of their next signed request", args.switch);
     }
     Ok(Exit::Pass)
 }

@@ -16,9 +16,7 @@ use crate::context::Context;
 use model::{Exit, Failure};
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
-    let context = Context {
-        common: args.common,
-    };
+    let context = Context { common: args.common };
     // these replace this process or must not share it with a runtime
     match &args.command {
         Command::Reaper => crate::stage::reaper(),
@@ -26,8 +24,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         Command::Python(passed) => return wrap::python(&passed.arguments),
         _ => {}
     }
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
     runtime.block_on(async {
         match args.command {
             Command::Up(args) => up::up(&context, &args).await,

@@ -17,10 +17,7 @@ pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
     let faults = args
         .faults
         .iter()
-        .map(|text| {
-            text.parse::<Fault>()
-                .map_err(|e| Failure::request(format!("fault '{text}'")).why(e.to_string()))
-        })
+        .map(|text| text.parse::<Fault>().map_err(|e| Failure::request(format!("fault '{text}'")).why(e.to_string())))
         .collect::<Result<Vec<_>, _>>()?;
     let oracle = context::oracle(&args.expect)?;
     let stage = Stage::open(context).await?;
@@ -39,14 +36,8 @@ async fn with_stage(
     let spec = context::request(&args.request, stage.entry())?;
     let store = context.store().await?;
     let spec_json = json!({"request": spec, "faults": faults, "count": args.count});
-    let (mut run, dir) = store
-        .begin(
-            RunKind::Recording,
-            &format!("{} {}", spec.name(), spec.authority),
-            spec_json,
-            0,
-        )
-        .await?;
+    let (mut run, dir) =
+        store.begin(RunKind::Recording, &format!("{} {}", spec.name(), spec.authority), spec_json, 0).await?;
     let mut sender = Sender::new(stage.credentials().clone(), *run.id.0.as_bytes());
 
     let good = good_trace(context, args, &store, &mut sender, &spec, &faults).await?;
@@ -54,13 +45,7 @@ async fn with_stage(
         Some(good) => match request_faults::resolve(&faults, good) {
             Ok(resolved) => resolved,
             Err(failure) => {
-                store
-                    .finish(
-                        &mut run,
-                        Verdict::Unknown,
-                        json!({"error": failure.to_string()}),
-                    )
-                    .await?;
+                store.finish(&mut run, Verdict::Unknown, json!({"error": failure.to_string()})).await?;
                 return Err(failure);
             }
         },
@@ -71,12 +56,9 @@ async fn with_stage(
     let mut seen = Seen::default();
     let mut last: Option<Reply> = None;
     for _ in 0..args.count.max(1) {
-        let (reply, crashed) =
-            explore::runner::once(&mut sender, &spec, &resolved, &*stage.reviver()).await?;
+        let (reply, crashed) = explore::runner::once(&mut sender, &spec, &resolved, &*stage.reviver()).await?;
         for name in crashed {
-            context.say(format!(
-                "   {name} crashed by itself and was restarted; the request was sent again"
-            ));
+            context.say(format!("   {name} crashed by itself and was restarted; the request was sent again"));
         }
         segment.append(std::slice::from_ref(&reply.trace))?;
         seen.add(&reply, &oracle, &resolved);
@@ -99,10 +81,7 @@ async fn with_stage(
             json!({"run": run.id, "verdict": verdict, "summary": summary, "trace": reply.trace, "faults": resolved, "good": good})
         );
     } else {
-        let style = Style {
-            expanded: args.all,
-            rows_max: tree::ROWS_MAX,
-        };
+        let style = Style { expanded: args.all, rows_max: tree::ROWS_MAX };
         println!("\n{}", tree::draw(&reply.trace, &resolved, &style));
         println!("{}", seen.sentence(&reply));
         for reason in &seen.unknown {
@@ -182,10 +161,11 @@ impl Seen {
         }
         let mut unknown = Vec::new();
         if reply.status().is_some() && reply.trace.entry.scope.is_none() {
-            unknown.push("the reply brought no history: no SDK at the entry, other keys, or a proxy removed it".to_owned());
+            unknown.push(
+                "the reply brought no history: no SDK at the entry, other keys, or a proxy removed it".to_owned(),
+            );
         } else if reply.trace.faults_off() {
-            unknown
-                .push("faults are switched off at the target (`faultloom faults on`)".to_owned());
+            unknown.push("faults are switched off at the target (`faultloom faults on`)".to_owned());
         } else {
             let fired: Vec<usize> = reply.trace.walk().iter().filter_map(|c| c.fault).collect();
             unknown.extend(
@@ -253,10 +233,6 @@ fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply) -> Option<String>
     if let Some(proto) = &args.request.proto {
         return messages::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
     }
-    let text = std::str::from_utf8(&reply.body)
-        .ok()?
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let text = std::str::from_utf8(&reply.body).ok()?.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| text.chars().take(200).collect())
 }

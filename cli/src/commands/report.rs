@@ -27,29 +27,20 @@ pub fn write(run: &Run, dir: &RunDir, output: Option<PathBuf>) -> Result<PathBuf
         RunKind::Recording => {
             let traces: Vec<Trace> = dir.records("traces.jsonl")?;
             let faults: Vec<Fault> = dir.read_json("faults.json").unwrap_or_default();
-            recording_html(&RecordingReport {
-                run,
-                traces: &traces,
-                faults: &faults,
-            })
+            recording_html(&RecordingReport { run, traces: &traces, faults: &faults })
         }
         RunKind::Sweep => {
             let sweep: Sweep = dir.read_json("sweep.json")?;
             let cases: Vec<Case> = dir.records("cases.jsonl")?;
-            sweep_html(&SweepReport {
-                run,
-                sweep: &sweep,
-                cases: &cases,
-            })
+            sweep_html(&SweepReport { run, sweep: &sweep, cases: &cases })
         }
     };
     let Some(path) = output else {
         return dir.write("report.html", html.as_bytes());
     };
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(|e| {
-            Failure::environment(format!("{} cannot be made: {e}", parent.display()))
-        })?;
+        std::fs::create_dir_all(parent)
+            .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", parent.display())))?;
     }
     std::fs::write(&path, html)
         .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))?;

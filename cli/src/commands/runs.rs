@@ -14,10 +14,7 @@ pub async fn runs(context: &Context, args: &Runs) -> Result<Exit, Failure> {
     }
     let runs = store.list(args.limit).await?;
     if context.common.json {
-        println!(
-            "{}",
-            serde_json::to_string(&runs).map_err(|e| Failure::unknown(e.to_string()))?
-        );
+        println!("{}", serde_json::to_string(&runs).map_err(|e| Failure::unknown(e.to_string()))?);
         return Ok(Exit::Pass);
     }
     if runs.is_empty() {
@@ -55,26 +52,17 @@ pub fn time(ms: i64) -> String {
     let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
     let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     let mp = (5 * doy + 2) / 153;
-    let (day, month) = (
-        doy - (153 * mp + 2) / 5 + 1,
-        if mp < 10 { mp + 3 } else { mp - 9 },
-    );
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
     let year = yoe + era * 400 + i64::from(month <= 2);
-    format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02}:{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 fn result(run: &Run) -> String {
     let number = |key: &str| run.summary[key].as_u64();
     match (number("cases"), number("bugs"), number("calls")) {
-        (Some(cases), Some(bugs), _) => format!(
-            "{cases} cases, {} failed, {bugs} bugs",
-            number("failures").unwrap_or(0)
-        ),
+        (Some(cases), Some(bugs), _) => {
+            format!("{cases} cases, {} failed, {bugs} bugs", number("failures").unwrap_or(0))
+        }
         (_, _, Some(calls)) => format!("{calls} calls, status {}", run.summary["status"]),
         _ => String::new(),
     }

@@ -38,26 +38,17 @@ fn recording(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<
     let traces: Vec<Trace> = dir.records("traces.jsonl")?;
     let faults: Vec<Fault> = dir.read_json("faults.json").unwrap_or_default();
     if context.common.json {
-        println!(
-            "{}",
-            json!({"run": run, "traces": traces, "faults": faults})
-        );
+        println!("{}", json!({"run": run, "traces": traces, "faults": faults}));
         return Ok(());
     }
     head(run);
     for fault in &faults {
         println!("fault: {fault}");
     }
-    let style = Style {
-        expanded: args.all,
-        rows_max: if args.all { usize::MAX } else { tree::ROWS_MAX },
-    };
+    let style = Style { expanded: args.all, rows_max: if args.all { usize::MAX } else { tree::ROWS_MAX } };
     for (i, trace) in traces.iter().enumerate() {
         if i == 3 && !args.all {
-            println!(
-                "… and {} (--all shows them)",
-                plural(traces.len() as u64 - 3, "more request")
-            );
+            println!("… and {} (--all shows them)", plural(traces.len() as u64 - 3, "more request"));
             break;
         }
         println!("\n{}", tree::draw(trace, &faults, &style));
@@ -83,17 +74,7 @@ fn sweep(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), 
     }
     head(run);
     println!("{}   right: {}\n", result.request, result.oracle);
-    println!(
-        "{}",
-        tree::draw(
-            &result.good,
-            &[],
-            &Style {
-                expanded: args.all,
-                rows_max: tree::ROWS_MAX
-            }
-        )
-    );
+    println!("{}", tree::draw(&result.good, &[], &Style { expanded: args.all, rows_max: tree::ROWS_MAX }));
     for space in &result.spaces {
         println!(
             "{:<14} {:>7} cases {:>7} failures {:>5} unknown   {:>3} behaviours   {}",

@@ -42,12 +42,7 @@ pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
     result
 }
 
-async fn with_stage(
-    context: &Context,
-    args: &Args,
-    stage: &Stage,
-    oracle: explore::Oracle,
-) -> Result<Exit, Failure> {
+async fn with_stage(context: &Context, args: &Args, stage: &Stage, oracle: explore::Oracle) -> Result<Exit, Failure> {
     let store = context.store().await?;
     let (mut run, dir, spec) = match &args.resume {
         Some(text) => resume(&store, text).await?,
@@ -87,11 +82,7 @@ async fn with_stage(
         }
     };
     if runs.iter().any(|r| !r.finished) {
-        return Err(Failure::new(
-            model::Family::Aborted,
-            "the sweep was stopped; what was run is kept",
-        )
-        .next(format!(
+        return Err(Failure::new(model::Family::Aborted, "the sweep was stopped; what was run is kept").next(format!(
             "{} --resume {}",
             context.command("sweep"),
             run.id.short()
@@ -118,73 +109,41 @@ fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<Spec, Failure> 
     for text in &args.spaces {
         let known = || SpaceKind::ALL.map(SpaceKind::as_str).join(", ");
         spaces.push(SpaceKind::parse(text).ok_or_else(|| {
-            Failure::request(format!("there is no space '{text}'"))
-                .why(format!("spaces: {}", known()))
+            Failure::request(format!("there is no space '{text}'")).why(format!("spaces: {}", known()))
         })?);
     }
     if spaces.is_empty() {
-        spaces = vec![
-            SpaceKind::Services,
-            SpaceKind::CrashPoints,
-            SpaceKind::Guided,
-        ];
+        spaces = vec![SpaceKind::Services, SpaceKind::CrashPoints, SpaceKind::Guided];
     }
     let services: Vec<String> = stage.services();
     if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
-        return Err(Failure::request(
-            "the space 'all-services' needs a target file that names them",
-        )
-        .next("give one with -t FILE, or use --space services"));
+        return Err(Failure::request("the space 'all-services' needs a target file that names them")
+            .next("give one with -t FILE, or use --space services"));
     }
-    let effects = args
-        .kinds
-        .iter()
-        .map(|k| effect(k))
-        .collect::<Result<Vec<_>, _>>()?;
-    let record = format!(
-        "{} {}",
-        context.command("record"),
-        context::flags(&args.request, &args.expect, &request)
-    );
-    Ok(Spec {
-        request,
-        spaces,
-        effects,
-        record,
-        services,
-    })
+    let effects = args.kinds.iter().map(|k| effect(k)).collect::<Result<Vec<_>, _>>()?;
+    let record = format!("{} {}", context.command("record"), context::flags(&args.request, &args.expect, &request));
+    Ok(Spec { request, spaces, effects, record, services })
 }
 
 /// `unavailable`, `status 13`, `delay 200ms`.
 fn effect(text: &str) -> Result<Effect, Failure> {
-    let fault: model::Fault = format!("* {text}")
-        .parse()
-        .map_err(|e: model::FaultTextError| {
-            Failure::request(format!("'{text}' is no kind of fault")).why(e.to_string())
-        })?;
-    Ok(Effect {
-        kind: fault.kind,
-        arg: fault.arg,
-    })
+    let fault: model::Fault = format!("* {text}").parse().map_err(|e: model::FaultTextError| {
+        Failure::request(format!("'{text}' is no kind of fault")).why(e.to_string())
+    })?;
+    Ok(Effect { kind: fault.kind, arg: fault.arg })
 }
 
 async fn resume(store: &store::Store, text: &str) -> Result<(Run, RunDir, Spec), Failure> {
     let run = store.find(text).await?;
     if run.kind != RunKind::Sweep {
-        return Err(Failure::request(format!(
-            "run {} is no sweep",
-            run.id.short()
-        )));
+        return Err(Failure::request(format!("run {} is no sweep", run.id.short())));
     }
     if run.verdict.is_some() {
-        return Err(
-            Failure::request(format!("run {} is finished", run.id.short()))
-                .next(format!("faultloom show {}", run.id.short())),
-        );
+        return Err(Failure::request(format!("run {} is finished", run.id.short()))
+            .next(format!("faultloom show {}", run.id.short())));
     }
-    let spec = serde_json::from_value(run.spec.clone()).map_err(|e| {
-        Failure::environment(format!("run {} cannot be resumed: {e}", run.id.short()))
-    })?;
+    let spec = serde_json::from_value(run.spec.clone())
+        .map_err(|e| Failure::environment(format!("run {} cannot be resumed: {e}", run.id.short())))?;
     let dir = store.dir(run.id).lock()?;
     Ok((run, dir, spec))
 }
@@ -194,30 +153,20 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
     let mut sender = sweeper.sender();
     let mut last = None;
     for _ in 0..WARM_UP_REQUESTS {
-        last = Some(
-            explore::runner::once(&mut sender, &sweeper.spec, &[], &*sweeper.stage)
-                .await?
-                .0,
-        );
+        last = Some(explore::runner::once(&mut sender, &sweeper.spec, &[], &*sweeper.stage).await?.0);
     }
-    let Some(reply) = last else {
-        unreachable!("at least one request was sent")
-    };
+    let Some(reply) = last else { unreachable!("at least one request was sent") };
     if reply.trace.entry.scope.is_none() {
         return Err(no_history(context, &sweeper.spec, &reply));
     }
     if let Some(reason) = sweeper.oracle.objection(&reply) {
-        return Err(
-            Failure::unknown(format!("the request fails without any fault: {reason}"))
-                .next("mend that first, or say with --expect-status what is right"),
-        );
+        return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
+            .next("mend that first, or say with --expect-status what is right"));
     }
     if reply.trace.walk().is_empty() {
-        return Err(
-            Failure::unknown("the request makes no call that could be faulted")
-                .why("its service calls nobody, or calls by means the SDK does not follow")
-                .next(context.command("doctor")),
-        );
+        return Err(Failure::unknown("the request makes no call that could be faulted")
+            .why("its service calls nobody, or calls by means the SDK does not follow")
+            .next(context.command("doctor")));
     }
     let gaps = reply.trace.gaps();
     context.say(format!(
@@ -225,11 +174,7 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
         sweeper.spec.name(),
         plural(reply.trace.walk().len() as u64, "call"),
         plural(reply.trace.services().len() as u64, "service"),
-        if gaps == 0 {
-            "no gaps".to_owned()
-        } else {
-            plural(gaps as u64, "gap")
-        }
+        if gaps == 0 { "no gaps".to_owned() } else { plural(gaps as u64, "gap") }
     ));
     Ok(reply.trace)
 }
@@ -246,41 +191,22 @@ async fn spaces(
     for effect in &spec.effects {
         for kind in &spec.spaces {
             let mut name = kind.as_str().to_owned();
-            if *effect
-                != (Effect {
-                    kind: FaultKind::Unavailable,
-                    arg: 0,
-                })
-            {
+            if *effect != (Effect { kind: FaultKind::Unavailable, arg: 0 }) {
                 name = format!(
                     "{name} {}{}",
                     effect.kind.as_str(),
-                    if effect.arg == 0 {
-                        String::new()
-                    } else {
-                        format!(" {}", effect.arg)
-                    }
+                    if effect.arg == 0 { String::new() } else { format!(" {}", effect.arg) }
                 );
             }
             let mut meter = Meter::new(quiet);
             let index = runs.len();
             let run = match kind {
-                SpaceKind::Guided => {
-                    sweeper
-                        .guided(index, name, *effect, good, |p| meter.update(&p))
-                        .await?
-                }
+                SpaceKind::Guided => sweeper.guided(index, name, *effect, good, |p| meter.update(&p)).await?,
                 _ => {
                     sweeper
-                        .sweep(
-                            index,
-                            *kind,
-                            name,
-                            sites(*kind, good, &spec.services, *effect),
-                            good,
-                            dir,
-                            |p| meter.update(&p),
-                        )
+                        .sweep(index, *kind, name, sites(*kind, good, &spec.services, *effect), good, dir, |p| {
+                            meter.update(&p)
+                        })
                         .await?
                 }
             };
@@ -290,11 +216,7 @@ async fn spaces(
                 return Ok(runs);
             }
             let s = &run.space;
-            let unknown = if s.unknown > 0 {
-                format!("   {} unknown", grouped(s.unknown))
-            } else {
-                String::new()
-            };
+            let unknown = if s.unknown > 0 { format!("   {} unknown", grouped(s.unknown)) } else { String::new() };
             context.say(format!(
                 " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviours{unknown}   {}  ({}/s)",
                 s.name,
@@ -306,9 +228,7 @@ async fn spaces(
                 grouped((s.cases as f64 / s.seconds.max(0.001)) as u64)
             ));
             for name in &run.crashed {
-                context.say(format!(
-                    "   {name} crashed by itself and was restarted; the case was run again"
-                ));
+                context.say(format!("   {name} crashed by itself and was restarted; the case was run again"));
             }
             // guided cases are not numbered in advance, so they are written once they are all there
             if *kind == SpaceKind::Guided {
@@ -353,10 +273,7 @@ async fn finish(
     } else {
         println!("\n{}", bugs::draw(&sweep.bugs));
         if verdict == Verdict::Pass {
-            println!(
-                " no bug found: every case got what the user should get ({})",
-                sweep.oracle
-            );
+            println!(" no bug found: every case got what the user should get ({})", sweep.oracle);
         }
         println!(
             " run {}   report {}   next: {}",
@@ -382,11 +299,7 @@ fn junit(path: &std::path::Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Fa
             if sites.is_empty() {
                 "no fault".to_owned()
             } else {
-                sites
-                    .iter()
-                    .map(|s| space.sites[*s as usize].label.as_str())
-                    .collect::<Vec<_>>()
-                    .join(" + ")
+                sites.iter().map(|s| space.sites[*s as usize].label.as_str()).collect::<Vec<_>>().join(" + ")
             }
         };
         let status = |verdict: Verdict, reason: &str| match verdict {
@@ -404,41 +317,26 @@ fn junit(path: &std::path::Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Fa
         };
         if space.cases <= EACH_MAX {
             for case in cases.iter().filter(|c| c.space == index) {
-                let mut test = TestCase::new(
-                    label(&case.sites),
-                    status(case.verdict, case.reason.as_deref().unwrap_or_default()),
-                );
+                let mut test =
+                    TestCase::new(label(&case.sites), status(case.verdict, case.reason.as_deref().unwrap_or_default()));
                 test.set_time(Duration::from_micros(case.latency_us));
                 suite.add_test_case(test);
             }
         } else {
             for set in &space.minimal {
-                suite.add_test_case(TestCase::new(
-                    label(set),
-                    status(Verdict::Fail, "minimal failing set"),
-                ));
+                suite.add_test_case(TestCase::new(label(set), status(Verdict::Fail, "minimal failing set")));
             }
             if space.minimal.is_empty() {
                 suite.add_test_case(TestCase::new(
                     format!("{} cases", space.cases),
-                    status(
-                        if space.unknown > 0 {
-                            Verdict::Unknown
-                        } else {
-                            Verdict::Pass
-                        },
-                        "some cases are unknown",
-                    ),
+                    status(if space.unknown > 0 { Verdict::Unknown } else { Verdict::Pass }, "some cases are unknown"),
                 ));
             }
         }
         report.add_test_suite(suite);
     }
-    let text = report
-        .to_string()
-        .map_err(|e| Failure::environment(format!("the JUnit file cannot be made: {e}")))?;
-    std::fs::write(path, text)
-        .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
+    let text = report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be made: {e}")))?;
+    std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
 }
 
 /// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once.

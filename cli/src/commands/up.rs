@@ -19,34 +19,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
     let state_dir = stage::state_dir(context);
     if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
-        return Err(
-            Failure::environment(format!("{} is up already", state.target))
-                .next("`faultloom ps` shows it, `faultloom down` stops it"),
-        );
+        return Err(Failure::environment(format!("{} is up already", state.target))
+            .next("`faultloom ps` shows it, `faultloom down` stops it"));
     }
-    let file = context.target_file().ok_or_else(|| {
-        Failure::request("there is no target.yaml here").next("name a target file with -t FILE")
-    })?;
+    let file = context
+        .target_file()
+        .ok_or_else(|| Failure::request("there is no target.yaml here").next("name a target file with -t FILE"))?;
     let target = Target::load(&file)?;
     if args.detach {
         return detach(context, &target).await;
     }
     let count = target.services().len() as u64;
-    context.say(format!(
-        "{}: starting {}; Ctrl-C stops and removes everything",
-        target.name,
-        plural(count, "service")
-    ));
+    context.say(format!("{}: starting {}; Ctrl-C stops and removes everything", target.name, plural(count, "service")));
     let begin = Instant::now();
     let supervisor = tokio::select! {
         started = Supervisor::start(target, stage::start_options(context)?) => started?,
         () = stage::interrupted() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
     };
     if context.common.json {
-        println!(
-            "{}",
-            serde_json::to_string(&target::read_state(&state_dir)?).unwrap_or_default()
-        );
+        println!("{}", serde_json::to_string(&target::read_state(&state_dir)?).unwrap_or_default());
     } else {
         table(&target::read_state(&state_dir)?);
         println!(
@@ -79,18 +70,13 @@ async fn keep(context: &Context, supervisor: &Supervisor) -> Result<Exit, Failur
                 crash.log.display()
             ));
             crashes.push_back(Instant::now());
-            while crashes
-                .front()
-                .is_some_and(|at| at.elapsed() > CRASH_WINDOW)
-            {
+            while crashes.front().is_some_and(|at| at.elapsed() > CRASH_WINDOW) {
                 crashes.pop_front();
             }
             if crashes.len() > CRASHES_MAX {
-                return Err(
-                    Failure::environment(format!("{} keeps crashing", crash.service))
-                        .why(crash.log_tail.join("\n"))
-                        .next(format!("read {}", crash.log.display())),
-                );
+                return Err(Failure::environment(format!("{} keeps crashing", crash.service))
+                    .why(crash.log_tail.join("\n"))
+                    .next(format!("read {}", crash.log.display())));
             }
             supervisor.restart(&crash.service).await?;
             context.say(format!("   {} is back", crash.service));
@@ -106,47 +92,33 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     std::fs::create_dir_all(home)
         .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", home.display())))?;
     let log_path = home.join("up.log");
-    let log = std::fs::File::create(&log_path).map_err(|e| {
-        Failure::environment(format!("{} cannot be written: {e}", log_path.display()))
-    })?;
-    let errors = log
-        .try_clone()
-        .map_err(|e| Failure::environment(e.to_string()))?;
+    let log = std::fs::File::create(&log_path)
+        .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", log_path.display())))?;
+    let errors = log.try_clone().map_err(|e| Failure::environment(e.to_string()))?;
     use std::os::unix::process::CommandExt;
     let mut child = std::process::Command::new(exe)
-        .args([
-            "--home".as_ref(),
-            home.as_os_str(),
-            "--target".as_ref(),
-            target.file.as_os_str(),
-            "up".as_ref(),
-        ])
+        .args(["--home".as_ref(), home.as_os_str(), "--target".as_ref(), target.file.as_os_str(), "up".as_ref()])
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(errors)
         .process_group(0)
         .spawn()
         .map_err(|e| Failure::environment(format!("the supervisor cannot be started: {e}")))?;
-    let patience: Duration = target
-        .services()
-        .iter()
-        .map(|s| s.start_timeout)
-        .max()
-        .unwrap_or_default()
-        + Duration::from_secs(5);
+    let patience: Duration =
+        target.services().iter().map(|s| s.start_timeout).max().unwrap_or_default() + Duration::from_secs(5);
     let begin = Instant::now();
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             let said = std::fs::read_to_string(&log_path).unwrap_or_default();
             return Err(
-                Failure::environment(format!("the target did not come up ({status})"))
-                    .why(said.trim().to_owned()),
+                Failure::environment(format!("the target did not come up ({status})")).why(said.trim().to_owned())
             );
         }
         let state = target::read_state(&stage::state_dir(context))?;
-        if state.as_ref().is_some_and(|s| {
-            s.services.len() == target.services().len() && s.services.iter().all(|s| s.healthy)
-        }) {
+        if state
+            .as_ref()
+            .is_some_and(|s| s.services.len() == target.services().len() && s.services.iter().all(|s| s.healthy))
+        {
             if context.common.json {
                 println!("{}", serde_json::to_string(&state).unwrap_or_default());
             } else {
@@ -163,8 +135,9 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
         }
         if begin.elapsed() > patience {
             let _ = child.kill();
-            return Err(Failure::environment("the target did not come up in time")
-                .next(format!("read {}", log_path.display())));
+            return Err(
+                Failure::environment("the target did not come up in time").next(format!("read {}", log_path.display()))
+            );
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
@@ -175,10 +148,7 @@ pub async fn down(context: &Context) -> Result<Exit, Failure> {
     let (text, value) = match &done {
         Down::NothingUp => ("nothing was up".to_owned(), json!({"down": null})),
         Down::Stopped { target, services } => (
-            format!(
-                "{target}: {} stopped",
-                plural(services.len() as u64, "service")
-            ),
+            format!("{target}: {} stopped", plural(services.len() as u64, "service")),
             json!({"down": target, "services": services}),
         ),
         Down::CleanedUp { target, services } => (
@@ -212,10 +182,7 @@ pub async fn ps(context: &Context) -> Result<Exit, Failure> {
 
 fn table(state: &Option<target::UpState>) {
     let Some(state) = state else { return };
-    println!(
-        "  {:<16} {:>7}  {:<9} {:<22} log",
-        "service", "pid", "state", "listens"
-    );
+    println!("  {:<16} {:>7}  {:<9} {:<22} log", "service", "pid", "state", "listens");
     for s in &state.services {
         let condition = if !s.is_alive() {
             "dead"
@@ -224,19 +191,7 @@ fn table(state: &Option<target::UpState>) {
         } else {
             "starting"
         };
-        let listens = s
-            .addresses
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(" ");
-        println!(
-            "  {:<16} {:>7}  {:<9} {:<22} {}",
-            s.name,
-            s.process.pid,
-            condition,
-            listens,
-            s.log.display()
-        );
+        let listens = s.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        println!("  {:<16} {:>7}  {:<9} {:<22} {}", s.name, s.process.pid, condition, listens, s.log.display());
     }
 }

@@ -7,25 +7,15 @@ use std::process::Command;
 
 /// Where the SDKs lie: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
 pub fn sdk(language: &str) -> Result<PathBuf, Failure> {
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|exe| exe.parent().map(|bin| bin.join("../share/faultloom/sdk")));
+    let beside =
+        std::env::current_exe().ok().and_then(|exe| exe.parent().map(|bin| bin.join("../share/faultloom/sdk")));
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sdk");
-    let places: Vec<PathBuf> = std::env::var_os("FAULTLOOM_SDK")
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(beside)
-        .chain([source])
-        .collect();
-    places
-        .iter()
-        .map(|p| p.join(language))
-        .find(|p| p.is_dir())
-        .and_then(|p| p.canonicalize().ok())
-        .ok_or_else(|| {
-            Failure::environment(format!("the {language} SDK is not where it should be"))
-                .next("set FAULTLOOM_SDK to the folder that holds `go` and `python`")
-        })
+    let places: Vec<PathBuf> =
+        std::env::var_os("FAULTLOOM_SDK").map(PathBuf::from).into_iter().chain(beside).chain([source]).collect();
+    places.iter().map(|p| p.join(language)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
+        Failure::environment(format!("the {language} SDK is not where it should be"))
+            .next("set FAULTLOOM_SDK to the folder that holds `go` and `python`")
+    })
 }
 
 pub fn go(arguments: &[String]) -> Result<Exit, Failure> {
@@ -42,12 +32,8 @@ fn wrapper() -> Result<PathBuf, Failure> {
         .unwrap_or_else(std::env::temp_dir);
     let binary = cache.join("faultloom").join("faultloom-go");
     // `go build` is quick when nothing changed, and knows better than we do whether something did
-    let status = Command::new("go")
-        .args(["build", "-o"])
-        .arg(&binary)
-        .arg("./cmd/faultloom-go")
-        .current_dir(&source)
-        .status();
+    let status =
+        Command::new("go").args(["build", "-o"]).arg(&binary).arg("./cmd/faultloom-go").current_dir(&source).status();
     match status {
         Ok(status) if status.success() => Ok(binary),
         Ok(_) => Err(Failure::environment("the Go wrapper cannot be built")
@@ -69,10 +55,7 @@ pub fn python(arguments: &[String]) -> Result<Exit, Failure> {
         _ => folder.clone().into(),
     };
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    replace(
-        Command::new(python).args(arguments).env("PYTHONPATH", path),
-        "python3",
-    )
+    replace(Command::new(python).args(arguments).env("PYTHONPATH", path), "python3")
 }
 
 /// The folder whose `sitecustomize` loads the SDK.
@@ -82,10 +65,7 @@ pub fn python_path() -> Result<PathBuf, Failure> {
     if folder.join("sitecustomize.py").exists() {
         Ok(folder)
     } else {
-        Err(Failure::environment(format!(
-            "{} has no sitecustomize.py",
-            folder.display()
-        )))
+        Err(Failure::environment(format!("{} has no sitecustomize.py", folder.display())))
     }
 }
 

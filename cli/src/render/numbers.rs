@@ -32,11 +32,7 @@ pub fn seconds(s: f64) -> String {
 }
 
 pub fn plural(n: u64, one: &str) -> String {
-    if n == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{} {one}s", grouped(n))
-    }
+    if n == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(n)) }
 }
 
 #[cfg(test)]
@@ -45,18 +41,9 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!(
-            [grouped(7), grouped(512), grouped(16384), grouped(1_000_000)],
-            ["7", "512", "16,384", "1,000,000"]
-        );
-        assert_eq!(
-            [milliseconds(80), milliseconds(1234), milliseconds(123_456)],
-            ["0.0 ms", "1.2 ms", "123 ms"]
-        );
-        assert_eq!(
-            [seconds(0.24), seconds(24.4), seconds(200.0)],
-            ["0.2 s", "24 s", "3 min 20 s"]
-        );
+        assert_eq!([grouped(7), grouped(512), grouped(16384), grouped(1_000_000)], ["7", "512", "16,384", "1,000,000"]);
+        assert_eq!([milliseconds(80), milliseconds(1234), milliseconds(123_456)], ["0.0 ms", "1.2 ms", "123 ms"]);
+        assert_eq!([seconds(0.24), seconds(24.4), seconds(200.0)], ["0.2 s", "24 s", "3 min 20 s"]);
         assert_eq!([plural(1, "bug"), plural(2, "bug")], ["1 bug", "2 bugs"]);
     }
 }

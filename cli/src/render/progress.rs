@@ -27,38 +27,20 @@ impl Meter {
             );
             bar
         });
-        Meter {
-            bar,
-            quiet,
-            begin: Instant::now(),
-            first_done: None,
-            last_line: Instant::now(),
-        }
+        Meter { bar, quiet, begin: Instant::now(), first_done: None, last_line: Instant::now() }
     }
 
     pub fn update(&mut self, p: &Progress) {
         let first = *self.first_done.get_or_insert(p.done);
         let elapsed = self.begin.elapsed().as_secs_f64();
-        let rate = if elapsed > 0.3 {
-            (p.done - first) as f64 / elapsed
-        } else {
-            0.0
-        };
+        let rate = if elapsed > 0.3 { (p.done - first) as f64 / elapsed } else { 0.0 };
         let left = if rate > 0.0 {
-            format!(
-                "{}/s   {} left",
-                grouped(rate as u64),
-                seconds((p.total - p.done) as f64 / rate)
-            )
+            format!("{}/s   {} left", grouped(rate as u64), seconds((p.total - p.done) as f64 / rate))
         } else {
             String::new()
         };
-        let counts = format!(
-            "{} of {}   {}   {left}",
-            grouped(p.done),
-            grouped(p.total),
-            plural(p.failures, "failure")
-        );
+        let counts =
+            format!("{} of {}   {}   {left}", grouped(p.done), grouped(p.total), plural(p.failures, "failure"));
         if let Some(bar) = &self.bar {
             bar.set_length(p.total);
             bar.set_position(p.done);

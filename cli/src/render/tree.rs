@@ -23,23 +23,12 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     let mut out = String::new();
     let entry = &trace.entry;
     let total = entry.ended_us.unwrap_or(1).max(1);
-    let mut drawer = Drawer {
-        out: &mut out,
-        faults,
-        style,
-        total,
-        rows: 0,
-        left_out: 0,
-    };
+    let mut drawer = Drawer { out: &mut out, faults, style, total, rows: 0, left_out: 0 };
     drawer.row("", std::slice::from_ref(entry), 0);
     drawer.calls(entry.calls(), "", offset(entry, 0));
     let left_out = drawer.left_out;
     if left_out > 0 {
-        let _ = writeln!(
-            out,
-            "… {} more calls (--all draws them)",
-            grouped(left_out as u64)
-        );
+        let _ = writeln!(out, "… {} more calls (--all draws them)", grouped(left_out as u64));
     }
     out
 }
@@ -48,11 +37,7 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
 /// their clocks are never compared.
 fn offset(call: &Call, base: u64) -> u64 {
     let waited = call.duration_us().unwrap_or(0);
-    let worked = call
-        .scope
-        .as_ref()
-        .and_then(|s| s.answered_us)
-        .unwrap_or(waited);
+    let worked = call.scope.as_ref().and_then(|s| s.answered_us).unwrap_or(waited);
     base + call.sent_us + waited.saturating_sub(worked) / 2
 }
 
@@ -69,14 +54,8 @@ impl Drawer<'_> {
     fn calls(&mut self, calls: &[Call], indent: &str, base: u64) {
         let mut i = 0;
         while i < calls.len() {
-            let same = if self.style.expanded {
-                1
-            } else {
-                calls[i..]
-                    .iter()
-                    .take_while(|c| alike(c, &calls[i]))
-                    .count()
-            };
+            let same =
+                if self.style.expanded { 1 } else { calls[i..].iter().take_while(|c| alike(c, &calls[i])).count() };
             let group = &calls[i..i + same];
             i += same;
             let last = i == calls.len();
@@ -84,11 +63,7 @@ impl Drawer<'_> {
                 self.left_out += same;
                 continue;
             }
-            self.row(
-                &format!("{indent}{}", if last { "└─ " } else { "├─ " }),
-                group,
-                base,
-            );
+            self.row(&format!("{indent}{}", if last { "└─ " } else { "├─ " }), group, base);
             let below = format!("{indent}{}", if last { "   " } else { "│  " });
             if group.iter().any(|c| !c.calls().is_empty()) {
                 // of equal neighbours the first one's calls stand for all
@@ -100,30 +75,14 @@ impl Drawer<'_> {
     fn row(&mut self, prefix: &str, group: &[Call], base: u64) {
         self.rows += 1;
         let call = &group[0];
-        let times = if group.len() > 1 {
-            format!(" ×{}", group.len())
-        } else {
-            String::new()
-        };
+        let times = if group.len() > 1 { format!(" ×{}", group.len()) } else { String::new() };
         let label = fit(&format!("{prefix}{}{times}", call.label()), LABEL);
         let us: u64 = group.iter().filter_map(Call::duration_us).sum();
-        let time = if group.iter().any(|c| c.ended_us.is_some()) {
-            milliseconds(us)
-        } else {
-            "–".into()
-        };
+        let time = if group.iter().any(|c| c.ended_us.is_some()) { milliseconds(us) } else { "–".into() };
         let begin = base + call.sent_us;
-        let end = group
-            .iter()
-            .filter_map(|c| c.ended_us)
-            .max()
-            .map_or(begin, |e| base + e);
-        let mut line = format!(
-            "{label} {} {time:>9}  {:<8} {}",
-            fit(&call.callee, CALLEE),
-            outcome(call),
-            self.bar(begin, end)
-        );
+        let end = group.iter().filter_map(|c| c.ended_us).max().map_or(begin, |e| base + e);
+        let mut line =
+            format!("{label} {} {time:>9}  {:<8} {}", fit(&call.callee, CALLEE), outcome(call), self.bar(begin, end));
         let marks = self.marks(group);
         if !marks.is_empty() {
             let _ = write!(line, " {marks}");
@@ -135,27 +94,19 @@ impl Drawer<'_> {
     fn bar(&self, begin: u64, end: u64) -> String {
         let at = |us: u64| ((us.min(self.total) * BAR as u64) / self.total) as usize;
         let (from, to) = (at(begin).min(BAR - 1), at(end).max(at(begin) + 1).min(BAR));
-        (0..BAR)
-            .map(|i| if i >= from && i < to { '▇' } else { '·' })
-            .collect()
+        (0..BAR).map(|i| if i >= from && i < to { '▇' } else { '·' }).collect()
     }
 
     fn marks(&self, group: &[Call]) -> String {
         let mut marks = Vec::new();
         if let Some(i) = group[0].fault {
-            let fault = self
-                .faults
-                .get(i)
-                .map_or_else(|| format!("fault {i}"), |f| f.kind.as_str().to_owned());
+            let fault = self.faults.get(i).map_or_else(|| format!("fault {i}"), |f| f.kind.as_str().to_owned());
             marks.push(format!("⚡ {fault}"));
         }
         if group.iter().any(|c| c.gap) {
             marks.push("gap".into());
         }
-        if group
-            .iter()
-            .any(|c| c.scope.as_ref().is_some_and(|s| s.truncated))
-        {
+        if group.iter().any(|c| c.scope.as_ref().is_some_and(|s| s.truncated)) {
             marks.push("truncated".into());
         }
         marks.join(" ")
@@ -184,13 +135,10 @@ pub fn outcome(call: &Call) -> String {
 
 fn grpc_code(code: u32) -> String {
     const NAMES: [&str; 17] = [
-        "ok", "canceled", "unknown", "invalid", "deadline", "notfound", "exists", "denied",
-        "exhaust", "precond", "aborted", "range", "unimpl", "internal", "unavail", "dataloss",
-        "unauth",
+        "ok", "canceled", "unknown", "invalid", "deadline", "notfound", "exists", "denied", "exhaust", "precond",
+        "aborted", "range", "unimpl", "internal", "unavail", "dataloss", "unauth",
     ];
-    NAMES
-        .get(code as usize)
-        .map_or_else(|| format!("grpc {code}"), |name| (*name).to_owned())
+    NAMES.get(code as usize).map_or_else(|| format!("grpc {code}"), |name| (*name).to_owned())
 }
 
 /// Cut or padded to `width` characters.

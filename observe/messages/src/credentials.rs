@@ -27,7 +27,9 @@ impl Credentials {
     }
 
     pub fn parse(text: &str) -> Result<Credentials, Failure> {
-        let trust = Trust::parse(text).map_err(|e| Failure::environment(e.to_string()).next("`faultloom down`, then `faultloom up` makes fresh keys"))?;
+        let trust = Trust::parse(text).map_err(|e| {
+            Failure::environment(e.to_string()).next("`faultloom down`, then `faultloom up` makes fresh keys")
+        })?;
         Ok(Credentials { trust })
     }
 
@@ -35,7 +37,8 @@ impl Credentials {
     pub fn start(&self, run: [u8; 16], faults: &[Fault], accept: Accept, receive_limit: u64) -> Result<Start, Failure> {
         let purpose = if faults.is_empty() { Purpose::Trace } else { Purpose::Fault };
         let key = self.trust.key_for(purpose).or_else(|| self.trust.key_for(Purpose::Fault)).ok_or_else(|| {
-            Failure::environment("the target's trust settings have no key for this").next("`faultloom up` makes a trace key and a fault key")
+            Failure::environment("the target's trust settings have no key for this")
+                .next("`faultloom up` makes a trace key and a fault key")
         })?;
         let trace_id = *uuid::Uuid::now_v7().as_bytes();
         let low = u64::from_be_bytes(trace_id[8..].try_into().expect("eight bytes"));

@@ -46,8 +46,9 @@ impl Connection {
                 .await
                 .map_err(|e| NoReply::unavailable(format!("connecting to {}: {e}", self.authority)))?;
             let _ = stream.set_nodelay(true);
-            let (sender, connection) =
-                handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(|e| NoReply::unavailable(e.to_string()))?;
+            let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .map_err(|e| NoReply::unavailable(e.to_string()))?;
             tokio::spawn(connection);
             self.sender = Some(sender);
         }
@@ -82,20 +83,28 @@ impl Connection {
             builder = builder.header(name, value);
         }
         let request = builder.body(Full::new(body.freeze())).map_err(|e| NoReply { code: 3, reason: e.to_string() })?;
-        let reply = self.ready().await?.send_request(request).await.map_err(|e| NoReply::unavailable(format!("no reply: {e}")))?;
+        let reply = self
+            .ready()
+            .await?
+            .send_request(request)
+            .await
+            .map_err(|e| NoReply::unavailable(format!("no reply: {e}")))?;
         let (parts, body) = reply.into_parts();
         if parts.status != 200 {
             return Err(NoReply { code: 2, reason: format!("not a gRPC server: HTTP status {}", parts.status) });
         }
-        let collected =
-            Limited::new(body, RECEIVE_LIMIT as usize).collect().await.map_err(|e| NoReply::unavailable(format!("reading the reply: {e}")))?;
+        let collected = Limited::new(body, RECEIVE_LIMIT as usize)
+            .collect()
+            .await
+            .map_err(|e| NoReply::unavailable(format!("reading the reply: {e}")))?;
         // a call that fails at once has its trailers in the head
         let trailers = collected.trailers().cloned().unwrap_or(parts.headers);
         let text = |name: &str| trailers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let Some(status) = text("grpc-status").and_then(|s| s.parse::<u32>().ok()) else {
             return Err(NoReply { code: 2, reason: "the reply has no grpc-status".into() });
         };
-        let trailer_history = text("x-faultloom-bin").and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(&t)).ok());
+        let trailer_history = text("x-faultloom-bin")
+            .and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(&t)).ok());
         let frame = collected.to_bytes();
         let message = if frame.len() >= 5 && frame[0] == 0 { frame.slice(5..) } else { Bytes::new() };
         let (plain, field_history) = cut_field(&message);
@@ -124,11 +133,20 @@ pub fn message_to_json(proto: &Path, method: &str, message: &[u8]) -> Result<Str
 
 fn method_of(proto: &Path, method: &str) -> Result<prost_reflect::MethodDescriptor, Failure> {
     let include = proto.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let set = protox::compile([proto], [include]).map_err(|e| Failure::request(format!("{} cannot be compiled", proto.display())).why(e.to_string()))?;
-    let pool = DescriptorPool::from_file_descriptor_set(set).map_err(|e| Failure::request(format!("{} cannot be used", proto.display())).why(e.to_string()))?;
+    let set = protox::compile([proto], [include])
+        .map_err(|e| Failure::request(format!("{} cannot be compiled", proto.display())).why(e.to_string()))?;
+    let pool = DescriptorPool::from_file_descriptor_set(set)
+        .map_err(|e| Failure::request(format!("{} cannot be used", proto.display())).why(e.to_string()))?;
     let (service, name) = method.trim_start_matches('/').split_once('/').unwrap_or((method, ""));
-    let known = || pool.services().flat_map(|s| s.methods().map(|m| format!("/{}/{}", m.parent_service().full_name(), m.name())).collect::<Vec<_>>()).collect::<Vec<_>>().join(", ");
-    pool.get_service_by_name(service)
-        .and_then(|s| s.methods().find(|m| m.name() == name))
-        .ok_or_else(|| Failure::request(format!("{} has no method {method}", proto.display())).why(format!("methods: {}", known())))
+    let known = || {
+        pool.services()
+            .flat_map(|s| {
+                s.methods().map(|m| format!("/{}/{}", m.parent_service().full_name(), m.name())).collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    pool.get_service_by_name(service).and_then(|s| s.methods().find(|m| m.name() == name)).ok_or_else(|| {
+        Failure::request(format!("{} has no method {method}", proto.display())).why(format!("methods: {}", known()))
+    })
 }

@@ -58,7 +58,8 @@ impl Connection {
                 .await
                 .map_err(|e| NoReply::unavailable(format!("connecting to {}: {e}", self.authority)))?;
             let _ = stream.set_nodelay(true);
-            let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|e| NoReply::unavailable(e.to_string()))?;
+            let (sender, connection) =
+                handshake(TokioIo::new(stream)).await.map_err(|e| NoReply::unavailable(e.to_string()))?;
             tokio::spawn(connection);
             self.sender = Some(sender);
         }
@@ -84,7 +85,10 @@ impl Connection {
             match self.ready().await?.send_request(request).await {
                 Ok(reply) => {
                     let (parts, body) = reply.into_parts();
-                    let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|e| NoReply::unavailable(format!("reading the reply: {e}")))?;
+                    let body = Limited::new(body, BODY_BYTES_MAX)
+                        .collect()
+                        .await
+                        .map_err(|e| NoReply::unavailable(format!("reading the reply: {e}")))?;
                     return Ok(Raw { status: parts.status.as_u16(), headers: parts.headers, body: body.to_bytes() });
                 }
                 Err(e) if e.is_canceled() && attempt == 0 => self.sender = None,
@@ -96,7 +100,8 @@ impl Connection {
 }
 
 fn request(spec: &RequestSpec, envelope: Option<&str>) -> Result<http::Request<Full<Bytes>>, NoReply> {
-    let mut builder = http::Request::builder().method(spec.method.as_str()).uri(&spec.path).header("host", &spec.authority);
+    let mut builder =
+        http::Request::builder().method(spec.method.as_str()).uri(&spec.path).header("host", &spec.authority);
     for (name, value) in &spec.headers {
         builder = builder.header(name, value);
     }
@@ -106,5 +111,7 @@ fn request(spec: &RequestSpec, envelope: Option<&str>) -> Result<http::Request<F
     if !spec.body.is_empty() {
         builder = builder.header("content-length", spec.body.len());
     }
-    builder.body(Full::new(Bytes::from(spec.body.clone()))).map_err(|e| NoReply { code: 3, reason: format!("the request cannot be built: {e}") })
+    builder
+        .body(Full::new(Bytes::from(spec.body.clone())))
+        .map_err(|e| NoReply { code: 3, reason: format!("the request cannot be built: {e}") })
 }

@@ -111,10 +111,25 @@ fn split(headers: &http::HeaderMap, body: Bytes) -> (Bytes, Option<Bytes>) {
 
 #[allow(clippy::too_many_arguments)] // one place joins what the two transports found
 fn join(
-    spec: &RequestSpec, protocol: Protocol, trace_id: [u8; 16], call: u64, latency_us: u64, outcome: Outcome, body: Bytes,
-    history: Option<Bytes>, reason: Option<String>,
+    spec: &RequestSpec,
+    protocol: Protocol,
+    trace_id: [u8; 16],
+    call: u64,
+    latency_us: u64,
+    outcome: Outcome,
+    body: Bytes,
+    history: Option<Bytes>,
+    reason: Option<String>,
 ) -> Reply {
-    let entry = EntryCall { trace_id, call, name: spec.name(), peer: spec.authority.clone(), protocol, duration_us: latency_us, outcome };
+    let entry = EntryCall {
+        trace_id,
+        call,
+        name: spec.name(),
+        peer: spec.authority.clone(),
+        protocol,
+        duration_us: latency_us,
+        outcome,
+    };
     let history_bytes = history.as_ref().map_or(0, Bytes::len);
     let decoded = history.and_then(|bytes| history::decode(&bytes).ok());
     Reply { outcome, body, latency_us, reason, history_bytes, trace: tree::trace(entry, decoded) }

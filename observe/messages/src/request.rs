@@ -28,12 +28,18 @@ pub struct RequestSpec {
 impl RequestSpec {
     /// `http://host[:port]/path`, or `grpc://host:port/package.Service/Method`.
     pub fn parse(url: &str, method: &str) -> Result<RequestSpec, Failure> {
-        let refuse = |why: &str| Failure::request(format!("'{url}' cannot be requested")).why(why).next("such as http://127.0.0.1:8080/ or grpc://127.0.0.1:7001/shop.Currency/Convert");
+        let refuse = |why: &str| {
+            Failure::request(format!("'{url}' cannot be requested"))
+                .why(why)
+                .next("such as http://127.0.0.1:8080/ or grpc://127.0.0.1:7001/shop.Currency/Convert")
+        };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("a URL begins with http:// or grpc://"))?;
         let transport = match scheme {
             "http" => Transport::Http,
             "grpc" => Transport::Grpc,
-            "https" => return Err(refuse("TLS is not supported here; name the service's plain listener")),
+            "https" => {
+                return Err(refuse("TLS is not supported here; name the service's plain listener"));
+            }
             _ => return Err(refuse("only http:// and grpc:// are understood")),
         };
         let (authority, path) = match rest.find(['/', '?']) {
@@ -51,13 +57,23 @@ impl RequestSpec {
             return Err(refuse("a gRPC path is /package.Service/Method"));
         }
         let method = if transport == Transport::Grpc { "POST".to_owned() } else { method.to_uppercase() };
-        Ok(RequestSpec { transport, method, authority, path, headers: Vec::new(), body: Vec::new(), timeout_ms: 10_000 })
+        Ok(RequestSpec {
+            transport,
+            method,
+            authority,
+            path,
+            headers: Vec::new(),
+            body: Vec::new(),
+            timeout_ms: 10_000,
+        })
     }
 
     /// The name of the entry call: `GET /`, or the gRPC method.
     pub fn name(&self) -> String {
         match self.transport {
-            Transport::Http => wire::select::normalised_http_name(&wire::select::raw_http_name(&self.method, &self.path)),
+            Transport::Http => {
+                wire::select::normalised_http_name(&wire::select::raw_http_name(&self.method, &self.path))
+            }
             Transport::Grpc => self.path.clone(),
         }
     }
@@ -78,12 +94,20 @@ mod tests {
         assert_eq!((r.authority.as_str(), r.path.as_str(), r.method.as_str()), ("127.0.0.1:8080", "/cart?x=1", "GET"));
         assert_eq!(RequestSpec::parse("http://shop", "GET").unwrap().authority, "shop:80");
         assert_eq!(RequestSpec::parse("http://shop?x", "GET").unwrap().path, "/?x");
-        assert_eq!(RequestSpec::parse("grpc://c:7001/shop.Currency/Convert", "GET").unwrap().name(), "/shop.Currency/Convert");
+        assert_eq!(
+            RequestSpec::parse("grpc://c:7001/shop.Currency/Convert", "GET").unwrap().name(),
+            "/shop.Currency/Convert"
+        );
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused_with_the_reason() {
-        for (url, why) in [("127.0.0.1:8080", "begins with"), ("https://x/", "TLS"), ("http:///x", "no host"), ("grpc://x:1/Convert", "/package.Service/Method")] {
+        for (url, why) in [
+            ("127.0.0.1:8080", "begins with"),
+            ("https://x/", "TLS"),
+            ("http:///x", "no host"),
+            ("grpc://x:1/Convert", "/package.Service/Method"),
+        ] {
             let failure = RequestSpec::parse(url, "GET").unwrap_err();
             assert!(failure.why.as_deref().unwrap_or_default().contains(why), "{url}: {failure}");
         }

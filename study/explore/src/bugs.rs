@@ -35,7 +35,9 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
         if found.len() >= BUGS_MAX {
             break;
         }
-        let Some(tried) = try_out(sweeper, &mut sender, good, &group, record).await? else { continue };
+        let Some(tried) = try_out(sweeper, &mut sender, good, &group, record).await? else {
+            continue;
+        };
         match found.iter_mut().find(|t| t.bug.faults == tried.bug.faults) {
             Some(same) => {
                 same.tolerated.retain(|name| group.cause.tolerated.contains(name));
@@ -66,7 +68,9 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
     for run in runs {
         for set in &run.space.minimal {
             let case = run.cases.iter().find(|c| c.fired == *set && c.verdict == model::Verdict::Fail);
-            let Some(cause) = case.and_then(|c| run.causes.get(&c.pattern)) else { continue };
+            let Some(cause) = case.and_then(|c| run.causes.get(&c.pattern)) else {
+                continue;
+            };
             let space = &run.space.name;
             match groups.iter_mut().find(|g| g.cause == *cause) {
                 Some(group) if !group.spaces.contains(space) => group.spaces.push(space.clone()),
@@ -82,11 +86,21 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
     groups
 }
 
-async fn try_out(sweeper: &Sweeper, sender: &mut Sender, good: &Trace, group: &Group, record: &str) -> Result<Option<Tried>, Failure> {
-    let send = async |sender: &mut Sender, faults: &[Fault]| once(sender, &sweeper.spec, faults, &*sweeper.stage).await.map(|(reply, _)| reply);
+async fn try_out(
+    sweeper: &Sweeper,
+    sender: &mut Sender,
+    good: &Trace,
+    group: &Group,
+    record: &str,
+) -> Result<Option<Tried>, Failure> {
+    let send = async |sender: &mut Sender, faults: &[Fault]| {
+        once(sender, &sweeper.spec, faults, &*sweeper.stage).await.map(|(reply, _)| reply)
+    };
     let fails_alike = |reply: &Reply| {
         let cause = cause::of(&reply.trace);
-        sweeper.oracle.objection(reply).is_some() && cause.failed == group.cause.failed && cause.tolerated.is_superset(&group.cause.tolerated)
+        sweeper.oracle.objection(reply).is_some()
+            && cause.failed == group.cause.failed
+            && cause.tolerated.is_superset(&group.cause.tolerated)
     };
     let first = send(sender, &group.faults).await?;
     if sweeper.oracle.objection(&first).is_none() {
@@ -115,11 +129,19 @@ fn needs_timing(faults: &[Fault]) -> bool {
 fn simpler(faults: &[Fault], trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
     let mut down: Vec<Fault> = Vec::new();
     for fault in faults {
-        let plain = Fault { nth: 0, max_fires: 0, after: Vec::new(), selector: Selector::callee(&fault.selector.callee), ..fault.clone() };
+        let plain = Fault {
+            nth: 0,
+            max_fires: 0,
+            after: Vec::new(),
+            selector: Selector::callee(&fault.selector.callee),
+            ..fault.clone()
+        };
         if !down.contains(&plain) {
             down.push(plain);
         }
     }
+    // two spaces may have found the same set in different orders
+    down.sort_by_key(ToString::to_string);
     let mut out = vec![(down.clone(), false)];
     let before = cause::answered_before(trace);
     if let ([one], false) = (down.as_slice(), before.is_empty()) {
@@ -156,7 +178,8 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, spaces
         (_, _, None) => "fails without any fault".to_owned(),
         (false, true, Some(f)) if !before.is_empty() => {
             let names: Vec<&str> = f.after.iter().map(|a| a.selector.call.as_str()).filter(|c| !c.is_empty()).collect();
-            let names = if names.is_empty() { before.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>() } else { names };
+            let names =
+                if names.is_empty() { before.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>() } else { names };
             format!("{} {} after {} has answered", services[0], verb(f.kind), names.join(", "))
         }
         (false, true, Some(f)) => format!("{}/{} {} at one call only", services[0], failed.call, verb(f.kind)),
@@ -165,7 +188,11 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, spaces
             let mut names = services.clone();
             names.dedup();
             let and = names.join(" and ");
-            if f.kind == FaultKind::Unavailable { format!("{and} both down{}", if timed { " at certain moments" } else { "" }) } else { format!("{and}: each {}", verb(f.kind)) }
+            if f.kind == FaultKind::Unavailable {
+                format!("{and} both down{}", if timed { " at certain moments" } else { "" })
+            } else {
+                format!("{and}: each {}", verb(f.kind))
+            }
         }
     };
     let mistake = if deep {
@@ -175,7 +202,9 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, spaces
     } else {
         "a missing check"
     };
-    let again = faults.iter().fold(record.to_owned(), |command, fault| format!("{command} --fault '{}'", fault.to_string().replace('\'', "'\\''")));
+    let again = faults.iter().fold(record.to_owned(), |command, fault| {
+        format!("{command} --fault '{}'", fault.to_string().replace('\'', "'\\''"))
+    });
     Bug {
         name: format!("{}{}", if deep { "Deep" } else { "Simple" }, if timed { "TFI" } else { "RLFI" }),
         title: if deep && services.len() > 2 { title.replace(" both down", " down together") } else { title },
@@ -203,8 +232,16 @@ fn count(found: &mut [Tried], runs: &[SpaceRun]) {
         for case in run.cases.iter().filter(|c| c.verdict == model::Verdict::Fail) {
             let bug = explained.entry(case.pattern).or_insert_with(|| {
                 let cause = run.causes.get(&case.pattern)?;
-                let fits = |t: &&(usize, &Tried)| t.1.bug.failed == cause.failed && t.1.tolerated.is_subset(&cause.tolerated);
-                found.iter().enumerate().collect::<Vec<_>>().iter().filter(fits).max_by_key(|(_, t)| t.tolerated.len()).map(|(i, _)| *i)
+                let fits =
+                    |t: &&(usize, &Tried)| t.1.bug.failed == cause.failed && t.1.tolerated.is_subset(&cause.tolerated);
+                found
+                    .iter()
+                    .enumerate()
+                    .collect::<Vec<_>>()
+                    .iter()
+                    .filter(fits)
+                    .max_by_key(|(_, t)| t.tolerated.len())
+                    .map(|(i, _)| *i)
             });
             if let Some(i) = *bug {
                 found[i].bug.failing_cases += 1;

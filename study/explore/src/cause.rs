@@ -48,7 +48,9 @@ pub fn of(trace: &Trace) -> Cause {
 /// Calls to the same callee, by the same caller, that had been answered before the failing one: `GetCurrencies`, how often.
 pub fn answered_before(trace: &Trace) -> Vec<(String, u64)> {
     let path = path(trace);
-    let Some(failed) = path.last() else { return Vec::new() };
+    let Some(failed) = path.last() else {
+        return Vec::new();
+    };
     let scope = path.len().checked_sub(2).map_or(trace.entry.calls(), |i| path[i].calls());
     let mut before: Vec<(String, u64)> = Vec::new();
     for call in scope.iter().take_while(|c| c.id != failed.id) {
@@ -92,12 +94,18 @@ pub fn story(trace: &Trace, good: &Trace, faults: &[Fault]) -> Vec<String> {
     let mut story = Vec::new();
     for depth in (0..path.len()).rev() {
         let holder = if depth == 0 { &trace.entry } else { path[depth - 1] };
-        let Some(scope) = holder.scope.as_deref() else { continue };
+        let Some(scope) = holder.scope.as_deref() else {
+            continue;
+        };
         tell(scope, holder, good, faults, &mut story);
     }
     if story.is_empty() {
         story.push(match trace.entry.scope.as_deref() {
-            Some(scope) => format!("{} {} although every call it made succeeded.", scope.service, answered(scope, trace.entry.protocol)),
+            Some(scope) => format!(
+                "{} {} although every call it made succeeded.",
+                scope.service,
+                answered(scope, trace.entry.protocol)
+            ),
             None => format!("{} gave no answer that says what happened.", trace.entry.callee),
         });
     }
@@ -108,14 +116,23 @@ fn tell(scope: &Scope, holder: &Call, good: &Trace, faults: &[Fault], story: &mu
     let calls = &scope.calls;
     let failed = calls.iter().rposition(disturbed);
     let Some(failed) = failed else { return };
-    let asked: Vec<&str> = calls[..failed].iter().filter(|c| c.callee == calls[failed].callee && c.is_ok()).map(|c| c.label()).fold(Vec::new(), |mut names, n| {
-        if !names.contains(&n) {
-            names.push(n);
-        }
-        names
-    });
+    let asked: Vec<&str> = calls[..failed]
+        .iter()
+        .filter(|c| c.callee == calls[failed].callee && c.is_ok())
+        .map(|c| c.label())
+        .fold(Vec::new(), |mut names, n| {
+            if !names.contains(&n) {
+                names.push(n);
+            }
+            names
+        });
     if !asked.is_empty() {
-        story.push(format!("{} got an answer from {} to {}, and took it to be up for the rest of the request.", scope.service, calls[failed].callee, asked.join(", ")));
+        story.push(format!(
+            "{} got an answer from {} to {}, and took it to be up for the rest of the request.",
+            scope.service,
+            calls[failed].callee,
+            asked.join(", ")
+        ));
     }
     let mut i = 0;
     while i <= failed {
@@ -124,13 +141,22 @@ fn tell(scope: &Scope, holder: &Call, good: &Trace, faults: &[Fault], story: &mu
             i += 1;
             continue;
         }
-        let same = calls[i..].iter().take_while(|c| c.callee == call.callee && c.label() == call.label() && disturbed(c)).count();
+        let same = calls[i..]
+            .iter()
+            .take_while(|c| c.callee == call.callee && c.label() == call.label() && disturbed(c))
+            .count();
         let times = if same > 1 { format!(", {same} times") } else { String::new() };
         let next = calls.get(i + same);
         let what = format!("{} {}{times}", short(call), happened(call, faults));
         story.push(match next {
-            Some(next) if usual_next(good, call, next) => format!("{what}; {} went on with {}.", scope.service, short(next)),
-            Some(next) => format!("{what}; {} fell back and called {}, which it does not do there in the good run.", scope.service, short(next)),
+            Some(next) if usual_next(good, call, next) => {
+                format!("{what}; {} went on with {}.", scope.service, short(next))
+            }
+            Some(next) => format!(
+                "{what}; {} fell back and called {}, which it does not do there in the good run.",
+                scope.service,
+                short(next)
+            ),
             None => format!("{what}; {} did not handle that and {}.", scope.service, answered(scope, holder.protocol)),
         });
         i += same;
@@ -140,6 +166,7 @@ fn tell(scope: &Scope, holder: &Call, good: &Trace, faults: &[Fault], story: &mu
 /// Whether the good run goes on from `call` to `next` as well.
 fn usual_next(good: &Trace, call: &Call, next: &Call) -> bool {
     let walk = good.walk();
-    walk.windows(2).any(|pair| short(pair[0]) == short(call) && pair[1].caller == next.caller && short(pair[1]) == short(next))
+    walk.windows(2)
+        .any(|pair| short(pair[0]) == short(call) && pair[1].caller == next.caller && short(pair[1]) == short(next))
         || walk.iter().all(|c| short(c) != short(call))
 }

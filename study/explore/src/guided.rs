@@ -22,7 +22,14 @@ const FAULTS_MAX: usize = 8;
 const RUNS_MAX: u64 = 10_000;
 
 impl Sweeper {
-    pub async fn guided(&self, index: usize, name: String, effect: Effect, good: &Trace, mut progress: impl FnMut(Progress)) -> Result<SpaceRun, Failure> {
+    pub async fn guided(
+        &self,
+        index: usize,
+        name: String,
+        effect: Effect,
+        good: &Trace,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<SpaceRun, Failure> {
         let begin = Instant::now();
         let mut sender = self.sender();
         let mut known = Sites { list: sites(SpaceKind::Guided, good, &[], effect) };
@@ -51,14 +58,23 @@ impl Sweeper {
             }
             cases.push(case);
             let failures = cases.iter().filter(|c| c.verdict == Verdict::Fail).count() as u64;
-            progress(Progress { space: name.clone(), done: cases.len() as u64, total: (cases.len() + queue.len()) as u64, failures });
+            progress(Progress {
+                space: name.clone(),
+                done: cases.len() as u64,
+                total: (cases.len() + queue.len()) as u64,
+                failures,
+            });
         }
         for case in &mut cases {
             case.sites.sort_unstable();
         }
         let recorded = recorded(&known.list, good);
         for case in &mut cases {
-            if case.fired.is_empty() && !case.sites.is_empty() && case.sites.iter().all(|s| recorded[*s as usize]) && case.verdict == Verdict::Pass {
+            if case.fired.is_empty()
+                && !case.sites.is_empty()
+                && case.sites.iter().all(|s| recorded[*s as usize])
+                && case.verdict == Verdict::Pass
+            {
                 case.verdict = Verdict::Unknown;
                 case.reason = Some("no fault took effect though its call was recorded before".into());
             }

@@ -10,14 +10,24 @@ use std::collections::BTreeSet;
 
 /// `recorded`: sites whose call was seen in the good run, so that a single fault there must fire.
 pub fn judge(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], reply: &Reply, oracle: &Oracle) -> Case {
-    let fired: BTreeSet<u32> = reply.trace.walk().iter().filter_map(|call| call.fault).filter_map(|plan_index| sites.get(plan_index).copied()).collect();
+    let fired: BTreeSet<u32> = reply
+        .trace
+        .walk()
+        .iter()
+        .filter_map(|call| call.fault)
+        .filter_map(|plan_index| sites.get(plan_index).copied())
+        .collect();
     let fired: Vec<u32> = fired.into_iter().collect();
     let objection = oracle.objection(reply);
     let unknown = if reply.trace.entry.scope.is_none() && reply.status().is_some() {
         Some("the reply brought no history".to_owned())
     } else if reply.trace.faults_off() {
         Some("faults are switched off at the target".to_owned())
-    } else if fired.is_empty() && !sites.is_empty() && reply.status().is_some() && sites.iter().all(|s| recorded[*s as usize]) {
+    } else if fired.is_empty()
+        && !sites.is_empty()
+        && reply.status().is_some()
+        && sites.iter().all(|s| recorded[*s as usize])
+    {
         Some("no fault took effect though its call was recorded before".to_owned())
     } else {
         None
@@ -27,7 +37,17 @@ pub fn judge(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], repl
         (None, Some(why)) => (Verdict::Fail, Some(why)),
         (None, None) => (Verdict::Pass, None),
     };
-    Case { space, case: number, sites, fired, verdict, status: reply.status(), latency_us: reply.latency_us, reason, pattern: pattern::of(&reply.trace) }
+    Case {
+        space,
+        case: number,
+        sites,
+        fired,
+        verdict,
+        status: reply.status(),
+        latency_us: reply.latency_us,
+        reason,
+        pattern: pattern::of(&reply.trace),
+    }
 }
 
 /// Whether something failed here that nobody planned: a sign that a service crashed for real.

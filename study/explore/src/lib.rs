@@ -4,12 +4,12 @@
 
 pub mod bugs;
 pub mod cause;
+pub mod guided;
 pub mod judge;
 pub mod minimal;
 pub mod oracle;
 pub mod pattern;
 pub mod runner;
-pub mod guided;
 
 pub use oracle::Oracle;
 pub use runner::{Progress, SpaceRun, Stage, Sweeper};

@@ -23,12 +23,28 @@ mod tests {
     use super::*;
 
     fn case(fired: &[u32], verdict: Verdict) -> Case {
-        Case { space: 0, case: 0, sites: fired.to_vec(), fired: fired.to_vec(), verdict, status: None, latency_us: 0, reason: None, pattern: 0 }
+        Case {
+            space: 0,
+            case: 0,
+            sites: fired.to_vec(),
+            fired: fired.to_vec(),
+            verdict,
+            status: None,
+            latency_us: 0,
+            reason: None,
+            pattern: 0,
+        }
     }
 
     #[test]
     fn supersets_of_a_failing_set_are_no_news() {
-        let cases = [case(&[0, 1, 2], Verdict::Fail), case(&[1, 2], Verdict::Fail), case(&[3], Verdict::Fail), case(&[0], Verdict::Pass), case(&[2, 3], Verdict::Fail)];
+        let cases = [
+            case(&[0, 1, 2], Verdict::Fail),
+            case(&[1, 2], Verdict::Fail),
+            case(&[3], Verdict::Fail),
+            case(&[0], Verdict::Pass),
+            case(&[2, 3], Verdict::Fail),
+        ];
         assert_eq!(failing_sets(cases.iter()), vec![vec![3], vec![1, 2]]);
     }
 

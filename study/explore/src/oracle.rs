@@ -15,17 +15,30 @@ pub struct Oracle {
 
 impl Oracle {
     /// `statuses`: `200,302`. `body`: a regular expression. `json`: `$.cart.size=0` or a JSON pointer `/cart/size=0`.
-    pub fn new(statuses: Option<&str>, body: Option<&str>, json: &[String], max_latency_ms: Option<u64>) -> Result<Oracle, Failure> {
+    pub fn new(
+        statuses: Option<&str>,
+        body: Option<&str>,
+        json: &[String],
+        max_latency_ms: Option<u64>,
+    ) -> Result<Oracle, Failure> {
         let mut oracle = Oracle { max_latency_ms, ..Oracle::default() };
         for status in statuses.unwrap_or("").split(',').filter(|s| !s.is_empty()) {
-            let status = status.trim().parse().map_err(|_| Failure::request(format!("'{status}' is not a status code")).next("such as --expect-status 200,302"))?;
+            let status = status.trim().parse().map_err(|_| {
+                Failure::request(format!("'{status}' is not a status code")).next("such as --expect-status 200,302")
+            })?;
             oracle.statuses.push(status);
         }
         if let Some(pattern) = body {
-            oracle.body = Some(Regex::new(pattern).map_err(|e| Failure::request("the body pattern is not a regular expression").why(e.to_string()))?);
+            oracle.body =
+                Some(Regex::new(pattern).map_err(|e| {
+                    Failure::request("the body pattern is not a regular expression").why(e.to_string())
+                })?);
         }
         for assertion in json {
-            let (path, value) = assertion.split_once('=').ok_or_else(|| Failure::request(format!("'{assertion}' is not PATH=VALUE")).next("such as --expect-json '$.items[0].name=mug'"))?;
+            let (path, value) = assertion.split_once('=').ok_or_else(|| {
+                Failure::request(format!("'{assertion}' is not PATH=VALUE"))
+                    .next("such as --expect-json '$.items[0].name=mug'")
+            })?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned()));
             oracle.json.push((pointer(path), value));
         }
@@ -36,10 +49,16 @@ impl Oracle {
     pub fn objection(&self, reply: &Reply) -> Option<String> {
         let status = match reply.outcome {
             Outcome::Replied { status } => status,
-            _ => return Some(format!("no reply: {}", reply.reason.as_deref().unwrap_or("the connection ended"))),
+            _ => {
+                return Some(format!("no reply: {}", reply.reason.as_deref().unwrap_or("the connection ended")));
+            }
         };
         let grpc = reply.trace.entry.protocol == Protocol::Grpc;
-        let wanted = if self.statuses.is_empty() { if grpc { status == 0 } else { status < 500 } } else { self.statuses.contains(&status) };
+        let wanted = if self.statuses.is_empty() {
+            if grpc { status == 0 } else { status < 500 }
+        } else {
+            self.statuses.contains(&status)
+        };
         if !wanted {
             return Some(format!("status {status}"));
         }
@@ -49,16 +68,25 @@ impl Oracle {
             return Some(format!("the body does not match /{pattern}/"));
         }
         if !self.json.is_empty() {
-            let Ok(document) = serde_json::from_slice::<serde_json::Value>(&reply.body) else { return Some("the body is not JSON".into()) };
+            let Ok(document) = serde_json::from_slice::<serde_json::Value>(&reply.body) else {
+                return Some("the body is not JSON".into());
+            };
             for (path, value) in &self.json {
                 match document.pointer(path) {
                     Some(found) if found == value => {}
-                    found => return Some(format!("{path} is {}, not {value}", found.map_or("missing".into(), ToString::to_string))),
+                    found => {
+                        return Some(format!(
+                            "{path} is {}, not {value}",
+                            found.map_or("missing".into(), ToString::to_string)
+                        ));
+                    }
                 }
             }
         }
         match self.max_latency_ms {
-            Some(limit) if reply.latency_us > limit * 1000 => Some(format!("took {} ms, more than {limit}", reply.latency_us / 1000)),
+            Some(limit) if reply.latency_us > limit * 1000 => {
+                Some(format!("took {} ms, more than {limit}", reply.latency_us / 1000))
+            }
             _ => None,
         }
     }
@@ -66,7 +94,11 @@ impl Oracle {
     pub fn describe(&self, protocol: Protocol) -> String {
         let mut parts = Vec::new();
         if self.statuses.is_empty() {
-            parts.push(if protocol == Protocol::Grpc { "gRPC status OK".to_owned() } else { "status below 500".to_owned() });
+            parts.push(if protocol == Protocol::Grpc {
+                "gRPC status OK".to_owned()
+            } else {
+                "status below 500".to_owned()
+            });
         } else {
             parts.push(format!("status {}", self.statuses.iter().map(u32::to_string).collect::<Vec<_>>().join(" or ")));
         }
@@ -79,8 +111,14 @@ impl Oracle {
 
 /// `$.a.b[0]` → `/a/b/0`; a pointer stays as it is.
 fn pointer(path: &str) -> String {
-    let Some(rest) = path.strip_prefix('$') else { return path.to_owned() };
-    rest.replace('[', ".").replace(']', "").split('.').filter(|p| !p.is_empty()).fold(String::new(), |all, part| all + "/" + &part.replace('~', "~0").replace('/', "~1"))
+    let Some(rest) = path.strip_prefix('$') else {
+        return path.to_owned();
+    };
+    rest.replace('[', ".")
+        .replace(']', "")
+        .split('.')
+        .filter(|p| !p.is_empty())
+        .fold(String::new(), |all, part| all + "/" + &part.replace('~', "~0").replace('/', "~1"))
 }
 
 #[cfg(test)]

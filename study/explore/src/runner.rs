@@ -89,13 +89,22 @@ impl Sweeper {
 
     /// Runs all cases of a space that `dir` does not have yet. Stops early, unfinished, when `stop` is set.
     pub async fn sweep(
-        &self, index: usize, kind: SpaceKind, name: String, sites: Vec<Site>, good: &Trace, dir: &RunDir, mut progress: impl FnMut(Progress),
+        &self,
+        index: usize,
+        kind: SpaceKind,
+        name: String,
+        sites: Vec<Site>,
+        good: &Trace,
+        dir: &RunDir,
+        mut progress: impl FnMut(Progress),
     ) -> Result<SpaceRun, Failure> {
         let total = cases_of(kind, sites.len())?;
         let begin = Instant::now();
         let recorded = recorded(&sites, good);
-        let mut cases: Vec<Case> = dir.records::<Case>("cases.jsonl")?.into_iter().filter(|c| c.space == index).collect();
-        let mut causes: HashMap<u64, Cause> = dir.records::<PatternCause>("causes.jsonl")?.into_iter().map(|p| (p.pattern, p.cause)).collect();
+        let mut cases: Vec<Case> =
+            dir.records::<Case>("cases.jsonl")?.into_iter().filter(|c| c.space == index).collect();
+        let mut causes: HashMap<u64, Cause> =
+            dir.records::<PatternCause>("causes.jsonl")?.into_iter().map(|p| (p.pattern, p.cause)).collect();
         let done: std::collections::HashSet<u64> = cases.iter().map(|c| c.case).collect();
         let todo: Arc<Vec<u64>> = Arc::new((0..total).filter(|n| !done.contains(n)).collect());
         let (mut segment, mut cause_segment) = (dir.segment("cases.jsonl")?, dir.segment("causes.jsonl")?);
@@ -105,8 +114,13 @@ impl Sweeper {
         let mut workers = Vec::new();
         for _ in 0..self.concurrency.max(1) {
             let worker = Worker {
-                sender: self.sender(), spec: self.spec.clone(), oracle: self.oracle.clone(), stage: self.stage.clone(), stop: self.stop.clone(),
-                work: work.clone(), sent: sent.clone(),
+                sender: self.sender(),
+                spec: self.spec.clone(),
+                oracle: self.oracle.clone(),
+                stage: self.stage.clone(),
+                stop: self.stop.clone(),
+                work: work.clone(),
+                sent: sent.clone(),
             };
             workers.push(tokio::spawn(worker.run()));
         }
@@ -126,7 +140,9 @@ impl Sweeper {
                         repeated += u64::from(outcome.repeated);
                         crashed.extend(outcome.crashed);
                         failures += u64::from(outcome.case.verdict == Verdict::Fail);
-                        if let Some(cause) = outcome.cause && !causes.contains_key(&outcome.case.pattern) {
+                        if let Some(cause) = outcome.cause
+                            && !causes.contains_key(&outcome.case.pattern)
+                        {
                             causes.insert(outcome.case.pattern, cause.clone());
                             new_causes.push(PatternCause { pattern: outcome.case.pattern, cause });
                         }
@@ -191,7 +207,9 @@ impl Worker {
     async fn run(mut self) {
         while !self.stop.load(Ordering::Relaxed) {
             let at = self.work.next.fetch_add(1, Ordering::Relaxed) as usize;
-            let Some(number) = self.work.todo.get(at).copied() else { return };
+            let Some(number) = self.work.todo.get(at).copied() else {
+                return;
+            };
             let sites = sites_of(self.work.kind, number);
             let outcome = self.case(number, sites).await;
             if self.sent.send(outcome).await.is_err() {
@@ -210,7 +228,12 @@ impl Worker {
 }
 
 /// Sends once; if a service of the target crashed for real meanwhile, it is restarted and the request repeated once.
-pub async fn once(sender: &mut Sender, spec: &RequestSpec, faults: &[Fault], stage: &dyn Stage) -> Result<(Reply, Vec<String>), Failure> {
+pub async fn once(
+    sender: &mut Sender,
+    spec: &RequestSpec,
+    faults: &[Fault],
+    stage: &dyn Stage,
+) -> Result<(Reply, Vec<String>), Failure> {
     let reply = sender.send(spec, faults).await?;
     if !has_unplanned_failure(&reply) {
         return Ok((reply, Vec::new()));
@@ -236,7 +259,10 @@ pub fn summarise(name: String, sites: Vec<Site>, cases: &[Case], seconds: f64) -
         cases: cases.len() as u64,
         failures: count(Verdict::Fail),
         passes: count(Verdict::Pass),
-        unaffected: cases.iter().filter(|c| c.verdict == Verdict::Pass && c.fired.is_empty() && !c.sites.is_empty()).count() as u64,
+        unaffected: cases
+            .iter()
+            .filter(|c| c.verdict == Verdict::Pass && c.fired.is_empty() && !c.sites.is_empty())
+            .count() as u64,
         unknown: count(Verdict::Unknown),
         patterns: cases.iter().map(|c| c.pattern).collect::<std::collections::HashSet<_>>().len() as u64,
         seconds,

@@ -14,7 +14,8 @@ fn main() -> Result<(), String> {
         for path in files {
             let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
             let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            let vector: serde_json::Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+            let vector: serde_json::Value =
+                serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
             let kind = vector["kind"].as_str().unwrap_or_default();
             let result = wire::conform::result(kind, &vector["input"]).map_err(|e| format!("{group}/{name}: {e}"))?;
             println!("{group}/{name} {result}");

@@ -1,0 +1,59 @@
+//! Benches: each prints a table, writes `bench/results/NAME.json` and prints that JSON as its last line.
+
+pub mod statistics;
+pub mod sweep;
+pub mod tracing;
+
+use crate::shell::{root, text};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A figure against its goal.
+#[derive(Serialize)]
+pub struct Goal {
+    pub name: &'static str,
+    pub value: f64,
+    /// In words with its direction: `≤ 0.35`.
+    pub goal: String,
+    pub met: bool,
+}
+
+impl Goal {
+    pub fn at_most(name: &'static str, value: f64, limit: f64) -> Goal {
+        Goal { name, value, goal: format!("≤ {limit}"), met: value <= limit }
+    }
+
+    pub fn equals(name: &'static str, value: f64, wanted: f64) -> Goal {
+        Goal { name, value, goal: format!("= {wanted}"), met: value == wanted }
+    }
+}
+
+pub fn bench(name: &str) -> Result<(), String> {
+    match name {
+        "sweep" => sweep::bench(),
+        "tracing" => tracing::bench(),
+        "all" => sweep::bench().and_then(|()| tracing::bench()),
+        _ => Err(format!("there is no bench '{name}'; benches: sweep, tracing")),
+    }
+}
+
+/// Prints the goals, writes the result and prints it as the last line. An unmet goal is reported, not an error.
+pub fn finish(name: &str, seed: u64, goals: &[Goal], figures: Value) -> Result<(), String> {
+    println!();
+    for goal in goals {
+        println!(" {} {:<28} {:>12.3}   goal {}", if goal.met { "✓" } else { "✗" }, goal.name, goal.value, goal.goal);
+    }
+    let result = json!({
+        "bench": name, "goals": goals, "figures": figures, "seed": seed,
+        "commit": text("git", &["rev-parse", "--short", "HEAD"]),
+        "kernel": text("uname", &["-r"]),
+        "cpu": text("sh", &["-c", "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1"]),
+        "cpus": std::thread::available_parallelism().map_or(0, usize::from),
+    });
+    let folder = root().join("bench/results");
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join(format!("{name}.json")), format!("{:#}\n", result)));
+    written.map_err(|e| format!("{}: {e}", folder.display()))?;
+    println!("{result}");
+    Ok(())
+}

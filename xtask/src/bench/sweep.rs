@@ -1,0 +1,4 @@
+//! see below
+pub fn bench() -> Result<(), String> {
+    Err("in work".into())
+}

@@ -1,0 +1,4 @@
+//! x
+pub fn check() -> Result<(), String> {
+    Err("in work".into())
+}

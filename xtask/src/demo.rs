@@ -1,0 +1,4 @@
+//! x
+pub fn demo() -> Result<(), String> {
+    Err("in work".into())
+}

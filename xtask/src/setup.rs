@@ -1,0 +1,90 @@
+//! Set-up: Debian packages, the tool, the SDKs' environments, the shop. Everything is skipped when it is there, so a second run needs no network.
+
+use crate::shell::{command, have, quiet, root, run, text};
+use std::path::PathBuf;
+
+/// A Debian package and the program that tells whether it is installed.
+pub struct Package {
+    pub name: &'static str,
+    pub program: &'static str,
+}
+
+pub const MEMCACHED: Package = Package { name: "memcached", program: "memcached" };
+pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
+
+/// Installs what is missing as root; otherwise says what is missing. The words name what is there.
+pub fn packages(packages: &[&Package]) -> Result<String, String> {
+    let missing: Vec<&str> = packages.iter().filter(|p| !have(p.program)).map(|p| p.name).collect();
+    if !missing.is_empty() {
+        if text("id", &["-u"]) != "0" {
+            return Err(format!(
+                "missing Debian packages: {}\n  next: apt-get install {}",
+                missing.join(" "),
+                missing.join(" ")
+            ));
+        }
+        install(&missing)?;
+    }
+    Ok(packages.iter().map(|p| version(p)).collect::<Vec<_>>().join(", "))
+}
+
+fn install(missing: &[&str]) -> Result<(), String> {
+    // a package's own service must not be started: tests start what they need and stop it again
+    let policy = PathBuf::from("/usr/sbin/policy-rc.d");
+    let ours = !policy.exists();
+    if ours {
+        std::fs::write(&policy, "#!/bin/sh\nexit 101\n").map_err(|e| format!("{}: {e}", policy.display()))?;
+        quiet(&mut command("chmod", &["755", "/usr/sbin/policy-rc.d"]))?;
+    }
+    let apt =
+        |arguments: &[&str]| quiet(command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive")).map(|_| ());
+    let mut wanted = vec!["install", "-y", "--no-install-recommends"];
+    wanted.extend(missing);
+    let result = apt(&wanted).or_else(|_| apt(&["update"]).and_then(|()| apt(&wanted)));
+    if ours {
+        let _ = std::fs::remove_file(&policy);
+    }
+    result
+}
+
+fn version(package: &Package) -> String {
+    let version = text("dpkg-query", &["-W", "-f", "${Version}", package.name]);
+    let upstream = version.split('-').next().unwrap_or_default();
+    format!("{} {upstream}", package.name)
+}
+
+pub fn faultloom() -> PathBuf {
+    root().join("target/debug/faultloom")
+}
+
+pub fn build_tool() -> Result<(), String> {
+    run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom"]))
+}
+
+pub fn shop_dir() -> PathBuf {
+    root().join("out/shop")
+}
+
+/// The shop: its Go services built with the SDK by the wrapper, its Python services with their virtual environment.
+pub fn build_shop() -> Result<(), String> {
+    let out = shop_dir();
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let mut go =
+        command(&faultloom().to_string_lossy(), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
+    quiet(go.current_dir(root().join("lab/shop/go")))?;
+    venv("out/shop/venv", "lab/shop/python/requirements.txt")
+}
+
+/// A virtual environment that has what `requirements` lists. A stamp tells whether it is up to date.
+pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
+    let folder = root().join(folder);
+    let wanted = std::fs::read_to_string(root().join(requirements)).map_err(|e| format!("{requirements}: {e}"))?;
+    let stamp = folder.join("installed.txt");
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    quiet(&mut command("python3", &["-m", "venv", &folder.to_string_lossy()]))?;
+    let pip = folder.join("bin/pip").to_string_lossy().into_owned();
+    quiet(&mut command(&pip, &["install", "--quiet", "--disable-pip-version-check", "-r", requirements]))?;
+    std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+}
