@@ -3,9 +3,11 @@ package grpchook
 import (
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -24,7 +26,7 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 		send := scope.Send{Peer: s.Process().Peer(authority), Name: method}
-		if limit := receiveLimit(cc, method, opts); limit > 0 && s.Envelope().History {
+		if limit := receiveLimit(ctx, cc, method, opts); limit > 0 && s.Envelope().History {
 			send.Accept, send.Limit = wire.AcceptField, uint64(limit)
 		}
 		call, ok := s.Send(s.Now(), send)
@@ -77,7 +79,7 @@ func send2(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, me
 			proto.Reset(m)
 		}
 		err = status.Error(codes.Unavailable, "error reading from server: EOF")
-	case kind == wire.CorruptReply && wrapped.history != nil:
+	case wrapped.altered:
 		end.Status = 0 // what the callee answered; the library's own complaint follows from the fault
 	case !field && err == nil && kind == wire.EmptyReply:
 		if m, ok := reply.(proto.Message); ok {
@@ -131,7 +133,7 @@ func before(ctx context.Context, s *scope.Scope, call *scope.Call, authority str
 }
 
 // receiveLimit is how large a reply this call may receive, or 0 if its codec is not ours: then nothing may be appended.
-func receiveLimit(cc *grpc.ClientConn, method string, opts []grpc.CallOption) int {
+func receiveLimit(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) int {
 	if !active() {
 		return 0
 	}
@@ -148,10 +150,33 @@ func receiveLimit(cc *grpc.ClientConn, method string, opts []grpc.CallOption) in
 			}
 		}
 	}
+	if !settled(ctx, cc) {
+		return 0
+	}
 	if c := cc.GetMethodConfig(method).MaxRespSize; c != nil {
 		limit = min(limit, *c)
 	}
 	return limit
+}
+
+// coldWait is how long a call on a channel that has not connected yet may wait here for what it would wait for anyway.
+const coldWait = 250 * time.Millisecond
+
+// settled tells whether the channel's service config, which may lower the limit, has arrived. A channel asks its resolver
+// when it connects for the first time.
+func settled(ctx context.Context, cc *grpc.ClientConn) bool {
+	state := cc.GetState()
+	if state == connectivity.Ready || state == connectivity.TransientFailure {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, coldWait)
+	defer cancel()
+	for cc.Connect(); state == connectivity.Idle || state == connectivity.Connecting; state = cc.GetState() {
+		if !cc.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+	return true
 }
 
 // local tells whether an error arose here instead of being the server's answer. grpc-go does not say; without a history

@@ -48,6 +48,7 @@ type clientReply struct {
 	message any
 	history []byte
 	alter   wire.Kind // EmptyReply, CorruptReply, or 0
+	altered bool
 }
 
 // Unwrap keeps the caller's message reachable for a stats handler that inspects replies.
@@ -87,6 +88,7 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if history != nil {
 		r.history = append([]byte(nil), history...) // the buffer goes back to its pool
 	}
+	r.altered = r.alter != 0
 	switch r.alter {
 	case wire.EmptyReply:
 		return c.CodecV2.Unmarshal(nil, r.message)

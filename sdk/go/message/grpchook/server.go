@@ -135,12 +135,9 @@ func examine(server *grpc.Server) int {
 func outermost() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
-	inHook := false
 	for {
 		f, more := frames.Next()
-		if strings.Contains(f.Function, "grpchook.unaryServer") {
-			inHook = true
-		} else if inHook {
+		if !strings.Contains(f.Function, "/grpchook.") {
 			return !strings.Contains(f.Function, "getChainUnaryHandler")
 		}
 		if !more {

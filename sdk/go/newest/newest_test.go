@@ -1,0 +1,11 @@
+// Package newest runs the gRPC behaviours with the newest grpc-go, in a module of its own so that the SDK's own
+// requirement stays the lowest.
+package newest
+
+import (
+	"testing"
+
+	"faultloom.dev/go/internal/suite"
+)
+
+func TestNewestGRPC(t *testing.T) { suite.Run(t) }
