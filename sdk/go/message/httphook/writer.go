@@ -69,7 +69,7 @@ func (w *writer) Write(p []byte) (int, error) {
 			w.buf = append(w.buf, p...)
 			return len(p), nil
 		}
-		w.commit()
+		w.commit(p)
 	}
 	return w.send(p)
 }
@@ -114,7 +114,7 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 				return n, err
 			}
 		}
-		w.commit()
+		w.commit(nil)
 	}
 	if w.declared >= 0 {
 		src = io.LimitReader(src, w.declared-w.written)
@@ -124,8 +124,8 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 	return n + m, err
 }
 
-// commit lets the headers go before the history is known.
-func (w *writer) commit() {
+// commit lets the headers go before the history is known. next is what will be written then.
+func (w *writer) commit(next []byte) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -146,7 +146,10 @@ func (w *writer) commit() {
 	} else {
 		h.Set(wire.ReplyHeader, "gap")
 	}
-	w.sniff(h)
+	if len(w.buf) > 0 {
+		next = w.buf
+	}
+	w.sniff(h, next)
 	w.sendHead(h)
 	buf := w.buf
 	w.buf = nil
@@ -156,15 +159,15 @@ func (w *writer) commit() {
 }
 
 // sniff settles the content type by the body alone; net/http would look at a tail, too.
-func (w *writer) sniff(h http.Header) {
+func (w *writer) sniff(h http.Header, body []byte) {
 	if _, ok := h["Content-Type"]; ok || h.Get("Content-Encoding") != "" || h.Get("Transfer-Encoding") != "" || !w.tail {
 		return
 	}
-	if len(w.buf) == 0 {
+	if len(body) == 0 {
 		h["Content-Type"] = nil
 		return
 	}
-	h.Set("Content-Type", http.DetectContentType(w.buf))
+	h.Set("Content-Type", http.DetectContentType(body))
 }
 
 // mark keeps caches away from a reply that carries a history.
@@ -234,7 +237,7 @@ func (w *writer) finishBuffered(history []byte) {
 	small := len(history) <= wire.MaxHeaderBytes
 	if !small && !announcesTrailers(w.under.Header()) && (length == "" || length == strconv.Itoa(len(w.buf))) && wire.MayTail(env.Accept, w.request.Method, w.request.Header, w.status, h) {
 		w.tail = true
-		w.sniff(h)
+		w.sniff(h, w.buf)
 		mark(h)
 		h.Set(wire.ReplyHeader, "tail")
 		// the reader learns by the length that everything is on its way
@@ -265,7 +268,7 @@ func bodyAllowed(status int) bool {
 // FlushError sends what is held back. It is what http.ResponseController looks for.
 func (w *writer) FlushError() error {
 	if !w.committed && !w.hijacked {
-		w.commit()
+		w.commit(nil)
 	}
 	return http.NewResponseController(w.under).Flush()
 }
