@@ -13,6 +13,8 @@ use model::trace::{Outcome, Trace};
 const REPEATS: usize = 60;
 /// Neighbouring unchanged rows that are folded into one when two requests are compared.
 const FOLD: usize = 7;
+/// Calls from which on a request starts with its lesser subtrees closed.
+const LARGE: usize = 120;
 
 /// Begin and end of a call, and of its callee's own part of it.
 type Bar = (f64, f64, Option<(f64, f64)>);
@@ -25,6 +27,8 @@ struct Timeline<'a> {
     rows: usize,
     limit: usize,
     left_out: usize,
+    /// Calls of the request.
+    calls: usize,
 }
 
 /// The rows of one request.
@@ -38,8 +42,16 @@ pub(crate) fn difference(good: &Trace, now: &Trace, services: &Services, limit: 
 }
 
 fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String {
-    let mut t =
-        Timeline { out: String::new(), services, scale: align::extent(root), compare, rows: 0, limit, left_out: 0 };
+    let mut t = Timeline {
+        out: String::new(),
+        services,
+        scale: align::extent(root),
+        compare,
+        rows: 0,
+        limit,
+        left_out: 0,
+        calls: root.below,
+    };
     let end = words::duration(t.scale as u64);
     let axis = format!("<span class=ax><i>0</i><i>{end}</i></span>");
     put!(t.out, "<div class=\"tl{}\"><div class=\"r hd\">", if compare { " two" } else { "" });
@@ -52,7 +64,7 @@ fn draw(root: &Node, services: &Services, limit: usize, compare: bool) -> String
         put!(t.out, "<span class=c>call</span><span class=l>{axis}<span class=t>outcome</span></span>");
     }
     t.out.push_str("</div>");
-    t.row(&[root], 0);
+    t.row(&[root], 0, false);
     t.siblings(&root.children, 1);
     t.out.push_str("</div>");
     if t.left_out > 0 {
@@ -74,25 +86,48 @@ impl Timeline<'_> {
                 _ => groups.push(vec![node]),
             }
         }
-        let unchanged: Vec<bool> = groups.iter().map(|g| self.compare && !g[0].notable).collect();
+        let kinds: Vec<Option<Change>> = groups.iter().map(|g| self.uniform(g[0])).collect();
         let mut at = 0;
         while at < groups.len() {
-            let same = unchanged[at..].iter().take_while(|u| **u).count();
-            if same >= FOLD {
-                let calls: usize = groups[at..at + same].iter().flatten().map(|n| 1 + n.below).sum();
-                put!(
-                    self.out,
-                    "<details class=g><summary><div class=\"r fold\" style=\"--d:{depth}\"><span class=m></span><span class=c><i class=tw></i>{} as in the good request</span></div></summary>",
-                    words::counted(calls as u64, "call")
-                );
-                groups[at..at + same].iter().for_each(|g| self.group(g, depth));
-                self.out.push_str("</details>");
-                at += same;
-            } else {
+            let alike = kinds[at..].iter().take_while(|k| k.is_some() && **k == kinds[at]).count();
+            let (shown, words) = match kinds[at] {
+                Some(Change::Same) => (0, "as in the good request"),
+                Some(Change::Missing) => (4, "further, missing too"),
+                Some(Change::Extra) => (4, "further, extra too"),
+                _ => (1, ""),
+            };
+            if alike < shown + FOLD {
                 self.group(&groups[at], depth);
                 at += 1;
+                continue;
             }
+            let (first, rest) = groups[at..at + alike].split_at(shown);
+            first.iter().for_each(|g| self.group(g, depth));
+            let calls: usize = rest.iter().flatten().map(|n| 1 + n.below).sum();
+            put!(
+                self.out,
+                "<details class=g><summary><div class=\"r fold\" style=\"--d:{depth}\"><span class=m></span><span class=c><i class=tw></i>{} {words}</span></div></summary>",
+                words::counted(calls as u64, "call")
+            );
+            rest.iter().for_each(|g| self.group(g, depth));
+            self.out.push_str("</details>");
+            at += alike;
         }
+    }
+
+    /// What may be said of a call and all below it at once, when two requests are compared.
+    fn uniform(&self, node: &Node) -> Option<Change> {
+        match node.change {
+            Change::Missing | Change::Extra => Some(node.change),
+            _ if self.compare && !node.notable => Some(Change::Same),
+            _ => None,
+        }
+    }
+
+    /// Whether the calls below a call start hidden: nothing to see there, and few of many.
+    fn hides_calls(&self, node: &Node, depth: usize) -> bool {
+        let dull = matches!(node.change, Change::Missing | Change::Extra) || (self.calls > LARGE && !node.notable);
+        node.below > 0 && depth > 0 && dull && (node.below * 4 < self.calls || self.compare)
     }
 
     fn group(&mut self, group: &[&Node], depth: usize) {
@@ -102,15 +137,22 @@ impl Timeline<'_> {
             return;
         }
         if group.len() == 1 {
-            self.row(group, depth);
-            return self.siblings(&first.children, depth + 1);
+            if !self.hides_calls(first, depth) {
+                self.row(group, depth, false);
+                return self.siblings(&first.children, depth + 1);
+            }
+            self.out.push_str("<details class=g><summary>");
+            self.row(group, depth, true);
+            self.out.push_str("</summary>");
+            self.siblings(&first.children, depth + 1);
+            return self.out.push_str("</details>");
         }
         self.out.push_str("<details class=g><summary>");
-        self.row(group, depth);
+        self.row(group, depth, true);
         self.out.push_str("</summary>");
         let drawn = if self.rows < self.limit { group.len().min(REPEATS) } else { 0 };
         for node in &group[..drawn] {
-            self.row(&[*node], depth + 1);
+            self.row(&[*node], depth + 1, false);
             self.siblings(&node.children, depth + 2);
         }
         if drawn < group.len() {
@@ -124,8 +166,8 @@ impl Timeline<'_> {
         self.out.push_str("</details>");
     }
 
-    /// One row for one call or for several equal ones.
-    fn row(&mut self, group: &[&Node], depth: usize) {
+    /// One row for one call or for several equal ones; `opens` if it is the summary of rows below it.
+    fn row(&mut self, group: &[&Node], depth: usize, opens: bool) {
         self.rows += 1;
         let first = group[0];
         let call = first.either().call;
@@ -139,9 +181,13 @@ impl Timeline<'_> {
         };
         put!(self.out, "<div class=\"r{class}\" style=\"--d:{depth}\">");
         if self.compare {
-            put!(self.out, "<span class=m>{mark}</span>");
+            put!(self.out, "<span class=m>{mark}");
+            if let Some(fault) = first.now.as_ref().and_then(|p| p.call.fault) {
+                put!(self.out, " <span class=fx title=\"fault {0} fired here\">↯{0}</span>", fault + 1);
+            }
+            self.out.push_str("</span>");
         }
-        let twist = if group.len() > 1 { "<i class=tw></i>" } else { "" };
+        let twist = if opens { "<i class=tw></i>" } else { "" };
         put!(
             self.out,
             "<span class=c title=\"{0} · {1}\">{twist}<i class=\"k s{2}\"></i><b>{0}</b>",
@@ -153,8 +199,9 @@ impl Timeline<'_> {
             put!(self.out, " <span class=x>×{}</span>", words::count(group.len() as u64));
         }
         put!(self.out, " <span class=v>{}</span>", text(service));
-        if group.len() > 1 && first.below > 0 {
-            put!(self.out, " <span class=v>+ {} below each</span>", words::counted(first.below as u64, "call"));
+        if opens && first.below > 0 {
+            let each = if group.len() > 1 { " each" } else { "" };
+            put!(self.out, " <span class=v>+ {}{each}</span>", words::counted(first.below as u64, "call"));
         }
         self.out.push_str("</span>");
         let colour = self.services.colour(service);
@@ -212,7 +259,7 @@ impl Timeline<'_> {
             );
         }
         put!(self.out, "</span> <b class={}>{}</b>", word, text(&words::outcome(call)));
-        if let Some(fault) = call.fault {
+        if let Some(fault) = call.fault.filter(|_| !self.compare) {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
         }
         if call.gap {
@@ -299,5 +346,33 @@ mod tests {
         }
         let html = difference(&trace, &trace, &services(&trace), 300);
         assert!(html.contains("20 calls as in the good request"));
+    }
+
+    fn nested(branches: usize) -> Trace {
+        let mut trace = wide(branches);
+        for (i, call) in trace.entry.scope.as_mut().unwrap().calls.iter_mut().enumerate() {
+            call.name = format!("Branch{i}");
+            let inner = call.clone();
+            call.scope.as_mut().unwrap().calls = vec![inner];
+        }
+        trace
+    }
+
+    #[test]
+    fn a_large_request_starts_with_its_subtrees_closed() {
+        let trace = nested(100);
+        let html = single(&trace, &services(&trace), 600);
+        assert_eq!(html.matches("<span class=v>+ 1 call</span>").count(), 100);
+        let small = nested(20);
+        assert!(!single(&small, &services(&small), 600).contains("<details"));
+    }
+
+    #[test]
+    fn many_missing_calls_are_told_once() {
+        let (good, mut now) = (nested(100), nested(100));
+        now.entry.scope.as_mut().unwrap().calls.truncate(10);
+        let html = difference(&good, &now, &services(&good), 300);
+        assert!(html.contains("172 calls further, missing too"), "{html}");
+        assert_eq!(html.matches("<details").count(), html.matches("</details").count());
     }
 }
