@@ -1,4 +1,184 @@
-//! x
+//! `make demo`: the first minute. Set-up, the shop, one request whole, three spaces swept, the bugs in words, a report to open.
+//!
+//! It uses the tool as anybody would, by its command line, and prints what the tool says.
+
+use crate::setup::{self, MEMCACHED};
+use crate::shell::{command, root, run, text, words};
+use crate::stage::Stages;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
+
+const TARGET: &str = "lab/shop/target.yaml";
+const SPACES: [&str; 4] = ["services", "all-services", "temporal", "guided"];
+
 pub fn demo() -> Result<(), String> {
-    Err("in work".into())
+    let out = root().join("out/demo");
+    let _ = std::fs::remove_dir_all(&out);
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    println!(
+        "Faultloom demo · 10 services, 2 languages · everything stops and is removed at the end (Ctrl-C any time)\n"
+    );
+    let mut stages = Stages::new();
+    stages.run("packages", || setup::packages(&[&MEMCACHED]))?;
+    stages
+        .run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
+    let up = Up::start(&mut stages)?;
+    let result = up.tour(&mut stages, &out);
+    // the shop is stopped whatever happened
+    let stopped = up.stop(&mut stages);
+    let summary = result?;
+    stopped?;
+    write_summary(&stages, summary, &out)?;
+    println!(
+        "\n report   {}        next: {}",
+        "out/demo/report.html", "target/debug/faultloom --help   (docs/guides/first-minutes.md)"
+    );
+    Ok(())
+}
+
+/// The shop, running.
+struct Up;
+
+fn faultloom(arguments: &[&str]) -> Command {
+    let binary = setup::faultloom().to_string_lossy().into_owned();
+    let mut call = command(&binary, &["--home", "out/demo/.faultloom", "--target", TARGET]);
+    call.args(arguments);
+    call
+}
+
+/// Runs the tool with --json; exit 1 (the target failed) is a result, not an error.
+fn ask(arguments: &[&str]) -> Result<Value, String> {
+    let mut call = faultloom(arguments);
+    call.arg("--json");
+    let output = call.output().map_err(|e| format!("{}: {e}", words(&call)))?;
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        return Err(format!("{}\n{}", words(&call), String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
+}
+
+impl Up {
+    fn start(stages: &mut Stages) -> Result<Up, String> {
+        stages.run("start", || {
+            let state = ask(&["up", "--detach"])?;
+            let services =
+                state["services"].as_array().map_or(0, |s| s.iter().filter(|s| s["support"] == false).count());
+            Ok(format!("{services} services healthy"))
+        })?;
+        Ok(Up)
+    }
+
+    fn stop(&self, stages: &mut Stages) -> Result<(), String> {
+        stages.run("stop", || {
+            ask(&["down"])
+                .map(|d| format!("{} processes, nothing left behind", d["services"].as_array().map_or(0, Vec::len)))
+        })
+    }
+
+    fn tour(&self, stages: &mut Stages, out: &std::path::Path) -> Result<Summary, String> {
+        let mut recorded = Value::Null;
+        stages.run("record", || {
+            // the first requests meet cold connections; the last of three is shown
+            recorded = ask(&["record", "-n", "3"])?;
+            let s = &recorded["summary"];
+            Ok(format!(
+                "GET /   {} messages, {} services, {}",
+                s["events"],
+                s["services"].as_array().map_or(0, Vec::len),
+                gaps(s["gaps"].as_u64().unwrap_or(0))
+            ))
+        })?;
+        show(&["show", "last"], 6)?;
+        let mut sweep = Value::Null;
+        stages.run("sweep", || {
+            println!();
+            let mut arguments = vec!["sweep"];
+            SPACES.iter().for_each(|s| arguments.extend(["--space", s]));
+            sweep = swept(&arguments)?;
+            Ok(SPACES.join(", "))
+        })?;
+        let report = out.join("report.html").to_string_lossy().into_owned();
+        stages
+            .run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
+        Ok(Summary { recorded, sweep })
+    }
+}
+
+/// The sweep with its own progress on the terminal; the result is read from the store afterwards.
+fn swept(arguments: &[&str]) -> Result<Value, String> {
+    let mut call = faultloom(arguments);
+    let status = call.status().map_err(|e| format!("{}: {e}", words(&call)))?;
+    if !matches!(status.code(), Some(0 | 1)) {
+        return Err(format!("failed ({status}): {}", words(&call)));
+    }
+    Ok(ask(&["show", "last"])?["sweep"].clone())
+}
+
+/// Prints what the tool shows, without the run's first line.
+fn show(arguments: &[&str], _rows: usize) -> Result<(), String> {
+    run(&mut faultloom(arguments))
+}
+
+fn gaps(n: u64) -> String {
+    if n == 0 { "no gaps".into() } else { format!("{n} gaps") }
+}
+
+struct Summary {
+    recorded: Value,
+    sweep: Value,
+}
+
+fn write_summary(stages: &Stages, summary: Summary, out: &std::path::Path) -> Result<(), String> {
+    let languages = languages();
+    let state: Value = json!(
+        stages
+            .seconds()
+            .iter()
+            .map(|(name, s)| (name.clone(), json!((s * 100.0).round() / 100.0)))
+            .collect::<serde_json::Map<_, _>>()
+    );
+    let spaces: serde_json::Map<String, Value> = summary.sweep["spaces"].as_array().into_iter().flatten().map(|s| {
+        (s["name"].as_str().unwrap_or_default().to_owned(), json!({"cases": s["cases"], "failures": s["failures"], "unknown": s["unknown"], "behaviours": s["patterns"], "seconds": s["seconds"]}))
+    }).collect();
+    let bugs: Vec<Value> = summary.sweep["bugs"].as_array().into_iter().flatten().map(|b| {
+        json!({"name": b["name"], "title": b["title"], "minimal_fault_set": fault_texts(&b["again"]), "failing_cases": b["failing_cases"]})
+    }).collect();
+    let value = json!({
+        "services": own_services()?, "languages": languages.len(), "language_names": languages,
+        "events": summary.recorded["summary"]["events"], "gaps": summary.recorded["summary"]["gaps"],
+        "spaces": spaces, "bugs_found": bugs, "stages": state, "commit": text("git", &["rev-parse", "--short", "HEAD"]),
+    });
+    let path = out.join("summary.json");
+    std::fs::write(&path, format!("{value:#}\n")).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The texts of the faults in the command that reproduces a bug.
+fn fault_texts(again: &Value) -> Vec<String> {
+    again
+        .as_str()
+        .unwrap_or_default()
+        .split("--fault '")
+        .skip(1)
+        .filter_map(|rest| rest.split('\'').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The lines of the target file that matter here; the tool itself has read and checked it before.
+fn target_lines(key: &str) -> Result<Vec<String>, String> {
+    let path: PathBuf = root().join(TARGET);
+    let file = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(file.lines().filter_map(|l| l.trim().strip_prefix(key)).map(|v| v.trim().to_owned()).collect())
+}
+
+fn own_services() -> Result<usize, String> {
+    Ok(target_lines("- name:")?.len() - target_lines("support: true")?.len())
+}
+
+fn languages() -> Vec<String> {
+    let mut names: Vec<String> = target_lines("sdk:").unwrap_or_default().into_iter().filter(|l| l != "none").collect();
+    names.sort();
+    names.dedup();
+    names
 }
