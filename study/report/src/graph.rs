@@ -12,6 +12,8 @@ const NODE_HEIGHT: f64 = 38.0;
 const COLUMN: f64 = NODE_WIDTH + 160.0;
 /// More services than this are a hairball, not a picture.
 const MOST_NODES: usize = 120;
+/// Arrows into one service that all carry a label.
+const MOST_LABELS: f64 = 6.0;
 
 struct Edge {
     from: usize,
@@ -138,11 +140,17 @@ struct Layout {
 const GAP: f64 = 18.0;
 
 fn node_height(graph: &Graph, node: usize) -> f64 {
-    NODE_HEIGHT.max(incoming(graph, node) as f64 * 20.0 + 8.0)
+    NODE_HEIGHT.max(incoming(graph, node) as f64 * port_pitch(graph, node) + 8.0)
 }
 
 fn incoming(graph: &Graph, node: usize) -> usize {
     graph.edges.iter().filter(|e| e.to == node).count().max(1)
+}
+
+/// Distance between the arrowheads at a node; where many arrive they move together and only failures are labelled.
+fn port_pitch(graph: &Graph, node: usize) -> f64 {
+    let n = incoming(graph, node) as f64;
+    if n <= MOST_LABELS { 20.0 } else { (20.0 * MOST_LABELS / n).max(2.0) }
 }
 
 fn lay_out(graph: &Graph) -> Layout {
@@ -200,7 +208,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
         let (mut x, mut y) = (place[edge.from].0 + if edge.from == 0 { 66.0 } else { NODE_WIDTH }, place[edge.from].1);
         let port = arrived[edge.to] as f64 - (incoming(graph, edge.to) as f64 - 1.0) / 2.0;
         arrived[edge.to] += 1;
-        let (end_x, end_y) = (place[edge.to].0, place[edge.to].1 + port * 20.0);
+        let (end_x, end_y) = (place[edge.to].0, place[edge.to].1 + port * port_pitch(graph, edge.to));
         let failed = edge.failed > 0 || !edge.bugs.is_empty();
         let class = match (failed, edge.calls) {
             (true, _) => "e ko",
@@ -233,6 +241,9 @@ fn draw(graph: &Graph, services: &Services) -> String {
             text(&sentence(graph, edge))
         );
         put!(out, "<path class=\"{}\" d=\"M{end_x:.0} {end_y:.0}l-8 -4v8z\"/>", if failed { "a ko" } else { "a" });
+        if !failed && incoming(graph, edge.to) as f64 > MOST_LABELS {
+            continue;
+        }
         let side = if before < end_y - 20.0 { 15.0 } else { -6.0 };
         put!(
             labels,

@@ -1,12 +1,12 @@
 //! One fault space drawn: every case a cell, glyph and colour for what came of it. Small spaces are cells that can be
-//! walked with the arrow keys; large ones are one pixel block per case, drawn by the page's script, with the shares per
+//! walked with the arrow keys; large ones are one point per case, with the shares per
 //! site and per pair of sites beside them as tables.
 
 use crate::cases::{Cases, Result, gray};
 use crate::escape::{put, text};
 use crate::words::{count, percent};
 
-/// Cells above this number become pixels.
+/// Cells above this number become points.
 const MOST_CELLS: usize = 1_024;
 /// More sites than this make no legible matrix.
 const MATRIX_SITES: usize = 40;
@@ -17,11 +17,10 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
         return "<p class=note>No case of this space is in this page.</p>".to_owned();
     }
     let large = cases.cells.len() > MOST_CELLS;
-    let packed = cases.packed().is_some();
-    if !large || (packed && cases.is_map()) {
+    if !large || cases.is_map() {
         put!(out, "<div class=\"field{}\" data-space={index}>", if large { " large" } else { "" });
         map(&mut out, cases, large);
-        out.push_str("<aside class=case aria-live=polite><p class=hint>Point at a case, or use the arrow keys, to see what was faulted and what came of it.</p></aside></div>");
+        out.push_str("<aside class=case aria-live=polite hidden><p class=hint>Point at a case, or use the arrow keys, to see what was faulted and what came of it.</p></aside></div>");
         legend(&mut out, cases);
     }
     if cases.is_map() && cases.space.sites.len() > 1 {
@@ -56,12 +55,15 @@ fn map(out: &mut String, cases: &Cases, large: bool) {
     }
     let name = format!("Cases of the space {}", cases.space.name);
     if large {
+        let aria = format!("{name}; arrow keys move between cases");
         put!(
             out,
-            "<canvas class=cells width={} height={rows} tabindex=0 role=img aria-label=\"{}; arrow keys move between cases\"></canvas><noscript class=cells>This map is drawn by a script; the tables below hold its figures.</noscript>",
+            "<svg class=cells viewBox=\"0 0 {} {rows}\" preserveAspectRatio=none tabindex=0 role=img aria-label=\"{}\">",
             cases.columns,
-            text(&name)
+            text(&aria)
         );
+        points(out, cases, rows);
+        out.push_str("</svg>");
     } else {
         put!(out, "<div class=cells role=grid aria-label=\"{}\">", text(&name));
         for row in cases.cells.chunks(cases.columns) {
@@ -75,6 +77,33 @@ fn map(out: &mut String, cases: &Cases, large: bool) {
         out.push_str("</div>");
     }
     out.push_str("</div>");
+}
+
+/// One path per outcome, made of the largest rectangles that a walk from the top left finds.
+fn points(out: &mut String, cases: &Cases, rows: usize) {
+    let results: Vec<Result> = cases.cells.iter().map(|c| c.map_or(Result::NotRun, Result::of)).collect();
+    let columns = cases.columns;
+    let mut drawn = vec![false; results.len()];
+    for result in [Result::Pass, Result::Fail, Result::Unknown, Result::Unaffected] {
+        let open = |i: usize, drawn: &[bool]| results[i] == result && !drawn[i];
+        let mut path = String::new();
+        for at in 0..results.len() {
+            if !open(at, &drawn) {
+                continue;
+            }
+            let (x, y) = (at % columns, at / columns);
+            let width = (x..columns).take_while(|x| open(y * columns + x, &drawn)).count();
+            let full = |y: &usize| (x..x + width).all(|x| open(y * columns + x, &drawn));
+            let height = (y..rows).take_while(full).count();
+            for y in y..y + height {
+                drawn[y * columns + x..y * columns + x + width].fill(true);
+            }
+            put!(path, "M{x} {y}h{width}v{height}h-{width}z");
+        }
+        if !path.is_empty() {
+            put!(out, "<path class={} d=\"{path}\"/>", result.letter());
+        }
+    }
 }
 
 /// Along one edge, a strip per site, filled where the site is faulted.
@@ -203,9 +232,9 @@ mod tests {
     }
 
     #[test]
-    fn large_spaces_are_a_canvas_with_tables_beside() {
+    fn large_spaces_are_points_with_tables_beside() {
         let html = drawn(2, usize::MAX);
-        assert!(html.contains("<canvas") && html.contains("class=matrix") && html.contains("class=sites"));
+        assert!(html.contains("<svg class=cells") && html.contains("class=matrix") && html.contains("class=sites"));
         assert!(!html.contains("role=grid"));
         assert!(html.len() < 60_000, "{}", html.len());
     }

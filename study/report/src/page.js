@@ -5,7 +5,6 @@
   const $ = (selector, within) => [...(within || document).querySelectorAll(selector)];
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const redraw = [];
 
   function element(name, className, content) {
     const e = document.createElement(name);
@@ -42,21 +41,17 @@
   theme.addEventListener("click", () => {
     const now = root.dataset.theme || (dark.matches ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";
-    redraw.forEach((f) => f());
   });
-  dark.addEventListener("change", () => redraw.forEach((f) => f()));
 
   // on paper everything is open, and light
   addEventListener("beforeprint", () => {
     root.dataset.before = root.dataset.theme || "";
     root.dataset.theme = "light";
     for (const d of $("details.twin:not([open])")) { d.open = true; d.dataset.print = ""; }
-    redraw.forEach((f) => f());
   });
   addEventListener("afterprint", () => {
     if (root.dataset.before) root.dataset.theme = root.dataset.before; else delete root.dataset.theme;
     for (const d of $("details[data-print]")) { d.open = false; delete d.dataset.print; }
-    redraw.forEach((f) => f());
   });
 
   // packed cases, see cases.rs
@@ -183,13 +178,13 @@
     });
   }
 
-  function pixels(field, canvas, space, panel) {
+  function points(field, map, space, panel) {
     const rows = space.v.length / space.columns;
     const plot = element("div", "plot");
     const mark = element("i", "mark");
     mark.hidden = true;
-    canvas.replaceWith(plot);
-    plot.append(canvas, mark);
+    map.replaceWith(plot);
+    plot.append(map, mark);
     let at = Math.max(0, space.v.indexOf("f"));
     let chosen = -1;
     const place = (i) => {
@@ -201,48 +196,32 @@
       at = chosen = i;
       place(i);
       show(panel, space, i);
-      canvas.setAttribute("aria-label", sentence(space, i));
+      map.setAttribute("aria-label", sentence(space, i));
     };
     const under = (e) => {
-      const box = canvas.getBoundingClientRect();
+      const box = map.getBoundingClientRect();
       const x = Math.min(space.columns - 1, Math.max(0, Math.floor((e.clientX - box.left) * space.columns / box.width)));
       const y = Math.min(rows - 1, Math.max(0, Math.floor((e.clientY - box.top) * rows / box.height)));
       return y * space.columns + x;
     };
-    canvas.addEventListener("pointermove", (e) => { const i = under(e); place(i); show(panel, space, i); });
-    canvas.addEventListener("pointerleave", () => { place(chosen); if (chosen >= 0) show(panel, space, chosen); });
-    canvas.addEventListener("click", (e) => choose(under(e)));
-    canvas.addEventListener("focus", () => { if (chosen < 0 && canvas.matches(":focus-visible")) choose(at); });
-    canvas.addEventListener("keydown", (e) => {
+    map.addEventListener("pointermove", (e) => { const i = under(e); place(i); show(panel, space, i); });
+    map.addEventListener("pointerleave", () => { place(chosen); if (chosen >= 0) show(panel, space, chosen); });
+    map.addEventListener("click", (e) => choose(under(e)));
+    map.addEventListener("focus", () => { if (chosen < 0 && map.matches(":focus-visible")) choose(at); });
+    map.addEventListener("keydown", (e) => {
       if (!MOVES.has(e.key)) return;
       e.preventDefault();
       choose(step(e.key, at, space.columns, space.v.length));
     });
-    const draw = () => {
-      const style = getComputedStyle(root);
-      const colours = {};
-      for (const [letter, name] of [["p", "--pass-fill"], ["f", "--fail-fill"], ["u", "--warn-fill"], ["n", "--calm-fill"], ["o", "--sheet"]]) {
-        const hex = style.getPropertyValue(name).trim().replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
-        colours[letter] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-      }
-      const context = canvas.getContext("2d");
-      const image = context.createImageData(space.columns, rows);
-      for (let i = 0; i < space.v.length; i++) {
-        const [r, g, b] = colours[space.v[i]];
-        image.data.set([r, g, b, 255], i * 4);
-      }
-      context.putImageData(image, 0, 0);
-    };
-    draw();
-    redraw.push(draw);
   }
 
   for (const field of $(".field")) {
     const space = data.spaces[Number(field.dataset.space)];
-    if (!space) { $(".case", field).forEach((panel) => panel.remove()); continue; }
+    if (!space) continue;
     const panel = $(".case", field)[0];
-    const canvas = $("canvas", field)[0];
-    if (canvas) pixels(field, canvas, space, panel);
+    panel.hidden = false;
+    const map = $("svg.cells", field)[0];
+    if (map) points(field, map, space, panel);
     else cells(field, $(".cells", field)[0], space, panel);
   }
 })();

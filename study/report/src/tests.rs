@@ -41,6 +41,20 @@ fn the_page_of_a_full_sweep_is_small_and_whole() {
 }
 
 #[test]
+fn the_noisiest_sweep_stays_small_too() {
+    let (sweep, mut cases) = shop::sweep();
+    for case in &mut cases {
+        let noise = (case.case + 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        case.verdict = [Verdict::Pass, Verdict::Fail, Verdict::Unknown][noise as usize % 3];
+        case.pattern = noise;
+        case.latency_us = noise;
+        case.reason = Some(format!("reason {}", noise % 500));
+    }
+    let html = page(&sweep, &cases);
+    assert!(html.len() < 1_500_000, "{}", html.len());
+}
+
+#[test]
 fn hostile_names_stay_text() {
     const EVIL: &str = r#"</script><img src=x onerror='alert(1)'>"&<!--"#;
     let (mut sweep, mut cases) = shop::sweep();

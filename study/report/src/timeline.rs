@@ -248,7 +248,7 @@ impl Timeline<'_> {
             let (start, end) = (bars[REPEATS].0, bars.iter().map(|b| b.1).fold(0.0, f64::max));
             put!(self.out, "<i class=s{colour} style=\"left:{}%;width:{}%\"></i>", share(start), share(end - start));
         }
-        put!(self.out, "</span><span class=t><span class=u>");
+        put!(self.out, "</span><span class=t><span class=du>");
         if call.ended_us.is_some() {
             let mean = bars.iter().map(|b| b.1 - b.0).sum::<f64>() / bars.len().max(1) as f64;
             put!(
@@ -258,7 +258,7 @@ impl Timeline<'_> {
                 words::duration(mean as u64)
             );
         }
-        put!(self.out, "</span> <b class={}>{}</b>", word, text(&words::outcome(call)));
+        put!(self.out, "</span> <b class={word} title=\"{0}\">{0}</b>", text(&words::outcome(call)));
         if let Some(fault) = call.fault.filter(|_| !self.compare) {
             put!(self.out, " <span class=fx title=\"fault {} fired here\">↯{}</span>", fault + 1, fault + 1);
         }
