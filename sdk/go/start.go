@@ -93,7 +93,7 @@ func (r *Request) Trace() [16]byte { return r.scope.Envelope().Trace }
 
 // Finish ends the request and returns its history in wire form; the outermost segment is that of the starter. Calls made
 // with its context afterwards carry nothing.
-func (r *Request) Finish() []byte { return r.scope.Finish(r.scope.Now(), 0, "", 0) }
+func (r *Request) Finish() []byte { return r.scope.Finish(r.scope.Now(), 0, "") }
 
 // FinishHistory is Finish, decoded. An error means that a callee sent something that is not a history.
 func (r *Request) FinishHistory() (*History, error) { return wire.DecodeHistory(r.Finish()) }

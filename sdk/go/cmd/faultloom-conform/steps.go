@@ -61,7 +61,7 @@ func steps(in struct {
 		case st.Failed != nil:
 			s.Failed(st.AtUS, st.Failed.Call, scope.End{Status: st.Failed.Status, History: st.Failed.History, Gap: st.Failed.Gap})
 		case st.Respond != nil:
-			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name, 0)
+			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name)
 		default:
 			return nil, errors.New("a step is send, reply, failed or respond")
 		}

@@ -38,12 +38,20 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 				return err
 			}
 		}
-		return send2(ctx, s, &call, send.Accept != 0, method, req, reply, cc, invoke, opts)
+		return sendRequest(ctx, s, &call, send.Accept != 0, method, req, reply, cc, invoke, opts)
 	}
 }
 
-// send2 sends the request with its envelope and records how the call ended.
-func send2(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
+// clientCall is everything one call needs, in one piece.
+type clientCall struct {
+	reply   clientReply
+	trailer metadata.MD
+	options []grpc.CallOption
+	inline  [4]grpc.CallOption
+}
+
+// sendRequest sends the request with its envelope and records how the call ended.
+func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
 	if call.Envelope != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, call.Envelope)
 	}
@@ -51,7 +59,9 @@ func send2(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, me
 	if call.Fault != nil {
 		kind = call.Fault.Kind
 	}
-	wrapped := &clientReply{message: reply}
+	c := &clientCall{}
+	c.reply.message = reply
+	wrapped := &c.reply
 	if kind == wire.EmptyReply || kind == wire.CorruptReply {
 		wrapped.alter = kind
 	}
@@ -59,14 +69,12 @@ func send2(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, me
 	if field {
 		target = wrapped
 	}
-	var trailer metadata.MD
-	// the combined options belong to grpc: append to a copy
-	all := append(opts[:len(opts):len(opts)], grpc.Trailer(&trailer))
-	err := invoke(ctx, method, req, target, cc, all...)
+	c.options = append(append(c.inline[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts belong to others
+	err := invoke(ctx, method, req, target, cc, c.options...)
 
 	end := scope.End{Status: uint64(code(err)), History: wrapped.history}
 	if end.History == nil {
-		if v := trailer[wire.GRPCKey]; len(v) > 0 {
+		if v := c.trailer[wire.GRPCKey]; len(v) > 0 {
 			end.History = []byte(v[len(v)-1])
 		}
 	}

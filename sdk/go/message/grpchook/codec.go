@@ -39,8 +39,9 @@ var (
 type serverReply struct {
 	proto.Message
 	ctx     context.Context
-	history []byte
-	limit   int // bytes of message and field together; beyond it the trailer is used
+	field   []byte
+	history []byte // within field
+	limit   int    // bytes of message and field together; beyond it the trailer is used
 }
 
 // clientReply is a caller's message to fill and what came with it.
@@ -63,13 +64,10 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.history) == 0 {
-		return out, nil
-	}
-	if size := wire.FieldLen(len(r.history)); out.Len()+size > r.limit {
+	if out.Len()+len(r.field) > r.limit {
 		setTrailer(r.ctx, r.history)
 	} else {
-		out = append(out, mem.SliceBuffer(wire.AppendField(make([]byte, 0, size), r.history)))
+		out = append(out, mem.SliceBuffer(r.field))
 	}
 	return out, nil
 }

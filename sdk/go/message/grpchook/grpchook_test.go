@@ -7,3 +7,6 @@ import (
 )
 
 func TestLowestGRPC(t *testing.T) { suite.Run(t) }
+
+func BenchmarkChainPlain(b *testing.B)  { suite.Chain(b, false) }
+func BenchmarkChainHooked(b *testing.B) { suite.Chain(b, true) }

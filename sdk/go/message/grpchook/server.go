@@ -37,16 +37,17 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 		if !env.History {
 			return reply, err
 		}
-		history := s.Finish(s.Now(), uint64(code(err)), "", 0)
+		status := uint64(code(err))
 		if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
 			if limit, ok := fieldLimit(ctx); ok {
-				if message, ok := reply.(proto.Message); ok && message != nil {
-					limit = min(limit, int(min(env.ReceiveLimit, 1<<31-1)))
-					return &serverReply{message, ctx, history, limit}, nil
+				if message, ok := reply.(proto.Message); ok {
+					r := &serverReply{Message: message, ctx: ctx, limit: min(limit, int(min(env.ReceiveLimit, 1<<31-1)))}
+					r.field, r.history = s.FinishField(s.Now(), status)
+					return r, nil
 				}
 			}
 		}
-		setTrailer(ctx, history)
+		setTrailer(ctx, s.Finish(s.Now(), status, ""))
 		return reply, err
 	}
 }

@@ -214,7 +214,7 @@ func (w *writer) finish(name string) {
 	if w.hijacked {
 		return
 	}
-	history := w.scope.Finish(w.scope.Now(), uint64(status), name, 8)
+	history := w.scope.Finish(w.scope.Now(), uint64(status), name)
 	if !w.committed {
 		w.finishBuffered(history)
 		return

@@ -20,10 +20,10 @@ func (s *Scope) Failed(at uint64, call uint64, end End) { s.end(wire.CallFailed,
 func (s *Scope) Begun(call uint64, status uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if call == 0 || call > uint64(len(s.sent)) {
+	if s.rec == nil || call == 0 || call > uint64(len(s.rec.sent)) {
 		return
 	}
-	c := &s.sent[call-1]
+	c := &s.rec.sent[call-1]
 	c.begun, c.status = true, uint32(status)
 }
 
@@ -34,10 +34,10 @@ func (s *Scope) end(kind byte, at uint64, number uint64, end End) {
 }
 
 func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
-	if s.closed || number == 0 || number > uint64(len(s.sent)) || s.sent[number-1].ended {
+	if s.rec == nil || number == 0 || number > uint64(len(s.rec.sent)) || s.rec.sent[number-1].ended {
 		return
 	}
-	call := &s.sent[number-1]
+	call := &s.rec.sent[number-1]
 	call.ended = true
 	var child []byte
 	if end.History != nil {
@@ -66,7 +66,7 @@ func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
 		s.flags |= wire.SegmentTruncated
 		return
 	}
-	if len(s.events)+len(child) > wire.MaxHistoryBytes-room {
+	if len(s.rec.events)+len(child) > wire.MaxHistoryBytes-room {
 		child, gap = nil, true
 		s.flags |= wire.SegmentTruncated
 	}
@@ -80,34 +80,64 @@ func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
 	if !s.event(tag, at, len(child)+32) {
 		return
 	}
-	s.events = wire.AppendVarint(wire.AppendVarint(s.events, number), end.Status)
+	s.rec.events = wire.AppendVarint(wire.AppendVarint(s.rec.events, number), end.Status)
 	if child != nil {
-		s.events = append(wire.AppendVarint(s.events, uint64(len(child))), child...)
+		s.rec.events = append(wire.AppendVarint(s.rec.events, uint64(len(child))), child...)
 	}
 }
 
-// Finish records the answer and returns the whole history; the scope records and decides nothing more. name is the
-// call as this service knows it (an HTTP route template), or empty: the same as the caller's. room is how many bytes
-// the caller of Finish will append; they are allocated with the rest.
-func (s *Scope) Finish(at uint64, status uint64, name string, room int) []byte {
+// Finish records the answer and returns the whole history; the scope records and decides nothing more, and a second
+// Finish returns nil. name is the call as this service knows it (an HTTP route template), or empty: the same as the
+// caller's.
+func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.sent {
-		if c := &s.sent[i]; c.begun && !c.ended {
+	if s.rec == nil {
+		return nil
+	}
+	size := s.close(at, status, &name)
+	return s.release(make([]byte, 0, size), name)
+}
+
+// FinishField is Finish with the history already in the form of a reply field: field is what to append to the message,
+// history a part of it.
+func (s *Scope) FinishField(at uint64, status uint64) (field, history []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec == nil {
+		return nil, nil
+	}
+	name := ""
+	size := s.close(at, status, &name)
+	field = wire.AppendFieldStart(make([]byte, 0, wire.FieldLen(size)), size)
+	start := len(field)
+	field = s.release(field, name)
+	return wire.AppendFieldEnd(field), field[start:len(field):len(field)]
+}
+
+// close ends the events and returns how long the history will be.
+func (s *Scope) close(at uint64, status uint64, name *string) int {
+	for i := range s.rec.sent {
+		if c := &s.rec.sent[i]; c.begun && !c.ended {
 			s.endLocked(wire.RecvResponse, at, uint64(i)+1, End{Status: uint64(c.status), Gap: true})
 		}
 	}
-	if !s.closed {
-		s.closed = true
-		var dt uint64
-		if at > s.last {
-			dt = at - s.last
-		}
-		s.events = wire.AppendVarint(wire.AppendVarint(append(s.events, wire.SendResponse), dt), status)
+	var dt uint64
+	if at > s.last {
+		dt = at - s.last
 	}
-	name = wire.Cut(name, wire.MaxNameBytes)
-	out := make([]byte, 0, len(s.events)+len(s.process.Service)+len(name)+24+room)
+	s.rec.events = wire.AppendVarint(wire.AppendVarint(append(s.rec.events, wire.SendResponse), dt), status)
+	*name = wire.Cut(*name, wire.MaxNameBytes)
+	return wire.HistoryHeadBytes + 1 + 1 + len(s.process.Service) + wire.VarintLen(uint64(len(*name))) + len(*name) +
+		wire.VarintLen(s.startUS) + len(s.rec.events)
+}
+
+// release writes the history and gives the recording back.
+func (s *Scope) release(out []byte, name string) []byte {
 	out = wire.AppendHead(out, s.env.Call)
 	out = wire.AppendPrefix(out, s.flags, s.process.Service, name, s.startUS)
-	return append(out, s.events...)
+	out = append(out, s.rec.events...)
+	s.rec.release()
+	s.rec = nil
+	return out
 }

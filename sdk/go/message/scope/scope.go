@@ -29,17 +29,32 @@ type Scope struct {
 	evidence *evidence // nil without a plan
 	faultsOn func() bool
 	flags    byte
-	closed   bool
 	last     uint64
-	events   []byte
 	count    int
-	recorded uint64 // sends that are in events; fewer than sent once there was no room for one
-	strings  []string
-	sent     []sent
+	recorded uint64     // sends that are in events; fewer than sent once there was no room for one
+	rec      *recording // nil once the scope has answered
+}
 
-	eventsInline  [256]byte
-	stringsInline [4]string
-	sentInline    [4]sent
+// recording is what grows while a scope lives. A scope itself stays reachable from its context for as long as the
+// program likes; its recording goes back to the pool with the answer.
+type recording struct {
+	events  []byte
+	strings []string
+	sent    []sent
+}
+
+var recordings = sync.Pool{New: func() any {
+	return &recording{events: make([]byte, 0, 512), strings: make([]string, 0, 8), sent: make([]sent, 0, 8)}
+}}
+
+func (r *recording) release() {
+	if cap(r.events) > 64<<10 || cap(r.sent) > 1024 {
+		return
+	}
+	clear(r.strings)
+	clear(r.sent)
+	r.events, r.strings, r.sent = r.events[:0], r.strings[:0], r.sent[:0]
+	recordings.Put(r)
 }
 
 type sent struct {
@@ -68,8 +83,7 @@ type Send struct {
 }
 
 func newScope(p *Process, env *wire.Envelope, start time.Time) *Scope {
-	s := &Scope{process: p, env: env, start: start, startUS: uint64(start.UnixMicro())}
-	s.events, s.strings, s.sent = s.eventsInline[:0], s.stringsInline[:0], s.sentInline[:0]
+	s := &Scope{process: p, env: env, start: start, startUS: uint64(start.UnixMicro()), rec: recordings.Get().(*recording)}
 	if env.Plan != nil {
 		s.evidence = newEvidence(env.Plan, env.Evidence)
 		s.faultsOn = p.Receiver.FaultsOn
@@ -108,10 +122,10 @@ func (s *Scope) Send(at uint64, send Send) (c Call, ok bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.rec == nil {
 		return c, false
 	}
-	c = Call{Number: uint64(len(s.sent)) + 1, Index: -1}
+	c = Call{Number: uint64(len(s.rec.sent)) + 1, Index: -1}
 	c.ID = wire.CallID(s.env.Call, c.Number)
 	tag := byte(wire.SendRequest)
 	if send.HTTP {
@@ -124,13 +138,13 @@ func (s *Scope) Send(at uint64, send Send) (c Call, ok bool) {
 			tag |= wire.TagFault
 		}
 	}
-	s.sent = append(s.sent, sent{peer: send.Peer, name: send.Name})
+	s.rec.sent = append(s.rec.sent, sent{peer: send.Peer, name: send.Name})
 	if s.recorded == c.Number-1 && s.event(tag, at, len(recorded)+len(send.Peer)+32) {
 		s.recorded++
 		s.reference(recorded)
 		s.reference(send.Peer)
 		if c.Index >= 0 {
-			s.events = wire.AppendVarint(s.events, uint64(c.Index))
+			s.rec.events = wire.AppendVarint(s.rec.events, uint64(c.Index))
 		}
 	}
 	if s.evidence != nil {
@@ -149,7 +163,7 @@ func named(s string) string {
 
 // event starts an event, unless the history would become unreadable: then it is left out and the segment says so.
 func (s *Scope) event(tag byte, at uint64, size int) bool {
-	if len(s.events)+size > wire.MaxHistoryBytes-room || s.count >= wire.MaxHistoryEvents-1 {
+	if len(s.rec.events)+size > wire.MaxHistoryBytes-room || s.count >= wire.MaxHistoryEvents-1 {
 		s.flags |= wire.SegmentTruncated
 		return false
 	}
@@ -158,19 +172,19 @@ func (s *Scope) event(tag byte, at uint64, size int) bool {
 	if at > s.last {
 		dt, s.last = at-s.last, at
 	}
-	s.events = wire.AppendVarint(append(s.events, tag), dt)
+	s.rec.events = wire.AppendVarint(append(s.rec.events, tag), dt)
 	return true
 }
 
 func (s *Scope) reference(text string) {
-	for i, known := range s.strings {
+	for i, known := range s.rec.strings {
 		if len(known) == len(text) && known == text {
-			s.events = wire.AppendVarint(s.events, uint64(i)+1)
+			s.rec.events = wire.AppendVarint(s.rec.events, uint64(i)+1)
 			return
 		}
 	}
-	if len(s.strings) < maxStrings { // beyond, a text is merely repeated: the search stays short
-		s.strings = append(s.strings, text)
+	if len(s.rec.strings) < maxStrings { // beyond, a text is merely repeated: the search stays short
+		s.rec.strings = append(s.rec.strings, text)
 	}
-	s.events = wire.AppendString(append(s.events, 0), text)
+	s.rec.events = wire.AppendString(append(s.rec.events, 0), text)
 }

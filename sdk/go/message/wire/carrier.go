@@ -20,11 +20,18 @@ const (
 //
 //	tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
 func AppendField(message, history []byte) []byte {
-	size := uint64(len(history) + endingBytes)
-	out := append(message, fieldTag...)
-	out = append(AppendVarint(out, size), history...)
-	whole := len(fieldTag) + VarintLen(size) + len(history) + endingBytes
-	return append(binary.BigEndian.AppendUint32(out, uint32(whole)), magic...)
+	field := AppendFieldStart(make([]byte, 0, FieldLen(len(history))), len(history))
+	return append(message, AppendFieldEnd(append(field, history...))...)
+}
+
+// AppendFieldStart appends what precedes a history of that many bytes.
+func AppendFieldStart(b []byte, history int) []byte {
+	return AppendVarint(append(b, fieldTag...), uint64(history+endingBytes))
+}
+
+// AppendFieldEnd completes a field; b must begin with it.
+func AppendFieldEnd(field []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(field, uint32(len(field)+endingBytes)), magic...)
 }
 
 // FieldLen is how many bytes AppendField adds.
