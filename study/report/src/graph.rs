@@ -286,6 +286,9 @@ fn draw(graph: &Graph, services: &Services) -> String {
 }
 
 fn bugs_named(bugs: &[usize]) -> String {
+    if bugs.len() > 4 {
+        return counted(bugs.len() as u64, "bug");
+    }
     let numbers: Vec<String> = bugs.iter().map(usize::to_string).collect();
     format!("bug{} {}", if bugs.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }

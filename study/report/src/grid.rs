@@ -196,10 +196,9 @@ fn matrix(cases: &Cases) -> String {
         for (b, other) in cases.space.sites.iter().enumerate() {
             let (failing, all) = pairs[a * n + b];
             let share = if all == 0 { 0.0 } else { failing as f64 * 100.0 / all as f64 };
-            let class = if share > 70.0 { " class=hi" } else { "" };
             put!(
                 out,
-                "<td{class} style=\"--p:{share:.0}%\" title=\"{} + {}: {} of {}\">{}",
+                "<td style=\"--p:{share:.0}%\" title=\"{} + {}: {} of {}\">{}",
                 text(&site.label),
                 text(&other.label),
                 count(failing),

@@ -43,17 +43,6 @@
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
 
-  // on paper everything is open, and light
-  addEventListener("beforeprint", () => {
-    root.dataset.before = root.dataset.theme || "";
-    root.dataset.theme = "light";
-    for (const d of $("details.twin:not([open])")) { d.open = true; d.dataset.print = ""; }
-  });
-  addEventListener("afterprint", () => {
-    if (root.dataset.before) root.dataset.theme = root.dataset.before; else delete root.dataset.theme;
-    for (const d of $("details[data-print]")) { d.open = false; delete d.dataset.print; }
-  });
-
   // packed cases, see cases.rs
   const DIGIT = {};
   [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].forEach((c, i) => { DIGIT[c] = i; });
