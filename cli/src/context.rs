@@ -26,7 +26,7 @@ impl Context {
 
     /// The words that lead to the same target and store again, for commands that we print.
     pub fn command(&self, verb: &str) -> String {
-        let mut words = vec!["faultloom".to_owned(), verb.to_owned()];
+        let mut words = vec![own_name(), verb.to_owned()];
         if let Some(target) = &self.common.target {
             words.push(format!("-t {}", target.display()));
         }
@@ -44,6 +44,14 @@ impl Context {
             eprintln!("{}", line.as_ref());
         }
     }
+}
+
+/// The command as it was typed, if that was a relative path; else `faultloom`.
+fn own_name() -> String {
+    std::env::args()
+        .next()
+        .filter(|name| name.contains('/') && !name.starts_with('/'))
+        .unwrap_or_else(|| "faultloom".to_owned())
 }
 
 pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Failure> {
@@ -105,7 +113,8 @@ pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
             format!("'{}'", text.replace('\'', "'\\''"))
         }
     };
-    let mut words = vec![quoted(&spec.url())];
+    // what goes to the target's entry needs no URL as long as the target is named
+    let mut words: Vec<String> = request.url.iter().map(|_| quoted(&spec.url())).collect();
     let mut option = |flag: &str, value: &str| words.push(format!("{flag} {}", quoted(value)));
     if let Some(method) = &request.method {
         option("-X", method);
@@ -122,6 +131,9 @@ pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
     }
     if let Some(body) = &expect.expect_body {
         option("--expect-body", body);
+    }
+    if spec.timeout_ms != RequestSpec::TIMEOUT_MS {
+        option("--timeout-ms", &spec.timeout_ms.to_string());
     }
     expect.expect_json.iter().for_each(|j| option("--expect-json", j));
     if let Some(ms) = expect.max_latency_ms {

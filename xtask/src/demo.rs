@@ -41,8 +41,8 @@ pub fn demo() -> Result<(), String> {
 struct Up;
 
 fn faultloom(arguments: &[&str]) -> Command {
-    let binary = setup::faultloom().to_string_lossy().into_owned();
-    let mut call = command(&binary, &["--home", "out/demo/.faultloom", "--target", TARGET]);
+    // relative, so that the commands it prints can be copied
+    let mut call = command("target/debug/faultloom", &["--target", TARGET]);
     call.args(arguments);
     call
 }
@@ -79,17 +79,18 @@ impl Up {
     fn tour(&self, stages: &mut Stages, out: &std::path::Path) -> Result<Summary, String> {
         let mut recorded = Value::Null;
         stages.run("record", || {
-            // the first requests meet cold connections; the last of three is shown
-            recorded = ask(&["record", "-n", "3"])?;
+            // the first requests meet cold connections
+            ask(&["record", "--count", "2"])?;
+            recorded = ask(&["record"])?;
             let s = &recorded["summary"];
             Ok(format!(
                 "GET /   {} messages, {} services, {}",
-                s["events"],
+                s["messages"],
                 s["services"].as_array().map_or(0, Vec::len),
                 gaps(s["gaps"].as_u64().unwrap_or(0))
             ))
         })?;
-        show(&["show", "last"], 6)?;
+        run(&mut faultloom(&["show", "last"]))?;
         let mut sweep = Value::Null;
         stages.run("sweep", || {
             println!();
@@ -113,11 +114,6 @@ fn swept(arguments: &[&str]) -> Result<Value, String> {
         return Err(format!("failed ({status}): {}", words(&call)));
     }
     Ok(ask(&["show", "last"])?["sweep"].clone())
-}
-
-/// Prints what the tool shows, without the run's first line.
-fn show(arguments: &[&str], _rows: usize) -> Result<(), String> {
-    run(&mut faultloom(arguments))
 }
 
 fn gaps(n: u64) -> String {

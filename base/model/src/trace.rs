@@ -142,6 +142,12 @@ impl Trace {
         self.walk().into_iter().map(gap).sum::<usize>() + gap(&self.entry)
     }
 
+    /// Requests and replies that were sent, the entry's included.
+    pub fn messages(&self) -> usize {
+        let of = |call: &Call| 1 + usize::from(call.outcome.completed());
+        self.walk().into_iter().map(of).sum::<usize>() + of(&self.entry)
+    }
+
     /// Names of the services that took part, in order of appearance, the entry service first.
     pub fn services(&self) -> Vec<String> {
         let mut names = vec![self.entry.callee.clone()];

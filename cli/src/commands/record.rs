@@ -8,6 +8,7 @@ use crate::context::{self, Context};
 use crate::render::numbers::{grouped, milliseconds, plural};
 use crate::render::tree::{self, Style};
 use crate::stage::Stage;
+use explore::Sent;
 use messages::{Reply, RequestSpec, Sender};
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, RunKind, Verdict};
@@ -21,7 +22,11 @@ pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let oracle = context::oracle(&args.expect)?;
     let stage = Stage::open(context).await?;
-    let result = with_stage(context, args, &stage, faults, oracle).await;
+    let result = tokio::select! {
+        result = with_stage(context, args, &stage, faults, oracle) => result,
+        () = crate::stage::interrupted() => Err(Failure::new(model::Family::Aborted, "the recording was stopped")
+            .next(format!("what came until then: {} last", context.command("show")))),
+    };
     stage.close().await?;
     result
 }
@@ -40,63 +45,67 @@ async fn with_stage(
         store.begin(RunKind::Recording, &format!("{} {}", spec.name(), spec.authority), spec_json, 0).await?;
     let mut sender = Sender::new(stage.credentials().clone(), *run.id.0.as_bytes());
 
-    let good = good_trace(context, args, &store, &mut sender, &spec, &faults).await?;
-    let resolved = match &good {
-        Some(good) => match request_faults::resolve(&faults, good) {
-            Ok(resolved) => resolved,
-            Err(failure) => {
-                store.finish(&mut run, Verdict::Unknown, json!({"error": failure.to_string()})).await?;
-                return Err(failure);
-            }
-        },
-        None => faults.clone(),
-    };
-
-    let mut segment = dir.segment("traces.jsonl")?;
-    let mut seen = Seen::default();
-    let mut last: Option<Reply> = None;
-    for _ in 0..args.count.max(1) {
-        let (reply, crashed) = explore::runner::once(&mut sender, &spec, &resolved, &*stage.reviver()).await?;
-        for name in crashed {
-            context.say(format!("   {name} crashed by itself and was restarted; the request was sent again"));
-        }
-        segment.append(std::slice::from_ref(&reply.trace))?;
-        seen.add(&reply, &oracle, &resolved);
-        last = Some(reply);
-    }
-    let Some(reply) = last else {
-        return Err(Failure::request("a count of 0 sends nothing"));
-    };
-    dir.write_json("faults.json", &resolved)?;
-    if let Some(good) = &good {
-        dir.write_json("good.json", good)?;
-    }
-    let summary = seen.summary(&reply);
-    let verdict = seen.verdict();
-    store.finish(&mut run, verdict, summary.clone()).await?;
-
-    if context.common.json {
-        println!(
-            "{}",
-            json!({"run": run.id, "verdict": verdict, "summary": summary, "trace": reply.trace, "faults": resolved, "good": good})
-        );
-    } else {
-        let style = Style { expanded: args.all, rows_max: tree::ROWS_MAX };
-        println!("\n{}", tree::draw(&reply.trace, &resolved, &style));
-        println!("{}", seen.sentence(&reply));
-        for reason in &seen.unknown {
-            println!("verdict unknown: {reason}");
-        }
-        if let (Some(body), false) = (body_text(args, &spec, &reply), seen.failures == 0) {
-            println!("reply: {body}");
-        }
-        let next = match (faults.is_empty(), verdict) {
-            (true, _) => context.command("sweep") + " " + &spec.url(),
-            (false, _) => context.command("report") + " " + &run.id.short(),
+    let result = async {
+        let good = good_trace(context, args, &store, &mut sender, &spec, &faults).await?;
+        let resolved = match &good {
+            Some(good) => request_faults::resolve(&faults, good)?,
+            None => faults.clone(),
         };
-        println!("run {}   next: {next}", run.id.short());
+
+        let mut segment = dir.segment("traces.jsonl")?;
+        let mut seen = Seen::default();
+        let mut last: Option<Reply> = None;
+        let watch = stage.watch();
+        for _ in 0..args.count {
+            let Sent { reply, crashed, .. } = watch.send(&mut sender, &spec, &resolved).await?;
+            for name in crashed {
+                context.say(format!("   {name} crashed by itself and was restarted; the request was sent again"));
+            }
+            if reply.unreachable {
+                return Err(no_history(context, &spec, &reply));
+            }
+            segment.append(std::slice::from_ref(&reply.trace))?;
+            seen.add(&reply, &oracle, &resolved);
+            last = Some(reply);
+        }
+        let Some(reply) = last else { unreachable!("at least one request was sent") };
+        dir.write_json("faults.json", &resolved)?;
+        if let Some(good) = &good {
+            dir.write_json("good.json", good)?;
+        }
+        let summary = seen.summary(&reply);
+        let verdict = seen.verdict();
+        store.finish(&mut run, verdict, summary.clone()).await?;
+
+        if context.common.json {
+            println!(
+                "{}",
+                json!({"run": run.id, "verdict": verdict, "summary": summary, "trace": reply.trace, "faults": resolved, "good": good})
+            );
+        } else {
+            let style = Style { expanded: args.all, rows_max: tree::ROWS_MAX };
+            println!("\n{}", tree::draw(&reply.trace, &resolved, &style));
+            println!("{}", seen.sentence(&reply));
+            for reason in &seen.unknown {
+                println!("verdict unknown: {reason}");
+            }
+            if let (Some(body), false) = (body_text(args, &spec, &reply), seen.failures == 0) {
+                println!("reply: {body}");
+            }
+            let next = match (faults.is_empty(), verdict) {
+                (true, _) => context.command("sweep") + " " + &context::flags(&args.request, &args.expect, &spec),
+                (false, _) => context.command("report") + " " + &run.id.short(),
+            };
+            println!("run {}   next: {next}", run.id.short());
+        }
+        Ok(verdict.exit())
     }
-    Ok(verdict.exit())
+    .await;
+    if let (Err(failure), None) = (&result, run.verdict) {
+        // if that cannot be written either, the first reason is the one to tell
+        let _ = store.finish(&mut run, Verdict::Unknown, json!({"error": failure.to_string()})).await;
+    }
+    result
 }
 
 /// The request without faults, when there are faults to check against it.
@@ -194,7 +203,7 @@ impl Seen {
         sorted.sort_unstable();
         json!({
             "requests": self.requests, "failures": self.failures, "reasons": self.reasons, "unknown": self.unknown,
-            "status": last.status(), "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(), "services": trace.services(),
+            "status": last.status(), "messages": trace.messages(), "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(), "services": trace.services(),
             "history_bytes": last.history_bytes, "latency_us_median": sorted[sorted.len() / 2], "latency_us_max": sorted.last(),
         })
     }
@@ -206,7 +215,8 @@ impl Seen {
             n => plural(n as u64, "gap"),
         };
         let mut text = format!(
-            "{} messages, {}, {gaps}, history {} bytes",
+            "{} messages, {} events, {}, {gaps}, history {} bytes",
+            grouped(trace.messages() as u64),
             grouped(trace.events() as u64),
             plural(trace.services().len() as u64, "service"),
             grouped(last.history_bytes as u64)

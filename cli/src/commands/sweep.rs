@@ -1,6 +1,6 @@
 //! `faultloom sweep`: run whole spaces of faults, and tell the bugs.
 
-use crate::args::Sweep as Args;
+use crate::args::{Expect, Sweep as Args};
 use crate::commands::record::no_history;
 use crate::context::{self, Context};
 use crate::render::bugs;
@@ -27,6 +27,8 @@ struct Spec {
     request: RequestSpec,
     spaces: Vec<SpaceKind>,
     effects: Vec<Effect>,
+    /// What replies must be like.
+    expect: Expect,
     record: String,
     services: Vec<String>,
 }
@@ -35,14 +37,15 @@ struct Spec {
 const WARM_UP_REQUESTS: usize = 3;
 
 pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let oracle = context::oracle(&args.expect)?;
+    context::oracle(&args.expect)?;
     let stage = Stage::open(context).await?;
-    let result = with_stage(context, args, &stage, oracle).await;
+    let result = with_stage(context, args, &stage).await;
     stage.close().await?;
     result
 }
 
-async fn with_stage(context: &Context, args: &Args, stage: &Stage, oracle: explore::Oracle) -> Result<Exit, Failure> {
+async fn with_stage(context: &Context, args: &Args, stage: &Stage) -> Result<Exit, Failure> {
+    let stop = stop_on_interrupt();
     let store = context.store().await?;
     let (mut run, dir, spec) = match &args.resume {
         Some(text) => resume(&store, text).await?,
@@ -64,29 +67,22 @@ async fn with_stage(context: &Context, args: &Args, stage: &Stage, oracle: explo
         credentials: stage.credentials().clone(),
         run: *run.id.0.as_bytes(),
         spec: spec.request.clone(),
-        oracle,
-        concurrency: args.concurrency.clamp(1, 512),
-        stage: stage.reviver(),
-        stop: Arc::new(AtomicBool::new(false)),
+        oracle: context::oracle(&spec.expect)?,
+        concurrency: args.concurrency.into(),
+        watch: Arc::new(stage.watch()),
+        stop,
     };
-    stop_on_interrupt(sweeper.stop.clone());
+    let go_on = format!("{} --resume {}", context.command("sweep"), run.id.short());
     let good = good_run(context, &sweeper).await?;
     let runs = match spaces(context, &sweeper, &spec, &good, &dir).await {
         Ok(runs) => runs,
         Err(failure) => {
-            return Err(failure.next(format!(
-                "what was run is kept; go on with {} --resume {}",
-                context.command("sweep"),
-                run.id.short()
-            )));
+            let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
+            return Err(failure.next(format!("{first}go on with {go_on}; what was run is kept")));
         }
     };
     if runs.iter().any(|r| !r.finished) {
-        return Err(Failure::new(model::Family::Aborted, "the sweep was stopped; what was run is kept").next(format!(
-            "{} --resume {}",
-            context.command("sweep"),
-            run.id.short()
-        )));
+        return Err(Failure::new(model::Family::Aborted, "the sweep was stopped; what was run is kept").next(go_on));
     }
     let found = explore::bugs::find(&sweeper, &good, &runs, &spec.record).await?;
     let repeated = runs.iter().map(|r| r.repeated).sum();
@@ -121,8 +117,9 @@ fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<Spec, Failure> 
             .next("give one with -t FILE, or use --space services"));
     }
     let effects = args.kinds.iter().map(|k| effect(k)).collect::<Result<Vec<_>, _>>()?;
-    let record = format!("{} {}", context.command("record"), context::flags(&args.request, &args.expect, &request));
-    Ok(Spec { request, spaces, effects, record, services })
+    let flags = context::flags(&args.request, &args.expect, &request);
+    let record = format!("{} {flags}", context.command("record")).trim_end().to_owned();
+    Ok(Spec { request, spaces, effects, expect: args.expect.clone(), record, services })
 }
 
 /// `unavailable`, `status 13`, `delay 200ms`.
@@ -153,7 +150,7 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
     let mut sender = sweeper.sender();
     let mut last = None;
     for _ in 0..WARM_UP_REQUESTS {
-        last = Some(explore::runner::once(&mut sender, &sweeper.spec, &[], &*sweeper.stage).await?.0);
+        last = Some(sweeper.watch.send(&mut sender, &sweeper.spec, &[]).await?.reply);
     }
     let Some(reply) = last else { unreachable!("at least one request was sent") };
     if reply.trace.entry.scope.is_none() {
@@ -230,8 +227,8 @@ async fn spaces(
             for name in &run.crashed {
                 context.say(format!("   {name} crashed by itself and was restarted; the case was run again"));
             }
-            // guided cases are not numbered in advance, so they are written once they are all there
-            if *kind == SpaceKind::Guided {
+            // guided cases are not numbered in advance, so they are written once they are all there; a resumed sweep has them already
+            if *kind == SpaceKind::Guided && !dir.records::<Case>("cases.jsonl")?.iter().any(|c| c.space == index) {
                 dir.segment("cases.jsonl")?.append(&run.cases)?;
             }
             runs.push(run);
@@ -339,11 +336,17 @@ fn junit(path: &std::path::Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Fa
     std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
 }
 
-/// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once.
-fn stop_on_interrupt(stop: Arc<AtomicBool>) {
+/// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once, and the reaper
+/// stops the services.
+fn stop_on_interrupt() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
     tokio::spawn(async move {
         crate::stage::interrupted().await;
-        stop.store(true, Ordering::Relaxed);
-        eprintln!("\n   stopping; what was run is kept");
+        told.store(true, Ordering::Relaxed);
+        eprintln!("\n   stopping; what was run is kept (Ctrl-C again ends at once)");
+        crate::stage::interrupted().await;
+        std::process::exit(Exit::Aborted.code().into());
     });
+    stop
 }

@@ -4,7 +4,7 @@
 //! are down from the start), *TFI* needs a moment.
 
 use crate::cause::{self, Cause};
-use crate::runner::{SpaceRun, Sweeper, once};
+use crate::runner::{SpaceRun, Sweeper};
 use messages::{Reply, Sender};
 use model::sweep::Bug;
 use model::trace::Trace;
@@ -38,7 +38,7 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
         let Some(tried) = try_out(sweeper, &mut sender, good, &group, record).await? else {
             continue;
         };
-        match found.iter_mut().find(|t| t.bug.faults == tried.bug.faults) {
+        match found.iter_mut().find(|t| same_set(&t.bug.faults, &tried.bug.faults)) {
             Some(same) => {
                 same.tolerated.retain(|name| group.cause.tolerated.contains(name));
                 for space in group.spaces {
@@ -76,7 +76,9 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
                 Some(group) if !group.spaces.contains(space) => group.spaces.push(space.clone()),
                 Some(_) => {}
                 None => {
-                    let faults = set.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
+                    let mut faults: Vec<Fault> =
+                        set.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
+                    faults.sort_by_key(ToString::to_string);
                     groups.push(Group { cause: cause.clone(), faults, spaces: vec![space.clone()] });
                 }
             }
@@ -94,7 +96,7 @@ async fn try_out(
     record: &str,
 ) -> Result<Option<Tried>, Failure> {
     let send = async |sender: &mut Sender, faults: &[Fault]| {
-        once(sender, &sweeper.spec, faults, &*sweeper.stage).await.map(|(reply, _)| reply)
+        sweeper.watch.send(sender, &sweeper.spec, faults).await.map(|sent| sent.reply)
     };
     let fails_alike = |reply: &Reply| {
         let cause = cause::of(&reply.trace);
@@ -119,6 +121,11 @@ async fn try_out(
     let tolerated = group.cause.tolerated.clone();
     let bug = describe(faults, timed, &reply.trace, good, group.spaces.clone(), record);
     Ok(Some(Tried { bug, tolerated }))
+}
+
+/// Spaces may have found a set in different orders.
+fn same_set(a: &[Fault], b: &[Fault]) -> bool {
+    a.len() == b.len() && a.iter().all(|fault| b.contains(fault))
 }
 
 fn needs_timing(faults: &[Fault]) -> bool {

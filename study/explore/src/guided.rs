@@ -8,7 +8,7 @@
 
 use crate::cause;
 use crate::judge::judge;
-use crate::runner::{Progress, SpaceRun, Sweeper, once, recorded, summarise};
+use crate::runner::{Progress, SpaceRun, Sweeper, recorded, summarise};
 use model::sweep::{Case, Site};
 use model::trace::Trace;
 use model::{Failure, Fault, Verdict};
@@ -42,9 +42,10 @@ impl Sweeper {
                 break;
             }
             let faults: Vec<Fault> = set.iter().map(|s| known.list[*s as usize].fault.clone()).collect();
-            let (reply, revived) = once(&mut sender, &self.spec, &faults, &*self.stage).await?;
-            repeated += u64::from(!revived.is_empty());
-            crashed.extend(revived);
+            let sent = self.watch.send(&mut sender, &self.spec, &faults).await?;
+            let reply = sent.reply;
+            repeated += u64::from(sent.repeated);
+            crashed.extend(sent.crashed);
             if set.len() < FAULTS_MAX {
                 for site in branches(&reply.trace, effect, &mut known, &mut tried) {
                     let mut more = set.clone();

@@ -19,7 +19,9 @@ pub fn judge(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], repl
         .collect();
     let fired: Vec<u32> = fired.into_iter().collect();
     let objection = oracle.objection(reply);
-    let unknown = if reply.trace.entry.scope.is_none() && reply.status().is_some() {
+    let unknown = if reply.unreachable {
+        Some(format!("the target cannot be reached: {}", reply.reason.as_deref().unwrap_or("no connection")))
+    } else if reply.trace.entry.scope.is_none() && reply.status().is_some() {
         Some("the reply brought no history".to_owned())
     } else if reply.trace.faults_off() {
         Some("faults are switched off at the target".to_owned())

@@ -10,6 +10,8 @@ pub mod minimal;
 pub mod oracle;
 pub mod pattern;
 pub mod runner;
+pub mod watch;
 
 pub use oracle::Oracle;
-pub use runner::{Progress, SpaceRun, Stage, Sweeper};
+pub use runner::{Progress, SpaceRun, Sweeper};
+pub use watch::{Attached, Sent, Stage, Watch};

@@ -1,9 +1,10 @@
 //! Running the cases of a space: workers that share nothing but the next case's number, one collector that writes them down.
 
 use crate::cause::{self, Cause};
-use crate::judge::{has_unplanned_failure, judge};
+use crate::judge::judge;
 use crate::oracle::Oracle;
-use messages::{Credentials, Reply, RequestSpec, Sender};
+use crate::watch::Watch;
+use messages::{Credentials, RequestSpec, Sender};
 use model::sweep::{Case, Site, Space};
 use model::trace::Trace;
 use model::{Failure, Fault, Verdict};
@@ -11,8 +12,6 @@ use request_faults::SpaceKind;
 use request_faults::resolve::selects;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,21 +21,6 @@ use tokio::sync::mpsc;
 /// Power sets beyond this many sites are refused: a million cases is where exhaustion stops being an answer.
 pub const POWER_SET_SITES_MAX: usize = 20;
 const APPEND_EVERY: Duration = Duration::from_millis(250);
-
-/// Whoever can tell that a service of the target crashed for real, and start it again.
-pub trait Stage: Send + Sync {
-    /// Restarts what crashed; the names of the services it restarted, empty if none had crashed.
-    fn revive(&self) -> Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + '_>>;
-}
-
-/// For targets that somebody else runs.
-pub struct Attached;
-
-impl Stage for Attached {
-    fn revive(&self) -> Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + '_>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-}
 
 /// What the user sees while it runs.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +37,7 @@ pub struct Sweeper {
     pub spec: RequestSpec,
     pub oracle: Oracle,
     pub concurrency: usize,
-    pub stage: Arc<dyn Stage>,
+    pub watch: Arc<Watch>,
     pub stop: Arc<AtomicBool>,
 }
 
@@ -117,7 +101,7 @@ impl Sweeper {
                 sender: self.sender(),
                 spec: self.spec.clone(),
                 oracle: self.oracle.clone(),
-                stage: self.stage.clone(),
+                watch: self.watch.clone(),
                 stop: self.stop.clone(),
                 work: work.clone(),
                 sent: sent.clone(),
@@ -160,10 +144,12 @@ impl Sweeper {
                 break;
             }
             // causes first: a case on disk always has its cause there
-            let written = cause_segment.append(&new_causes).and_then(|()| segment.append(&pending));
-            if let Err(failure) = written {
+            // after an error nothing is appended any more: it would stand behind a line that was cut off
+            if failed.is_none()
+                && let Err(failure) = cause_segment.append(&new_causes).and_then(|()| segment.append(&pending))
+            {
                 self.stop.store(true, Ordering::Relaxed);
-                failed.get_or_insert(failure);
+                failed = Some(failure);
             }
             new_causes.clear();
             cases.append(&mut pending);
@@ -197,7 +183,7 @@ struct Worker {
     sender: Sender,
     spec: RequestSpec,
     oracle: Oracle,
-    stage: Arc<dyn Stage>,
+    watch: Arc<Watch>,
     stop: Arc<AtomicBool>,
     work: Arc<Work>,
     sent: mpsc::Sender<Result<Outcome, Failure>>,
@@ -220,29 +206,11 @@ impl Worker {
 
     async fn case(&mut self, number: u64, sites: Vec<u32>) -> Result<Outcome, Failure> {
         let faults: Vec<Fault> = sites.iter().map(|s| self.work.sites[*s as usize].fault.clone()).collect();
-        let (reply, crashed) = once(&mut self.sender, &self.spec, &faults, &*self.stage).await?;
-        let case = judge(self.work.index, number, sites, &self.work.recorded, &reply, &self.oracle);
-        let cause = (case.verdict == Verdict::Fail).then(|| cause::of(&reply.trace));
-        Ok(Outcome { case, cause, repeated: !crashed.is_empty(), crashed })
+        let sent = self.watch.send(&mut self.sender, &self.spec, &faults).await?;
+        let case = judge(self.work.index, number, sites, &self.work.recorded, &sent.reply, &self.oracle);
+        let cause = (case.verdict == Verdict::Fail).then(|| cause::of(&sent.reply.trace));
+        Ok(Outcome { case, cause, repeated: sent.repeated, crashed: sent.crashed })
     }
-}
-
-/// Sends once; if a service of the target crashed for real meanwhile, it is restarted and the request repeated once.
-pub async fn once(
-    sender: &mut Sender,
-    spec: &RequestSpec,
-    faults: &[Fault],
-    stage: &dyn Stage,
-) -> Result<(Reply, Vec<String>), Failure> {
-    let reply = sender.send(spec, faults).await?;
-    if !has_unplanned_failure(&reply) {
-        return Ok((reply, Vec::new()));
-    }
-    let crashed = stage.revive().await?;
-    if crashed.is_empty() {
-        return Ok((reply, crashed));
-    }
-    Ok((sender.send(spec, faults).await?, crashed))
 }
 
 /// Whether the call of a site was seen in the good run.

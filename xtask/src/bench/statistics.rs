@@ -1,6 +1,28 @@
 //! Medians and their intervals. Machines are shared and noisy: figures are compared within a round, and the ratios of many rounds give
 //! a median with a distribution-free interval.
 
+use serde::Serialize;
+
+/// A median and the 95 % interval around it.
+#[derive(Clone, Copy, Serialize)]
+pub struct Interval {
+    pub low: f64,
+    pub median: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    pub fn of(values: &[f64]) -> Interval {
+        let (low, median, high) = median_interval(values);
+        Interval { low, median, high }
+    }
+
+    /// Whether the whole interval lies inside ±limit.
+    pub fn within(&self, limit: f64) -> bool {
+        -limit <= self.low && self.high <= limit
+    }
+}
+
 /// Median and 95 % interval from order statistics (binomial), as (low, median, high). NaN for no values.
 pub fn median_interval(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
@@ -35,5 +57,12 @@ mod tests {
         let values: Vec<f64> = (1..=20).map(f64::from).collect();
         assert_eq!(median_interval(&values), (6.0, 10.5, 15.0));
         assert_eq!(median_interval(&[3.0]), (3.0, 3.0, 3.0));
+    }
+
+    #[test]
+    fn an_interval_is_inside_a_limit_with_both_its_ends() {
+        assert!(Interval { low: -2.0, median: 0.5, high: 1.9 }.within(2.0));
+        assert!(!Interval { low: -2.1, median: 0.5, high: 1.9 }.within(2.0));
+        assert!(!Interval { low: f64::NAN, median: f64::NAN, high: f64::NAN }.within(2.0));
     }
 }
