@@ -79,7 +79,8 @@ fn map(out: &mut String, cases: &Cases, large: bool) {
     out.push_str("</div>");
 }
 
-/// One path per outcome, made of the largest rectangles that a walk from the top left finds.
+/// One path per outcome, made of the rectangles that a walk from the top left finds; the largest carries the glyph, so that
+/// the map can be read without colour.
 fn points(out: &mut String, cases: &Cases, rows: usize) {
     let results: Vec<Result> = cases.cells.iter().map(|c| c.map_or(Result::NotRun, Result::of)).collect();
     let columns = cases.columns;
@@ -87,6 +88,7 @@ fn points(out: &mut String, cases: &Cases, rows: usize) {
     for result in [Result::Pass, Result::Fail, Result::Unknown, Result::Unaffected] {
         let open = |i: usize, drawn: &[bool]| results[i] == result && !drawn[i];
         let mut path = String::new();
+        let mut largest = (0, 0.0, 0.0, 0);
         for at in 0..results.len() {
             if !open(at, &drawn) {
                 continue;
@@ -99,9 +101,24 @@ fn points(out: &mut String, cases: &Cases, rows: usize) {
                 drawn[y * columns + x..y * columns + x + width].fill(true);
             }
             put!(path, "M{x} {y}h{width}v{height}h-{width}z");
+            if width * height > largest.0 {
+                let middle = |from: usize, size: usize| from as f64 + size as f64 / 2.0;
+                largest = (width * height, middle(x, width), middle(y, height), width.min(height));
+            }
         }
         if !path.is_empty() {
             put!(out, "<path class={} d=\"{path}\"/>", result.letter());
+        }
+        let (_, x, y, least) = largest;
+        if least * 12 >= columns {
+            let size = (columns as f64 / 14.0).max(1.0);
+            put!(
+                out,
+                "<text class={} x={x} y=\"{:.1}\" font-size=\"{size:.1}\">{}</text>",
+                result.letter(),
+                y + size * 0.36,
+                result.glyph()
+            );
         }
     }
 }
