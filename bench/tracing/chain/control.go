@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+)
+
+// control prints the ready line, then answers commands until standard input ends. Every role knows
+//
+//	cpu              {"cpu_us": user and system time of this process so far}
+//	profile FILE     begins a CPU profile; without FILE ends it
+//	heap FILE        writes what was allocated so far
+//
+// and roles add their own, which get the words after the command.
+func control(ready any, commands map[string]func([]string) any) {
+	out := json.NewEncoder(os.Stdout)
+	say := func(v any) {
+		if err := out.Encode(v); err != nil {
+			os.Exit(1)
+		}
+	}
+	say(ready)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		words := strings.Fields(in.Text())
+		if len(words) == 0 {
+			continue
+		}
+		switch command, ok := commands[words[0]]; {
+		case ok:
+			say(command(words[1:]))
+		case words[0] == "cpu":
+			say(map[string]int64{"cpu_us": cpuUS()})
+		case words[0] == "profile":
+			profile(words[1:])
+			say(struct{}{})
+		case words[0] == "heap" && len(words) == 2:
+			f := create(words[1])
+			if err := pprof.Lookup("allocs").WriteTo(f, 0); err != nil {
+				fail("%v", err)
+			}
+			f.Close()
+			say(struct{}{})
+		default:
+			fail("unknown command %q", words[0])
+		}
+	}
+	os.Exit(0)
+}
+
+func cpuUS() int64 {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		fail("%v", err)
+	}
+	return (r.Utime.Nano() + r.Stime.Nano()) / 1000
+}
+
+var profiling *os.File
+
+func profile(words []string) {
+	if profiling != nil {
+		pprof.StopCPUProfile()
+		profiling.Close()
+		profiling = nil
+	}
+	if len(words) > 0 {
+		profiling = create(words[0])
+		if err := pprof.StartCPUProfile(profiling); err != nil {
+			fail("%v", err)
+		}
+	}
+}
+
+func create(name string) *os.File {
+	f, err := os.Create(name)
+	if err != nil {
+		fail("%v", err)
+	}
+	return f
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bench.example/tracing/gen"
+)
+
+const (
+	clients  = 32
+	services = 3
+)
+
+// window is what one `run WARM_MS MEASURE_MS` found. The clients send as soon as they have their reply; requests are
+// counted for throughput and latency when they end inside the measured time, total also counts those before and after,
+// as CPU time does.
+type window struct {
+	Requests   int     `json:"requests"`
+	Seconds    float64 `json:"seconds"`
+	Total      int     `json:"total"`
+	LatencyP50 float64 `json:"latency_us_p50"`
+	LatencyP99 float64 `json:"latency_us_p99"`
+	Checked    int     `json:"histories_checked"` // only where requests are begun with Faultloom, like the next two
+	Bytes      int     `json:"history_bytes"`
+	Events     int     `json:"history_events"`
+}
+
+// client is one closed loop.
+type client struct {
+	_         [64]byte // its counters are nobody else's cache line
+	latencies []int32  // µs
+	total     int
+	samples   [][]byte // histories kept for the check after the window
+	_         [64]byte
+}
+
+func load(arguments []string) {
+	if len(arguments) != 1 {
+		fail("usage: chain load ADDRESS")
+	}
+	t := newTracing()
+	chain := dial(arguments[0], t.dial)
+	pool := make([]client, clients)
+	run := func(words []string) any {
+		if len(words) != 2 {
+			fail("usage: run WARM_MS MEASURE_MS")
+		}
+		return measure(chain, t, pool, milliseconds(words[0]), milliseconds(words[1]))
+	}
+	commands := map[string]func([]string) any{"run": run}
+	for name, command := range t.commands {
+		commands[name] = command
+	}
+	control(struct{}{}, commands)
+}
+
+func milliseconds(word string) time.Duration {
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 0 {
+		fail("%q is not a number of milliseconds", word)
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+var items = []string{"lamp-7", "chair-31", "kettle-2", "blanket-19"}
+
+func measure(chain gen.ChainClient, t tracing, pool []client, warm, measured time.Duration) window {
+	var measuring, over atomic.Bool
+	var wg sync.WaitGroup
+	for i := range pool {
+		c := &pool[i]
+		c.latencies, c.total, c.samples = c.latencies[:0], 0, c.samples[:0]
+		wg.Go(func() {
+			id := "parcel-" + strconv.Itoa(i)
+			for !over.Load() {
+				begin := time.Now()
+				history, err := t.request(func(ctx context.Context) error {
+					r, err := chain.Forward(ctx, &gen.Parcel{Id: id, Items: items})
+					if err == nil && (r.Hops != services || r.Id != id) {
+						fail("a reply that is none: %v", r)
+					}
+					return err
+				})
+				if err != nil {
+					fail("%v", err)
+				}
+				c.total++
+				if measuring.Load() {
+					c.latencies = append(c.latencies, int32(time.Since(begin)/time.Microsecond))
+				}
+				if c.total%16 == 1 && history != nil {
+					c.samples = append(c.samples, history)
+				}
+			}
+		})
+	}
+	time.Sleep(warm)
+	begin := time.Now()
+	measuring.Store(true)
+	time.Sleep(measured)
+	measuring.Store(false)
+	w := window{Seconds: time.Since(begin).Seconds()}
+	over.Store(true)
+	wg.Wait()
+
+	var all []int32
+	for i := range pool {
+		c := &pool[i]
+		all = append(all, c.latencies...)
+		w.Total += c.total
+		for _, history := range c.samples {
+			events, err := t.check(history)
+			if err != nil {
+				fail("%v", err)
+			}
+			w.Checked++
+			w.Bytes += len(history)
+			w.Events += events
+		}
+	}
+	if w.Requests = len(all); w.Requests > 0 {
+		slices.Sort(all)
+		w.LatencyP50 = float64(all[len(all)/2])
+		w.LatencyP99 = float64(all[len(all)*99/100])
+	}
+	return w
+}

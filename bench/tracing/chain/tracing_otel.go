@@ -1,0 +1,72 @@
+//go:build otel
+
+package main
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+)
+
+// newTracing sets OpenTelemetry up as its manual says: batches with their defaults, every trace sampled, W3C headers.
+// OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME are its own variables.
+func newTracing() tracing {
+	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
+		fail("OTEL_EXPORTER_OTLP_ENDPOINT is not set")
+	}
+	exporter, err := otlptracegrpc.New(context.Background(), otlptracegrpc.WithInsecure())
+	if err != nil {
+		fail("%v", err)
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
+	otel.SetTracerProvider(provider)
+	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
+	return tracing{
+		server:  []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler())},
+		dial:    []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler())},
+		request: plainRequest, // the channel's stats handler begins the trace
+		commands: map[string]func([]string) any{
+			// flush exports what the batches still hold, so that their cost does not fall into somebody else's window
+			"flush": func([]string) any {
+				if err := provider.ForceFlush(context.Background()); err != nil {
+					fail("%v", err)
+				}
+				return struct{}{}
+			},
+		},
+	}
+}
+
+// receiver counts spans and forgets them.
+type receiver struct {
+	collector.UnimplementedTraceServiceServer
+	spans atomic.Int64
+}
+
+func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	n := 0
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			n += len(scope.Spans)
+		}
+	}
+	r.spans.Add(int64(n))
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+func sink() {
+	r := &receiver{}
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, r)
+	serve(server, map[string]func([]string) any{
+		"spans": func([]string) any { return map[string]int64{"spans": r.spans.Load()} },
+	})
+}
