@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import faultloom.auto  # noqa: F401
 import pytest
+from hypothesis import HealthCheck, settings
 
 import faultloom
 from faultloom.history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST
+
+# the machine may be busy: a slow example is no failure
+settings.register_profile("faultloom", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("faultloom")
 
 SOURCE = Path(faultloom.__file__).resolve().parent
 APPS = Path(__file__).resolve().parent / "apps"
@@ -43,22 +49,28 @@ class Peer:
             env.setdefault("FAULTLOOM_TRUST", (trust_text() if trust is None else trust).replace("\n", ";"))
             if not env["FAULTLOOM_TRUST"]:
                 del env["FAULTLOOM_TRUST"]
+        # a file, not a pipe: nobody reads it while the peer runs, and a full pipe would stop the peer
+        self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [sys.executable, str(APPS / f"{app}.py"), *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment(**env),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=clean_environment(**env),
         )  # fmt: skip
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.startswith("ready "):
-            self.process.kill()
-            raise AssertionError(f"{app} did not start: {self.process.communicate()[1]}")
+            raise AssertionError(f"{app} did not start: {self.stop()}")
         self.address = f"127.0.0.1:{line.split()[1]}"
         self.url = f"http://{self.address}"
 
     def stop(self) -> str:
         """What the peer wrote to standard error."""
         self.process.kill()
-        return self.process.communicate()[1]
+        self.process.communicate()
+        if self.errors.closed:
+            return ""
+        with self.errors:
+            self.errors.seek(0)
+            return self.errors.read()
 
 
 @pytest.fixture(scope="session")

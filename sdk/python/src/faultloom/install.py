@@ -4,30 +4,54 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Tuple
+from typing import NamedTuple
 
-from .hooks.patching import FINDER, Patch, PatchFunction, install_finder
+from .hooks.patching import FINDER, Patch, PatchFunction, install_finder, require
 
-# module that is patched, what it is called in messages, our module and its function
-_HOOKS: Tuple[Tuple[str, str, str, str], ...] = (
-    ("threading", "threading", "faultloom.context", "patch_threading"),
-    ("concurrent.futures.thread", "concurrent.futures", "faultloom.context", "patch_executor"),
-    ("http.client", "http.client", "faultloom.hooks.http_client", "patch"),
-    ("flask.app", "Flask", "faultloom.hooks.flask", "patch"),
-    ("httpx", "httpx", "faultloom.hooks.httpx", "patch"),
-    ("grpc._channel", "grpcio client", "faultloom.hooks.grpc_client", "patch"),
-    ("grpc._server", "grpcio server", "faultloom.hooks.grpc_server", "patch"),
-    ("grpc.aio._channel", "grpc.aio client", "faultloom.hooks.grpc_aio_client", "patch"),
-    ("grpc.aio._server", "grpc.aio server", "faultloom.hooks.grpc_aio_server", "patch"),
+class _Hook(NamedTuple):
+    """One patch: the module it waits for, what messages call it, where our function is, and the versions it knows."""
+
+    module: str
+    title: str
+    ours: str
+    function: str = "patch"
+    version: str = ""  # "module:attribute", or the name of a distribution
+    lowest: str = ""
+    below: str = ""
+
+
+_GRPC = ("grpc._grpcio_metadata:__version__", "1.60", "2")
+
+_HOOKS = (
+    _Hook("threading", "threading", "faultloom.context", "patch_threading"),
+    _Hook("concurrent.futures.thread", "concurrent.futures", "faultloom.context", "patch_executor"),
+    _Hook("http.client", "http.client", "faultloom.hooks.http_client"),
+    _Hook("flask.app", "Flask", "faultloom.hooks.flask", "patch", "flask", "2.2", "4"),
+    _Hook("httpx", "httpx", "faultloom.hooks.httpx", "patch", "httpx:__version__", "0.24", "1"),
+    _Hook("grpc._channel", "grpcio", "faultloom.hooks.grpc_client", "patch", *_GRPC),
+    _Hook("grpc._server", "grpcio", "faultloom.hooks.grpc_server", "patch", *_GRPC),
+    _Hook("grpc.aio._channel", "grpcio", "faultloom.hooks.grpc_aio_client", "patch", *_GRPC),
+    _Hook("grpc.aio._server", "grpcio", "faultloom.hooks.grpc_aio_server", "patch", *_GRPC),
 )
 
 _installed = False
 
 
-def _later(module_name: str, function_name: str) -> PatchFunction:
+def _version(where: str) -> str:
+    module, colon, attribute = where.partition(":")
+    if colon:
+        return str(getattr(importlib.import_module(module), attribute))
+    from importlib.metadata import version
+
+    return version(where)
+
+
+def _later(hook: _Hook) -> PatchFunction:
     # our hook modules are imported only when the library is: an application without gRPC pays nothing for it
     def run(patch: Patch, module: ModuleType) -> None:
-        getattr(importlib.import_module(module_name), function_name)(patch, module)
+        if hook.version:
+            require(hook.title, _version(hook.version), hook.lowest, hook.below)
+        getattr(importlib.import_module(hook.ours), hook.function)(patch, module)
 
     return run
 
@@ -39,5 +63,5 @@ def install() -> None:
         return
     _installed = True
     install_finder()
-    for name, title, module_name, function_name in _HOOKS:
-        FINDER.when_imported(name, title, _later(module_name, function_name))
+    for hook in _HOOKS:
+        FINDER.when_imported(hook.module, hook.title, _later(hook))

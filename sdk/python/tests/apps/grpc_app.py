@@ -101,6 +101,20 @@ class Handlers(grpc.GenericRpcHandler):
         if method == "Proto":
             greet = lambda m, _: StringValue(value="hello " + m.value)  # noqa: E731
             return grpc.unary_unary_rpc_method_handler(greet, StringValue.FromString, StringValue.SerializeToString)
+        if method == "PlainFail":
+
+            def fail(request, context):
+                context.set_trailing_metadata((("own", "trailer"),))
+                context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+
+            return grpc.unary_unary_rpc_method_handler(fail)
+        if method == "PlainCode":
+
+            def set_code(request, context):
+                context.set_code(grpc.StatusCode.ALREADY_EXISTS)
+                return b""
+
+            return grpc.unary_unary_rpc_method_handler(set_code)
         if method == "BadReply":
             return grpc.unary_unary_rpc_method_handler(lambda m, _: 17, None, lambda m: m.nonsense)
         if method == "Stream":
@@ -126,7 +140,7 @@ def main():
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     announce(port)
-    server.wait_for_termination(120)
+    server.wait_for_termination(300)
 
 
 async def main_async():
@@ -135,7 +149,7 @@ async def main_async():
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     announce(port)
-    await server.wait_for_termination(120)
+    await server.wait_for_termination(300)
 
 
 if sys.argv[1:] == ["aio"]:

@@ -1,4 +1,4 @@
-"""A peer ends by itself: when its parent closes its standard input, or after two minutes."""
+"""A peer ends by itself: when its parent closes its standard input, or after five minutes."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ def announce(port: int) -> None:
         sys.stdin.read()
         os._exit(0)
 
-    timer = threading.Timer(120, os._exit, (0,))
+    timer = threading.Timer(300, os._exit, (0,))
     timer.daemon = True
     timer.start()
     threading.Thread(target=wait, daemon=True).start()

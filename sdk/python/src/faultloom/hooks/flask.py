@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict
 
 from ..wsgi import ENVIRON_KEY, SERVED_KEY, serve
-from .patching import Patch, require
+from .patching import Patch
 
 CONTEXT_KEY = "faultloom.flask"
 _VARIABLE = re.compile(r"<(?:[^<>:]*(?:\([^<>]*\))?:)?([^<>:]+)>")
@@ -18,9 +18,6 @@ _VARIABLE = re.compile(r"<(?:[^<>:]*(?:\([^<>]*\))?:)?([^<>:]+)>")
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: flask.app."""
-    from importlib.metadata import version
-
-    require("Flask", version("flask"), "2.2", "4")
     flask = module.Flask
     call, wsgi_app, request_context = flask.__call__, flask.wsgi_app, flask.request_context
 

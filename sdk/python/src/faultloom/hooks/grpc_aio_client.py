@@ -23,7 +23,7 @@ from ..runtime import wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
 from .grpc_client import Reply, Target, target_of
-from .patching import Patch, require
+from .patching import Patch
 
 #: by id of the library's inner channel, which is all that a call gets to see
 _targets: Dict[int, Target] = {}
@@ -31,10 +31,8 @@ _targets: Dict[int, Target] = {}
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc.aio._channel."""
-    from grpc._grpcio_metadata import __version__
     from grpc.aio import _interceptor
 
-    require("grpcio", __version__, "1.60", "2")
     init = module.Channel.__init__
 
     def init_and_note(self: Any, target: str, options: Any, *args: Any, **kwargs: Any) -> None:

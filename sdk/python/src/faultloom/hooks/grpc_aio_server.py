@@ -16,14 +16,11 @@ from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
 from .grpc_server import Answer, envelope_in, wrapped_handler
-from .patching import Patch, require
+from .patching import Patch
 
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc.aio._server."""
-    from grpc._grpcio_metadata import __version__
-
-    require("grpcio", __version__, "1.60", "2")
     server = module.Server
     init = server.__init__
     interceptor_class = type("Interceptor", (_Intercepts, module.ServerInterceptor), {})
@@ -57,17 +54,15 @@ class _Context:
         self._faultloom_inner = inner
         self._faultloom_answer = answer
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # an application may ask what it was given
-        return type(self._faultloom_inner)
+    # an application may ask what it was given
+    __class__ = property(lambda self: type(self._faultloom_inner))  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._faultloom_inner, name)
 
     def _with_trailer(self, code: Any, trailing_metadata: Any) -> Any:
-        inner = self._faultloom_inner
         trailer = self._faultloom_answer.trailer(status.number_of(code))
-        metadata = tuple(trailing_metadata) or tuple(inner.trailing_metadata() or ())
+        metadata = tuple(trailing_metadata) or tuple(self.trailing_metadata() or ())
         return metadata if trailer is None else status.with_envelope(metadata, trailer)
 
 
@@ -80,6 +75,27 @@ class _AsyncContext(_Context):
 
 
 class _SyncContext(_Context):
+    """For a handler that is a plain function: the library's context for these tells neither code nor trailers, so they are noted."""
+
+    def __init__(self, inner: Any, answer: Answer) -> None:
+        super().__init__(inner, answer)
+        self._faultloom_code: Any = None
+        self._faultloom_trailers: Any = ()
+
+    def code(self) -> Any:
+        return self._faultloom_code
+
+    def trailing_metadata(self) -> Any:
+        return self._faultloom_trailers
+
+    def set_code(self, code: Any) -> None:
+        self._faultloom_inner.set_code(code)
+        self._faultloom_code = code
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
+        self._faultloom_inner.set_trailing_metadata(trailing_metadata)
+        self._faultloom_trailers = tuple(trailing_metadata)
+
     def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
         self._faultloom_inner.abort(code, details, self._with_trailer(code, trailing_metadata))
 
@@ -93,10 +109,10 @@ def traced_handler(handler: Any, scope: Scope) -> Any:
     seen: Dict[str, Any] = {}
 
     async def run_async(request: Any, context: Any) -> Any:
-        seen["context"] = context
+        context = seen["context"] = _AsyncContext(context, answer)
         token = CURRENT.set(scope)
         try:
-            message = await behaviour(request, _AsyncContext(context, answer))
+            message = await behaviour(request, context)
         except BaseException:
             answer.with_error(status.number_of(context.code()) or 2, context)
             raise
@@ -106,10 +122,10 @@ def traced_handler(handler: Any, scope: Scope) -> Any:
         return message
 
     def run_sync(request: Any, context: Any) -> Any:
-        seen["context"] = context
+        context = seen["context"] = _SyncContext(context, answer)
         token = CURRENT.set(scope)
         try:
-            message = behaviour(request, _SyncContext(context, answer))
+            message = behaviour(request, context)
         except BaseException:
             answer.with_error(status.number_of(context.code()) or 2, context)
             raise

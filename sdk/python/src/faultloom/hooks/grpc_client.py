@@ -19,7 +19,7 @@ from ..names import grpc_authority
 from ..runtime import runtime, wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
-from .patching import Patch, require
+from .patching import Patch
 
 
 class Target(NamedTuple):
@@ -32,9 +32,6 @@ class Target(NamedTuple):
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._channel."""
-    from grpc._grpcio_metadata import __version__
-
-    require("grpcio", __version__, "1.60", "2")
     channel = module.Channel
     init, unary_unary = channel.__init__, channel.unary_unary
 

@@ -19,14 +19,11 @@ from ..history import HISTORY_BYTES, truncate
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
-from .patching import Patch, require
+from .patching import Patch
 
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._server."""
-    from grpc._grpcio_metadata import __version__
-
-    require("grpcio", __version__, "1.60", "2")
     create_server = module.create_server
 
     def create_traced_server(thread_pool: Any, handlers: Any, interceptors: Any, *args: Any, **kwargs: Any) -> Any:

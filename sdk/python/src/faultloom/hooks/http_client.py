@@ -56,10 +56,19 @@ class Call:
 
 
 def code_of(error: Optional[BaseException]) -> int:
-    """The gRPC code recorded for a failure: refused, reset 14, timeout 4, else 2."""
-    if isinstance(error, (socket.timeout, TimeoutError)):
-        return 4
-    return 14 if isinstance(error, ConnectionError) else 2
+    """The gRPC code recorded for a failure: refused, reset 14, timeout 4, else 2.
+
+    urllib3 wraps what the socket raised; the cause tells.
+    """
+    for _ in range(8):
+        if error is None:
+            break
+        if isinstance(error, (socket.timeout, TimeoutError)):
+            return 4
+        if isinstance(error, ConnectionError):
+            return 14
+        error = error.__cause__ or error.__context__
+    return 2
 
 
 def patch(patch: Patch, module: Any) -> None:

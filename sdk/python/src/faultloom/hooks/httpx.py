@@ -17,7 +17,7 @@ from ..names import http_authority, raw_http_name
 from ..runtime import runtime, wait_seconds
 from ..scope import Scope, Send
 from .http_body import Window, accepts_only_undone, carried, decoder_for
-from .patching import Patch, require
+from .patching import Patch
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -26,7 +26,6 @@ def patch(patch: Patch, module: Any) -> None:
     """``module``: httpx."""
     import time
 
-    require("httpx", module.__version__, "0.24", "1")
     handle, handle_async = module.HTTPTransport.handle_request, module.AsyncHTTPTransport.handle_async_request
 
     def traced(self: Any, request: Any) -> Any:

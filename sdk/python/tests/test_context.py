@@ -1,0 +1,108 @@
+"""The scope inside a process: threads, pools, tasks; nothing is sent without one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import requests
+from conftest import SIGNER, ends
+
+import faultloom
+from faultloom.context import current
+
+
+def test_threads_and_pools_and_tasks_carry_the_scope():
+    with faultloom.starting(SIGNER) as started:
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(current()))
+        thread.start()
+        thread.join()
+        with ThreadPoolExecutor(1) as pool:
+            seen.append(pool.submit(current).result())
+            seen.extend(pool.map(lambda _: current(), range(2)))
+
+        async def tasks():
+            return await asyncio.gather(*(asyncio.to_thread(current) if hasattr(asyncio, "to_thread") else nothing() for _ in range(2)))
+
+        async def nothing():
+            return current()
+
+        seen.extend(asyncio.run(tasks()))
+        seen.append(asyncio.run(nothing()))
+    assert all(scope is started.scope for scope in seen) and len(seen) == 7
+
+
+def test_a_thread_that_overrides_run_is_carried_too():
+    class Mine(threading.Thread):
+        def run(self):
+            self.seen = current()
+
+    with faultloom.starting(SIGNER) as started:
+        thread = Mine()
+        thread.start()
+        thread.join()
+    assert thread.seen is started.scope and "run" not in thread.__dict__
+
+
+def test_a_pools_worker_does_not_keep_the_scope_of_the_job_that_started_it():
+    seen, pool = [], ThreadPoolExecutor(1)
+    first, second = threading.Event(), threading.Event()
+    with faultloom.starting(SIGNER):
+        pool.submit(lambda: None).result()
+
+        def outsider():
+            first.wait(5)
+            seen.append(pool.submit(current).result())
+            second.set()
+
+        from contextvars import Context
+
+        thread = threading.Thread(target=lambda: Context().run(outsider))
+        thread.start()
+        first.set()
+        assert second.wait(5)
+    assert seen == [None]
+
+
+def test_work_that_outlives_its_request_has_no_scope():
+    release, seen = threading.Event(), []
+
+    def late():
+        release.wait(5)
+        seen.append(current())
+
+    with faultloom.starting(SIGNER):
+        thread = threading.Thread(target=late)
+        thread.start()
+    release.set()
+    thread.join()
+    assert seen == [None]
+
+
+def test_without_a_scope_nothing_is_sent(peers):
+    front = peers("flask_app", service="front")
+    reply = requests.get(front.url + "/echo", timeout=5)
+    assert reply.headers["cache-control"] == "max-age=60" and "vary" not in reply.headers
+    assert "x-faultloom" not in reply.request.headers and current() is None
+
+
+def test_two_requests_at_once_do_not_mix(peers):
+    front = peers("flask_app", service="front")
+    results = []
+
+    def one(number):
+        with faultloom.starting(SIGNER, service=f"starter-{number}") as started:
+            for _ in range(number):
+                requests.get(front.url + "/echo", timeout=10)
+        results.append((number, started.history))
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(1, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, history in results:
+        assert ends(history.segment) == [("replied", 200, False, "front")] * number
+    assert len(results) == 7

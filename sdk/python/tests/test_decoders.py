@@ -1,0 +1,305 @@
+"""Whatever bytes come from outside: our error or a result, never anything else; and what was encoded comes back."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import zlib
+
+import pytest
+from conftest import ENVIRONMENT, FAULT_KEY, SIGNER, TRACE_KEY, trust_text
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faultloom import After, Fault, FaultloomError, Selector, Signer, decode_history
+from faultloom.carriers import corrupt, cut_field, cut_tail, field, tail
+from faultloom.envelope import Receiver, from_header, to_header, write_hop
+from faultloom.history import HEAD_BYTES, truncate
+from faultloom.hooks.http_body import HOLD_BYTES, Decoder, Window, accepts_only_undone
+from faultloom.names import normalised_http_name, raw_http_name
+from faultloom.plan import KINDS, decode_plan, encode_plan
+from faultloom.scope import Scope
+from faultloom.selectors import call_matches, callee_matches
+from faultloom.trust import TrustError, parse_trust
+from faultloom.wire import Reader, string, varint
+
+TRUST = parse_trust(trust_text())
+U64 = st.integers(0, 2**64 - 1)
+NAMES = st.text(st.characters(blacklist_categories=["Cs"]), max_size=20)
+SELECTORS = st.builds(Selector, NAMES, NAMES, NAMES)
+FAULTS = st.builds(
+    Fault, st.sampled_from(KINDS), SELECTORS, U64, U64, U64,
+    st.lists(st.builds(After, SELECTORS, st.integers(1, 2**64 - 1)), max_size=8).map(tuple), st.booleans(),
+)  # fmt: skip
+
+
+def receiver() -> Receiver:
+    return Receiver(lambda: TRUST)
+
+
+@given(U64)
+def test_a_varint_survives_a_round_trip(value):
+    r = Reader(varint(value))
+    assert r.varint() == value and r.done()
+
+
+@given(st.binary(max_size=64))
+def test_a_reader_raises_only_our_error(data):
+    for read in (lambda r: r.varint(), lambda r: r.string(0, 20), lambda r: r.take(40), lambda r: r.u8()):
+        try:
+            read(Reader(data))
+        except FaultloomError as error:
+            assert error.code == "malformed"
+
+
+@given(st.lists(FAULTS, min_size=1, max_size=8))
+def test_a_plan_survives_a_round_trip(faults):
+    assert decode_plan(encode_plan(faults)) == faults
+
+
+@given(st.binary(max_size=200))
+def test_a_plan_decoder_raises_only_our_error(data):
+    try:
+        decode_plan(data)
+    except FaultloomError as error:
+        assert error.code in ("malformed", "too_many_faults", "unknown_fault")
+
+
+@given(st.lists(FAULTS, max_size=3), st.booleans(), st.integers(1, 2**64 - 1), st.integers(0, 3), st.integers(0, 2**31))
+def test_an_envelope_survives_a_round_trip(faults, history, call, accept, limit):
+    passed_on = SIGNER.sign(faults, history=history)
+    evidence = b"".join(varint(i) for i in range(sum(f.counters for f in faults)))
+    data = write_hop(passed_on, call, accept, limit, evidence)
+    if data is None:
+        return
+    e = receiver().accept_header(to_header(data))
+    assert (e.plan or []) == faults and e.passed_on == passed_on and e.history == history
+    assert (e.call, e.accept, e.receive_limit) == (call, accept, limit)
+    assert e.evidence == list(range(sum(f.counters for f in faults)))
+
+
+@given(st.data())
+def test_a_changed_envelope_is_refused_or_differs_in_its_unsigned_part_only(data):
+    whole = SIGNER.envelope([Fault("reset", Selector("a", "b", "c"), nth=2)])
+    at = data.draw(st.integers(0, len(whole) - 1))
+    changed = whole[:at] + bytes((whole[at] ^ data.draw(st.integers(1, 255)),)) + whole[at + 1 :]
+    signed = len(SIGNER.sign([Fault("reset", Selector("a", "b", "c"), nth=2)]))
+    try:
+        receiver().accept(changed)
+        assert at >= signed
+    except FaultloomError:
+        pass
+
+
+@given(st.binary(max_size=300))
+def test_an_envelope_decoder_raises_only_our_error(data):
+    for attempt in (lambda: receiver().accept(data), lambda: receiver().accept(b"\1" + data), lambda: receiver().accept_header(to_header(data))):
+        with pytest.raises(FaultloomError):
+            attempt()
+
+
+@given(st.text(max_size=40))
+def test_a_header_decoder_raises_only_our_error(text):
+    try:
+        assert to_header(from_header(text)) == text
+    except FaultloomError as error:
+        assert error.code == "malformed"
+
+
+def test_without_trust_everything_is_ignored():
+    deaf = Receiver(lambda: None)
+    assert deaf.accept(SIGNER.envelope()) is None and deaf.accept_header("!") is None
+
+
+def test_a_plan_is_accepted_once_per_call_and_attempt():
+    r = receiver()
+    data = SIGNER.envelope([Fault("reset")], call=7)
+    assert r.accept(data) and r.accept(data, 1)
+    with pytest.raises(FaultloomError, match="replayed"):
+        r.accept(data)
+    trace_only = SIGNER.envelope(call=7)
+    assert r.accept(trace_only) and r.accept(trace_only)
+
+
+def test_a_trace_key_signs_no_plan():
+    with pytest.raises(FaultloomError, match="plan_not_permitted"):
+        Signer(TRACE_KEY, ENVIRONMENT).sign([Fault("reset")])
+
+
+def test_the_memory_against_replays_is_bounded(monkeypatch):
+    monkeypatch.setattr("faultloom.envelope.SEEN_MAX", 100)
+    r = receiver()
+    for call in range(1, 300):
+        r._admit((b"t", call, 0), int(time.time()) + 60, int(time.time()))
+    assert len(r._seen) <= 100
+
+
+# -- histories
+
+
+def recorded(depth: int, sends: int, replies: list) -> bytes:
+    """A history made by scopes, as services make them."""
+    envelope = receiver().accept(SIGNER.envelope(call=depth + 1))
+    ticks = itertools.count(0, 150)
+    scope = Scope("service", envelope, start_us=10**15, clock=lambda: next(ticks))
+    for i in range(sends):
+        send = scope.send(i % 2 == 1, f"peer-{i % 3}:80", f"GET /item/{i}" if i % 2 else "/s/Call", 0, 0)
+        how = replies[i % len(replies)]
+        child = None
+        if how == "child" and depth > 0:
+            inner = receiver().accept(write_hop(envelope.passed_on, send.id, 0, 0, b""))
+            nested = Scope("child", inner, start_us=10**15, clock=lambda: next(ticks))
+            nested.send(False, "leaf:1", "/s/Leaf", 0, 0)
+            child = nested.respond(0)
+        if how != "open":
+            (scope.failed if how == "failed" else scope.replied)(send.number, 0 if child else 14, child, child is None)
+    return scope.respond(0, "GET /r/{id}")
+
+
+HISTORIES = st.builds(
+    recorded, st.just(1), st.integers(0, 12), st.lists(st.sampled_from(["child", "failed", "gap", "open"]), min_size=1, max_size=4)
+)
+
+
+@given(HISTORIES, st.integers(0, 400))
+def test_a_truncated_history_fits_and_is_a_prefix(history, limit):
+    cut = truncate(history, limit)
+    whole = decode_history(history).segment
+    if cut is None:
+        assert limit < len(history)
+        return
+    assert len(cut) <= limit or cut == history
+    segment = decode_history(cut).segment
+    assert cut == history or segment.truncated
+    assert segment.events[-1].status == whole.events[-1].status and segment.events[-1].at_us == whole.events[-1].at_us
+    for mine, theirs in zip(segment.events[:-1], whole.events):
+        assert mine[:7] == theirs[:7]
+    if len(segment.events) < len(whole.events):
+        longer = truncate(history, limit + 64)
+        assert longer is not None and len(longer) >= len(cut)
+
+
+@given(HISTORIES, st.data())
+def test_a_history_decoder_raises_only_our_error(history, data):
+    at = data.draw(st.integers(0, len(history) - 1))
+    broken = history[:at] + data.draw(st.binary(max_size=4)) + history[at + data.draw(st.integers(0, 3)) :]
+    for attempt in (decode_history, lambda b: truncate(b, max(0, len(b) - 1)), lambda b: truncate(b, HEAD_BYTES + 8)):
+        try:
+            attempt(broken)
+        except FaultloomError as error:
+            assert error.code in ("malformed", "unsupported_version")
+
+
+def nested(levels: int) -> bytes:
+    segment = b"\0" + string("s") + string("") + b"\1"
+    for _ in range(levels):
+        segment = b"\0" + string("s") + string("") + b"\1" + b"\1\0" + b"\0" + string("n") + b"\0" + string("p") + b"\x0a\0\1\0" + varint(len(segment)) + segment
+    return b"\1" + bytes(8) + segment
+
+
+def test_depth_and_number_of_events_are_limited():
+    decode_history(nested(63))
+    with pytest.raises(FaultloomError, match="malformed"):
+        decode_history(nested(64))
+    many = b"\1" + bytes(8) + b"\0" + string("s") + string("") + b"\1" + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * 100_000
+    with pytest.raises(FaultloomError, match="malformed"):
+        decode_history(many)
+
+
+# -- carriers
+
+
+@given(st.binary(max_size=100), st.binary(max_size=300))
+def test_what_is_appended_is_cut_off_again(message, history):
+    assert cut_field(message + field(history)) == (message, history)
+    assert cut_tail(message + tail(history)) == (message, history)
+
+
+@given(st.binary(max_size=100), st.integers(0, 2**32 - 1))
+def test_what_only_looks_appended_stays(message, length):
+    data = message + length.to_bytes(4, "big") + b"flm\1"
+    kept, history = cut_field(data)
+    assert history is not None or kept == data
+    body, history = cut_tail(data)
+    assert (history is None and body == data) or body + history == data[:-8]
+
+
+@given(st.binary(max_size=50))
+def test_corruption_keeps_the_length_and_the_first_half(body):
+    changed = corrupt(body)
+    assert len(changed) == len(body) and changed[: len(body) // 2] == body[: len(body) // 2]
+
+
+def through_window(data, sizes, decoder=None):
+    seen, out, at = [], b"", 0
+    window = Window(decoder, seen.append)
+    for size in sizes:
+        window.feed(data[at : at + size])
+        at += size
+        out += window.take(window.ready)
+    window.feed(data[at:])
+    window.finish()
+    return out + window.take(window.ready), seen
+
+
+@given(st.binary(max_size=500), st.lists(st.integers(1, 100), max_size=20), st.sampled_from(["", "gzip", "deflate", "raw"]))
+def test_a_window_cuts_the_tail_however_the_body_arrives(body, sizes, coding):
+    history = recorded(0, 2, ["gap"])
+    data = body + tail(history)
+    decoder = None
+    if coding:
+        wbits = {"gzip": 31, "deflate": 15, "raw": -15}[coding]
+        compressor = zlib.compressobj(6, zlib.DEFLATED, wbits)
+        data = compressor.compress(data) + compressor.flush()
+        decoder = Decoder("gzip" if coding == "gzip" else "deflate")
+    assert through_window(data, sizes, decoder) == (body, [history])
+
+
+def test_a_window_hands_on_what_cannot_be_the_tail():
+    window = Window(None, lambda history: None)
+    window.feed(b"x" * (HOLD_BYTES + 10))
+    assert window.ready == 10 and window.take(100) == b"x" * 10
+
+
+def test_a_gzip_body_of_several_members_is_undone():
+    def member(data):
+        compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+        return compressor.compress(data) + compressor.flush()
+
+    body, seen = through_window(member(b"one ") + member(b"two") + member(tail(recorded(0, 0, ["gap"]))), [3, 7], Decoder("gzip"))
+    assert body == b"one two" and seen[0] is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "may"),
+    [("", True), ("gzip, deflate", True), ("identity", True), ("gzip, br", False), ("*", False), ("zstd", False), ("gzip;q=0.5, br;q=0", True)],
+)
+def test_a_tail_is_announced_only_if_every_accepted_encoding_can_be_undone(value, may):
+    assert accepts_only_undone(value) is may
+
+
+# -- names and selectors
+
+
+@given(st.text(max_size=250), st.text(max_size=60))
+def test_names_and_selectors_take_any_text(path, other):
+    name = normalised_http_name(raw_http_name("GET", "/" + path))
+    assert len(name.encode("utf-8", "replace")) <= 200
+    assert call_matches(name, name) and callee_matches(other, other)
+    call_matches(other, name)
+    callee_matches(other, path)
+
+
+@given(st.text(max_size=100))
+def test_trust_settings_are_taken_or_refused_with_a_line(text):
+    try:
+        parse_trust(text)
+    except TrustError as error:
+        assert "line" in str(error)
+
+
+def test_a_refusal_never_shows_a_key():
+    with pytest.raises(TrustError) as error:
+        parse_trust("environment e\nkey fault f1 " + "ab" * 31)
+    assert "abab" not in str(error.value) and "line 2" in str(error.value)
+    assert FAULT_KEY.secret.hex() not in repr(FAULT_KEY) and "secret" not in repr(FAULT_KEY)

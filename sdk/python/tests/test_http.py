@@ -1,0 +1,335 @@
+"""HTTP: headers, tails and gaps between SDK and stock peers; bodies that the application does not read to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import http.client
+import http.server
+import io
+import threading
+import urllib.request
+
+import httpx
+import pytest
+import requests
+import urllib3
+from conftest import SIGNER, child_of, ends
+
+import faultloom
+from faultloom import Fault, Selector
+from faultloom.carriers import tail
+
+NOWHERE = [Fault("unavailable", Selector(callee="nowhere"))]
+
+
+def get_requests(url, **headers):
+    reply = requests.get(url, headers=headers, timeout=20)
+    return reply.status_code, reply.content, {k.lower(): v for k, v in reply.headers.items()}
+
+
+def get_urllib3(url, **headers):
+    reply = urllib3.PoolManager().request("GET", url, headers=headers)
+    return reply.status, reply.data, {k.lower(): v for k, v in reply.headers.items()}
+
+
+def get_urllib(url, **headers):
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as reply:
+        return reply.status, reply.read(), {k.lower(): v for k, v in reply.headers.items()}
+
+
+def get_httpx(url, **headers):
+    reply = httpx.get(url, headers=headers, timeout=20)
+    return reply.status_code, reply.content, dict(reply.headers)
+
+
+def get_httpx_async(url, **headers):
+    async def run():
+        async with httpx.AsyncClient(timeout=20) as client:
+            reply = await client.get(url, headers=headers)
+            return reply.status_code, reply.content, dict(reply.headers)
+
+    return asyncio.run(run())
+
+
+CLIENTS = pytest.mark.parametrize("client", [get_requests, get_urllib3, get_urllib, get_httpx, get_httpx_async])
+
+
+@CLIENTS
+def test_a_small_history_comes_in_a_header_that_the_application_does_not_see(peers, client):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER) as started:
+        status, body, headers = client(front.url + "/cart/17/a/b?x=1")
+    assert status == 200 and b'"rest":"a/b"' in body and headers["content-length"] == str(len(body))
+    assert not any(name.startswith("x-faultloom") for name in headers)
+    assert headers["cache-control"] == "no-store, no-transform" and "x-faultloom" in headers["vary"]
+    assert ends(started.history.segment) == [("replied", 200, False, "front")]
+    assert child_of(started.history.segment).name == "GET /cart/{id}/{rest}"
+    assert started.history.segment.events[0].name == "GET /cart/{id}/a/b"
+
+
+@CLIENTS
+@pytest.mark.parametrize("size", [0, 8, 32_768, 40_000, 4_194_304, 9_000_000])
+def test_bodies_of_any_size_arrive_whole_and_bring_a_history(peers, client, size):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER) as started:
+        status, body, _ = client(f"{front.url}/big?n={size}")
+    assert status == 200 and body == b"abcdefgh" * (size // 8)
+    assert ends(started.history.segment) == [("replied", 200, False, "front")]
+
+
+@CLIENTS
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_5000_events_come_back_in_a_tail(peers, client, lines):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        _, body, headers = client(f"{front.url}/fan?n=2500&lines={lines}")
+    assert body == b"line\n" * lines
+    child = child_of(started.history.segment)
+    assert len(child.events) == 5001 and not child.truncated and set(ends(child)) == {("failed", 14, False, None)}
+
+
+@CLIENTS
+def test_a_client_that_takes_another_encoding_announces_no_tail(peers, client):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        assert client(front.url + "/fan?n=2500", **{"Accept-Encoding": "gzip, br"})[1] == b"line\n"
+    assert child_of(started.history.segment).truncated
+    with faultloom.starting(SIGNER) as started:
+        assert len(client(front.url + "/big?n=80000", **{"Accept-Encoding": "gzip, br"})[1]) == 80000
+    assert ends(started.history.segment) == [("replied", 200, True, None)]
+
+
+@CLIENTS
+def test_an_error_with_a_large_history_truncates_it_into_the_header(peers, client):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        try:
+            status = client(front.url + "/fan?n=2500&status=503")[0]
+        except urllib.error.HTTPError as error:
+            status = error.code
+    assert status == 503 and child_of(started.history.segment).truncated
+
+
+@pytest.mark.parametrize("path", ["/status/204", "/status/304", "/status/404", "/no/such/12345", "/boom"])
+def test_every_status_brings_its_history(peers, path):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER) as started:
+        status = requests.get(front.url + path, timeout=5).status_code
+    assert ends(started.history.segment) == [("replied", status, False, "front")]
+    if path.startswith("/no"):
+        assert child_of(started.history.segment).name == "GET /no/such/{id}"
+
+
+def test_head_has_a_header_and_no_tail(peers):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        reply = requests.head(front.url + "/fan?n=2500", timeout=20)
+    assert reply.status_code == 200 and not reply.content and child_of(started.history.segment).truncated
+
+
+def test_a_range_has_no_tail(peers):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        reply = requests.get(front.url + "/file?fan=500", headers={"Range": "bytes=10-19"}, timeout=20)
+    assert reply.status_code == 206 and reply.content == b"0123456789"
+    assert child_of(started.history.segment).truncated
+
+
+def test_a_generated_body_gets_its_tail_and_its_handler_runs_in_the_scope(peers):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        body = requests.get(front.url + "/stream?n=5000&fan=2", timeout=20).text
+    assert body.startswith("line 0") and body.endswith("line 4999 of a stream\n")
+    assert ends(child_of(started.history.segment)) == [("failed", 14, False, None)] * 2
+
+
+@pytest.mark.parametrize("client", ["requests", "httpx"])
+def test_an_event_stream_is_never_kept_back(peers, client):
+    import time
+
+    front = peers("flask_app", service="front")
+    begun = time.monotonic()
+    with faultloom.starting(SIGNER) as started:
+        if client == "requests":
+            with requests.get(front.url + "/events", stream=True, timeout=5) as reply:
+                first = next(reply.iter_lines())
+        else:
+            with httpx.stream("GET", front.url + "/events", timeout=5) as reply:
+                first = next(reply.iter_lines()).encode()
+    assert first == b"data: first" and time.monotonic() - begun < 1.5
+    assert ends(started.history.segment) == [("replied", 200, True, None)]
+
+
+@pytest.mark.parametrize("how", ["close", "never read", "some"])
+def test_a_caller_that_stops_reading_has_a_gap_and_a_working_connection_pool(peers, how):
+    front = peers("flask_app", service="front")
+    pool = urllib3.PoolManager()
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        reply = pool.request("GET", front.url + "/fan?n=100&lines=2000000", preload_content=False)
+        if how == "some":
+            assert reply.read(10) == b"line\nline\n"
+        if how != "never read":
+            reply.close()
+        assert len(pool.request("GET", front.url + "/echo").data) == 5
+    assert ends(started.history.segment) == [("replied", 200, True, None), ("replied", 200, False, "front")]
+
+
+def test_a_caller_that_closes_an_httpx_stream_has_a_gap(peers):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        with httpx.stream("GET", front.url + "/fan?n=100&lines=2000000") as reply:
+            assert next(reply.iter_bytes(10)) == b"line\nline\n"
+    assert ends(started.history.segment) == [("replied", 200, True, None)]
+
+
+def test_keep_alive_goes_on_after_a_tail():
+    """One connection for all: a HTTP/1.1 server whose replies have tails, chunked or with a length."""
+    from faultloom.envelope import Receiver
+    from faultloom.scope import Scope
+    from faultloom.trust import parse_trust
+    from conftest import trust_text
+
+    trust = parse_trust(trust_text())
+    connections = set()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            connections.add(self.client_address)
+            scope = Scope("raw", Receiver(lambda: trust).accept_header(self.headers["x-faultloom"]))
+            body = b"body " * 1000 + tail(scope.respond(200))
+            self.send_response(200)
+            self.send_header("x-faultloom-reply", "tail")
+            if "gzip" in self.path:
+                body = gzip.compress(body)
+                self.send_header("Content-Encoding", "gzip")
+            if "chunked" in self.path:
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                for at in range(0, len(body), 700):
+                    part = body[at : at + 700]
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+                self.wfile.write(b"0\r\n\r\n")
+            else:
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    wanted = b"body " * 1000
+    try:
+        session, client = requests.Session(), httpx.Client()
+        plain = http.client.HTTPConnection("127.0.0.1", server.server_port)
+        with faultloom.starting(SIGNER) as started:
+            for path in ("/length", "/chunked", "/gzip", "/gzip-chunked") * 2:
+                for reply in (session.get(url + path), client.get(url + path)):
+                    assert reply.content == wanted and "content-encoding" not in reply.headers
+                assert b"".join(session.get(url + path, stream=True).iter_content(7)) == wanted
+                plain.request("GET", path)
+                reply = plain.getresponse()
+                assert isinstance(reply, http.client.HTTPResponse)
+                buffer = bytearray(13)
+                read = reply.read(3) + reply.read1(4) + bytes(buffer[: reply.readinto(buffer)]) + reply.readline(20)
+                lines = list(io.TextIOWrapper(reply)) if path == "/length" else [reply.read().decode()]
+                assert read + "".join(lines).encode() == wanted
+        assert ends(started.history.segment) == [("replied", 200, False, "raw")] * 32
+        assert len(connections) <= 3 + 2  # the reader that wrapped the reply closed its connection
+    finally:
+        server.shutdown()
+
+
+def test_somebody_elses_history_is_a_gap():
+    """What a caching proxy may do: the tail answers another call."""
+    foreign = b"\1" + bytes(8) + b"\0\1s\0\1" + b"\4\0\0"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("x-faultloom-reply", "tail")
+            self.end_headers()
+            self.wfile.write(b"cached" + tail(foreign))
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with faultloom.starting(SIGNER) as started:
+            for get in (get_requests, get_httpx, get_httpx_async):
+                assert get(f"http://127.0.0.1:{server.server_port}/")[1] == b"cached"
+        assert ends(started.history.segment) == [("replied", 200, True, None)] * 3
+    finally:
+        server.shutdown()
+
+
+def test_a_body_that_breaks_off_is_what_came_and_then_the_error(peers):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER) as started:
+        with urllib.request.urlopen(front.url + "/broken", timeout=5) as reply:
+            with pytest.raises(http.client.IncompleteRead) as error:
+                reply.read()
+    assert error.value.partial == b"x" * 40_000
+    assert ends(started.history.segment) == [("replied", 200, True, None)]
+
+
+def test_a_callee_without_the_sdk_is_a_gap(peers):
+    stock = peers("flask_app", sdk=False)
+    with faultloom.starting(SIGNER) as started:
+        for get in (get_requests, get_urllib3, get_urllib, get_httpx, get_httpx_async):
+            assert get(stock.url + "/echo")[1] == b"hello"
+            assert len(get(stock.url + "/big?n=5000000")[1]) == 5_000_000
+    assert ends(started.history.segment) == [("replied", 200, True, None)] * 10
+
+
+def test_a_real_refusal_is_a_failure_with_a_gap(own_peer):
+    gone = own_peer("flask_app", sdk=False)
+    gone.stop()
+    with faultloom.starting(SIGNER) as started:
+        for get in (get_requests, get_httpx, get_httpx_async):
+            with pytest.raises((requests.ConnectionError, httpx.ConnectError)):
+                get(gone.url + "/echo")
+    assert ends(started.history.segment) == [("failed", 14, True, None)] * 3
+
+
+def test_a_redirect_is_two_calls_and_an_envelope_passed_on_is_replaced(peers):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER) as started:
+        for get in (get_requests, get_httpx):
+            assert get(front.url + "/echo", **{"X-Faultloom": "foreign"})[0] == 200
+    assert ends(started.history.segment) == [("replied", 200, False, "front")] * 2
+
+
+@pytest.mark.parametrize("how", ["here", "thread", "pool"])
+def test_a_chain_is_one_tree_through_threads_and_pools(peers, how):
+    front, back = peers("flask_app", service="front"), peers("flask_app", service="back")
+    url = f"{front.url}/chain?url={back.url}/cart/1/x&how={how}"
+    plan = [Fault("unavailable", Selector("front", "", "GET /cart/1/x"))]
+    for faults, inner in ((None, ("replied", 200, False, "back")), (plan, ("failed", 14, False, None)), (None, ("replied", 200, False, "back"))):
+        with faultloom.starting(SIGNER, faults) as started:
+            text = requests.get(url, timeout=5).text
+        assert text == ("via:ConnectionError" if faults else 'via:{"id":1,"rest":"x"}\n')
+        assert ends(child_of(started.history.segment)) == [inner]
+
+
+def test_after_nth_and_max_fires_hold_across_services(peers):
+    front, back = peers("flask_app", service="front"), peers("flask_app", service="back")
+    url = f"{front.url}/chain?url={back.url}/echo"
+    second = [Fault("unavailable", Selector("front", back.address, "/echo"), after=(faultloom.After(Selector(call="GET /echo"), 2),))]
+    nth = [Fault("unavailable", Selector("front"), nth=2)]
+    once = [Fault("unavailable", Selector("front"), max_fires=1)]
+    for plan, wanted in ((second, [1, 1, 0]), (nth, [1, 0, 1]), (once, [0, 1, 1])):
+        if plan is second:
+            plan = [Fault("unavailable", Selector("front"), after=(faultloom.After(Selector("front", "", "GET /echo"), 2),))]
+        with faultloom.starting(SIGNER, plan) as started:
+            texts = [requests.get(url, timeout=5).text for _ in range(3)]
+        assert [int(text == "via:hello") for text in texts] == wanted
+        assert started.history is not None

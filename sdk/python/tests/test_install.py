@@ -1,0 +1,170 @@
+"""Installation: launcher, sitecustomize and what it chains, import order, versions that are refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import requests
+from conftest import APPS, SIGNER, SOURCE, clean_environment, ends, trust_text
+
+import faultloom
+
+BOOT = str(SOURCE / "boot")
+HOOKED = "import http.client; print(http.client.HTTPConnection.send.__code__.co_filename.endswith('hooks/http_client.py'))"
+
+
+def python(*arguments, cwd=None, **env):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, cwd=cwd, env=clean_environment(**env))
+
+
+def launcher(*arguments, cwd=None, **env):
+    """The launcher, run from the source folder as a module."""
+    path = str(SOURCE.parent)
+    code = f"import sys; sys.path.insert(0, {path!r}); import faultloom.launcher as l; sys.argv[1:] = {list(arguments)!r}; sys.exit(l.main())"
+    return python("-c", code, cwd=cwd, **env)
+
+
+def test_pythonpath_alone_installs_the_hooks():
+    ran = python("-c", HOOKED, PYTHONPATH=BOOT)
+    assert ran.stdout.strip() == "True" and ran.stderr == ""
+
+
+def test_the_package_is_found_without_being_installed():
+    code = "import faultloom, sys; print(faultloom.__file__); print([p for p in sys.path if 'faultloom' in p])"
+    ran = python("-S", "-c", "import sitecustomize; " + code, PYTHONPATH=BOOT)
+    assert ran.stdout.splitlines() == [str(SOURCE / "__init__.py"), str([BOOT])], ran.stderr
+
+
+def test_one_line_installs_the_hooks_before_and_after_the_library():
+    for order in ("import faultloom.auto; import http.client; ", "import http.client; import faultloom.auto; "):
+        assert python("-c", order + HOOKED, PYTHONPATH=str(SOURCE.parent)).stdout.strip() == "True"
+
+
+def test_an_existing_sitecustomize_is_run_too(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; print('other ran', __name__, __file__); sys.other = 1\n")
+    ran = python("-c", "import sys, sitecustomize; print(sys.other, sitecustomize.__file__); " + HOOKED, PYTHONPATH=f"{BOOT}:{tmp_path}")
+    other = str(tmp_path / "sitecustomize.py")
+    assert ran.stdout.splitlines() == [f"other ran sitecustomize {other}", f"1 {other}", "True"], ran.stderr
+
+
+def test_an_existing_sitecustomize_that_fails_leaves_the_program_running(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("raise RuntimeError('theirs')\n")
+    ran = python("-c", HOOKED, PYTHONPATH=f"{BOOT}:{tmp_path}")
+    assert ran.stdout.strip() == "True" and "theirs" in ran.stderr
+
+
+def test_the_launcher_runs_a_script_with_its_arguments(tmp_path):
+    (tmp_path / "app.py").write_text(HOOKED + "\nimport sys; print(sys.argv[1:])\n")
+    ran = launcher("app.py", "one", "-two", cwd=tmp_path)
+    assert ran.stdout.splitlines() == ["True", "['one', '-two']"], ran.stderr
+
+
+def test_the_launcher_runs_a_module_and_a_console_program(tmp_path):
+    (tmp_path / "thing.py").write_text(HOOKED + "\nimport sys; sys.exit(7)\n")
+    ran = launcher("-m", "thing", cwd=tmp_path)
+    assert (ran.stdout.strip(), ran.returncode) == ("True", 7), ran.stderr
+    program = tmp_path / "console"
+    program.write_text(f"#!{sys.executable}\n{HOOKED}\n")
+    program.chmod(0o755)
+    assert launcher("./console", cwd=tmp_path).stdout.strip() == "True"
+
+
+def test_the_launcher_keeps_an_existing_pythonpath_and_explains_itself(tmp_path):
+    (tmp_path / "mine.py").write_text("x = 1")
+    ran = launcher("-c", "import mine, os; print(os.environ['PYTHONPATH'])", PYTHONPATH=str(tmp_path))
+    assert ran.stdout.strip() == f"{BOOT}:{tmp_path}"
+    assert launcher("--path").stdout.strip() == BOOT
+    assert launcher().returncode == 2 and "faultloom-python" in launcher().stderr
+    missing = launcher("no-such-program")
+    assert missing.returncode == 127 and "not found" in missing.stderr
+
+
+def test_gunicorn_serves_through_the_launcher(tmp_path):
+    pytest.importorskip("gunicorn")
+    (tmp_path / "service.py").write_text(
+        textwrap.dedent(
+            """
+            import flask
+            app = flask.Flask("service")
+            @app.get("/cart/<int:id>")
+            def cart(id): return flask.Response(b"x" * id)
+            """
+        )
+    )
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    code = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import faultloom.launcher as l; sys.argv[1:] = {['gunicorn', '-b', f'127.0.0.1:{port}', 'service:app']!r}; l.main()"
+    env = clean_environment(FAULTLOOM_TRUST=trust_text().replace("\n", ";"), FAULTLOOM_SERVICE="unicorn")
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        from conftest import until
+
+        def up():
+            try:
+                return requests.get(f"http://127.0.0.1:{port}/cart/1", timeout=1).ok
+            except requests.ConnectionError:
+                return False
+
+        assert until(up, 20)
+        session = requests.Session()
+        with faultloom.starting(SIGNER) as started:
+            for size in (3, 40_000, 100, 5_000_000):
+                assert session.get(f"http://127.0.0.1:{port}/cart/{size}", timeout=10).content == b"x" * size
+        assert ends(started.history.segment) == [("replied", 200, False, "unicorn")] * 4
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+
+
+def test_an_unsupported_version_is_refused_by_name_and_left_alone(tmp_path):
+    (tmp_path / "httpx.py").write_text("__version__ = '0.10.0'\nclass HTTPTransport:\n    def handle_request(self): return 'original'\n")
+    ran = python("-c", "import httpx; print(httpx.HTTPTransport().handle_request())", PYTHONPATH=f"{BOOT}:{tmp_path}")
+    assert ran.stdout.strip() == "original"
+    assert ran.stderr.count("\n") == 1 and "httpx 0.10.0 is not supported" in ran.stderr
+
+
+def test_a_patch_that_fails_half_way_is_undone_with_one_line(tmp_path):
+    (tmp_path / "httpx.py").write_text("__version__ = '0.28.1'\nclass HTTPTransport:\n    def handle_request(self): return 'original'\n")
+    ran = python("-c", "import httpx; print(httpx.HTTPTransport().handle_request())", PYTHONPATH=f"{BOOT}:{tmp_path}")
+    assert ran.stdout.strip() == "original" and ran.stderr.count("\n") == 1 and "left as it is" in ran.stderr
+
+
+def test_hooked_modules_keep_their_own_loader_and_reload():
+    code = (
+        "import importlib, inspect, http.client as c; import importlib.machinery as m;"
+        "print(type(c.__spec__.loader) is m.SourceFileLoader, type(c.__loader__) is m.SourceFileLoader, 'class HTTPConnection' in inspect.getsource(c))"
+    )
+    assert python("-c", code, PYTHONPATH=BOOT).stdout.strip() == "True True True"
+
+
+def test_importing_us_imports_none_of_the_libraries():
+    code = "import sys, faultloom.auto; print(sorted({'grpc', 'flask', 'httpx', 'http.client', 'requests', 'asyncio'} & set(sys.modules)))"
+    assert python("-c", code, PYTHONPATH=str(SOURCE.parent)).stdout.strip() == "[]"
+
+
+def test_the_service_name_defaults_to_the_programs(own_peer):
+    front = own_peer("flask_app", FAULTLOOM_SERVICE="")
+    with faultloom.starting(SIGNER) as started:
+        requests.get(front.url + "/echo", timeout=5)
+    assert ends(started.history.segment) == [("replied", 200, False, "flask_app")]
+
+
+def test_peers_get_their_names(own_peer, peers):
+    back = peers("flask_app", service="back")
+    front = own_peer("flask_app", service="front", FAULTLOOM_PEERS=f"other:1=x,{back.address}=storage")
+    with faultloom.starting(SIGNER, [faultloom.Fault("reset", faultloom.Selector("front", "storage"))]) as started:
+        assert requests.get(f"{front.url}/chain?url={back.url}/echo", timeout=5).text == "via:ConnectionError"
+    assert started.history.segment.events[1].child.events[0].peer == "storage"
+
+
+def test_apps_know_nothing_of_us():
+    for app in APPS.glob("*_app.py"):
+        assert "import faultloom" not in app.read_text()

@@ -1,0 +1,124 @@
+"""Who is believed: deaf without a key, switched off at runtime, keys that rotate."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import grpc
+import pytest
+import requests
+from conftest import ENVIRONMENT, SIGNER, TRACE_KEY, child_of, ends, trust_text, until
+
+import faultloom
+from faultloom import Fault, Selector
+
+RESET_IN_FRONT = [Fault("unavailable", Selector("front"))]
+
+
+def chain(front, back, signer=SIGNER, plan=None):
+    with faultloom.starting(signer, plan) as started:
+        text = requests.get(f"{front.url}/chain?url={back.url}/echo", timeout=5).text
+    return text, started.history.segment
+
+
+def write(path, text):
+    temporary = path.with_suffix(".new")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def test_without_a_key_the_sdk_is_deaf(own_peer):
+    front, back = own_peer("flask_app", service="front", trust=""), own_peer("grpc_app", service="back", trust="")
+    text, segment = chain(front, front, plan=RESET_IN_FRONT)
+    assert text == "via:hello" and ends(segment) == [("replied", 200, True, None)]
+    with faultloom.starting(SIGNER) as started:
+        with grpc.insecure_channel(back.address) as channel:
+            assert channel.unary_unary("/t.T/Echo")(b"x", timeout=5) == b"x"
+    assert ends(started.history.segment) == [("replied", 0, True, None)]
+    assert front.stop().count("faultloom") == 0
+
+
+def test_a_strangers_key_is_refused_and_reported_once(own_peer):
+    front = own_peer("flask_app", service="front")
+    stranger = faultloom.Signer(faultloom.Key("f1", True, bytes(32)), ENVIRONMENT)
+    for _ in range(3):
+        text, segment = chain(front, front, stranger, RESET_IN_FRONT)
+        assert text == "via:hello" and ends(segment) == [("replied", 200, True, None)]
+    assert [line for line in front.stop().splitlines() if line.startswith("faultloom")] == [
+        "faultloom: front: an envelope was refused: bad_signature (further ones are not reported)"
+    ]
+
+
+@pytest.mark.parametrize("text", ["environment e\nkey fault f1 zz\n", "nonsense", "key fault f1 " + "00" * 32])
+def test_invalid_settings_make_it_deaf_with_one_line(own_peer, text):
+    front = own_peer("flask_app", service="front", trust=text)
+    assert chain(front, front)[1].events[1].gap
+    lines = [line for line in front.stop().splitlines() if line.startswith("faultloom")]
+    assert len(lines) == 1 and "line" in lines[0] and "00" * 16 not in lines[0]
+
+
+def test_faults_go_off_and_on_at_runtime(own_peer, tmp_path):
+    file = tmp_path / "trust"
+    write(file, trust_text())
+    front = own_peer("flask_app", service="front", FAULTLOOM_TRUST_FILE=str(file))
+    assert chain(front, front, plan=RESET_IN_FRONT)[0] == "via:ConnectionError"
+    write(file, trust_text(faults="off"))
+    text, segment = until(lambda: (lambda r: r if r[0] == "via:hello" else None)(chain(front, front, plan=RESET_IN_FRONT)))
+    assert text == "via:hello" and child_of(segment).faults_off
+    write(file, trust_text())
+    assert until(lambda: chain(front, front, plan=RESET_IN_FRONT)[0] == "via:ConnectionError")
+
+
+def test_keys_rotate_at_runtime(own_peer, tmp_path):
+    file = tmp_path / "trust"
+    old, new = SIGNER, faultloom.Signer(faultloom.Key("f2", True, bytes(range(5, 37))), ENVIRONMENT)
+    write(file, trust_text())
+    front = own_peer("flask_app", service="front", FAULTLOOM_TRUST_FILE=str(file))
+
+    def heard(signer):
+        return not chain(front, front, signer)[1].events[1].gap
+
+    assert heard(old) and not heard(new)
+    write(file, trust_text(TRACE_KEY, old.key, new.key))
+    assert until(lambda: heard(new)) and heard(old)
+    write(file, trust_text(TRACE_KEY, new.key))
+    assert until(lambda: not heard(old)) and heard(new)
+    file.unlink()
+    assert until(lambda: not heard(new))
+    write(file, trust_text())
+    assert until(lambda: heard(old))
+
+
+def test_a_trace_key_brings_a_history_and_no_faults(peers):
+    front = peers("flask_app", service="front")
+    signer = faultloom.Signer(TRACE_KEY, ENVIRONMENT)
+    text, segment = chain(front, front, signer)
+    assert text == "via:hello" and ends(segment) == [("replied", 200, False, "front")]
+
+
+def test_an_envelope_without_the_history_permission_brings_none(peers):
+    front, back = peers("flask_app", service="front"), peers("grpc_app", service="back")
+    header = SIGNER.header(RESET_IN_FRONT, history=False, accept=2)
+    reply = requests.get(f"{front.url}/chain?url={front.url}/echo", headers={"x-faultloom": header}, timeout=5)
+    assert reply.text == "via:ConnectionError" and not any(name.lower().startswith("x-faultloom") for name in reply.headers)
+    envelope = SIGNER.envelope(None, history=False, accept=1, receive_limit=1 << 20)
+    with grpc.insecure_channel(back.address) as channel:
+        message, call = channel.unary_unary("/t.T/Echo").with_call(b"x", metadata=(("x-faultloom-bin", envelope),))
+    assert message == b"x" and not call.trailing_metadata()
+
+
+def test_a_plan_is_not_used_twice_for_one_call(peers):
+    front = peers("flask_app", service="front")
+    header = SIGNER.header(RESET_IN_FRONT)
+    texts = [requests.get(f"{front.url}/chain?url={front.url}/echo", headers={"x-faultloom": header}, timeout=5).text for _ in range(2)]
+    assert texts == ["via:ConnectionError", "via:hello"]
+
+
+def test_an_expired_envelope_is_refused(peers):
+    front = peers("flask_app", service="front")
+    header = SIGNER.header(seconds=1)
+    until(lambda: time.time() % 1 > 0.9)
+    time.sleep(1.2)
+    reply = requests.get(front.url + "/echo", headers={"x-faultloom": header}, timeout=5)
+    assert "x-faultloom-history" not in reply.headers and reply.headers["cache-control"] == "max-age=60"
