@@ -78,7 +78,9 @@ impl HttpAddress {
     pub fn parse(text: &str) -> Result<HttpAddress, &'static str> {
         let rest = match text.strip_prefix("http://") {
             Some(rest) => rest,
-            None if text.starts_with("https://") => return Err("only http:// can be used here, not https://"),
+            None if text.starts_with("https://") => {
+                return Err("only http:// can be used here, not https://");
+            }
             None => return Err("it does not begin with http://"),
         };
         let (authority, path) = match rest.find(['/', '?']) {

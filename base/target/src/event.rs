@@ -33,7 +33,9 @@ impl std::fmt::Display for Event {
         match self {
             Event::CleaningUp { target } => write!(f, "stopping what was left of {target}"),
             Event::Starting { service } => write!(f, "{service} starting"),
-            Event::Healthy { service, after } => write!(f, "{service} healthy after {:.1} s", after.as_secs_f64()),
+            Event::Healthy { service, after } => {
+                write!(f, "{service} healthy after {:.1} s", after.as_secs_f64())
+            }
             Event::Warning(text) => write!(f, "warning: {text}"),
             Event::Restarting { service } => write!(f, "{service} restarting"),
             Event::Stopping { services: 1 } => write!(f, "stopping 1 service"),

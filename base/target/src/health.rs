@@ -13,6 +13,9 @@ use tokio::net::TcpStream;
 /// How long a service without an address must live to count as healthy.
 pub(crate) const ALIVE_FOR: Duration = Duration::from_millis(300);
 
+/// How long an HTTP reply may take after its first line; its body does not matter.
+const REST_LIMIT: Duration = Duration::from_millis(200);
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
@@ -78,6 +81,9 @@ async fn http(url: &HttpAddress) -> Result<(), String> {
     if head.is_empty() {
         return Err("it closed the connection without an answer".into());
     }
+    // Read on to the end, or the service would log a broken connection at every look.
+    let mut rest = (&mut stream).take(64 * 1024);
+    let _ = tokio::time::timeout(REST_LIMIT, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
     let line = String::from_utf8_lossy(&head);
     let line = line.lines().next().unwrap_or_default();
     let mut words = line.split_whitespace();

@@ -21,7 +21,9 @@ pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: 
             }
         }
     }
-    let Some((service, address)) = taken.first() else { return Ok(()) };
+    let Some((service, address)) = taken.first() else {
+        return Ok(());
+    };
     let what = match taken.len() {
         1 => format!("port {} is in use, but service '{}' listens on {address}", address.port, service.name),
         ports => format!("{ports} ports are in use on which services listen"),
@@ -59,7 +61,9 @@ fn holder(port: u16) -> Option<i32> {
         return None;
     }
     process_table::all().into_iter().map(|stat| stat.id.pid).find(|pid| {
-        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+            return false;
+        };
         descriptors.flatten().any(|entry| {
             std::fs::read_link(entry.path())
                 .is_ok_and(|link| inodes.iter().any(|inode| link.as_os_str() == inode.as_str()))

@@ -41,8 +41,12 @@ impl ProcessId {
 
     /// Sends a signal to exactly this process; if it is gone, nothing happens.
     pub(crate) fn signal(&self, signal: Signal) {
-        let Some(pid) = Pid::from_raw(self.pid) else { return };
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return;
+        };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return;
+        };
         // The handle is bound to whatever has the pid now; only if that is still ours may it be signalled.
         if ProcessId::of(self.pid) == Some(*self) {
             let _ = pidfd_send_signal(handle, signal);
@@ -74,7 +78,9 @@ fn parse_stat(pid: i32, text: &str) -> Option<Stat> {
 
 /// All processes, in no particular order. Those that come and go while looking may be missing.
 pub(crate) fn all() -> Vec<Stat> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 

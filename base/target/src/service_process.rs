@@ -43,7 +43,9 @@ pub(crate) struct ServiceProcess {
     pub started: Instant,
     pub started_at: SystemTime,
     pub condition: Condition,
-    pub crash_told: bool,
+    /// Set while its exit would be a crash that nobody has been told of.
+    pub watched: bool,
+    reaped: bool,
 }
 
 /// What every service gets besides its own environment.
@@ -94,7 +96,8 @@ impl ServiceProcess {
             started: Instant::now(),
             started_at: SystemTime::now(),
             condition: Condition::Starting,
-            crash_told: false,
+            watched: false,
+            reaped: false,
         })
     }
 
@@ -112,13 +115,24 @@ impl ServiceProcess {
         self.condition
     }
 
+    pub fn healthy(&mut self) {
+        self.condition = Condition::Healthy;
+        self.watched = true;
+    }
+
+    /// From now on its exit is our doing, not a crash. Gives its first process, if the process table still has it.
+    pub fn stopping(&mut self) -> Option<ProcessId> {
+        if !matches!(self.look(), Condition::Exited(_)) {
+            self.condition = Condition::Stopped;
+            self.watched = false;
+        }
+        (!self.reaped).then_some(self.id)
+    }
+
     /// Takes the exit status of a process that has been ended. Blocks until it exits.
     pub fn reap(&mut self) {
-        self.look();
         let _ = self.child.wait();
-        if !matches!(self.condition, Condition::Exited(_)) {
-            self.condition = Condition::Stopped;
-        }
+        self.reaped = true;
     }
 }
 

@@ -109,7 +109,9 @@ pub async fn down(state_dir: &Path) -> Result<Down, Failure> {
 }
 
 fn down_blocking(state_dir: &Path) -> Result<Down, Failure> {
-    let Some(state) = read_state(state_dir)? else { return Ok(Down::NothingUp) };
+    let Some(state) = read_state(state_dir)? else {
+        return Ok(Down::NothingUp);
+    };
     let mut belongings = state.belongings();
     let asked = is_alive(&state);
     if asked {

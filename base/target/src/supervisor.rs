@@ -175,8 +175,8 @@ impl Supervisor {
         let mut running = self.inner.running();
         let mut crashes = Vec::new();
         for (service, process) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
-            if let (Condition::Exited(status), false) = (process.look(), process.crash_told) {
-                process.crash_told = true;
+            if let (Condition::Exited(status), true) = (process.look(), process.watched) {
+                process.watched = false;
                 crashes.push(Crash {
                     service: service.name.clone(),
                     status,
@@ -208,7 +208,6 @@ impl Supervisor {
             let inner = self.inner.clone();
             let ended = tokio::task::spawn_blocking(move || inner.end_one(at)).await;
             ended.unwrap_or_else(|error| Err(bug("restarting broke off", &error.to_string())))?;
-            self.inner.running().services[at].crash_told = true;
         }
         self.inner.write_state()?;
         healthy
@@ -351,7 +350,8 @@ impl Inner {
                 return Err(self.never_healthy(at, &seen));
             }
             let looked = service.health.check(left.min(LOOK_LIMIT)).await;
-            if let Condition::Exited(status) = self.running().services[at].look() {
+            let condition = self.running().services[at].look();
+            if let Condition::Exited(status) = condition {
                 return Err(self.died_at_start(at, status));
             }
             let alive_long_enough = service.health != crate::Health::Alive || started.elapsed() >= ALIVE_FOR;
@@ -363,7 +363,7 @@ impl Inner {
             tokio::time::sleep(pause.min(left)).await;
             pause = (pause * 3 / 2).min(longest);
         }
-        self.running().services[at].condition = Condition::Healthy;
+        self.running().services[at].healthy();
         (self.options.on_event)(&Event::Healthy { service: service.name.clone(), after: started.elapsed() });
         Ok(())
     }
@@ -395,50 +395,53 @@ impl Inner {
     /// Ends one service and reaps it. Blocks for up to 6 s.
     fn end_one(&self, at: usize) -> Result<(), Failure> {
         let name = &self.target.services()[at].name;
-        let leader = self.running().services[at].id;
         let mut belongings = Belongings::new(&self.mark, ProcessId::current()).of_service(name);
-        if self.running().services[at].condition != Condition::Stopped {
-            belongings.add_leader(leader);
-        }
+        let leader = self.running().services[at].stopping();
+        leader.into_iter().for_each(|leader| belongings.add_leader(leader));
         let left = belongings.end(GRACE);
         if !left.is_empty() {
             return Err(would_not_end(&left));
         }
         let running = &mut *self.running();
         running.services[at].reap();
-        if let Some(reaper) = &mut running.reaper {
+        if let (Some(reaper), Some(leader)) = (&mut running.reaper, leader) {
             let _ = reaper.gone(leader); // if it has been killed, the next launch replaces it
         }
         Ok(())
     }
 
-    /// Ends everything, removes what was for this up only, tells the reaper. Blocks for up to 6 s.
+    /// Ends everything, removes what was for this up only, tells the reaper. Blocks for up to 6 s. If something would
+    /// not end, its state, lock and reaper stay, and the next call tries again.
     fn end_all(&self) -> Result<(), Failure> {
-        // Held to the end, so that a second caller returns only when everything has ended.
-        let running = &mut *self.running();
-        let Some(lock) = running.lock.take() else { return Ok(()) };
         let begin = Instant::now();
-        let services = running.services.len();
+        let services = match &*self.running() {
+            Running { lock: None, .. } => return Ok(()),
+            running => running.services.len(),
+        };
         if services > 0 {
             (self.options.on_event)(&Event::Stopping { services });
         }
-        let mut belongings = Belongings::new(&self.mark, ProcessId::current());
-        running.services.iter_mut().for_each(|process| {
-            process.look(); // who exits from now on was stopped, not crashed
-            belongings.add_leader(process.id);
-        });
-        let left = belongings.end(GRACE);
-        for process in running.services.iter_mut().filter(|process| !left.contains(&process.id)) {
-            process.reap();
+        {
+            // Held to the end, so that a second caller returns only when everything has ended.
+            let running = &mut *self.running();
+            if running.lock.is_none() {
+                return Ok(());
+            }
+            let mut belongings = Belongings::new(&self.mark, ProcessId::current());
+            for leader in running.services.iter_mut().filter_map(ServiceProcess::stopping) {
+                belongings.add_leader(leader);
+            }
+            let left = belongings.end(GRACE);
+            if !left.is_empty() {
+                return Err(would_not_end(&left));
+            }
+            running.services.iter_mut().for_each(ServiceProcess::reap);
+            self.state(&running.services).remove_files(&self.options.state_dir);
+            if let Some(reaper) = running.reaper.take() {
+                reaper.done();
+            }
+            running.lock = None;
         }
-        if !left.is_empty() {
-            return Err(would_not_end(&left)); // state file and reaper stay: something is still there
-        }
-        self.state(&running.services).remove_files(&self.options.state_dir);
-        if let Some(reaper) = running.reaper.take() {
-            reaper.done();
-        }
-        drop(lock);
         if services > 0 {
             (self.options.on_event)(&Event::Stopped { after: begin.elapsed() });
         }
@@ -506,7 +509,9 @@ fn lock(state_dir: &Path) -> Result<File, Failure> {
 }
 
 fn check_python(target: &Target, options: &StartOptions) -> Result<(), Failure> {
-    let Some(service) = target.services().iter().find(|service| service.sdk == Sdk::Python) else { return Ok(()) };
+    let Some(service) = target.services().iter().find(|service| service.sdk == Sdk::Python) else {
+        return Ok(());
+    };
     match &options.python_sdk {
         Some(folder) if folder.join("sitecustomize.py").is_file() => Ok(()),
         Some(folder) => Err(Failure::environment(format!("no Python SDK in {}", folder.display()))

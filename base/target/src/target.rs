@@ -4,7 +4,7 @@
 //! exist and its ports are free is found out at start.
 
 use crate::address::{Address, HttpAddress};
-use crate::health::Health;
+use crate::health::{Health, in_words};
 use crate::target_file::{self, CommandEntry, HealthEntry, ServiceEntry, did_you_mean};
 use model::Failure;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ impl Target {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::request(format!("cannot read the target file {shown}"))
-                .why(error.to_string())
+                .why(in_words(&error))
                 .next("check the path; `faultloom init` drafts a target file")
         })?;
         let file = path.canonicalize().map_err(|error| {
@@ -156,7 +156,7 @@ impl Service {
         check_name(&entry.name, SERVICE_NAME_BYTES, &format!("{shown}: the name of a service"))?;
         let at = format!("{shown}: service '{}'", entry.name);
         let directory = folder.join(entry.directory.as_deref().unwrap_or("."));
-        let directory = directory.canonicalize().unwrap_or(directory);
+        let directory = directory.canonicalize().unwrap_or(directory.components().collect());
         let listens = entry
             .listens
             .unwrap_or_default()
@@ -228,7 +228,7 @@ fn check_command(command: CommandEntry, directory: &Path, at: &str) -> Result<Ve
         CommandEntry::Words(words) => {
             let (program, arguments) = words.split_first().filter(|(first, _)| !first.is_empty()).ok_or_else(empty)?;
             let program = match program.contains('/') {
-                true => directory.join(program).to_string_lossy().into_owned(),
+                true => directory.join(program).components().collect::<PathBuf>().to_string_lossy().into_owned(),
                 false => program.clone(),
             };
             Ok(std::iter::once(program).chain(arguments.iter().cloned()).collect())

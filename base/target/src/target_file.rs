@@ -122,10 +122,16 @@ fn explain(text: &str, file: &str, error: &serde_saphyr::Error) -> Failure {
         }
         other => {
             let said = other.to_string();
-            let said = said.split(" at line ").next().unwrap_or(&said);
+            let said = match said.split(" at line ").next().unwrap_or(&said) {
+                "expected mapping start" => "a mapping (key: value) is expected here",
+                "expected sequence start" => "a list is expected here",
+                "expected string scalar" => "a text is expected here",
+                other => other,
+            };
             let key = key_before(source, column);
             // Errors about the YAML itself say nothing about one key's type.
-            let about_type = ["expected", "invalid type", "invalid bool", "invalid float", "invalid int", "cannot des"];
+            let about_type =
+                ["a ", "expected", "invalid type", "invalid bool", "invalid float", "invalid int", "cannot des"];
             match key.and_then(|key| Some((key, holds(key)?))) {
                 Some((key, what)) if about_type.iter().any(|start| said.starts_with(start)) => {
                     Failure::request(format!("{at}: wrong value for '{key}'"))

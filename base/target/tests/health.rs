@@ -1,0 +1,96 @@
+//! What a health check sees, against small servers in this process.
+
+use h2::server::SendResponse;
+use std::time::Duration;
+use target::Health;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn health(kind: &str, value: &str) -> Health {
+    serde_json::from_str(&format!("{{\"{kind}\": \"{value}\"}}")).unwrap()
+}
+
+/// A server for one connection that reads a little, then answers with these bytes and closes.
+async fn answering(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 1024]).await;
+        let _ = stream.write_all(bytes).await;
+    });
+    address
+}
+
+#[tokio::test]
+async fn http_wants_a_status_below_400() {
+    let look = async |bytes| health("http", &format!("http://{}/healthz", answering(bytes).await)).check(LIMIT).await;
+    assert_eq!(look(b"HTTP/1.1 200 OK\r\n\r\n").await, Ok(()));
+    assert_eq!(look(b"HTTP/1.0 302 Found\r\n\r\n").await, Ok(()));
+    assert_eq!(look(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").await, Err("HTTP status 503".into()));
+    assert_eq!(look(b"SSH-2.0-x\r\n").await, Err("an answer that is not HTTP/1".into()));
+    assert_eq!(look(b"").await, Err("it closed the connection without an answer".into()));
+}
+
+#[tokio::test]
+async fn a_closed_port_refuses() {
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+    for health in [health("tcp", &address), health("grpc", &address), health("http", &format!("http://{address}/"))] {
+        assert_eq!(health.check(LIMIT).await, Err("connection refused".into()), "{health}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let limit = Duration::from_millis(50);
+    assert_eq!(health("tcp", &address).check(limit).await, Ok(()));
+    assert_eq!(health("http", &format!("http://{address}/")).check(limit).await, Err("no answer within 50 ms".into()));
+    assert_eq!(health("grpc", &address).check(limit).await, Err("no answer within 50 ms".into()));
+}
+
+/// A gRPC server that answers every call with this message and status; without a message, by headers only.
+async fn grpc(message: Option<&'static [u8]>, status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
+            answer(&mut respond, message, status);
+        }
+    });
+    address
+}
+
+fn answer(respond: &mut SendResponse<bytes::Bytes>, message: Option<&'static [u8]>, status: &'static str) {
+    let head = http::Response::builder().header("content-type", "application/grpc");
+    match message {
+        None => {
+            respond.send_response(head.header("grpc-status", status).body(()).unwrap(), true).unwrap();
+        }
+        Some(message) => {
+            let mut body = respond.send_response(head.body(()).unwrap(), false).unwrap();
+            body.send_data(bytes::Bytes::from_static(message), false).unwrap();
+            let mut trailers = http::HeaderMap::new();
+            trailers.insert("grpc-status", status.parse().unwrap());
+            body.send_trailers(trailers).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn grpc_wants_serving_or_no_health_service() {
+    let look = async |message, status| health("grpc", &grpc(message, status).await).check(LIMIT).await;
+    assert_eq!(look(Some(&[0, 0, 0, 0, 2, 8, 1]), "0").await, Ok(()));
+    assert_eq!(look(Some(&[0, 0, 0, 0, 2, 8, 2]), "0").await, Err("health status NOT_SERVING".into()));
+    assert_eq!(look(Some(&[0, 0, 0, 0, 0]), "0").await, Err("health status 0".into()));
+    assert_eq!(look(None, "12").await, Ok(()));
+    assert_eq!(look(None, "14").await, Err("gRPC status 14".into()));
+    let not_grpc = health("grpc", &answering(b"HTTP/1.1 400 Bad Request\r\n\r\n").await).check(LIMIT).await;
+    assert!(not_grpc.unwrap_err().starts_with("it does not speak HTTP/2"));
+}
