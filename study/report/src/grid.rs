@@ -30,7 +30,11 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
             if large { "point" } else { "cell" }
         );
     }
-    if large || !cases.is_map() {
+    if !large && !cases.is_map() {
+        out.push_str("<p class=how>Each cell is one case, those with the fewest faults first.</p>");
+    }
+    // shares mean nothing among few cases that were picked for what they may tell
+    if large {
         out.push_str("<div class=pair>");
         out.push_str(&influence(cases));
         if (2..=MATRIX_SITES).contains(&cases.space.sites.len()) {
@@ -256,9 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn partial_spaces_are_a_list_with_tables() {
+    fn a_few_picked_cases_are_a_list_without_shares() {
         let html = drawn(2, 40);
-        assert!(html.contains("map list") && html.contains("class=matrix"));
+        assert!(html.contains("map list") && !html.contains("class=matrix"));
+    }
+
+    #[test]
+    fn a_large_sample_has_shares_but_no_map() {
+        let html = drawn(2, 5_000);
+        assert!(html.contains("class=matrix") && !html.contains("class=\"map"));
     }
 
     #[test]

@@ -44,18 +44,18 @@ pub(crate) fn html(report: &RecordingReport) -> String {
 
     let calls: u64 = traces.iter().map(|t| t.walk().len() as u64).sum();
     let failed: u64 = traces.iter().map(|t| t.walk().into_iter().filter(|c| words::failed(c)).count() as u64).sum();
-    let events: u64 = traces.iter().map(|t| t.events() as u64).sum();
+    let messages: u64 = traces.iter().map(|t| t.messages() as u64).sum();
     let mut lead = String::from("<p class=lead>");
     if run.verdict.is_some() {
         lead.push_str(&page::verdict(run.verdict));
     }
     put!(
         lead,
-        "<strong>{}</strong> {}, {} failed, {} messages seen</p>",
+        "<strong>{}</strong> {}, {} failed, {} messages</p>",
         counted(traces.len() as u64, "request"),
         counted(calls, "call"),
         count(failed),
-        count(events)
+        count(messages)
     );
     if warnings > 0 {
         put!(lead, "<p class=caution><a href=#notes>! {} before you rely on this</a></p>", counted(warnings, "note"));

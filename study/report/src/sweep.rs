@@ -164,8 +164,8 @@ fn space_head(space: &Space) -> String {
     let about = match space.name.as_str() {
         "services" => "every subset of the services that this request uses",
         "all-services" => "every subset of all services of the target",
-        "temporal" => "every subset of the calls of the good request, each at its moment",
-        "crash-points" => "every service crashing at every step",
+        "temporal" => "every subset of the single calls of the good request",
+        "crash-points" => "one service down, from each of its calls on",
         "guided" => "only cases that can still tell something new",
         _ => "",
     };
