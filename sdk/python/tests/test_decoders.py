@@ -52,7 +52,7 @@ def test_a_reader_raises_only_our_error(data):
             assert error.code == "malformed"
 
 
-@given(st.lists(FAULTS, min_size=1, max_size=8))
+@given(st.lists(FAULTS, min_size=1, max_size=4))
 def test_a_plan_survives_a_round_trip(faults):
     assert decode_plan(encode_plan(faults)) == faults
 
