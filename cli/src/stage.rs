@@ -1,7 +1,7 @@
 //! The target as a command meets it: already up, started for the duration of the command, or run by somebody else.
 
 use crate::context::Context;
-use explore::runner::{Attached, Stage as Revive};
+use explore::{Attached, Stage as Revive, Watch};
 use messages::Credentials;
 use model::Failure;
 use std::future::Future;
@@ -29,7 +29,6 @@ enum Kind {
 
 pub struct Own {
     supervisor: Supervisor,
-    one_at_a_time: tokio::sync::Mutex<()>,
 }
 
 pub struct Elsewhere {
@@ -132,7 +131,7 @@ impl Stage {
         };
         context.say(format!("   all healthy after {:.1} s", begin.elapsed().as_secs_f64()));
         let credentials = Credentials::parse(&supervisor.trust_text())?;
-        let own = Own { supervisor, one_at_a_time: tokio::sync::Mutex::new(()) };
+        let own = Own { supervisor };
         Ok(Stage { credentials, entry, services, kind: Kind::Own(Arc::new(own)) })
     }
 
@@ -149,12 +148,13 @@ impl Stage {
         self.services.clone()
     }
 
-    pub fn reviver(&self) -> Arc<dyn Revive> {
-        match &self.kind {
-            Kind::Own(own) => own.clone(),
+    /// For sending requests: restarts what crashes meanwhile.
+    pub fn watch(&self) -> Watch {
+        Watch::new(match &self.kind {
+            Kind::Own(own) => own.clone() as Arc<dyn Revive>,
             Kind::Up(up) => up.clone(),
             Kind::Foreign => Arc::new(Attached),
-        }
+        })
     }
 
     /// Stops what was started for this command.
@@ -175,7 +175,6 @@ type Revival<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + S
 impl Revive for Own {
     fn revive(&self) -> Revival<'_> {
         Box::pin(async {
-            let _held = self.one_at_a_time.lock().await;
             let mut names = Vec::new();
             for crash in self.supervisor.crashed() {
                 self.supervisor.restart(&crash.service).await?;

@@ -93,7 +93,7 @@ async fn with_stage(
                 println!("reply: {body}");
             }
             let next = match (faults.is_empty(), verdict) {
-                (true, _) => context.command("sweep") + " " + &context::flags(&args.request, &args.expect, &spec),
+                (true, _) => format!("{} {}", context.command("sweep"), context::flags(&args.request, &args.expect, &spec)).trim_end().to_owned(),
                 (false, _) => context.command("report") + " " + &run.id.short(),
             };
             println!("run {}   next: {next}", run.id.short());

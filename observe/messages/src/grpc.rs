@@ -44,7 +44,7 @@ impl Connection {
         if !usable {
             let stream = tokio::net::TcpStream::connect(&self.authority)
                 .await
-                .map_err(|e| NoReply::unavailable(format!("connecting to {}: {e}", self.authority)))?;
+                .map_err(|e| NoReply::unreachable(&self.authority, &e))?;
             let _ = stream.set_nodelay(true);
             let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
                 .await
@@ -82,7 +82,7 @@ impl Connection {
         for (name, value) in &spec.headers {
             builder = builder.header(name, value);
         }
-        let request = builder.body(Full::new(body.freeze())).map_err(|e| NoReply { code: 3, reason: e.to_string() })?;
+        let request = builder.body(Full::new(body.freeze())).map_err(|e| NoReply::new(3, e.to_string()))?;
         let reply = self
             .ready()
             .await?
@@ -91,7 +91,7 @@ impl Connection {
             .map_err(|e| NoReply::unavailable(format!("no reply: {e}")))?;
         let (parts, body) = reply.into_parts();
         if parts.status != 200 {
-            return Err(NoReply { code: 2, reason: format!("not a gRPC server: HTTP status {}", parts.status) });
+            return Err(NoReply::new(2, format!("not a gRPC server: HTTP status {}", parts.status)));
         }
         let collected = Limited::new(body, RECEIVE_LIMIT as usize)
             .collect()
@@ -101,7 +101,7 @@ impl Connection {
         let trailers = collected.trailers().cloned().unwrap_or(parts.headers);
         let text = |name: &str| trailers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let Some(status) = text("grpc-status").and_then(|s| s.parse::<u32>().ok()) else {
-            return Err(NoReply { code: 2, reason: "the reply has no grpc-status".into() });
+            return Err(NoReply::new(2, "the reply has no grpc-status"));
         };
         let trailer_history = text("x-faultloom-bin")
             .and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(&t)).ok());

@@ -27,15 +27,25 @@ pub struct Raw {
 pub struct NoReply {
     pub code: u32,
     pub reason: String,
+    /// No connection could be made, so nothing was sent.
+    pub unreachable: bool,
 }
 
 impl NoReply {
+    pub fn new(code: u32, reason: impl Into<String>) -> NoReply {
+        NoReply { code, reason: reason.into(), unreachable: false }
+    }
+
     pub fn unavailable(reason: impl Into<String>) -> NoReply {
-        NoReply { code: 14, reason: reason.into() }
+        NoReply::new(14, reason)
+    }
+
+    pub fn unreachable(authority: &str, error: &std::io::Error) -> NoReply {
+        NoReply { unreachable: true, ..NoReply::unavailable(format!("connecting to {authority}: {error}")) }
     }
 
     pub fn timeout(ms: u64) -> NoReply {
-        NoReply { code: 4, reason: format!("no reply within {ms} ms") }
+        NoReply::new(4, format!("no reply within {ms} ms"))
     }
 
     pub fn outcome(&self) -> Outcome {
@@ -56,7 +66,7 @@ impl Connection {
         if !usable {
             let stream = tokio::net::TcpStream::connect(&self.authority)
                 .await
-                .map_err(|e| NoReply::unavailable(format!("connecting to {}: {e}", self.authority)))?;
+                .map_err(|e| NoReply::unreachable(&self.authority, &e))?;
             let _ = stream.set_nodelay(true);
             let (sender, connection) =
                 handshake(TokioIo::new(stream)).await.map_err(|e| NoReply::unavailable(e.to_string()))?;
@@ -113,5 +123,5 @@ fn request(spec: &RequestSpec, envelope: Option<&str>) -> Result<http::Request<F
     }
     builder
         .body(Full::new(Bytes::from(spec.body.clone())))
-        .map_err(|e| NoReply { code: 3, reason: format!("the request cannot be built: {e}") })
+        .map_err(|e| NoReply::new(3, format!("the request cannot be built: {e}")))
 }

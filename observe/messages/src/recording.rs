@@ -2,7 +2,7 @@
 
 use crate::credentials::Credentials;
 use crate::grpc;
-use crate::http1::{Connection, NoReply};
+use crate::http1::Connection;
 use crate::request::{RequestSpec, Transport};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,6 +26,8 @@ pub struct Reply {
     pub latency_us: u64,
     /// Why there was no reply.
     pub reason: Option<String>,
+    /// Nobody listens there, or the name is not known: nothing was sent.
+    pub unreachable: bool,
     /// Size of the history in bytes, 0 without one.
     pub history_bytes: usize,
     pub trace: Trace,
@@ -74,14 +76,19 @@ impl Sender {
         let begin = Instant::now();
         let raw = connection.send(spec, Some(&header)).await;
         let latency_us = begin.elapsed().as_micros() as u64;
+        let mut unreachable = false;
         let (outcome, body, history, reason) = match raw {
             Ok(raw) => {
                 let (body, history) = split(&raw.headers, raw.body);
                 (Outcome::Replied { status: raw.status.into() }, body, history, None)
             }
-            Err(NoReply { code, reason }) => (Outcome::Failed { status: code }, Bytes::new(), None, Some(reason)),
+            Err(none) => {
+                unreachable = none.unreachable;
+                (Outcome::Failed { status: none.code }, Bytes::new(), None, Some(none.reason))
+            }
         };
-        Ok(join(spec, Protocol::Http, start.trace_id, start.call, latency_us, outcome, body, history, reason))
+        let reply = join(spec, Protocol::Http, start.trace_id, start.call, latency_us, outcome, body, history, reason);
+        Ok(Reply { unreachable, ..reply })
     }
 
     async fn send_grpc(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
@@ -90,11 +97,16 @@ impl Sender {
         let begin = Instant::now();
         let raw = connection.call(spec, &start.envelope).await;
         let latency_us = begin.elapsed().as_micros() as u64;
+        let mut unreachable = false;
         let (outcome, body, history, reason) = match raw {
             Ok(raw) => (Outcome::Replied { status: raw.status }, raw.message, raw.history, raw.reason),
-            Err(NoReply { code, reason }) => (Outcome::Failed { status: code }, Bytes::new(), None, Some(reason)),
+            Err(none) => {
+                unreachable = none.unreachable;
+                (Outcome::Failed { status: none.code }, Bytes::new(), None, Some(none.reason))
+            }
         };
-        Ok(join(spec, Protocol::Grpc, start.trace_id, start.call, latency_us, outcome, body, history, reason))
+        let reply = join(spec, Protocol::Grpc, start.trace_id, start.call, latency_us, outcome, body, history, reason);
+        Ok(Reply { unreachable, ..reply })
     }
 }
 
@@ -132,5 +144,5 @@ fn join(
     };
     let history_bytes = history.as_ref().map_or(0, Bytes::len);
     let decoded = history.and_then(|bytes| history::decode(&bytes).ok());
-    Reply { outcome, body, latency_us, reason, history_bytes, trace: tree::trace(entry, decoded) }
+    Reply { outcome, body, latency_us, reason, unreachable: false, history_bytes, trace: tree::trace(entry, decoded) }
 }

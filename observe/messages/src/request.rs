@@ -26,6 +26,9 @@ pub struct RequestSpec {
 }
 
 impl RequestSpec {
+    /// How long a reply is waited for, unless something else is said.
+    pub const TIMEOUT_MS: u64 = 10_000;
+
     /// `http://host[:port]/path`, or `grpc://host:port/package.Service/Method`.
     pub fn parse(url: &str, method: &str) -> Result<RequestSpec, Failure> {
         let refuse = |why: &str| {
@@ -64,7 +67,7 @@ impl RequestSpec {
             path,
             headers: Vec::new(),
             body: Vec::new(),
-            timeout_ms: 10_000,
+            timeout_ms: RequestSpec::TIMEOUT_MS,
         })
     }
 

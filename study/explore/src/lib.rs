@@ -5,6 +5,7 @@
 pub mod bugs;
 pub mod cause;
 pub mod guided;
+pub mod interference;
 pub mod judge;
 pub mod minimal;
 pub mod oracle;
