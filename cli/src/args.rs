@@ -96,7 +96,7 @@ pub struct Request {
 }
 
 /// What the reply must be like.
-#[derive(ClapArgs, Clone)]
+#[derive(ClapArgs, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct Expect {
     /// Statuses that are right: 200,302 [default: below 500; gRPC: 0]
     #[arg(long, value_name = "CODES")]
@@ -125,7 +125,7 @@ pub struct Record {
     #[arg(long, value_name = "RUN")]
     pub against: Option<String>,
     /// How many requests
-    #[arg(long, short = 'n', default_value_t = 1)]
+    #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
     /// Draw every call
     #[arg(long)]
@@ -145,10 +145,10 @@ pub struct Sweep {
     #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
     pub kinds: Vec<String>,
     /// Requests in flight at once
-    #[arg(long, short, default_value_t = 16)]
-    pub concurrency: usize,
-    /// Go on with a sweep that was interrupted
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces"])]
+    #[arg(long, short, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub concurrency: u16,
+    /// Go on with a sweep that was interrupted, with what it was asked then
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "timeout_ms", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
     pub resume: Option<String>,
     /// Write a JUnit file
     #[arg(long, value_name = "FILE")]

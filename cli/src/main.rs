@@ -1,5 +1,13 @@
 //! The `faultloom` command: see a request whole, and break it on purpose.
 
+/// As the standard ones, except that nobody reading any more (`faultloom runs | head -1`) is no reason to panic.
+macro_rules! println {
+    ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*))); }};
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*))); }};
+}
+
 mod args;
 mod commands;
 mod context;
@@ -14,6 +22,11 @@ fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(e) => {
+            if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
+                let text = e.render().to_string();
+                let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+                print_error(what, None, Some("`faultloom help` tells the verbs and their flags"), Exit::Usage);
+            }
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { Exit::Usage.code() } else { Exit::Pass.code() });
         }
@@ -31,13 +44,14 @@ fn main() -> ExitCode {
 /// Errors go to standard error in words; with --json also to standard output as an object, so that a script has them.
 fn report(failure: &Failure, json: bool) {
     if json {
-        println!(
-            "{}",
-            serde_json::json!({"error": {"what": failure.what, "why": failure.why, "next": failure.next, "exit": failure.exit().code()}})
-        );
+        print_error(&failure.what, failure.why.as_deref(), failure.next.as_deref(), failure.exit());
     }
     eprintln!("{failure}");
     if failure.exit() == Exit::Unknown {
         eprintln!("  (verdict: unknown, exit 5)");
     }
+}
+
+fn print_error(what: &str, why: Option<&str>, next: Option<&str>, exit: Exit) {
+    println!("{}", serde_json::json!({"error": {"what": what, "why": why, "next": next, "exit": exit.code()}}));
 }

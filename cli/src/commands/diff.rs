@@ -3,7 +3,6 @@
 use crate::args::Diff;
 use crate::context::Context;
 use crate::render::tree::outcome;
-use model::sweep::Sweep;
 use model::trace::{Call, Trace};
 use model::{Exit, Failure, RunKind};
 use serde_json::json;
@@ -19,8 +18,8 @@ pub enum Change<'a> {
 
 pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
     let store = context.store().await?;
-    let before = trace(&store, &args.before).await?;
-    let after = trace(&store, &args.after).await?;
+    let before = trace(context, &store, &args.before).await?;
+    let after = trace(context, &store, &args.after).await?;
     let changes = compare(&before, &after);
     let differences = changes.iter().filter(|c| !matches!(c, Change::Same(..))).count();
     if context.common.json {
@@ -53,7 +52,7 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
 }
 
 /// The first trace of a recording, or the good run of a sweep.
-async fn trace(store: &Store, text: &str) -> Result<Trace, Failure> {
+async fn trace(context: &Context, store: &Store, text: &str) -> Result<Trace, Failure> {
     let run = store.find(text).await?;
     let dir = store.dir(run.id);
     match run.kind {
@@ -62,7 +61,7 @@ async fn trace(store: &Store, text: &str) -> Result<Trace, Failure> {
             .into_iter()
             .next()
             .ok_or_else(|| Failure::request(format!("run {} has no trace", run.id.short()))),
-        RunKind::Sweep => Ok(dir.read_json::<Sweep>("sweep.json")?.good),
+        RunKind::Sweep => Ok(crate::commands::show::read_sweep(context, &run, &dir)?.good),
     }
 }
 

@@ -13,7 +13,11 @@ use store::RunDir;
 pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
     let store = context.store().await?;
     let run = store.find(&args.run).await?;
-    let path = write(&run, &store.dir(run.id), args.output.clone())?;
+    let dir = store.dir(run.id);
+    if run.kind == RunKind::Sweep {
+        crate::commands::show::read_sweep(context, &run, &dir)?;
+    }
+    let path = write(&run, &dir, args.output.clone())?;
     if context.common.json {
         println!("{}", json!({"run": run.id, "report": path}));
     } else {

@@ -56,18 +56,20 @@ fn recording(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<
     Ok(())
 }
 
+/// The result of a sweep; one that was interrupted has none yet.
+pub fn read_sweep(context: &Context, run: &Run, dir: &RunDir) -> Result<Sweep, Failure> {
+    if run.verdict.is_none() {
+        return Err(Failure::unknown(format!("sweep {} is not finished", run.id.short())).next(format!(
+            "if it was interrupted: {} --resume {}",
+            context.command("sweep"),
+            run.id.short()
+        )));
+    }
+    dir.read_json("sweep.json")
+}
+
 fn sweep(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Failure> {
-    let result: Sweep = dir.read_json("sweep.json").map_err(|e| {
-        if run.verdict.is_none() {
-            Failure::unknown("this sweep did not finish").next(format!(
-                "{} --resume {}",
-                context.command("sweep"),
-                run.id.short()
-            ))
-        } else {
-            e
-        }
-    })?;
+    let result = read_sweep(context, run, dir)?;
     if context.common.json {
         println!("{}", json!({"run": run, "sweep": result}));
         return Ok(());

@@ -107,6 +107,8 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     let patience: Duration =
         target.services().iter().map(|s| s.start_timeout).max().unwrap_or_default() + Duration::from_secs(5);
     let begin = Instant::now();
+    let interrupted = stage::interrupted();
+    tokio::pin!(interrupted);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             let said = std::fs::read_to_string(&log_path).unwrap_or_default();
@@ -134,12 +136,21 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
             return Ok(Exit::Pass);
         }
         if begin.elapsed() > patience {
-            let _ = child.kill();
+            let _ = child.kill(); // its reaper stops the services
             return Err(
                 Failure::environment("the target did not come up in time").next(format!("read {}", log_path.display()))
             );
         }
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(30)) => {}
+            () = &mut interrupted => {
+                if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                }
+                let _ = child.wait();
+                return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting"));
+            }
+        }
     }
 }
 
