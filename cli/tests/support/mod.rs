@@ -1,0 +1,440 @@
+//! Running the `faultloom` command as its user does: a folder of its own, exit codes, what it says, what it leaves behind.
+
+#![allow(dead_code)] // every test file uses another part
+
+use serde_json::Value;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+/// Nothing here takes nearly as long; a test that hangs says what it saw instead.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// How long a process may take to be gone after the command that should have ended it.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Waits until `ready` gives something. Panics after 30 s.
+pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn seed(name: &str) -> u64 {
+    let seed = std::env::var("FAULTLOOM_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as u64 % 1_000_000)
+    });
+    println!("{name}: seed {seed} (again: FAULTLOOM_TEST_SEED={seed})");
+    seed
+}
+
+/// splitmix64: small, and the same everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// `count` neighbouring free ports, below those that the kernel gives away.
+pub fn free_ports(count: u16) -> u16 {
+    static TAKEN: Mutex<u32> = Mutex::new(0);
+    let mut taken = TAKEN.lock().unwrap();
+    loop {
+        let slot = (std::process::id().wrapping_mul(37).wrapping_add(*taken)) % 640;
+        *taken += 1;
+        assert!(*taken < 2000, "no free ports");
+        let base = 16_000 + (slot * 20) as u16; // up to 28,800
+        if count <= 20 && (base..base + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return base;
+        }
+    }
+}
+
+/// A folder to work in. At its end nothing may run any more that was started from it.
+pub struct Home {
+    pub path: PathBuf,
+}
+
+impl Home {
+    pub fn new(name: &str) -> Home {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("faultloom-{name}-{}-{n}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Home { path: path.canonicalize().unwrap() }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The command, with its store in this folder and nothing of our own surroundings.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_faultloom"));
+        command.args(arguments).current_dir(&self.path).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FAULTLOOM_") || name == "SHOP_BUGS" {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Started::new(self.command(arguments)).wait()
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Started {
+        Started::new(self.command(arguments))
+    }
+
+    /// Processes that were started with settings from this folder: services, whatever they started, reapers.
+    pub fn processes(&self) -> Vec<(i32, String)> {
+        let trust = format!("FAULTLOOM_TRUST_FILE={}/", self.path.display());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+            let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
+            let marked = read("environ").split(|b| *b == 0).any(|v| v.starts_with(trust.as_bytes()));
+            // a reaper has no settings, but stands in the folder of the command that started it
+            let arguments = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            let here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.path));
+            if marked || (here && arguments.contains("faultloom")) {
+                found.push((pid, arguments.trim().to_owned()));
+            }
+        }
+        found
+    }
+
+    pub fn assert_nothing_runs(&self) {
+        let begin = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(begin.elapsed() < ENDING, "left behind: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.assert_nothing_runs();
+        }
+        for (pid, _) in self.processes() {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        }
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A command that runs.
+pub struct Started {
+    pub child: Child,
+    line: String,
+    out: Pipe,
+    err: Pipe,
+}
+
+struct Pipe {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Pipe {
+    fn new(mut from: impl Read + Send + 'static) -> Pipe {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let to = text.clone();
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 65_536];
+            while let Ok(n @ 1..) = from.read(&mut buffer) {
+                to.lock().unwrap().extend_from_slice(&buffer[..n]);
+            }
+        });
+        Pipe { text, reader: Some(reader) }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+
+    /// Everything; a process that was left behind keeps the pipe open, and that is a failure.
+    fn all(&mut self, line: &str) -> String {
+        let reader = self.reader.take().expect("read once");
+        let begin = Instant::now();
+        while !reader.is_finished() {
+            assert!(begin.elapsed() < ENDING, "{line}: somebody still holds its output: {}", self.so_far());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.so_far()
+    }
+}
+
+impl Started {
+    pub fn new(mut command: Command) -> Started {
+        let line = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = Pipe::new(child.stdout.take().unwrap());
+        let err = Pipe::new(child.stderr.take().unwrap());
+        Started { child, line, out, err }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    }
+
+    pub fn err_so_far(&self) -> String {
+        self.err.so_far()
+    }
+
+    pub fn out_so_far(&self) -> String {
+        self.out.so_far()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    pub fn wait(mut self) -> Ran {
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if begin.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                panic!("faultloom {} hangs\n{}\n{}", self.line, self.out.so_far(), self.err.so_far());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let (out, err) = (self.out.all(&self.line), self.err.all(&self.line));
+        Ran { line: self.line, status, out, err }
+    }
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub line: String,
+    pub status: ExitStatus,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Panics with everything the command said if it ended otherwise.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Ran {
+        assert!(
+            self.status.code() == Some(code),
+            "faultloom {}: exit {:?} (signal {:?}), expected {code}\n--- out\n{}\n--- err\n{}",
+            self.line,
+            self.status.code(),
+            self.status.signal(),
+            self.out,
+            self.err
+        );
+        self
+    }
+
+    #[track_caller]
+    pub fn says(self, text: &str) -> Ran {
+        assert!(
+            self.out.contains(text) || self.err.contains(text),
+            "faultloom {} does not say '{text}'\n--- out\n{}\n--- err\n{}",
+            self.line,
+            self.out,
+            self.err
+        );
+        self
+    }
+
+    /// Everything on standard error, with `folder` written as `~`.
+    pub fn complaint(&self, home: &Home) -> String {
+        self.err.replace(&home.path.display().to_string(), "~")
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|e| panic!("faultloom {}: {e}\n--- out\n{}\n--- err\n{}", self.line, self.out, self.err))
+    }
+}
+
+/// The words of a line as a shell would split them: our own quoting, single quotes only.
+pub fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => (quoted, any) = (!quoted, true),
+            '\\' if !quoted => word.extend(chars.next()),
+            ' ' if !quoted => {
+                if any || !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                any = false;
+            }
+            c => word.push(c),
+        }
+    }
+    if any || !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The sample application, up in a folder of its own on ports of its own.
+pub struct Shop {
+    pub home: Home,
+    pub base: u16,
+}
+
+const SHOP_PORTS: [(&str, u16); 11] = [
+    ("8080", 0),
+    ("7001", 1),
+    ("7002", 2),
+    ("7003", 3),
+    ("7004", 4),
+    ("7005", 5),
+    ("7006", 6),
+    ("7007", 7),
+    ("7008", 8),
+    ("7009", 9),
+    ("11311", 10),
+];
+
+/// Says so, countably, and gives false where the shop cannot be started.
+pub fn can_shop() -> bool {
+    let built = repository().join("out/shop");
+    if !built.join("frontend").exists() || !built.join("venv/bin/python").exists() {
+        println!("skipped: out/shop is not built (make test builds it)");
+        return false;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|folder| folder.join("memcached").exists()) {
+        println!("skipped: memcached is not installed");
+        return false;
+    }
+    true
+}
+
+/// The shop's target file with other ports, and `SHOP_BUGS` set. The first port is the frontend's.
+pub fn shop_target(home: &Home, bugs: &str) -> u16 {
+    let base = free_ports(11);
+    let root = repository();
+    let mut text = std::fs::read_to_string(root.join("lab/shop/target.yaml")).unwrap();
+    for (port, at) in SHOP_PORTS {
+        let (quoted, after_colon) = (format!("\"{port}\""), format!(":{port}"));
+        text = text.replace(&quoted, &format!("\"{}\"", base + at)).replace(&after_colon, &format!(":{}", base + at));
+    }
+    let root = root.display().to_string();
+    text = text
+        .replace("../../../out/", &format!("{root}/out/"))
+        .replace("../../out/", &format!("{root}/out/"))
+        .replace("directory: python", &format!("directory: {root}/lab/shop/python"));
+    for (port, name) in [(base, "frontend"), (base + 9, "checkout")] {
+        let line = format!("      PORT: \"{port}\"\n");
+        assert!(text.contains(&line), "the target file's {name} looks different now");
+        text = text.replace(&line, &format!("{line}      SHOP_BUGS: \"{bugs}\"\n"));
+    }
+    home.write("target.yaml", &text);
+    base
+}
+
+impl Shop {
+    /// Started with `up --detach`, `down` when dropped.
+    pub fn up(name: &str, bugs: &str) -> Option<Shop> {
+        if !can_shop() {
+            return None;
+        }
+        let home = Home::new(name);
+        let base = shop_target(&home, bugs);
+        home.run(&["up", "-d", "--json"]).exits(0);
+        Some(Shop { home, base })
+    }
+
+    /// One for all tests of a file that run at about the same time; the last of them stops it.
+    pub fn shared() -> Option<Arc<Shop>> {
+        static SHOP: Mutex<Weak<Shop>> = Mutex::new(Weak::new());
+        let mut shop = SHOP.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(up) = shop.upgrade() {
+            return Some(up);
+        }
+        let up = Arc::new(Shop::up("shop", "paper")?);
+        *shop = Arc::downgrade(&up);
+        Some(up)
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.base)
+    }
+
+    /// `grpc://` at a service of the shop by its port in the plain target file.
+    pub fn grpc(&self, port: u16, method: &str) -> String {
+        format!("grpc://127.0.0.1:{}/{method}", self.base + port - 7000)
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.home.run(arguments)
+    }
+
+    pub fn pid(&self, service: &str) -> i32 {
+        let state = self.home.run(&["ps", "--json"]).exits(0).json();
+        let services = state["state"]["services"].as_array().unwrap().clone();
+        let found = services.iter().find(|s| s["name"] == service).unwrap_or_else(|| panic!("{service} is not up"));
+        found["process"]["pid"].as_i64().unwrap() as i32
+    }
+
+    pub fn log(&self, service: &str) -> String {
+        std::fs::read_to_string(self.home.file(&format!(".faultloom/up/logs/{service}.log"))).unwrap_or_default()
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        let down = self.home.run(&["down"]);
+        if !std::thread::panicking() {
+            down.exits(0).says("11 services stopped");
+        }
+    }
+}
+
+pub fn kill_dash_9(pid: i32) {
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+}
