@@ -71,7 +71,9 @@ func parse(args []string) (*invocation, error) {
 		inv.flags = append(inv.flags, args[:n]...)
 		args = args[n:]
 	}
-	inv.rest = args
+	if len(args) > 0 {
+		inv.rest = args
+	}
 	for _, p := range inv.packages {
 		if strings.Contains(p, "@") {
 			return nil, refuse(exitUsage, "%s: a package of another module cannot be hooked; clone its repository and build it there", p)

@@ -81,7 +81,7 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 		}
 		files[virtual] = importer(name, p.Module.Path, grpc)
 		if len(inv.packages) > 0 && isGo(inv.packages[0]) && inv.command != "test" {
-			inv.extra = append(inv.extra, virtual)
+			inv.extra = append(inv.extra, filepath.Join(filepath.Dir(inv.packages[0]), file)) // go wants them spelled alike
 		}
 	}
 	return files, nil
