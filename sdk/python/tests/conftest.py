@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-import faultloom.auto  # noqa: F401
+# peers are started while gRPC's threads run here; its fork handlers have no business in them
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+import faultloom.auto  # noqa: E402, F401
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -35,7 +38,7 @@ def trust_text(*keys: faultloom.Key, faults: str = "on") -> str:
 
 
 def clean_environment(**more: str) -> Dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("FAULTLOOM_") and k != "PYTHONPATH"}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("FAULTLOOM_", "GRPC_")) and k != "PYTHONPATH"}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 

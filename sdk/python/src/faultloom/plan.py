@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from .errors import FaultloomError, malformed
 from .selectors import Selector
@@ -19,16 +18,14 @@ KINDS = ("unavailable", "status", "deadline", "reset", "delay", "hang", "lost-re
 _ARG, _NTH, _MAX_FIRES, _AFTER, _SENT = 1, 2, 4, 8, 16
 
 
-@dataclass(frozen=True)
-class After:
+class After(NamedTuple):
     """One prerequisite: calls that ``selector`` matches have happened ``times`` times."""
 
     selector: Selector
     times: int = 1
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """One planned fault. ``arg``: status code, or milliseconds for delay and hang; 0 is unset, as for ``nth`` and ``max_fires``."""
 
     kind: str

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Selector:
+class Selector(NamedTuple):
     """Three names; an empty one matches anything."""
 
     caller: str = ""

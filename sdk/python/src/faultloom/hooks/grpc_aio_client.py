@@ -117,7 +117,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         history = self._faultloom_reply.history
         if history is None:
             history = status.history_in(ended.trailing_metadata(), send.id)
-        replied = code == 0 or status.is_reply(code, history, ended.debug_error_string())
+        replied = code == 0 or status.is_reply(code, history)
         record = self._faultloom_scope.replied if replied else self._faultloom_scope.failed
         record(send.number, code, history, history is None)
 
@@ -132,7 +132,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         history = cut_field(call.real_message)[1] if code == 0 and call.real_message is not None else None
         if history is None:
             history = status.history_in(call.real_status.trailing_metadata(), send.id)
-        replied = code == 0 or status.is_reply(code, history, call.real_status.debug_error_string())
+        replied = code == 0 or status.is_reply(code, history)
         self._faultloom_scope.failed(send.number, 14 if replied else code, history, history is None)
         if replied:
             assert send.fault is not None

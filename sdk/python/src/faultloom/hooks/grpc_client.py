@@ -227,7 +227,4 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
 def is_reply(error: Any, history: Optional[bytes]) -> bool:
     """As ``status.is_reply``, for an error as grpcio raises it; one without a code never left this side."""
-    if not isinstance(error, grpc.Call):
-        return False
-    debug = getattr(error, "debug_error_string", None)
-    return status.is_reply(status.number_of(error.code()), history, debug() if callable(debug) else None)
+    return isinstance(error, grpc.Call) and status.is_reply(status.number_of(error.code()), history)

@@ -85,7 +85,10 @@ def patch(patch: Patch, module: Any) -> None:
         self._faultloom = None
         putrequest(self, method, url, *args, **kwargs)
         if scope is not None:
-            self._faultloom = Call(scope, runtime().peer(authority_of(self, url)), raw_http_name(method, url or "/"))
+            try:
+                self._faultloom = Call(scope, runtime().peer(authority_of(self, url)), raw_http_name(method, url or "/"))
+            except Exception:
+                pass  # a connection of an unknown make is left alone
 
     def traced_endheaders(self: Any, *args: Any, **kwargs: Any) -> Any:
         call = self.__dict__.get("_faultloom")
