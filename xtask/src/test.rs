@@ -1,7 +1,230 @@
-//! x
+//! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
+
+use crate::setup::{self, MEMCACHED, NGINX};
+use crate::shell::{command, quiet, root, run, text};
+use crate::stage::Stages;
+use crate::{check, conform};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static PASSED: AtomicU64 = AtomicU64::new(0);
+static SKIPPED: AtomicU64 = AtomicU64::new(0);
+
+/// An area of the suite: its name, the minutes it may take on two cores, and what it does.
+type Area = (&'static str, u32, fn() -> Result<String, String>);
+
+const AREAS: [Area; 9] = [
+    ("set-up", 12, set_up),
+    ("check", 6, checks),
+    ("rust", 6, rust_tests),
+    ("vectors", 1, vectors),
+    ("sdk go", 5, sdk_go),
+    ("sdk python", 4, sdk_python),
+    ("shop", 3, shop),
+    ("tool", 6, tool),
+    ("benches", 3, benches),
+];
+
 pub fn test() -> Result<(), String> {
-    Err("in work".into())
+    let mut stages = Stages::new();
+    for (name, _, work) in AREAS {
+        stages.run(name, work)?;
+    }
+    println!();
+    for ((name, seconds), (_, minutes, _)) in stages.seconds().iter().zip(AREAS) {
+        let budget = f64::from(minutes) * 60.0;
+        if *seconds > budget {
+            println!(" {name} took {seconds:.0} s, its budget is {budget:.0} s");
+        }
+    }
+    println!("{} passed, 0 failed, {} skipped", PASSED.load(Ordering::Relaxed), SKIPPED.load(Ordering::Relaxed));
+    Ok(())
 }
+
+fn set_up() -> Result<String, String> {
+    let packages = match setup::packages(&[&MEMCACHED, &NGINX]) {
+        Ok(versions) => versions,
+        // what needs them is skipped and counted where it would run
+        Err(missing) => missing.lines().next().unwrap_or_default().to_owned(),
+    };
+    setup::build_tool()?;
+    setup::build_shop()?;
+    Ok(packages)
+}
+
+fn checks() -> Result<String, String> {
+    check::format()?;
+    check::layers()?;
+    check::places()?;
+    check::lint()?;
+    conform::drift()?;
+    Ok("format, layers, places, lint, drift".into())
+}
+
+/// Everything but the tool's end-to-end tests, which have an area of their own.
+fn rust_tests() -> Result<String, String> {
+    counted(&mut command("cargo", &["test", "--workspace", "--lib", "--bins"]))?;
+    counted(&mut command("cargo", &["test", "--workspace", "--exclude", "faultloom", "--tests"]))
+}
+
+fn vectors() -> Result<String, String> {
+    conform::conform().map(|()| "every SDK, every vector".into())
+}
+
+fn sdk_go() -> Result<String, String> {
+    counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("sdk/go")))?;
+    for module in nested_modules("sdk/go")? {
+        counted(command("go", &["test", "-v", "./..."]).current_dir(module))?;
+    }
+    Ok("stock peers, faults, overlays".into())
+}
+
+/// Modules below a module, which its own `./...` leaves out.
+fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
+    let pattern = format!("{folder}/*/**/go.mod");
+    let output =
+        quiet(&mut command("git", &["ls-files", &format!(":(glob){pattern}"), &format!(":(glob){folder}/*/go.mod")]))?;
+    let mut modules: Vec<PathBuf> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|path| !path.contains("testdata"))
+        .filter_map(|path| root().join(path).parent().map(PathBuf::from))
+        .collect();
+    modules.sort();
+    modules.dedup();
+    Ok(modules)
+}
+
+fn sdk_python() -> Result<String, String> {
+    setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
+    let python = root().join("out/python-sdk/bin/python");
+    counted(command(&python.to_string_lossy(), &["-m", "pytest", "-q", "-rs"]).current_dir(root().join("sdk/python")))
+}
+
+fn shop() -> Result<String, String> {
+    counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("lab/shop/go")))?;
+    setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
+    let python = root().join("out/shop/test-venv/bin/python");
+    counted(&mut command(&python.to_string_lossy(), &["-m", "pytest", "-q", "-rs", "lab/shop/python"]))
+}
+
+fn tool() -> Result<String, String> {
+    counted(&mut command("cargo", &["test", "--package", "faultloom", "--tests"]))
+}
+
+/// Only that benches run; their figures mean nothing on a shared machine.
+fn benches() -> Result<String, String> {
+    for name in ["sweep", "tracing"] {
+        quiet(
+            command("cargo", &["run", "--quiet", "--package", "xtask", "--", "bench", name])
+                .env("FAULTLOOM_BENCH", "quick"),
+        )?;
+    }
+    Ok("they run".into())
+}
+
+/// Runs a test program, prints its last lines on failure, and adds what it counted.
+fn counted(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("{}: {e}", crate::shell::words(command)))?;
+    let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        let lines: Vec<&str> = all
+            .lines()
+            .filter(|l| !l.starts_with("=== ") && !l.contains("--- PASS") && !l.ends_with("... ok"))
+            .collect();
+        let tail = lines[lines.len().saturating_sub(120)..].join("\n");
+        return Err(format!("failed: {}\n{tail}", crate::shell::words(command)));
+    }
+    let counts = Counts::of(&all);
+    PASSED.fetch_add(counts.passed, Ordering::Relaxed);
+    SKIPPED.fetch_add(counts.skipped, Ordering::Relaxed);
+    for reason in counts.reasons {
+        println!("   skipped: {reason}");
+    }
+    Ok(format!("{} passed, {} skipped", counts.passed, counts.skipped))
+}
+
+/// What runners say at their end: cargo's and pytest's sums, Go's lines per test, our own `skipped:` lines.
+#[derive(Default)]
+struct Counts {
+    passed: u64,
+    skipped: u64,
+    reasons: Vec<String>,
+}
+
+impl Counts {
+    fn of(output: &str) -> Counts {
+        let mut counts = Counts::default();
+        let number_before = |line: &str, word: &str| -> u64 {
+            let before = line.split(word).next().unwrap_or_default();
+            before.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok()).unwrap_or(0)
+        };
+        for line in output.lines() {
+            let trimmed = line.trim_start();
+            if trimmed.starts_with("test result:") || (trimmed.contains(" passed") && trimmed.contains(" in ")) {
+                counts.passed += number_before(trimmed, " passed");
+                let word = if trimmed.contains(" ignored") { " ignored" } else { " skipped" };
+                if trimmed.contains(word) {
+                    counts.skipped += number_before(trimmed, word);
+                }
+            } else if trimmed.starts_with("--- PASS:") {
+                counts.passed += 1;
+            } else if trimmed.starts_with("--- SKIP:") {
+                counts.skipped += 1;
+                counts.reasons.push(trimmed.trim_start_matches("--- SKIP: ").to_owned());
+            } else if let Some(reason) = trimmed.strip_prefix("skipped: ") {
+                counts.skipped += 1;
+                counts.reasons.push(reason.to_owned());
+            } else if trimmed.starts_with("SKIPPED [") {
+                counts.reasons.push(trimmed.to_owned());
+            }
+        }
+        counts
+    }
+}
+
+/// Fuzzing of everything that parses, more seeds, the sanitised Go suite. Half an hour or so.
 pub fn soak() -> Result<(), String> {
-    Err("in work".into())
+    let mut stages = Stages::new();
+    stages.run("set-up", set_up)?;
+    stages.run("go race", || counted(command("go", &["test", "-race", "./..."]).current_dir(root().join("sdk/go"))))?;
+    stages.run("go fuzz", || fuzz_go("60s"))?;
+    stages.run("properties", || {
+        counted(command("cargo", &["test", "--workspace", "--lib"]).env("PROPTEST_CASES", "200000"))
+    })?;
+    stages.run("seeds", || {
+        counted(command("cargo", &["test", "--package", "faultloom", "--tests"]).env("FAULTLOOM_SOAK", "1"))
+    })?;
+    stages.run("python", || {
+        setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
+        let python = root().join("out/python-sdk/bin/python");
+        let mut call = command(&python.to_string_lossy(), &["-m", "pytest", "-q", "-rs"]);
+        counted(call.current_dir(root().join("sdk/python")).env("FAULTLOOM_SOAK", "1"))
+    })
+}
+
+fn fuzz_go(each: &str) -> Result<String, String> {
+    let folder = root().join("sdk/go");
+    let found = text("grep", &["-rnoE", "--include=*_test.go", "func Fuzz[A-Za-z0-9_]+", &folder.to_string_lossy()]);
+    let mut targets = 0;
+    for line in found.lines() {
+        let (Some(file), Some(name)) = (line.split(':').next(), line.rsplit(' ').next()) else { continue };
+        let package = PathBuf::from(file).parent().map(PathBuf::from).unwrap_or_default();
+        run(command("go", &["test", "-run", "^$", "-fuzz", &format!("^{name}$"), "-fuzztime", each, "."])
+            .current_dir(package))?;
+        targets += 1;
+    }
+    Ok(format!("{targets} targets, {each} each"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn every_runner_is_counted() {
+        let output = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)\nskipped: no memcached\n22 passed, 3 skipped in 5.1s\n";
+        let counts = Counts::of(output);
+        assert_eq!((counts.passed, counts.skipped, counts.reasons.len()), (29, 6, 2));
+    }
 }
