@@ -1,0 +1,141 @@
+package trust
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"faultloom.dev/go/message/wire"
+)
+
+const secret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+func TestSettingsAreAllOrNothing(t *testing.T) {
+	good := []string{
+		"environment demo",
+		"# comment\n\n environment  demo \n\tkey trace t1 " + secret + "\r\nfaults off\n",
+		"environment demo;key fault f1 " + strings.ToUpper(secret) + ";faults on",
+	}
+	for _, text := range good {
+		if s, err := Parse(text); err != nil || s.Environment != "demo" || s.Faults == strings.Contains(text, "off") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for text, line := range map[string]string{
+		"":                        "no environment",
+		"faults on":               "no environment",
+		"environment a\nfaults":   "line 2",
+		"environment a;;nonsense": "line 3",
+		"environment a b":         "line 1",
+		"environment":             "line 1",
+		"environment a\nkey trace t1 " + secret[:60]:                         "line 2",
+		"environment a\nkey trace t1 " + secret + "00":                       "line 2",
+		"environment a\nkey other t1 " + secret:                              "line 2",
+		"environment a\nkey trace " + strings.Repeat("x", 33) + " " + secret: "line 2",
+		"environment a\nkey trace t1 zz" + secret[2:]:                        "line 2",
+		"environment a\nfaults maybe":                                        "line 2",
+		"environment " + strings.Repeat("e", 65):                             "line 1",
+	} {
+		_, err := Parse(text)
+		if err == nil || !strings.Contains(err.Error(), line) || strings.Contains(err.Error(), secret[:8]) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func envelope(t testing.TB, s *Settings, call uint64) string {
+	t.Helper()
+	part, err := wire.AppendSigned(nil, &wire.Signed{Expires: 1060, KeyID: "f1", Environment: "demo", Plan: []wire.Fault{{Kind: wire.Reset}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := wire.Assemble(string(s.Key("f1").Sign(nil, part)), call, 0, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
+	s, err := Parse("environment demo\nkey fault f1 " + secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReceiver(s)
+	accept := func(call uint64, now int64) error {
+		_, err := r.Accept(envelope(t, s, call), now, 0)
+		return err
+	}
+	for call := uint64(1); call <= maxSeen; call++ {
+		if err := accept(call, 1000); err != nil {
+			t.Fatal(call, err)
+		}
+	}
+	if err := accept(1, 1000); err == nil {
+		// the oldest left to make room for the newcomer that turned out to be itself; that is within the format
+		t.Log("the oldest entry was forgotten")
+	}
+	if err := accept(maxSeen, 1000); err != wire.Replayed {
+		t.Error(err)
+	}
+	if n := len(r.seen.set); n > maxSeen {
+		t.Errorf("%d entries", n)
+	}
+	if err := accept(7, 1060); err != wire.Expired {
+		t.Error(err)
+	}
+	r.seen.admit(seenKey{call: 1}, 5000, 2000)
+	if n := len(r.seen.set); n != 1 {
+		t.Errorf("%d entries after all have expired", n)
+	}
+}
+
+func TestOneEnvelopeHasOneText(t *testing.T) {
+	s, _ := Parse("environment demo\nkey fault f1 " + secret)
+	text := base64.RawURLEncoding.EncodeToString([]byte(envelope(t, s, 9)))
+	for _, bad := range []string{text + "=", text + "\n", " " + text, text[:5] + "\r\n" + text[5:], strings.Repeat("A", 2732)} {
+		if _, err := NewReceiver(s).AcceptHeader(bad, 1000); err == nil {
+			t.Errorf("accepted %q", bad)
+		}
+	}
+	if _, err := NewReceiver(s).AcceptHeader(text, 1000); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add("environment demo\nkey trace t1 " + secret + "\nfaults off;# x")
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := Parse(text); (err == nil) == (s == nil) {
+			t.Error(s, err)
+		}
+	})
+}
+
+func FuzzAccept(f *testing.F) {
+	s, err := Parse("environment demo\nkey fault f1 " + secret)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(envelope(f, s, 9))
+	r := NewReceiver(s)
+	f.Fuzz(func(t *testing.T, raw string) {
+		e, err := r.Accept(raw, 1000, 0)
+		if err == nil && !s.Key("f1").verify(raw[2:2+int(raw[1])], raw[2+int(raw[1]):][:16]) && len(e.PassedOn) < 130 {
+			t.Errorf("%x was accepted", raw)
+		}
+	})
+}
+
+func BenchmarkAccept(b *testing.B) {
+	s, _ := Parse("environment demo\nkey trace t1 " + secret)
+	part, _ := wire.AppendSigned(nil, &wire.Signed{History: true, Expires: 1060, KeyID: "t1", Environment: "demo"})
+	raw, _ := wire.Assemble(string(s.Key("t1").Sign(nil, part)), 1, 1, 4<<20, nil)
+	r := NewReceiver(s)
+	b.ReportAllocs()
+	for i := 0; i < b.N; i++ {
+		if _, err := r.Accept(raw, 1000, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
