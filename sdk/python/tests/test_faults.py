@@ -76,6 +76,12 @@ def grpc_intercepted(address):
         return 0, call.with_call(b"abcdef", timeout=5)[0]
 
 
+def grpc_intercepted_future(address):
+    with grpc.insecure_channel(address) as channel:
+        call = grpc.intercept_channel(channel, AppInterceptor()).unary_unary("/t.T/Echo")
+        return 0, call.future(b"abcdef", timeout=5).result()
+
+
 def grpc_aio(address):
     async def run():
         async with grpc.aio.insecure_channel(address) as channel:
@@ -115,7 +121,7 @@ GRPC_CODES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("client", [grpc_with_call, grpc_future, grpc_intercepted, grpc_aio, grpc_aio_intercepted])
+@pytest.mark.parametrize("client", [grpc_with_call, grpc_future, grpc_intercepted, grpc_intercepted_future, grpc_aio, grpc_aio_intercepted])
 @pytest.mark.parametrize("sdk", [True, False], ids=["sdk-callee", "stock-callee"])
 def test_grpc_fault(peers, client, kind, sdk):
     callee = peers("grpc_app", sdk=sdk, service="callee") if sdk else peers("grpc_app", sdk=False)

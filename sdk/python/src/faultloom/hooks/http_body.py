@@ -56,21 +56,22 @@ def carried(headers: Any) -> Carried:
 
 
 class Decoder:
-    """Undoes gzip (also several members) or deflate (zlib or raw)."""
+    """Undoes gzip (also several members) or deflate (zlib or raw, which senders mix up: the first two bytes tell)."""
 
     def __init__(self, coding: str) -> None:
         self._gzip = coding in ("gzip", "x-gzip")
-        self._inner: Any = zlib.decompressobj(31 if self._gzip else 15)
-        self._begun = False
+        self._inner: Any = zlib.decompressobj(31) if self._gzip else None
+        self._first = b""
 
     def feed(self, data: bytes) -> bytes:
         """Raises zlib.error for bytes that are not of the encoding."""
-        if not self._begun and data and not self._gzip:
-            self._begun = True
-            try:
-                return bytes(self._inner.decompress(data))
-            except zlib.error:
-                self._inner = zlib.decompressobj(-15)
+        if self._inner is None:
+            self._first += data
+            if len(self._first) < 2:
+                return b""
+            data, self._first = self._first, b""
+            is_zlib = data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
+            self._inner = zlib.decompressobj(15 if is_zlib else -15)
         out = self._inner.decompress(data)
         while self._gzip and self._inner.eof and self._inner.unused_data:
             rest = self._inner.unused_data
@@ -79,7 +80,7 @@ class Decoder:
         return bytes(out)
 
     def finish(self) -> bytes:
-        return bytes(self._inner.flush())
+        return b"" if self._inner is None else bytes(self._inner.flush())
 
 
 def decoder_for(coding: str) -> Optional[Decoder]:
