@@ -33,7 +33,7 @@ impl Context {
         if let Some(trust) = &self.common.trust {
             words.push(format!("--trust {}", trust.display()));
         }
-        if self.common.home != PathBuf::from(".faultloom") {
+        if self.common.home != *".faultloom" {
             words.push(format!("--home {}", self.common.home.display()));
         }
         words.join(" ")

@@ -4,6 +4,7 @@ use crate::bytes::hex;
 use crate::call_id;
 use crate::history::{Ended, History, Segment, What};
 use model::trace::{Call, Outcome, Protocol, Scope, Trace};
+use std::collections::HashMap;
 
 /// What the starter of a request knows about its own call.
 pub struct EntryCall {
@@ -23,7 +24,7 @@ pub const STARTER: &str = "faultloom";
 pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
     let history = history.filter(|h| h.call == entry.call);
     let scope = history.map(|h| Box::new(scope(h.segment, entry.call)));
-    Trace {
+    let mut trace = Trace {
         trace_id: hex(&entry.trace_id),
         entry: Call {
             id: format!("{:016x}", entry.call),
@@ -40,7 +41,30 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
             gap: scope.is_none(),
             scope,
         },
+    };
+    name_callees(&mut trace.entry);
+    trace
+}
+
+/// A call that never reached its callee knows it by address only; if another call to the same peer was answered, its name is known.
+fn name_callees(entry: &mut Call) {
+    fn learn(call: &Call, names: &mut HashMap<String, String>) {
+        if let Some(scope) = &call.scope {
+            names.insert(call.peer.clone(), scope.service.clone());
+        }
+        call.calls().iter().for_each(|child| learn(child, names));
     }
+    fn apply(call: &mut Call, names: &HashMap<String, String>) {
+        if let (None, Some(name)) = (&call.scope, names.get(&call.peer)) {
+            call.callee.clone_from(name);
+        }
+        if let Some(scope) = &mut call.scope {
+            scope.calls.iter_mut().for_each(|child| apply(child, names));
+        }
+    }
+    let mut names = HashMap::new();
+    learn(entry, &mut names);
+    apply(entry, &names);
 }
 
 fn scope(segment: Segment, id: u64) -> Scope {

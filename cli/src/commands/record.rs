@@ -169,7 +169,9 @@ impl Seen {
             }
         }
         let mut unknown = Vec::new();
-        if reply.status().is_some() && reply.trace.entry.scope.is_none() {
+        if reply.status().is_none() {
+            // no reply at all is a failure, whatever its faults did; a history that could tell did not come back
+        } else if reply.trace.entry.scope.is_none() {
             unknown.push(
                 "the reply brought no history: no SDK at the entry, other keys, or a proxy removed it".to_owned(),
             );

@@ -7,6 +7,7 @@ use crate::render::bugs;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::progress::Meter;
 use crate::stage::Stage;
+use explore::runner::SpacePlan;
 use explore::{SpaceRun, Sweeper};
 use messages::RequestSpec;
 use model::sweep::{Case, Sweep};
@@ -200,11 +201,9 @@ async fn spaces(
             let run = match kind {
                 SpaceKind::Guided => sweeper.guided(index, name, *effect, good, |p| meter.update(&p)).await?,
                 _ => {
-                    sweeper
-                        .sweep(index, *kind, name, sites(*kind, good, &spec.services, *effect), good, dir, |p| {
-                            meter.update(&p)
-                        })
-                        .await?
+                    let sites = sites(*kind, good, &spec.services, *effect);
+                    let plan = SpacePlan { index, kind: *kind, name, sites };
+                    sweeper.sweep(plan, good, dir, |p| meter.update(&p)).await?
                 }
             };
             meter.clear();

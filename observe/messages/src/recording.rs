@@ -114,7 +114,7 @@ fn split(headers: &http::HeaderMap, body: Bytes) -> (Bytes, Option<Bytes>) {
     if headers.get("x-faultloom-reply").is_some_and(|v| v.as_bytes() == b"tail") {
         let (plain, history) = cut_tail(&body);
         let n = plain.len();
-        let history = history.map(|h| Bytes::copy_from_slice(h));
+        let history = history.map(Bytes::copy_from_slice);
         return (body.slice(..n), history);
     }
     let history = headers.get("x-faultloom-history").and_then(|v| URL_SAFE_NO_PAD.decode(v.as_bytes()).ok());

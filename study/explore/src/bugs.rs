@@ -72,13 +72,13 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
                 continue;
             };
             let space = &run.space.name;
-            match groups.iter_mut().find(|g| g.cause == *cause) {
+            let mut faults: Vec<Fault> = set.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
+            faults.sort_by_key(ToString::to_string);
+            let alike = |g: &&mut Group| g.cause == *cause && (!cause.is_opaque() || g.faults == faults);
+            match groups.iter_mut().find(alike) {
                 Some(group) if !group.spaces.contains(space) => group.spaces.push(space.clone()),
                 Some(_) => {}
                 None => {
-                    let mut faults: Vec<Fault> =
-                        set.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
-                    faults.sort_by_key(ToString::to_string);
                     groups.push(Group { cause: cause.clone(), faults, spaces: vec![space.clone()] });
                 }
             }

@@ -5,6 +5,7 @@ use model::trace::{Call, Outcome, Protocol, Scope, Trace};
 use model::{Fault, FaultKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use wire::tree::STARTER;
 
 /// Failing cases with equal causes are one bug (tolerated failures may be more, see `bugs`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,6 +13,13 @@ pub struct Cause {
     pub failed: CallName,
     /// `callee/call` of every other call that failed and was survived.
     pub tolerated: BTreeSet<String>,
+}
+
+impl Cause {
+    /// Nothing is known but that the request failed as a whole: no history came back, or every call in it succeeded.
+    pub fn is_opaque(&self) -> bool {
+        self.failed.caller == STARTER
+    }
 }
 
 pub fn name_of(call: &Call) -> CallName {

@@ -17,7 +17,9 @@ pub fn judge(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], repl
         .filter_map(|call| call.fault)
         .filter_map(|plan_index| sites.get(plan_index).copied())
         .collect();
-    let fired: Vec<u32> = fired.into_iter().collect();
+    // who got no reply at all learned nothing about its faults: any of them may be the reason
+    let no_reply = reply.status().is_none() && !reply.unreachable;
+    let fired: Vec<u32> = if no_reply { sites.clone() } else { fired.into_iter().collect() };
     let objection = oracle.objection(reply);
     let unknown = if reply.unreachable {
         Some(format!("the target cannot be reached: {}", reply.reason.as_deref().unwrap_or("no connection")))

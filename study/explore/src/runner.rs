@@ -48,6 +48,14 @@ pub struct PatternCause {
     pub cause: Cause,
 }
 
+/// A space to be swept: its place among the run's spaces, and its sites.
+pub struct SpacePlan {
+    pub index: usize,
+    pub kind: SpaceKind,
+    pub name: String,
+    pub sites: Vec<Site>,
+}
+
 /// A swept space with its cases.
 pub struct SpaceRun {
     pub space: Space,
@@ -74,14 +82,12 @@ impl Sweeper {
     /// Runs all cases of a space that `dir` does not have yet. Stops early, unfinished, when `stop` is set.
     pub async fn sweep(
         &self,
-        index: usize,
-        kind: SpaceKind,
-        name: String,
-        sites: Vec<Site>,
+        space: SpacePlan,
         good: &Trace,
         dir: &RunDir,
         mut progress: impl FnMut(Progress),
     ) -> Result<SpaceRun, Failure> {
+        let SpacePlan { index, kind, name, sites } = space;
         let total = cases_of(kind, sites.len())?;
         let begin = Instant::now();
         let recorded = recorded(&sites, good);

@@ -1,0 +1,161 @@
+//! What must hold for any bytes and any sequence of events: nothing panics, what is written can be read, what is cut fits.
+
+use model::fault::AfterCounts;
+use model::trace::Protocol;
+use model::{After, Fault, FaultKind, Selector};
+use proptest::prelude::*;
+use wire::accept::Receiver;
+use wire::envelope::{Accept, Envelope, Hop, Signed, assemble, counters};
+use wire::scope::{End, Scope};
+use wire::trust::{Key, Purpose, Trust};
+use wire::{carrier, history, plan};
+
+fn word() -> impl Strategy<Value = String> {
+    "[a-zA-Z/{}. -]{0,24}"
+}
+
+fn selector() -> impl Strategy<Value = Selector> {
+    (word(), word(), word()).prop_map(|(caller, callee, call)| Selector { caller, callee, call })
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let after = (selector(), 1..1000u64).prop_map(|(selector, times)| After { selector, times });
+    let options = (0..1000u64, 0..5u64, 0..5u64, prop::collection::vec(after, 0..3), any::<bool>());
+    (0..9usize, selector(), options).prop_map(|(kind, selector, (arg, nth, max_fires, after, sent))| Fault {
+        kind: FaultKind::ALL[kind],
+        arg,
+        selector,
+        nth,
+        max_fires,
+        // without entries there is nothing to count
+        after_counts: if sent && !after.is_empty() { AfterCounts::Sent } else { AfterCounts::Completed },
+        after,
+    })
+}
+
+fn key() -> Key {
+    Key::new(Purpose::Fault, "f1", [7; 32])
+}
+
+fn receiver() -> Receiver {
+    Receiver::new(Trust { environment: "demo".into(), keys: vec![key()], faults_on: true })
+}
+
+fn envelope(faults: &[Fault]) -> Option<Vec<u8>> {
+    let signed = Signed {
+        trace_id: [1; 16],
+        run: [2; 16],
+        expires: 1060,
+        key_id: "f1".into(),
+        environment: "demo".into(),
+        history: true,
+        plan: (!faults.is_empty()).then(|| faults.to_vec()),
+    };
+    let hop = Hop { call: 9, accept: Accept::default(), receive_limit: 0, evidence: vec![3; counters(faults)] };
+    signed.sign(&key()).and_then(|passed_on| assemble(&passed_on, &hop)).ok()
+}
+
+fn accepted(faults: &[Fault]) -> Option<Envelope> {
+    receiver().accept(&envelope(faults)?, 1000, 0).ok()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send(bool, String, String),
+    Reply(usize, u64, bool),
+    Fail(usize, u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (any::<bool>(), "[a-z]{1,6}", "/[a-z]{1,6}/[A-Z]{1,6}")
+            .prop_map(|(http, peer, name)| Step::Send(http, peer, name)),
+        (0..20usize, 0..600u64, any::<bool>()).prop_map(|(call, status, gap)| Step::Reply(call, status, gap)),
+        (0..20usize, 0..17u64).prop_map(|(call, status)| Step::Fail(call, status)),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+/// Plays the steps that make sense (a call ends once) and returns the history.
+fn play(steps: &[Step], faults: &[Fault]) -> Option<Vec<u8>> {
+    let mut scope = Scope::new("service", &accepted(faults)?, 5, true);
+    let mut open: Vec<u64> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let at = at as u64 * 7;
+        match step {
+            Step::Send(http, peer, name) => {
+                let (protocol, name) =
+                    if *http { (Protocol::Http, format!("GET {name}")) } else { (Protocol::Grpc, name.clone()) };
+                open.push(scope.send(protocol, peer, &name, at).number);
+            }
+            Step::Reply(call, status, gap) if !open.is_empty() => {
+                let call = open.remove(call % open.len());
+                scope.reply(End { call, status: *status, history: None, gap: *gap }, at);
+            }
+            Step::Fail(call, status) if !open.is_empty() => {
+                let call = open.remove(call % open.len());
+                scope.failed(End { call, status: *status, history: None, gap: true }, at);
+            }
+            _ => {}
+        }
+    }
+    scope.respond(200, 10_000);
+    Some(scope.history("GET /"))
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let _ = history::decode(&bytes);
+        let _ = history::truncate(&bytes, 100);
+        let _ = plan::decode(&bytes);
+        let _ = receiver().accept(&bytes, 1000, 0);
+        let _ = carrier::cut_field(&bytes);
+        let _ = carrier::cut_tail(&bytes);
+    }
+
+    #[test]
+    fn plans_survive_a_round_trip(faults in prop::collection::vec(fault(), 1..12)) {
+        if let Some(read) = accepted(&faults) {
+            prop_assert_eq!(read.signed.plan.as_deref(), Some(&faults[..]));
+            prop_assert_eq!(read.hop.evidence, vec![3; counters(&faults)]);
+        }
+    }
+
+    #[test]
+    fn one_changed_bit_is_never_believed(faults in prop::collection::vec(fault(), 0..3), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let Some(mut bytes) = envelope(&faults) else { return Ok(()) };
+        let hop = bytes.len() - accepted(&faults).map_or(0, |e| e.passed_on.len());
+        let signed = bytes.len() - hop;
+        bytes[at.index(signed)] ^= 1 << bit;
+        prop_assert!(receiver().accept(&bytes, 1000, 0).is_err());
+    }
+
+    #[test]
+    fn what_a_scope_records_can_be_read(steps in steps(), faults in prop::collection::vec(fault(), 0..4)) {
+        let Some(bytes) = play(&steps, &faults) else { return Ok(()) };
+        let read = history::decode(&bytes).expect("our own history");
+        prop_assert_eq!(read.call, 9);
+        prop_assert!(read.segment.events.windows(2).all(|pair| pair[0].at_us <= pair[1].at_us));
+    }
+
+    #[test]
+    fn what_is_cut_fits_and_can_be_read(steps in steps(), limit in 0..400usize) {
+        let Some(bytes) = play(&steps, &[]) else { return Ok(()) };
+        if let Some(cut) = history::truncate(&bytes, limit).expect("our own history") {
+            prop_assert!(cut.len() <= limit);
+            let read = history::decode(&cut).expect("a cut history");
+            prop_assert_eq!(read.segment.truncated, cut.len() != bytes.len());
+        } else {
+            prop_assert!(limit < 60);
+        }
+    }
+
+    #[test]
+    fn carriers_give_back_what_they_were_given(message in prop::collection::vec(any::<u8>(), 0..200), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let with_field = carrier::append_field(&message, &bytes);
+        prop_assert_eq!(carrier::cut_field(&with_field), (&message[..], Some(&bytes[..])));
+        let with_tail = carrier::append_tail(&message, &bytes);
+        prop_assert_eq!(carrier::cut_tail(&with_tail), (&message[..], Some(&bytes[..])));
+    }
+}
