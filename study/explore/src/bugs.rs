@@ -6,11 +6,11 @@
 use crate::cause::{self, Cause};
 use crate::runner::{SpaceRun, Sweeper};
 use messages::{Reply, Sender};
-use model::sweep::Bug;
+use model::sweep::{Bug, Case};
 use model::trace::Trace;
-use model::{Failure, Fault, FaultKind, Selector};
+use model::{Failure, Fault, FaultKind, Selector, Verdict};
 use request_faults::resolve::callee_at_sender;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Causes beyond this many are counted, not told: nobody reads the hundredth before the first is mended.
 const BUGS_MAX: usize = 50;
@@ -18,13 +18,12 @@ const BUGS_MAX: usize = 50;
 struct Group {
     cause: Cause,
     faults: Vec<Fault>,
-    spaces: Vec<String>,
 }
 
 /// A group that was tried out.
 struct Tried {
     bug: Bug,
-    tolerated: BTreeSet<String>,
+    causes: Vec<Cause>,
 }
 
 /// `record` is the command that repeats the request, without faults: `faultloom record http://…`.
@@ -39,14 +38,7 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
             continue;
         };
         match found.iter_mut().find(|t| same_set(&t.bug.faults, &tried.bug.faults)) {
-            Some(same) => {
-                same.tolerated.retain(|name| group.cause.tolerated.contains(name));
-                for space in group.spaces {
-                    if !same.bug.spaces.contains(&space) {
-                        same.bug.spaces.push(space);
-                    }
-                }
-            }
+            Some(same) => same.causes.push(group.cause),
             None => found.push(tried),
         }
     }
@@ -62,30 +54,61 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
     Ok(found.into_iter().map(|t| t.bug).collect())
 }
 
-/// One group per cause of a minimal failing set, those with the fewest faults first.
+/// One group per cause that no other cause explains, each with the fewest faults that were seen to lead to it, plainest first.
+///
+/// Causes, not minimal failing sets: a set may contain a smaller failing one and still fail for a reason of its own, as when the first
+/// conversion fails because nobody checked it, and as the only conversion of a fallback. Only where the request came back without a
+/// history there is no cause to go by, and each minimal set is told by itself.
 fn groups(runs: &[SpaceRun]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
-        for set in &run.space.minimal {
-            let case = run.cases.iter().find(|c| c.fired == *set && c.verdict == model::Verdict::Fail);
-            let Some(cause) = case.and_then(|c| run.causes.get(&c.pattern)) else {
-                continue;
-            };
-            let space = &run.space.name;
-            let mut faults: Vec<Fault> = set.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
+        let faults_of = |sites: &[u32]| {
+            let mut faults: Vec<Fault> = sites.iter().map(|s| run.space.sites[*s as usize].fault.clone()).collect();
             faults.sort_by_key(ToString::to_string);
-            let alike = |g: &&mut Group| g.cause == *cause && (!cause.is_opaque() || g.faults == faults);
-            match groups.iter_mut().find(alike) {
-                Some(group) if !group.spaces.contains(space) => group.spaces.push(space.clone()),
+            faults
+        };
+        for (case, cause) in plainest_cases(run) {
+            let faults = faults_of(&case.fired);
+            match groups.iter_mut().find(|group| group.cause.explains(cause)) {
+                // the same cause in plainer words
+                Some(group) if group.cause == *cause && plainer(&faults, &group.faults) => group.faults = faults,
                 Some(_) => {}
                 None => {
-                    groups.push(Group { cause: cause.clone(), faults, spaces: vec![space.clone()] });
+                    groups.retain(|group| !cause.explains(&group.cause));
+                    groups.push(Group { cause: cause.clone(), faults });
                 }
             }
         }
+        for set in &run.space.minimal {
+            let case = run.cases.iter().find(|c| c.fired == *set && c.verdict == Verdict::Fail);
+            let cause = case.and_then(|c| run.causes.get(&c.pattern)).filter(|cause| cause.is_opaque());
+            let (Some(cause), faults) = (cause, faults_of(set)) else { continue };
+            if !groups.iter().any(|group| group.cause == *cause && group.faults == faults) {
+                groups.push(Group { cause: cause.clone(), faults });
+            }
+        }
     }
-    groups.sort_by_key(|g| g.faults.len());
+    groups.sort_by_key(|group| (group.faults.len(), needs_timing(&group.faults)));
     groups
+}
+
+/// Of each behaviour that failed and says why, the case with the fewest faults; those with the fewest first.
+fn plainest_cases(run: &SpaceRun) -> Vec<(&Case, &Cause)> {
+    let mut plainest: HashMap<u64, &Case> = HashMap::new();
+    for case in run.cases.iter().filter(|c| c.verdict == Verdict::Fail) {
+        let best = plainest.entry(case.pattern).or_insert(case);
+        if case.fired.len() < best.fired.len() {
+            *best = case;
+        }
+    }
+    let cause = |case: &'_ Case| run.causes.get(&case.pattern).filter(|cause| !cause.is_opaque());
+    let mut cases: Vec<_> = plainest.into_values().filter_map(|case| Some((case, cause(case)?))).collect();
+    cases.sort_by_key(|(case, _)| (case.fired.len(), case.case));
+    cases
+}
+
+fn plainer(faults: &[Fault], than: &[Fault]) -> bool {
+    (faults.len(), needs_timing(faults)) < (than.len(), needs_timing(than))
 }
 
 async fn try_out(
@@ -118,9 +141,8 @@ async fn try_out(
             }
         }
     }
-    let tolerated = group.cause.tolerated.clone();
-    let bug = describe(faults, timed, &reply.trace, good, group.spaces.clone(), record);
-    Ok(Some(Tried { bug, tolerated }))
+    let bug = describe(faults, timed, &reply.trace, good, record);
+    Ok(Some(Tried { bug, causes: vec![group.cause.clone()] }))
 }
 
 /// Spaces may have found a set in different orders.
@@ -166,7 +188,7 @@ fn simpler(faults: &[Fault], trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
     out
 }
 
-fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, spaces: Vec<String>, record: &str) -> Bug {
+fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record: &str) -> Bug {
     let failed = cause::of(trace).failed;
     let deep = faults.len() > 1;
     let before = cause::answered_before(trace);
@@ -221,7 +243,7 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, spaces
         failed,
         again,
         failing_cases: 0,
-        spaces,
+        spaces: Vec::new(),
         trace: trace.clone(),
     }
 }
@@ -231,33 +253,28 @@ fn display_callee(callee: &str, trace: &Trace) -> String {
     trace.walk().into_iter().find(|c| callee_at_sender(c) == callee).map_or(callee, |c| c.callee.as_str()).to_owned()
 }
 
-/// Counts every failing case for the bug that explains most of what it survived.
+/// Counts every failing case for the bug that explains it; of several for the one that explains most of what it survived.
 fn count(found: &mut [Tried], runs: &[SpaceRun]) {
     for run in runs {
-        let mut explained: HashMap<u64, Option<usize>> = HashMap::new();
-        let mut named: HashSet<usize> = HashSet::new();
-        for case in run.cases.iter().filter(|c| c.verdict == model::Verdict::Fail) {
-            let bug = explained.entry(case.pattern).or_insert_with(|| {
-                let cause = run.causes.get(&case.pattern)?;
-                let fits =
-                    |t: &&(usize, &Tried)| t.1.bug.failed == cause.failed && t.1.tolerated.is_subset(&cause.tolerated);
-                found
-                    .iter()
-                    .enumerate()
-                    .collect::<Vec<_>>()
-                    .iter()
-                    .filter(fits)
-                    .max_by_key(|(_, t)| t.tolerated.len())
-                    .map(|(i, _)| *i)
-            });
-            if let Some(i) = *bug {
-                found[i].bug.failing_cases += 1;
-                named.insert(i);
-            }
-        }
-        for i in named {
-            if !found[i].bug.spaces.contains(&run.space.name) {
-                found[i].bug.spaces.push(run.space.name.clone());
+        for case in run.cases.iter().filter(|c| c.verdict == Verdict::Fail) {
+            let Some(cause) = run.causes.get(&case.pattern) else { continue };
+            let faults: Vec<&Fault> = case.fired.iter().map(|s| &run.space.sites[*s as usize].fault).collect();
+            let fits = |tried: &Tried| {
+                let opaque = cause.is_opaque();
+                let contained = || tried.bug.faults.iter().all(|fault| faults.contains(&fault));
+                let explains = |c: &&Cause| if opaque { *c == cause && contained() } else { c.explains(cause) };
+                tried.causes.iter().filter(explains).map(|c| c.tolerated.len() + 1).max().unwrap_or(0)
+            };
+            let best = (0..found.len())
+                .map(|i| (fits(&found[i]), i))
+                .filter(|(fit, _)| *fit > 0)
+                .max_by_key(|(fit, i)| (*fit, usize::MAX - i));
+            if let Some((_, i)) = best {
+                let bug = &mut found[i].bug;
+                bug.failing_cases += 1;
+                if !bug.spaces.contains(&run.space.name) {
+                    bug.spaces.push(run.space.name.clone());
+                }
             }
         }
     }

@@ -11,8 +11,17 @@ use wire::tree::STARTER;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cause {
     pub failed: CallName,
+    /// The callee had answered this caller before: the caller may have taken it to be up.
+    pub trusted: bool,
     /// `callee/call` of every other call that failed and was survived.
     pub tolerated: BTreeSet<String>,
+}
+
+impl Cause {
+    /// Whether a bug with this cause also explains the other one: the same call, met in the same trust, and nothing survived here that was not survived there.
+    pub fn explains(&self, other: &Cause) -> bool {
+        self.failed == other.failed && self.trusted == other.trusted && self.tolerated.is_subset(&other.tolerated)
+    }
 }
 
 impl Cause {
@@ -50,7 +59,7 @@ pub fn of(trace: &Trace) -> Cause {
     let failed = path.last().map_or_else(|| name_of(&trace.entry), |call| name_of(call));
     let on_path = |call: &Call| path.iter().any(|p| p.id == call.id);
     let tolerated = trace.walk().into_iter().filter(|call| disturbed(call) && !on_path(call)).map(short).collect();
-    Cause { failed, tolerated }
+    Cause { failed, trusted: !answered_before(trace).is_empty(), tolerated }
 }
 
 /// Calls to the same callee, by the same caller, that had been answered before the failing one: `GetCurrencies`, how often.
