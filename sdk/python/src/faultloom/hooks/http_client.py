@@ -160,8 +160,11 @@ def patch(patch: Patch, module: Any) -> None:
         return finish(self, call, response)
 
     def wait_or_fail(self: Any, call: Call) -> None:
-        """Ends a call that was not sent; returns only for a delay that was shorter than the deadline."""
-        kind, limit = call.kind, timeout_of(self)
+        """Ends a call that was not sent; returns only for a delay that was shorter than the deadline.
+
+        By now the socket's timeout is the one for reading; urllib3 1 sets it there and nowhere else.
+        """
+        kind, limit = call.kind, self.sock.gettimeout() if self.sock is not None else timeout_of(self)
         if kind == "delay" and (limit is None or call.seconds < limit):
             time.sleep(call.seconds)
             held, call.held, call.muted = call.held or [], None, False
