@@ -77,15 +77,15 @@ func envelopes(in struct {
 	receiver := trust.NewReceiver(settings)
 	results := []any{}
 	for _, a := range in.Attempts {
-		var env *wire.Envelope
+		env := new(wire.Envelope)
 		if a.Carrier == "http" {
-			env, err = receiver.AcceptHeader(a.Value, in.Now)
+			_, err = receiver.AcceptHeader(env, a.Value, in.Now)
 		} else {
 			raw, bad := hex.DecodeString(a.Value)
 			if bad != nil {
 				return nil, bad
 			}
-			env, err = receiver.Accept(string(raw), in.Now, a.Attempt)
+			_, err = receiver.Accept(env, string(raw), in.Now, a.Attempt)
 		}
 		if err != nil {
 			results = append(results, failure(err))

@@ -43,8 +43,8 @@ func steps(in struct {
 		return nil, err
 	}
 	process := &scope.Process{Service: in.Service, Peers: in.Peers, Receiver: trust.NewReceiver(settings)}
-	env, err := process.Receiver.Accept(string(in.Envelope), in.Now, 0)
-	if err != nil {
+	env := new(wire.Envelope)
+	if _, err := process.Receiver.Accept(env, string(in.Envelope), in.Now, 0); err != nil {
 		return nil, err
 	}
 	s := process.New(env, time.UnixMicro(in.StartUS))

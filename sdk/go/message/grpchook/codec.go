@@ -2,6 +2,7 @@ package grpchook
 
 import (
 	"context"
+	"reflect"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -18,12 +19,21 @@ const protoName = "proto"
 
 // codec is the registered "proto" codec with two more cases. Everything it does not know goes to the codec that was
 // registered before.
-type codec struct{ encoding.CodecV2 }
+type codec struct {
+	encoding.CodecV2
+	stock bool // that codec is grpc-go's own: what it does can be done here in fewer pieces
+}
+
+func isStock(c encoding.CodecV2) bool {
+	t := reflect.TypeOf(c)
+	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/encoding/proto"
+}
 
 var (
 	ours     *codec
 	register = sync.OnceFunc(func() {
-		ours = &codec{encoding.GetCodecV2(protoName)}
+		before := encoding.GetCodecV2(protoName)
+		ours = &codec{before, isStock(before)}
 		encoding.RegisterCodecV2(ours)
 	})
 	// active tells whether the registered codec is still ours. Registration is only legal in init functions, so one look
@@ -60,6 +70,15 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
+	if c.stock {
+		if size := proto.Size(r.Message) + len(r.field); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
+			out, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, size), r.Message)
+			if err != nil {
+				return nil, err
+			}
+			return mem.BufferSlice{mem.SliceBuffer(append(out, r.field...))}, nil
+		}
+	}
 	out, err := c.CodecV2.Marshal(r.Message)
 	if err != nil {
 		return nil, err
@@ -93,6 +112,9 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	case wire.CorruptReply:
 		message = append([]byte(nil), message...)
 		wire.Corrupt(message)
+	}
+	if m, ok := r.message.(proto.Message); ok && c.stock {
+		return proto.Unmarshal(message, m)
 	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(message)}, r.message)
 }

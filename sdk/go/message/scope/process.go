@@ -52,23 +52,23 @@ func (p *Process) Peer(authority string) string {
 // Open begins the scope of a request that carried this envelope (raw bytes), or returns nil: deaf or refused, then the
 // request is to be served as if there were no envelope. attempt is the number in grpc-previous-rpc-attempts, or 0.
 func (p *Process) Open(raw string, attempt uint64) *Scope {
-	now := time.Now()
-	env, err := p.Receiver.Accept(raw, now.Unix(), attempt)
-	if env == nil || err != nil {
+	s := &Scope{start: time.Now()}
+	if ok, err := p.Receiver.Accept(&s.env, raw, s.start.Unix(), attempt); !ok || err != nil {
 		return nil
 	}
-	return newScope(p, env, now)
+	return s.begin(p)
 }
 
 // OpenHeader is Open for the text of an HTTP header.
 func (p *Process) OpenHeader(header string) *Scope {
-	now := time.Now()
-	env, err := p.Receiver.AcceptHeader(header, now.Unix())
-	if env == nil || err != nil {
+	s := &Scope{start: time.Now()}
+	if ok, err := p.Receiver.AcceptHeader(&s.env, header, s.start.Unix()); !ok || err != nil {
 		return nil
 	}
-	return newScope(p, env, now)
+	return s.begin(p)
 }
 
 // New begins the scope of an accepted envelope. start also serves as the wall clock.
-func (p *Process) New(env *wire.Envelope, start time.Time) *Scope { return newScope(p, env, start) }
+func (p *Process) New(env *wire.Envelope, start time.Time) *Scope {
+	return (&Scope{env: *env, start: start}).begin(p)
+}

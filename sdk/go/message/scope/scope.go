@@ -21,13 +21,12 @@ const maxStrings = 64
 // Scope is the work done to answer one call. Times are µs since its start, by the monotonic clock.
 type Scope struct {
 	process *Process
-	env     *wire.Envelope
+	env     wire.Envelope
 	start   time.Time
 	startUS uint64
 
 	mu       sync.Mutex
 	evidence *evidence // nil without a plan
-	faultsOn func() bool
 	flags    byte
 	last     uint64
 	count    int
@@ -82,11 +81,12 @@ type Send struct {
 	Limit  uint64 // receive limit in bytes, 0: unknown
 }
 
-func newScope(p *Process, env *wire.Envelope, start time.Time) *Scope {
-	s := &Scope{process: p, env: env, start: start, startUS: uint64(start.UnixMicro()), rec: recordings.Get().(*recording)}
-	if env.Plan != nil {
-		s.evidence = newEvidence(env.Plan, env.Evidence)
-		s.faultsOn = p.Receiver.FaultsOn
+func (s *Scope) begin(p *Process) *Scope {
+	s.process = p
+	s.startUS = uint64(s.start.UnixMicro())
+	s.rec = recordings.Get().(*recording)
+	if s.env.Plan != nil {
+		s.evidence = newEvidence(s.env.Plan, s.env.Evidence)
 		s.on()
 	}
 	return s
@@ -94,7 +94,7 @@ func newScope(p *Process, env *wire.Envelope, start time.Time) *Scope {
 
 // on reads the switch; that it was off once stays on record.
 func (s *Scope) on() bool {
-	if s.faultsOn() {
+	if s.process.Receiver.FaultsOn() {
 		return true
 	}
 	s.flags |= wire.SegmentFaultsOff
@@ -105,7 +105,7 @@ func (s *Scope) on() bool {
 func (s *Scope) Process() *Process { return s.process }
 
 // Envelope is the accepted envelope. Do not change it.
-func (s *Scope) Envelope() *wire.Envelope { return s.env }
+func (s *Scope) Envelope() *wire.Envelope { return &s.env }
 
 // Now is the time since the scope's start in µs.
 func (s *Scope) Now() uint64 { return uint64(time.Since(s.start) / time.Microsecond) }

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"encoding/base64"
+	"strings"
 	"sync"
 
 	"faultloom.dev/go/message/wire"
@@ -23,43 +24,42 @@ func NewReceiver(s *Settings) *Receiver {
 	return r
 }
 
-// Accept judges the envelope of a gRPC request. now is in unix seconds, attempt the number in
-// grpc-previous-rpc-attempts or 0. Nil without an error means that the receiver is deaf; the error is a wire.Error.
-func (r *Receiver) Accept(raw string, now int64, attempt uint64) (*wire.Envelope, error) {
+// Accept judges the envelope of a gRPC request and fills e. now is in unix seconds, attempt the number in
+// grpc-previous-rpc-attempts or 0. ok is false without an error when the receiver is deaf; the error is a wire.Error.
+func (r *Receiver) Accept(e *wire.Envelope, raw string, now int64, attempt uint64) (ok bool, err error) {
 	s := r.Settings()
 	if s == nil {
-		return nil, nil
+		return false, nil
 	}
-	o, err := wire.Open(raw)
+	o, err := wire.Open(raw, e)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	if o.Signature == zeroSignature {
-		return nil, wire.Unsigned
+		return false, wire.Unsigned
 	}
-	key := s.Key(o.KeyID)
+	key := s.Key(e.KeyID)
 	switch {
 	case key == nil:
-		return nil, wire.UnknownKey
+		return false, wire.UnknownKey
 	case !key.verify(o.Part, o.Signature):
-		return nil, wire.BadSignature
-	case o.Environment != s.Environment:
-		return nil, wire.WrongEnvironment
-	case int64(o.Expires) <= now:
-		return nil, wire.Expired
-	case int64(o.Expires) > now+wire.MaxExpirySeconds:
-		return nil, wire.ExpiryTooFar
-	case o.HasPlan() && !key.Fault:
-		return nil, wire.PlanNotPermitted
+		return false, wire.BadSignature
+	case e.Environment != s.Environment:
+		return false, wire.WrongEnvironment
+	case int64(e.Expires) <= now:
+		return false, wire.Expired
+	case int64(e.Expires) > now+wire.MaxExpirySeconds:
+		return false, wire.ExpiryTooFar
+	case o.HasPlan && !key.Fault:
+		return false, wire.PlanNotPermitted
 	}
-	e, err := o.Finish()
-	if err != nil {
-		return nil, err
+	if err := o.Finish(e); err != nil {
+		return false, err
 	}
 	if e.Plan != nil && !r.seen.admit(seenKey{e.Trace, e.Call, attempt}, int64(e.Expires), now) {
-		return nil, wire.Replayed
+		return false, wire.Replayed
 	}
-	return e, nil
+	return true, nil
 }
 
 const zeroSignature = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
@@ -68,23 +68,21 @@ const zeroSignature = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\
 var strict = base64.RawURLEncoding.Strict()
 
 // AcceptHeader judges the envelope of an HTTP request; see Accept.
-func (r *Receiver) AcceptHeader(header string, now int64) (*wire.Envelope, error) {
+func (r *Receiver) AcceptHeader(e *wire.Envelope, header string, now int64) (ok bool, err error) {
 	if r.Settings() == nil {
-		return nil, nil
+		return false, nil
 	}
 	if len(header) > wire.MaxHeaderChars {
-		return nil, wire.Oversized
+		return false, wire.Oversized
 	}
-	for i := 0; i < len(header); i++ {
-		if header[i] == '\r' || header[i] == '\n' { // the decoder would skip them
-			return nil, wire.Malformed
-		}
+	if strings.ContainsAny(header, "\r\n") { // the decoder would skip them
+		return false, wire.Malformed
 	}
 	raw, err := strict.DecodeString(header)
 	if err != nil {
-		return nil, wire.Malformed
+		return false, wire.Malformed
 	}
-	return r.Accept(string(raw), now, 0)
+	return r.Accept(e, string(raw), now, 0)
 }
 
 // FaultsOn tells whether faults may fire at this service now. It re-reads a changed trust file, at most every 200 ms.

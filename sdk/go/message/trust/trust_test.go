@@ -63,7 +63,7 @@ func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
 	}
 	r := NewReceiver(s)
 	accept := func(call uint64, now int64) error {
-		_, err := r.Accept(envelope(t, s, call), now, 0)
+		_, err := r.Accept(new(wire.Envelope), envelope(t, s, call), now, 0)
 		return err
 	}
 	for call := uint64(1); call <= maxSeen; call++ {
@@ -94,11 +94,11 @@ func TestOneEnvelopeHasOneText(t *testing.T) {
 	s, _ := Parse("environment demo\nkey fault f1 " + secret)
 	text := base64.RawURLEncoding.EncodeToString([]byte(envelope(t, s, 9)))
 	for _, bad := range []string{text + "=", text + "\n", " " + text, text[:5] + "\r\n" + text[5:], strings.Repeat("A", 2732)} {
-		if _, err := NewReceiver(s).AcceptHeader(bad, 1000); err == nil {
+		if _, err := NewReceiver(s).AcceptHeader(new(wire.Envelope), bad, 1000); err == nil {
 			t.Errorf("accepted %q", bad)
 		}
 	}
-	if _, err := NewReceiver(s).AcceptHeader(text, 1000); err != nil {
+	if _, err := NewReceiver(s).AcceptHeader(new(wire.Envelope), text, 1000); err != nil {
 		t.Error(err)
 	}
 }
@@ -120,7 +120,8 @@ func FuzzAccept(f *testing.F) {
 	f.Add(envelope(f, s, 9))
 	r := NewReceiver(s)
 	f.Fuzz(func(t *testing.T, raw string) {
-		e, err := r.Accept(raw, 1000, 0)
+		e := new(wire.Envelope)
+		_, err := r.Accept(e, raw, 1000, 0)
 		if err == nil && !s.Key("f1").verify(raw[2:2+int(raw[1])], raw[2+int(raw[1]):][:16]) && len(e.PassedOn) < 130 {
 			t.Errorf("%x was accepted", raw)
 		}
@@ -134,7 +135,7 @@ func BenchmarkAccept(b *testing.B) {
 	r := NewReceiver(s)
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
-		if _, err := r.Accept(raw, 1000, 0); err != nil {
+		if _, err := r.Accept(new(wire.Envelope), raw, 1000, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

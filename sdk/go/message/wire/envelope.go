@@ -57,19 +57,16 @@ type Envelope struct {
 	PassedOn string // version byte to signature, as received: what every further call repeats
 }
 
-// Opened is an envelope of which nothing has been believed yet.
+// Opened is what an envelope's outer layers are made of; nothing of it has been believed yet.
 type Opened struct {
-	Signed           // without the plan
 	Part      string // what the signature covers
 	Signature string // 16 bytes
-	PassedOn  string
-	planBytes string
-	hasPlan   bool
-	hop       string
+	HasPlan   bool
+	plan, hop string
 }
 
-// Open parses the outer layers: checks 1 to 4 of the format.
-func Open(raw string) (o Opened, err error) {
+// Open parses the outer layers into e: checks 1 to 4 of the format. Plan and hop part are left for Finish.
+func Open(raw string, e *Envelope) (o Opened, err error) {
 	if len(raw) > MaxEnvelopeBytes {
 		return o, Oversized
 	}
@@ -85,36 +82,32 @@ func Open(raw string) (o Opened, err error) {
 		return o, Malformed
 	}
 	o.hop = r.left
-	o.PassedOn = raw[:len(raw)-len(o.hop)]
+	e.PassedOn = raw[:len(raw)-len(o.hop)]
 
 	s := reader{left: o.Part}
 	permissions := s.byte()
-	copy(o.Trace[:], s.take(16))
-	copy(o.Run[:], s.take(16))
-	if e := s.take(4); !s.bad {
-		o.Expires = uint32(e[0])<<24 | uint32(e[1])<<16 | uint32(e[2])<<8 | uint32(e[3])
+	copy(e.Trace[:], s.take(16))
+	copy(e.Run[:], s.take(16))
+	if b := s.take(4); !s.bad {
+		e.Expires = uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 	}
-	o.KeyID = s.str(1, 32)
-	o.Environment = s.str(1, 64)
-	o.History = permissions&permitHistory != 0
-	o.hasPlan = permissions&permitPlan != 0
-	if s.bad || permissions&^(permitHistory|permitPlan) != 0 || (!o.hasPlan && s.left != "") {
+	e.KeyID = s.str(1, 32)
+	e.Environment = s.str(1, 64)
+	e.History = permissions&permitHistory != 0
+	o.HasPlan = permissions&permitPlan != 0
+	if s.bad || permissions&^(permitHistory|permitPlan) != 0 || (!o.HasPlan && s.left != "") {
 		return o, Malformed
 	}
-	o.planBytes = s.left
+	o.plan = s.left
 	return o, nil
 }
 
-// HasPlan tells whether the plan permission is set.
-func (o *Opened) HasPlan() bool { return o.hasPlan }
-
-// Finish parses plan and hop part: checks 12 and 13. Call it only after the signature was found right.
-func (o *Opened) Finish() (*Envelope, error) {
-	e := &Envelope{Signed: o.Signed, PassedOn: o.PassedOn}
-	if o.hasPlan {
-		plan, err := decodePlan(o.planBytes)
+// Finish parses plan and hop part into e: checks 12 and 13. Call it only after the signature was found right.
+func (o *Opened) Finish(e *Envelope) error {
+	if o.HasPlan {
+		plan, err := decodePlan(o.plan)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e.Plan = plan
 	}
@@ -129,9 +122,9 @@ func (o *Opened) Finish() (*Envelope, error) {
 		}
 	}
 	if r.bad || r.left != "" || e.Accept&^(AcceptField|AcceptTail) != 0 {
-		return nil, Malformed
+		return Malformed
 	}
-	return e, nil
+	return nil
 }
 
 // AppendSigned appends the signed part, ready to be signed.

@@ -57,6 +57,15 @@ func randomPlan(r *rand.Rand) []Fault {
 	return plan
 }
 
+func opened(raw string) (*Envelope, error) {
+	e := new(Envelope)
+	o, err := Open(raw, e)
+	if err == nil {
+		err = o.Finish(e)
+	}
+	return e, err
+}
+
 func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 	r := seeded(t)
 	for i := 0; i < 150; i++ {
@@ -74,19 +83,13 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := Open(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := o.Finish()
+		e, err := opened(raw)
 		if err != nil || !reflect.DeepEqual(e.Signed, want) || e.Call != 77 || e.ReceiveLimit != 123 || fmt.Sprint(e.Evidence) != fmt.Sprint(evidence) {
 			t.Fatalf("%+v\n%+v\n%v", e, want, err)
 		}
 		for n := 0; n < len(raw); n++ { // every prefix is refused, none is a crash
-			if o, err := Open(raw[:n]); err == nil {
-				if _, err := o.Finish(); err == nil && n < len(raw)-len(evidence) {
-					t.Fatalf("%d of %d bytes were accepted", n, len(raw))
-				}
+			if _, err := opened(raw[:n]); err == nil {
+				t.Fatalf("%d of %d bytes were accepted", n, len(raw))
 			}
 		}
 	}
@@ -197,11 +200,7 @@ func FuzzEnvelope(f *testing.F) {
 	raw, _ := Assemble(string(AppendPassedOn(nil, part, make([]byte, 16))), 1, AcceptField, 4<<20, []uint64{1, 2})
 	f.Add([]byte(raw))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, err := Open(string(b))
-		if err != nil {
-			return
-		}
-		e, err := o.Finish()
+		e, err := opened(string(b))
 		if err != nil {
 			return
 		}
@@ -209,9 +208,7 @@ func FuzzEnvelope(f *testing.F) {
 		if err != nil || len(again) > len(b) {
 			t.Errorf("%x became %x, %v", b, again, err)
 		}
-		if o2, err := Open(again); err != nil {
-			t.Error(err)
-		} else if e2, err := o2.Finish(); err != nil || !reflect.DeepEqual(e, e2) {
+		if e2, err := opened(again); err != nil || !reflect.DeepEqual(e, e2) {
 			t.Errorf("%+v %+v %v", e, e2, err)
 		}
 	})
