@@ -108,7 +108,7 @@ def test_gunicorn_serves_through_the_launcher(tmp_path):
         def up():
             try:
                 return requests.get(f"http://127.0.0.1:{port}/cart/1", timeout=1).ok
-            except requests.ConnectionError:
+            except requests.RequestException:
                 return False
 
         assert until(up, 20)

@@ -64,7 +64,7 @@ def proxied(peers, tmp_path_factory):
     def up():
         try:
             return requests.get(url + "/count", timeout=1).ok
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     try:
