@@ -68,7 +68,7 @@ impl Target {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::request(format!("cannot read the target file {shown}"))
                 .why(in_words(&error))
-                .next("check the path; `faultloom init` drafts a target file")
+                .next("check the path; docs/guides/first-minutes.md shows what a target file looks like")
         })?;
         let file = path.canonicalize().map_err(|error| {
             Failure::request(format!("cannot resolve the target file {shown}")).why(error.to_string())

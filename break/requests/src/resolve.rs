@@ -89,6 +89,9 @@ pub fn check(faults: &[Fault], trace: &Trace) -> Result<(), Failure> {
 
 fn no_match(what: &str, selector: &Selector, calls: &[&Call]) -> Failure {
     let failure = Failure::unknown(format!("{what} matches no call in the recorded request"));
+    if calls.is_empty() {
+        return failure.why("the recorded request makes no calls at all");
+    }
     let mut callees: Vec<&str> = calls.iter().map(|c| c.callee.as_str()).collect();
     dedup(&mut callees);
     let callee_known =

@@ -89,7 +89,7 @@ async fn with_stage(
             for reason in &seen.unknown {
                 println!("verdict unknown: {reason}");
             }
-            if let (Some(body), false) = (body_text(args, &spec, &reply), seen.failures == 0) {
+            if let Some(body) = body_text(args, &spec, &reply, seen.failures > 0) {
                 println!("reply: {body}");
             }
             let next = match (faults.is_empty(), verdict) {
@@ -128,6 +128,9 @@ async fn good_trace(
             .next()
             .map(Some)
             .ok_or_else(|| Failure::request(format!("run {} has no trace", run.id.short())));
+    }
+    if spec.method != "GET" && spec.method != "HEAD" {
+        context.say("   sent once without faults first, to check them against its calls; --against RUN avoids that");
     }
     let reply = sender.send(spec, &[]).await?;
     if reply.trace.entry.scope.is_none() {
@@ -241,10 +244,30 @@ impl Seen {
     }
 }
 
-fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply) -> Option<String> {
+/// What the user was told: a gRPC reply as JSON whenever there is a .proto for it, a failing page without its markup.
+fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply, failed: bool) -> Option<String> {
     if let Some(proto) = &args.request.proto {
         return messages::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
     }
-    let text = std::str::from_utf8(&reply.body).ok()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = std::str::from_utf8(&reply.body).ok().filter(|_| failed)?;
+    let text = if text.trim_start().starts_with('<') { without_markup(text) } else { text.to_owned() };
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| text.chars().take(200).collect())
+}
+
+/// Enough to read an error page in a terminal: no tags, no style, no script.
+fn without_markup(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some((text, tag)) = rest.split_once('<') {
+        out.push_str(text);
+        out.push(' ');
+        let hidden = ["style", "script", "head"].into_iter().find(|name| tag.starts_with(name));
+        rest = match hidden.and_then(|name| tag.split_once(&format!("</{name}")).map(|(_, after)| after)) {
+            Some(after) => after,
+            None => tag,
+        };
+        rest = rest.split_once('>').map_or("", |(_, after)| after);
+    }
+    out + rest
 }

@@ -38,7 +38,7 @@ pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
     };
     if context.common.json {
         println!("{}", serde_json::to_string(&target::read_state(&state_dir)?).unwrap_or_default());
-    } else {
+    } else if !context.common.quiet {
         table(&target::read_state(&state_dir)?);
         println!(
             "{} healthy after {:.1} s   next: {}",
@@ -123,7 +123,7 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
         {
             if context.common.json {
                 println!("{}", serde_json::to_string(&state).unwrap_or_default());
-            } else {
+            } else if !context.common.quiet {
                 table(&state);
                 println!(
                     "{} healthy after {:.1} s   next: {}   (`{}` stops them)",

@@ -1,0 +1,150 @@
+//! No blast radius: hundreds of fault plans in flight at once, beside clean traffic, and every outcome is what it is alone.
+
+mod support;
+
+use messages::{Credentials, Reply, RequestSpec, Sender};
+use model::trace::{Call, Outcome, Trace};
+use model::{Fault, FaultKind};
+use request_faults::space::{Effect, SpaceKind, sites};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use support::{Random, Shop, seed};
+
+const PLANS: usize = 300;
+const IN_FLIGHT: usize = 240;
+const BYSTANDERS: usize = 12;
+
+/// Everything about a request that may not depend on what else is going on: times are left out, nothing else.
+#[derive(Debug, PartialEq, Eq, Clone)]
+struct Seen {
+    outcome: Outcome,
+    calls: Vec<(String, String, String, Outcome, Option<usize>, bool)>,
+    gaps: usize,
+    body: Vec<u8>,
+}
+
+fn seen(reply: &Reply) -> Seen {
+    let call =
+        |c: &Call| (c.caller.clone(), c.callee.clone(), c.label().to_owned(), c.outcome, c.fault, c.scope.is_some());
+    Seen {
+        outcome: reply.outcome,
+        calls: reply.trace.walk().into_iter().map(call).collect(),
+        gaps: reply.trace.gaps(),
+        body: reply.body.to_vec(),
+    }
+}
+
+fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
+    const KINDS: [(FaultKind, u64); 9] = [
+        (FaultKind::Unavailable, 0),
+        (FaultKind::Status, 13),
+        (FaultKind::Status, 5),
+        (FaultKind::Deadline, 0),
+        (FaultKind::Reset, 0),
+        (FaultKind::Delay, 20),
+        (FaultKind::LostReply, 0),
+        (FaultKind::EmptyReply, 0),
+        (FaultKind::CorruptReply, 0),
+    ];
+    const SPACES: [SpaceKind; 3] = [SpaceKind::Services, SpaceKind::Temporal, SpaceKind::CrashPoints];
+    let mut plans: Vec<Vec<Fault>> = Vec::new();
+    while plans.len() < PLANS {
+        let plan: Vec<Fault> = (0..1 + random.below(4))
+            .map(|_| {
+                let (kind, arg) = KINDS[random.below(KINDS.len())];
+                let sites = sites(SPACES[random.below(SPACES.len())], good, &[], Effect { kind, arg });
+                sites[random.below(sites.len())].fault.clone()
+            })
+            .collect();
+        if !plans.contains(&plan) {
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clean_traffic() {
+    let Some(shop) = Shop::up("interference", "paper") else { return };
+    let state = shop.run(&["ps", "--json"]).exits(0).json();
+    let trust = std::fs::read_to_string(state["state"]["trust_file"].as_str().unwrap()).unwrap();
+    let credentials = Credentials::parse(&trust).unwrap();
+    let spec = RequestSpec::parse(&shop.url("/"), "GET").unwrap();
+    let mut random = Random(seed("interference"));
+
+    let mut sender = Sender::new(credentials.clone(), [7; 16]);
+    for _ in 0..3 {
+        sender.send(&spec, &[]).await.unwrap();
+    }
+    let good = sender.send(&spec, &[]).await.unwrap().trace;
+    let (status, page) = sender.send_clean(&spec).await.unwrap();
+    assert_eq!((status, good.walk().len()), (200, 14));
+    let plans = Arc::new(plans(&good, &mut random));
+
+    let mut alone = Vec::new();
+    for plan in plans.iter() {
+        alone.push(seen(&sender.send(&spec, plan).await.unwrap()));
+    }
+    let distinct: std::collections::HashSet<String> = alone.iter().map(|s| format!("{:?}", s.calls)).collect();
+    let failed = alone.iter().filter(|s| s.outcome == Outcome::Replied { status: 500 }).count();
+    println!("{PLANS} plans: {failed} fail, {} distinct behaviours", distinct.len());
+    assert!(distinct.len() > PLANS / 4 && failed > 10 && failed < PLANS - 10, "the plans differ in what they do");
+
+    // clean requests without pause on connections of their own, until the last plan is back
+    let done = Arc::new(AtomicBool::new(false));
+    let mut bystanders = tokio::task::JoinSet::new();
+    for _ in 0..BYSTANDERS {
+        let (mut sender, spec, page, done) =
+            (Sender::new(credentials.clone(), [7; 16]), spec.clone(), page.clone(), done.clone());
+        bystanders.spawn(async move {
+            let mut count = 0;
+            while !done.load(Ordering::Relaxed) {
+                let (status, body) = sender.send_clean(&spec).await.expect("a clean request is answered");
+                assert_eq!(status, 200);
+                assert_eq!(body, page, "a clean request gets the page it always gets");
+                count += 1;
+            }
+            count
+        });
+    }
+
+    // every plan three times, in three orders, as many in flight as there are workers
+    let (next, at_once, most) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let alone = Arc::new(alone);
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..IN_FLIGHT {
+        let mut sender = Sender::new(credentials.clone(), [7; 16]);
+        let (spec, plans, alone, next, at_once, most) =
+            (spec.clone(), plans.clone(), alone.clone(), next.clone(), at_once.clone(), most.clone());
+        workers.spawn(async move {
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                if n >= 3 * PLANS {
+                    return;
+                }
+                let i = (n * 7 + n / PLANS) % PLANS;
+                most.fetch_max(at_once.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                let reply = sender.send(&spec, &plans[i]).await.unwrap();
+                at_once.fetch_sub(1, Ordering::Relaxed);
+                let words: Vec<String> = plans[i].iter().map(ToString::to_string).collect();
+                assert_eq!(seen(&reply), alone[i], "plan [{}] in company, and alone", words.join("; "));
+            }
+        });
+    }
+    while let Some(worker) = workers.join_next().await {
+        worker.unwrap();
+    }
+    done.store(true, Ordering::Relaxed);
+    let mut clean = 0;
+    while let Some(count) = bystanders.join_next().await {
+        clean += count.unwrap();
+    }
+    let most = most.load(Ordering::Relaxed);
+    println!("{} runs of plans, up to {most} at once, beside {clean} clean requests", 3 * PLANS);
+    assert!(most >= 200, "only {most} were in flight at once");
+    assert!(clean >= 100, "only {clean} clean requests went through meanwhile");
+    // and nothing stays behind
+    assert_eq!(seen(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
+    assert_eq!(sender.send_clean(&spec).await.unwrap(), (200, page));
+}

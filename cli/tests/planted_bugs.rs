@@ -1,0 +1,176 @@
+//! Repaired, the shop has no bug that a sweep could find; with checks missing at seeded places, the sweep finds each of them.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use support::{Home, Ran, Random, Shop, can_shop, seed, shop_target};
+
+#[test]
+fn the_repaired_home_page_fails_in_no_space() {
+    let Some(shop) = Shop::up("repaired", "0") else { return };
+    let spaces = ["-s", "services", "-s", "all-services", "-s", "temporal", "-s", "crash-points", "-s", "guided"];
+    let ran = shop.run(&[&["sweep", "--json", "-c", "32"][..], &spaces].concat()).exits(0);
+    let json = ran.json();
+    let counts: Vec<_> = json["sweep"]["spaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (s["cases"].as_u64(), s["failures"].as_u64()))
+        .collect();
+    assert_eq!(counts[..4], [16, 512, 16_384, 14].map(|cases| (Some(cases), Some(0))));
+    assert_eq!(counts[4].1, Some(0));
+    assert_eq!((json["verdict"].as_str(), json["sweep"]["bugs"].as_array().unwrap().len()), (Some("pass"), 0));
+    shop.run(&["sweep", "-s", "crash-points"]).exits(0).says("no bug found");
+    for page in ["/product/mug-01", "/cart", "/orders"] {
+        fill_cart(&shop.home, &shop.url("/cart"));
+        sweep(&shop.home, &shop.url(page), &[]).exits(0);
+    }
+}
+
+const USER: &str = "Cookie: shop_user=sweeper";
+/// Pages without an essential call are a 503 by design.
+const BY_DESIGN: &str = "200,302,303,404,503";
+
+fn fill_cart(home: &Home, url: &str) {
+    let form = [
+        "-X",
+        "POST",
+        "-H",
+        USER,
+        "-H",
+        "Content-Type: application/json",
+        "-d",
+        r#"{"product_id": "mug-01", "quantity": 1}"#,
+    ];
+    home.run(&[&["record", "-q", url][..], &form].concat()).exits(0);
+}
+
+fn sweep(home: &Home, url: &str, more: &[&str]) -> Ran {
+    home.run(
+        &[&["sweep", "--json", url, "-H", USER, "-s", "guided", "-s", "crash-points", "--expect-status", BY_DESIGN][..], more].concat(),
+    )
+}
+
+/// What the README's table says about the sites that `frontend -list-bugs` prints: (site, callee, call).
+fn sites() -> Vec<(String, String, String)> {
+    let frontend = support::repository().join("out/shop/frontend");
+    let output = std::process::Command::new(frontend).arg("-list-bugs").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let site = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (callee, call) = words[2].split_once('/').unwrap();
+        (words[0].to_owned(), callee.to_owned(), call.to_owned())
+    };
+    text.lines().map(site).collect()
+}
+
+/// The calls whose failure a sweep of this page found unhandled, as `callee/call`.
+fn found(home: &Home, url: &str, more: &[&str]) -> BTreeSet<String> {
+    let ran = sweep(home, url, more);
+    assert!(matches!(ran.status.code(), Some(0 | 1)), "{}\n{}", ran.out, ran.err);
+    let json = ran.json();
+    let bugs = json["sweep"]["bugs"].as_array().unwrap();
+    bugs.iter()
+        .map(|b: &Value| {
+            format!("{}/{}", b["failed"]["callee"].as_str().unwrap(), b["failed"]["call"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn every_planted_bug_is_found_by_the_call_that_fails() {
+    if !can_shop() {
+        return;
+    }
+    let known = sites();
+    assert_eq!(known.len(), 18);
+    let mut random = Random(seed("planted bugs"));
+    // four that together cover every page, and two that nobody has chosen
+    let mut seeds: Vec<u64> = vec![1, 2, 3];
+    seeds.extend((0..3).map(|_| random.next() % 100_000));
+    println!("SHOP_BUGS=random: {seeds:?}");
+    let mut pages = BTreeSet::new();
+    for seed in seeds {
+        let Some(shop) = Shop::up("planted", &format!("random:{seed}")) else { return };
+        let log = shop.log("frontend") + &shop.log("checkout");
+        let line = log.lines().find_map(|l| l.split("planted bugs: ").nth(1)).unwrap_or_else(|| panic!("{log}"));
+        let planted: Vec<&str> = line.trim().split(", ").collect();
+        println!("random:{seed} plants {planted:?}");
+        assert!((1..=2).contains(&planted.len()));
+        for page in planted.iter().map(|site| site.split('.').next().unwrap()).collect::<BTreeSet<_>>() {
+            pages.insert(page.to_owned());
+            fill_cart(&shop.home, &shop.url("/cart"));
+            let form = r#"{"email": "a@shop.example", "address": "Main Street 1", "card": "4000 0000 0000 0002"}"#;
+            let found = match page {
+                "home" => found(&shop.home, &shop.url("/"), &[]),
+                "product" => found(&shop.home, &shop.url("/product/mug-01"), &[]),
+                "cart" => found(&shop.home, &shop.url("/cart"), &[]),
+                // an order empties the cart; who asks the checkout directly may order an own cart each time, so the status decides
+                "checkout" => checkout(&shop, form, &planted),
+                other => panic!("no page '{other}'"),
+            };
+            for site in planted.iter().filter(|site| site.starts_with(page)) {
+                let (_, callee, call) = known.iter().find(|(name, ..)| name == site).unwrap();
+                assert!(found.contains(&format!("{callee}/{call}")), "random:{seed} {site}: only {found:?} were found");
+            }
+            let possible: BTreeSet<String> = planted
+                .iter()
+                .filter(|site| site.starts_with(page))
+                .map(|site| {
+                    known
+                        .iter()
+                        .find(|(name, ..)| name == site)
+                        .map(|(_, callee, call)| format!("{callee}/{call}"))
+                        .unwrap()
+                })
+                .collect();
+            assert_eq!(found, possible, "random:{seed}: nothing else is a bug of {page}");
+        }
+    }
+    println!("pages with planted bugs: {pages:?}");
+}
+
+/// An order changes the cart that it needs: each of the two steps after the charge is failed once, with a cart of its own.
+/// With the check in place the order stands (200); without it the checkout fails, and the page is a 503.
+fn checkout(shop: &Shop, form: &str, planted: &[&str]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (site, callee, call) in sites().into_iter().filter(|(site, ..)| site.starts_with("checkout.")) {
+        fill_cart(&shop.home, &shop.url("/cart"));
+        // the good run empties the cart, so the fault is checked against it and the cart filled again
+        let post = [
+            "-X",
+            "POST",
+            "-H",
+            USER,
+            "-H",
+            "Content-Type: application/json",
+            "-d",
+            form,
+            "--expect-status",
+            "200,302,303",
+        ];
+        let good = shop.run(&[&["record", "--json", &shop.url("/checkout")][..], &post].concat()).exits(0).json();
+        fill_cart(&shop.home, &shop.url("/cart"));
+        let (run, fault) = (good["run"].as_str().unwrap(), format!("{callee}/{call} unavailable"));
+        let faulted = ["--against", run, "--fault", &fault];
+        let ran = shop.run(&[&["record", "--json", &shop.url("/checkout")][..], &post, &faulted].concat());
+        let bug = planted.contains(&site.as_str());
+        let json = ran.exits(i32::from(bug)).json();
+        assert_eq!(json["summary"]["unknown"], serde_json::json!([]));
+        if bug {
+            found.insert(format!("{callee}/{call}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_shop_that_is_not_repaired_says_so_in_its_log() {
+    if !can_shop() {
+        return;
+    }
+    let home = Home::new("bugs-setting");
+    shop_target(&home, "every");
+    home.run(&["record"]).exits(3).says("service 'frontend' died at start").says("SHOP_BUGS must be");
+}
