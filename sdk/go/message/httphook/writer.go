@@ -133,7 +133,7 @@ func (w *writer) commit(next []byte) {
 	w.declared = -1
 	env := w.scope.Envelope()
 	h := w.header
-	if wire.MayTail(env.Accept, w.request.Method, w.request.Header, w.status, h) {
+	if !wire.Streamed(h) && wire.MayTail(env.Accept, w.request.Method, w.request.Header, w.status, h) {
 		w.tail = true
 		if v := h.Get("Content-Length"); v != "" {
 			if n, err := strconv.ParseInt(v, 10, 64); err == nil {

@@ -104,6 +104,18 @@ func MayTail(accept Accept, method string, request http.Header, status int, repl
 	return !ranged && !upgrade
 }
 
+// Streamed tells whether a reply that leaves in pieces is a stream of things its reader waits for one by one. Such a reply gets no tail: where
+// the tail begins is certain only at the end, and a reader may hold bytes back until then.
+func Streamed(reply http.Header) bool {
+	kind, _, _ := strings.Cut(reply.Get("Content-Type"), ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-seq",
+		"application/stream+json", "multipart/x-mixed-replace":
+		return true
+	}
+	return strings.EqualFold(strings.TrimSpace(reply.Get("X-Accel-Buffering")), "no")
+}
+
 // Corrupt overwrites the second half of a body with 0xFF, in place.
 func Corrupt(body []byte) {
 	for i := len(body) / 2; i < len(body); i++ {
