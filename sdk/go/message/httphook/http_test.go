@@ -130,6 +130,11 @@ func TestRepliesWithoutTailKeepTheirMeaning(t *testing.T) {
 			w.(http.Flusher).Flush()
 			io.WriteString(w, "late")
 		}, nil, 500, "late", true},
+		{"a stream of events", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+			w.(http.Flusher).Flush()
+			io.WriteString(w, "data: 1\n\n")
+		}, nil, 200, "data: 1\n\n", true},
 		{"changed too late", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(201)
 			w.WriteHeader(202)
