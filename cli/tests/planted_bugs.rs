@@ -48,7 +48,7 @@ fn fill_cart(home: &Home, url: &str) {
 
 fn sweep(home: &Home, url: &str, more: &[&str]) -> Ran {
     home.run(
-        &[&["sweep", "--json", url, "-H", USER, "-s", "guided", "-s", "crash-points", "--expect-status", BY_DESIGN][..], more].concat(),
+        &[&["sweep", "--json", url, "-H", USER, "-s", "crash-points", "--expect-status", BY_DESIGN][..], more].concat(),
     )
 }
 
@@ -103,9 +103,10 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
             fill_cart(&shop.home, &shop.url("/cart"));
             let form = r#"{"email": "a@shop.example", "address": "Main Street 1", "card": "4000 0000 0000 0002"}"#;
             let found = match page {
+                // repaired but for one place, the home page behaves in thousands of ways: guided would see them all
                 "home" => found(&shop.home, &shop.url("/"), &[]),
-                "product" => found(&shop.home, &shop.url("/product/mug-01"), &[]),
-                "cart" => found(&shop.home, &shop.url("/cart"), &[]),
+                "product" => found(&shop.home, &shop.url("/product/mug-01"), &["-s", "guided"]),
+                "cart" => found(&shop.home, &shop.url("/cart"), &["-s", "guided"]),
                 // an order empties the cart; who asks the checkout directly may order an own cart each time, so the status decides
                 "checkout" => checkout(&shop, form, &planted),
                 other => panic!("no page '{other}'"),
@@ -172,5 +173,5 @@ fn the_shop_that_is_not_repaired_says_so_in_its_log() {
     }
     let home = Home::new("bugs-setting");
     shop_target(&home, "every");
-    home.run(&["record"]).exits(3).says("service 'frontend' died at start").says("SHOP_BUGS must be");
+    home.run(&["record"]).exits(3).says("died at start").says("SHOP_BUGS must be");
 }

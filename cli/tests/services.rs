@@ -1,0 +1,223 @@
+//! `up`, `down`, `ps` with small services: what is started is healthy, what is stopped is gone, what is wrong is said.
+
+mod support;
+
+use std::net::TcpListener;
+use support::{Home, free_ports, kill_dash_9, wait_for};
+
+/// Two servers and one that only has to be alive; the second server has a child of its own.
+fn target(home: &Home) -> u16 {
+    let port = free_ports(2);
+    let (one, two) = (port, port + 1);
+    home.write(
+        "target.yaml",
+        &format!(
+            r#"name: small
+entry: http://127.0.0.1:{one}/
+services:
+  - name: web
+    command: ["python3", "-u", "-m", "http.server", "--bind", "127.0.0.1", "{one}"]
+    listens: ["127.0.0.1:{one}"]
+    health: {{http: "http://127.0.0.1:{one}/"}}
+  - name: files
+    command: "echo files begin; python3 -u -m http.server --bind 127.0.0.1 {two} & wait"
+    listens: ["127.0.0.1:{two}"]
+  - name: idle
+    command: ["sleep", "1000"]
+    support: true
+"#
+        ),
+    );
+    port
+}
+
+#[test]
+fn up_keeps_services_until_ctrl_c_and_leaves_only_their_logs() {
+    let home = Home::new("up");
+    target(&home);
+    for signal in ["INT", "TERM"] {
+        let up = home.start(&["up"]);
+        wait_for("health", || up.out_so_far().contains("3 services healthy").then_some(()));
+        let ps = home.run(&["ps"]).exits(0);
+        for service in ["web", "files", "idle"] {
+            assert!(ps.out.lines().any(|l| l.contains(service) && l.contains("healthy")), "{}", ps.out);
+        }
+        home.run(&["up"]).exits(3).says("small is up already").says("`faultloom down` stops it");
+        up.signal(signal);
+        up.wait().exits(0);
+        home.assert_nothing_runs();
+        assert!(std::fs::read_to_string(home.file(".faultloom/up/logs/files.log")).unwrap().contains("files begin"));
+        assert!(!home.file(".faultloom/up/trust").exists(), "keys end with what they were made for");
+    }
+    home.run(&["ps"]).exits(0).says("nothing is up   next: faultloom up");
+    assert_eq!(home.run(&["ps", "--json"]).exits(0).json()["up"], false);
+    home.run(&["down"]).exits(0).says("nothing was up");
+}
+
+#[test]
+fn detached_services_are_stopped_by_down() {
+    let home = Home::new("detached");
+    target(&home);
+    home.run(&["up", "--detach"]).exits(0).says("3 services healthy");
+    let json = home.run(&["ps", "--json"]).exits(0).json();
+    assert_eq!((json["up"].as_bool(), json["state"]["services"].as_array().unwrap().len()), (Some(true), 3));
+    home.run(&["doctor"]).exits(3).says("web healthy").says("answers without a history");
+    home.run(&["down"]).exits(0).says("small: 3 services stopped");
+    home.assert_nothing_runs();
+    // --json says it too
+    home.run(&["up", "-d", "--json"]).exits(0);
+    let json = home.run(&["down", "--json"]).exits(0).json();
+    assert_eq!((json["down"].as_str(), json["services"].as_array().unwrap().len()), (Some("small"), 3));
+}
+
+#[test]
+fn a_service_that_crashes_is_restarted_while_up() {
+    let home = Home::new("revive");
+    target(&home);
+    let up = home.start(&["up"]);
+    wait_for("health", || up.out_so_far().contains("3 services healthy").then_some(()));
+    let pid = |service: &str| {
+        let state = home.run(&["ps", "--json"]).exits(0).json();
+        let services = state["state"]["services"].as_array().unwrap().clone();
+        services.iter().find(|s| s["name"] == service).unwrap()["process"]["pid"].as_i64().unwrap() as i32
+    };
+    let before = pid("web");
+    kill_dash_9(before);
+    wait_for("the restart", || up.err_so_far().contains("web is back").then_some(()));
+    assert!(up.err_so_far().contains("web crashed by itself"), "{}", up.err_so_far());
+    assert_ne!(pid("web"), before);
+    up.signal("INT");
+    up.wait().exits(0);
+}
+
+#[test]
+fn a_killed_up_takes_its_services_with_it() {
+    let home = Home::new("up-killed");
+    target(&home);
+    let mut up = home.start(&["up"]);
+    wait_for("health", || up.out_so_far().contains("3 services healthy").then_some(()));
+    up.signal("KILL");
+    wait_for("its end", || up.has_ended().then_some(()));
+    home.assert_nothing_runs();
+    home.run(&["ps"]).exits(0).says("nothing is up");
+    // and the next one starts as if nothing had been
+    home.run(&["up", "-d"]).exits(0);
+    home.run(&["down"]).exits(0).says("3 services stopped");
+}
+
+#[test]
+fn ctrl_c_while_services_start_stops_them() {
+    let home = Home::new("early");
+    let port = free_ports(1);
+    home.write(
+        "target.yaml",
+        &format!(
+            "name: slow\nservices:\n  - {{name: slow, command: [sleep, \"60\"], listens: [\"127.0.0.1:{port}\"]}}\n"
+        ),
+    );
+    for arguments in [&["up"][..], &["up", "-d"], &["record"], &["sweep"]] {
+        let started = home.start(arguments);
+        wait_for("the service's start", || {
+            (home.processes().iter().any(|(_, a)| a.starts_with("sleep"))).then_some(())
+        });
+        started.signal("INT");
+        started.wait().exits(4).says("stopped while the target was starting");
+        home.assert_nothing_runs();
+    }
+}
+
+#[test]
+fn ctrl_c_during_a_recording_stops_what_it_started() {
+    let home = Home::new("record-stop");
+    let port = free_ports(1);
+    // listens, and never answers
+    let script = "import socket,sys,time; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); time.sleep(1000)";
+    home.write(
+        "target.yaml",
+        &format!(
+            "name: mute\nentry: http://127.0.0.1:{port}/\nservices:\n  - name: mute\n    command: [python3, -c, \"{script}\", \"{port}\"]\n    listens: [\"127.0.0.1:{port}\"]\n"
+        ),
+    );
+    for arguments in [&["record", "--timeout-ms", "60000"][..], &["record", "-n", "1000", "--timeout-ms", "50"]] {
+        let record = home.start(arguments);
+        wait_for("the recording", || home.file(".faultloom/store.db").exists().then_some(()));
+        wait_for("the run", || (home.run(&["runs"]).exits(0).out.contains("unfinished")).then_some(()));
+        record.signal("INT");
+        record.wait().exits(4).says("the recording was stopped");
+        home.assert_nothing_runs();
+        home.run(&["runs", "--delete", "last"]).exits(0);
+    }
+    // no reply is a failure of the target, not of ours
+    home.run(&["record", "--timeout-ms", "200"]).exits(1).says("no reply within 200 ms");
+}
+
+#[test]
+fn a_service_that_dies_at_start_is_named_with_its_last_words() {
+    let home = Home::new("dies");
+    home.write(
+        "target.yaml",
+        "name: dies\nservices:\n  - name: broken\n    command: \"echo cannot find my settings >&2; exit 7\"\n",
+    );
+    let ran = home.run(&["up"]).exits(3);
+    assert!(ran.err.contains("error: service 'broken' died at start: exit status 7"), "{}", ran.err);
+    assert!(ran.err.contains("cannot find my settings") && ran.err.contains("next: try it by hand:"), "{}", ran.err);
+    home.assert_nothing_runs();
+    home.run(&["up", "-d"]).exits(3).says("died at start: exit status 7").says("cannot find my settings");
+    let json = home.run(&["record", "http://127.0.0.1:9/", "--json"]).exits(3).json();
+    assert_eq!(
+        (json["error"]["exit"].as_u64(), json["error"]["what"].as_str()),
+        (Some(3), Some("service 'broken' died at start: exit status 7"))
+    );
+    assert!(json["error"]["next"].as_str().unwrap().starts_with("try it by hand:"));
+    // one that ends well has not understood that it should stay
+    home.write("target.yaml", "name: dies\nservices:\n  - name: brief\n    command: \"true\"\n");
+    home.run(&["up"]).exits(3).says("'brief' died at start").says("must stay in the foreground");
+    // a program that is not there
+    home.write("target.yaml", "name: dies\nservices:\n  - name: absent\n    command: [no-such-program]\n");
+    home.run(&["up"]).exits(3).says("service 'absent' cannot be started").says("next:");
+    home.assert_nothing_runs();
+}
+
+#[test]
+fn a_service_that_never_gets_healthy_is_named_with_what_was_seen() {
+    let home = Home::new("unhealthy");
+    let port = free_ports(1);
+    home.write(
+        "target.yaml",
+        &format!(
+            "name: unhealthy\nservices:\n  - name: deaf\n    command: [sleep, \"1000\"]\n    listens: [\"127.0.0.1:{port}\"]\n    start_timeout_s: 0.5\n"
+        ),
+    );
+    for arguments in [&["up"][..], &["up", "-d"], &["sweep"]] {
+        home.run(arguments)
+            .exits(3)
+            .says("service 'deaf' did not get healthy within 0.5 s")
+            .says("saw last: ")
+            .says("raise start_timeout_s");
+        home.assert_nothing_runs();
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named_with_its_holder() {
+    let home = Home::new("port");
+    let port = target(&home);
+    let holder = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let ran = home.run(&["up"]).exits(3);
+    assert!(
+        ran.err.contains(&format!("error: port {port} is in use, but service 'web' listens on 127.0.0.1:{port}")),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains(&format!("(pid {})", std::process::id())), "{}", ran.err);
+    assert!(ran.err.contains("next: stop that process, or change the port in"), "{}", ran.err);
+    home.run(&["record"]).exits(3).says("is in use");
+    home.assert_nothing_runs();
+    drop(holder);
+    home.run(&["up", "-d"]).exits(0);
+    // the same services from another folder: it says whose they are
+    let other = Home::new("port-other");
+    let file = home.file("target.yaml").display().to_string();
+    other.run(&["up", "-t", &file]).exits(3).says("2 ports are in use").says("faultloom down");
+    home.run(&["down"]).exits(0);
+}

@@ -1,0 +1,167 @@
+//! Where runs are kept: a full disk, a newer version, a damaged one, two tools at once.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{Home, can_shop, shop_target, wait_for};
+
+const GOOD: &str = "name: t\nservices:\n  - {name: a, command: [sleep, \"1000\"]}\n";
+
+fn python(script: &str, argument: &Path) {
+    let status = Command::new("python3").args(["-c", script]).arg(argument).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_and_left_alone() {
+    let home = Home::new("newer");
+    home.write("target.yaml", GOOD);
+    home.run(&["runs"]).exits(0).says("no runs yet   next: faultloom record");
+    let db = home.file(".faultloom/store.db");
+    python(
+        "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('pragma user_version=7'); c.commit(); c.close()",
+        &db,
+    );
+    let before = std::fs::read(&db).unwrap();
+    let ran = home.run(&["runs"]).exits(3);
+    assert_eq!(
+        ran.complaint(&home),
+        "error: the store .faultloom/store.db has version 7, this faultloom knows 1\n  \
+         a newer faultloom wrote it; nothing was changed\n  \
+         next: use the newer faultloom, or another store with --home DIR\n"
+    );
+    home.run(&["record", "http://127.0.0.1:1/"]).exits(3).says("has version 7");
+    home.run(&["sweep", "http://127.0.0.1:1/"]).exits(3).says("has version 7");
+    home.run(&["doctor"]).exits(3).says("has version 7");
+    let json = home.run(&["show", "--json"]).exits(3).json();
+    assert_eq!(json["error"]["next"], "use the newer faultloom, or another store with --home DIR");
+    assert_eq!(std::fs::read(&db).unwrap(), before);
+    home.run(&["runs", "--home", "other"]).exits(0).says("no runs yet");
+}
+
+#[test]
+fn a_damaged_or_forbidden_store_is_said() {
+    let home = Home::new("damaged");
+    home.run(&["runs"]).exits(0);
+    let db = home.file(".faultloom/store.db");
+    std::fs::write(&db, "this is not a database, not at all, and long enough to have a header of its own").unwrap();
+    let ran = home.run(&["runs"]).exits(3);
+    assert!(ran.err.contains("store.db") && ran.err.contains("next: "), "{}", ran.err);
+    // a file where the folder should be
+    let file = home.write("file", "");
+    home.run(&["runs", "--home", &file.display().to_string()]).exits(3).says("cannot be made").says("--home DIR");
+    home.run(&["show", "last", "--home", "empty"]).exits(2).says("there is no run 'last'");
+}
+
+/// Ten commands open a store that does not exist yet; every one of their runs is in it afterwards.
+#[test]
+fn many_tools_share_a_fresh_store() {
+    let home = Home::new("many");
+    home.write("target.yaml", GOOD);
+    home.run(&["up", "-d"]).exits(0);
+    std::fs::remove_file(home.file(".faultloom/store.db")).ok();
+    let started: Vec<_> = (0..10).map(|_| home.start(&["record", "http://127.0.0.1:1/"])).collect();
+    for record in started {
+        record.wait().exits(3).says("cannot be reached");
+    }
+    assert_eq!(home.run(&["runs", "--json"]).exits(0).json().as_array().unwrap().len(), 10);
+    home.run(&["down"]).exits(0);
+}
+
+/// A small file system of its own, gone with the value. None where that is not allowed.
+struct SmallDisk<'a>(&'a Path);
+
+impl SmallDisk<'_> {
+    fn mount(at: &Path, kilobytes: u32) -> Option<SmallDisk<'_>> {
+        std::fs::create_dir_all(at).unwrap();
+        let size = format!("size={kilobytes}k");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        if mounted.is_ok_and(|m| m.status.success()) {
+            return Some(SmallDisk(at));
+        }
+        println!("skipped: mounting a small file system needs root");
+        None
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_sweep_in_order_and_loses_nothing() {
+    if !can_shop() {
+        return;
+    }
+    let home = Home::new("full");
+    shop_target(&home, "paper");
+    let store = home.file(".faultloom");
+    let Some(disk) = SmallDisk::mount(&store, 1200) else { return };
+    let recorded = home.run(&["record", "--json"]).exits(0).json()["run"].as_str().unwrap().to_owned();
+    let ran = home.run(&["sweep", "-s", "services", "-s", "temporal"]).exits(3);
+    assert!(ran.err.contains("No space left on device"), "{}", ran.err);
+    assert!(ran.err.contains("free some space") && ran.err.contains("--resume "), "{}", ran.err);
+    home.assert_nothing_runs();
+    // what was recorded before is readable, and so are the cases
+    home.run(&["show", &recorded]).exits(0).says("Convert ×10");
+    home.run(&["runs"]).exits(0).says("unfinished");
+    let hint = ran.err.split("--resume ").nth(1).unwrap().split([';', ' ', '\n']).next().unwrap().to_owned();
+    // with space it goes on where it was
+    let more = Command::new("mount").args(["-o", "remount,size=64m"]).arg(&store).status().unwrap();
+    assert!(more.success());
+    let json = home.run(&["sweep", "--resume", &hint, "--json", "-c", "32"]).exits(1).json();
+    let spaces = json["sweep"]["spaces"].as_array().unwrap();
+    assert_eq!((spaces[0]["cases"].as_u64(), spaces[1]["cases"].as_u64()), (Some(16), Some(16_384)));
+    assert_eq!((spaces[0]["failures"].as_u64(), spaces[1]["failures"].as_u64()), (Some(4), Some(7_164)));
+    home.assert_nothing_runs();
+    drop(disk);
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_said() {
+    let home = Home::new("full-start");
+    home.write("target.yaml", GOOD);
+    let store = home.file(".faultloom");
+    let Some(disk) = SmallDisk::mount(&store, 16) else { return };
+    std::fs::write(store.join("ballast"), vec![0; 20_000]).ok();
+    for verb in [&["up"][..], &["up", "-d"], &["runs"], &["record", "http://127.0.0.1:1/"]] {
+        let ran = home.run(verb).exits(3);
+        let text = ran.err.to_lowercase();
+        assert!(text.contains("full") || text.contains("no space") || text.contains("disk"), "{verb:?}: {}", ran.err);
+        assert!(ran.err.contains("next: "), "{verb:?}: {}", ran.err);
+        home.assert_nothing_runs();
+    }
+    drop(disk);
+}
+
+/// The second tool uses the target that the first has started; when the first is done the second says what happened.
+#[test]
+fn a_sweep_that_borrows_anothers_services_ends_in_order_when_they_go() {
+    if !can_shop() {
+        return;
+    }
+    let home = Home::new("borrow");
+    shop_target(&home, "paper");
+    let first = home.start(&["sweep", "-s", "temporal", "-c", "1"]);
+    wait_for("the target", || home.run(&["runs"]).out.contains("unfinished").then_some(()));
+    let second = home.start(&["sweep", "-s", "temporal", "-c", "1", "--json"]);
+    wait_for("both", || (home.run(&["runs"]).out.matches("unfinished").count() == 2).then_some(()));
+    wait_for("cases of both", || {
+        let runs = std::fs::read_dir(home.file(".faultloom/runs")).unwrap().flatten();
+        let begun = runs.filter(|d| std::fs::metadata(d.path().join("cases.jsonl")).is_ok_and(|m| m.len() > 0)).count();
+        (begun == 2).then_some(())
+    });
+    first.signal("INT");
+    first.wait().exits(4);
+    let json = second.wait().exits(3).json();
+    assert!(json["error"]["next"].as_str().unwrap().contains("--resume"), "{json}");
+    home.assert_nothing_runs();
+    // nothing that was run is lost, and none of it is wrong
+    let id = home.run(&["runs", "-n", "1", "--json"]).exits(0).json()[0]["id"].as_str().unwrap().to_owned();
+    let resumed = home.run(&["sweep", "--resume", &id, "--json", "-c", "32"]).exits(1).json();
+    assert_eq!(resumed["sweep"]["spaces"][0]["failures"], 7_164);
+    assert_eq!(resumed["sweep"]["spaces"][0]["cases"], 16_384);
+}
