@@ -28,7 +28,12 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 			return handler(ctx, req)
 		}
 		// a proxy that forwards metadata repeats its own envelope before the one its client hook adds
-		s := process().Open(values[len(values)-1], attempt(ctx))
+		raw := values[len(values)-1]
+		var previous uint64 // only replays of plans are looked for
+		if wire.CarriesPlan(raw) {
+			previous = attempt(ctx)
+		}
+		s := process().Open(raw, previous)
 		if s == nil {
 			return handler(ctx, req)
 		}

@@ -102,6 +102,14 @@ func Open(raw string, e *Envelope) (o Opened, err error) {
 	return o, nil
 }
 
+// CarriesPlan tells whether an envelope claims to carry a plan, without checking anything.
+func CarriesPlan(raw string) bool {
+	r := reader{left: raw}
+	r.byte()
+	r.varint()
+	return r.byte()&permitPlan != 0
+}
+
 // Finish parses plan and hop part into e: checks 12 and 13. Call it only after the signature was found right.
 func (o *Opened) Finish(e *Envelope) error {
 	if o.HasPlan {
