@@ -279,3 +279,68 @@ fn count(found: &mut [Tried], runs: &[SpaceRun]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::sweep::{CallName, Site, Space};
+    use std::collections::BTreeSet;
+
+    /// (sites that fired, trusted, survived): one failing case each, all failing at frontend → currency/Convert.
+    fn run(failing: &[(&[u32], bool, &[&str])]) -> SpaceRun {
+        let sites = ["GetCurrencies", "Convert#1", "Convert#2", "GetAds"].map(|label| Site {
+            label: label.into(),
+            fault: Fault::new(FaultKind::Unavailable, Selector::callee(label)).nth(1),
+        });
+        let (mut cases, mut causes) = (Vec::new(), HashMap::new());
+        for (number, (fired, trusted, survived)) in failing.iter().enumerate() {
+            let failed = CallName { caller: "frontend".into(), callee: "currency".into(), call: "Convert".into() };
+            let tolerated: BTreeSet<String> = survived.iter().map(|s| (*s).to_owned()).collect();
+            causes.insert(number as u64, Cause { failed, trusted: *trusted, tolerated });
+            cases.push(Case {
+                space: 0,
+                case: number as u64,
+                sites: fired.to_vec(),
+                fired: fired.to_vec(),
+                verdict: Verdict::Fail,
+                status: Some(500),
+                latency_us: 1,
+                reason: None,
+                pattern: number as u64,
+            });
+        }
+        let minimal = crate::minimal::failing_sets(cases.iter());
+        let space = Space {
+            name: "temporal".into(),
+            sites: sites.to_vec(),
+            cases: cases.len() as u64,
+            failures: cases.len() as u64,
+            passes: 0,
+            unaffected: 0,
+            unknown: 0,
+            patterns: cases.len() as u64,
+            seconds: 0.0,
+            minimal,
+        };
+        SpaceRun { space, cases, causes, repeated: 0, crashed: Vec::new(), finished: true }
+    }
+
+    fn told(run: SpaceRun) -> Vec<usize> {
+        groups(&[run]).iter().map(|group| group.faults.len()).collect()
+    }
+
+    #[test]
+    fn one_missing_check_around_many_calls_is_one_bug() {
+        let cases: [(&[u32], bool, &[&str]); 3] =
+            [(&[1], true, &[]), (&[2], true, &[]), (&[2, 3], true, &["ads/GetAds"])];
+        assert_eq!(told(run(&cases)), [1]);
+    }
+
+    #[test]
+    fn a_set_that_contains_a_failing_set_may_fail_for_its_own_reason() {
+        let survived: &[&str] = &["ads/GetAds", "currency/GetCurrencies"];
+        let run = run(&[(&[1], true, &[]), (&[0, 1, 3], false, survived)]);
+        assert_eq!(run.space.minimal, [[1]]);
+        assert_eq!(told(run), [1, 3]);
+    }
+}
