@@ -81,6 +81,7 @@ func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bo
 	end.Gap = end.History == nil
 	failed := err != nil && end.History == nil && local(ctx, err)
 	switch {
+	case kind == wire.LostReply && failed: // nothing was there to be lost
 	case kind == wire.LostReply:
 		end.Status, failed = uint64(codes.Unavailable), true
 		if m, ok := reply.(proto.Message); ok {
@@ -123,7 +124,10 @@ func before(ctx context.Context, s *scope.Scope, call *scope.Call, authority str
 		return fail(codes.DeadlineExceeded, "context deadline exceeded")
 	case wire.Status:
 		s.Reply(s.Now(), call.Number, scope.End{Status: f.Arg})
-		c := codes.Code(f.Arg)
+		c := codes.Unknown // what cannot be arrives as UNKNOWN
+		if f.Arg > 0 && f.Arg <= uint64(codes.Unauthenticated) {
+			c = codes.Code(f.Arg)
+		}
 		return true, status.Error(c, "faultloom: injected "+c.String())
 	case wire.Hang:
 		if err := s.Wait(ctx, f); err != nil {

@@ -135,7 +135,10 @@ func before(s *scope.Scope, call *scope.Call, r *http.Request, address string) (
 		return fail(deadline, context.DeadlineExceeded)
 	case wire.Status:
 		s.Reply(s.Now(), call.Number, scope.End{Status: f.Arg})
-		code := int(f.Arg)
+		code := http.StatusInternalServerError // what cannot be arrives as 500
+		if f.Arg >= 200 && f.Arg <= 999 {
+			code = int(f.Arg)
+		}
 		return true, &http.Response{Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
 			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Length": {"0"}}, Body: http.NoBody, Request: r}, nil
 	case wire.Hang:
@@ -181,11 +184,7 @@ func after(s *scope.Scope, call *scope.Call, r *http.Request, resp *http.Respons
 		kind = call.Fault.Kind
 	}
 	if err != nil {
-		end := scope.End{Status: failureCode(err), Gap: true}
-		if kind == wire.LostReply {
-			end.Status, err = unavailable, resetError(address)
-		}
-		s.Failed(s.Now(), call.Number, end)
+		s.Failed(s.Now(), call.Number, scope.End{Status: failureCode(err), Gap: true})
 		return resp, err
 	}
 	rec := &recorder{scope: s, call: call.Number, status: uint64(resp.StatusCode), failed: kind == wire.LostReply}

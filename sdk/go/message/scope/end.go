@@ -53,9 +53,7 @@ func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
 		if child != nil {
 			if segment, err := wire.DecodeSegment(child); err == nil {
 				s.evidence.walk(segment)
-			} else {
-				child = nil // it would spoil the whole history
-			}
+			} // else it is embedded all the same: that the whole cannot be read tells more than a gap
 		}
 	}
 	gap := end.Gap
