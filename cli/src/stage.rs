@@ -77,7 +77,7 @@ pub fn trust_file(context: &Context) -> Result<PathBuf, Failure> {
     if let Some(file) = &context.common.trust {
         return Ok(file.clone());
     }
-    match target::read_state(&state_dir(context))? {
+    match target::read_state(&state_dir(context))?.filter(target::is_alive) {
         Some(state) => Ok(state.trust_file),
         None => Err(Failure::environment("no target is up here")
             .next("start one with `faultloom up`, or name its trust file with --trust FILE")),

@@ -21,9 +21,13 @@ pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
         .map(|text| text.parse::<Fault>().map_err(|e| Failure::request(format!("fault '{text}'")).why(e.to_string())))
         .collect::<Result<Vec<_>, _>>()?;
     let oracle = context::oracle(&args.expect)?;
+    if args.request.url.is_some() {
+        context::request(&args.request, None)?; // what is wrong with it is said before anything is started for it
+    }
+    let store = context.store().await?;
     let stage = Stage::open(context).await?;
     let result = tokio::select! {
-        result = with_stage(context, args, &stage, faults, oracle) => result,
+        result = with_stage(context, args, &stage, &store, faults, oracle) => result,
         () = crate::stage::interrupted() => Err(Failure::new(model::Family::Aborted, "the recording was stopped")
             .next(format!("what came until then: {} last", context.command("show")))),
     };
@@ -35,18 +39,18 @@ async fn with_stage(
     context: &Context,
     args: &Record,
     stage: &Stage,
+    store: &store::Store,
     faults: Vec<Fault>,
     oracle: explore::Oracle,
 ) -> Result<Exit, Failure> {
     let spec = context::request(&args.request, stage.entry())?;
-    let store = context.store().await?;
     let spec_json = json!({"request": spec, "faults": faults, "count": args.count});
     let (mut run, dir) =
         store.begin(RunKind::Recording, &format!("{} {}", spec.name(), spec.authority), spec_json, 0).await?;
     let mut sender = Sender::new(stage.credentials().clone(), *run.id.0.as_bytes());
 
     let result = async {
-        let good = good_trace(context, args, &store, &mut sender, &spec, &faults).await?;
+        let good = good_trace(context, args, store, &mut sender, &spec, &faults).await?;
         let resolved = match &good {
             Some(good) => request_faults::resolve(&faults, good)?,
             None => faults.clone(),

@@ -38,18 +38,33 @@ struct Spec {
 const WARM_UP_REQUESTS: usize = 3;
 
 pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    // what is wrong with the request is said before anything is started for it
     context::oracle(&args.expect)?;
+    asked(args)?;
+    if args.request.url.is_some() {
+        context::request(&args.request, None)?;
+    }
+    let store = context.store().await?;
+    let resumed = match &args.resume {
+        Some(text) => Some(resume(&store, text).await?),
+        None => None,
+    };
     let stage = Stage::open(context).await?;
-    let result = with_stage(context, args, &stage).await;
+    let result = with_stage(context, args, &stage, store, resumed).await;
     stage.close().await?;
     result
 }
 
-async fn with_stage(context: &Context, args: &Args, stage: &Stage) -> Result<Exit, Failure> {
+async fn with_stage(
+    context: &Context,
+    args: &Args,
+    stage: &Stage,
+    store: store::Store,
+    resumed: Option<(Run, RunDir, Spec)>,
+) -> Result<Exit, Failure> {
     let stop = stop_on_interrupt();
-    let store = context.store().await?;
-    let (mut run, dir, spec) = match &args.resume {
-        Some(text) => resume(&store, text).await?,
+    let (mut run, dir, spec) = match resumed {
+        Some(resumed) => resumed,
         None => {
             let spec = plan(context, args, stage)?;
             let title = format!("{} {}", spec.request.name(), spec.request.authority);
@@ -102,6 +117,19 @@ async fn with_stage(context: &Context, args: &Args, stage: &Stage) -> Result<Exi
 
 fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<Spec, Failure> {
     let request = context::request(&args.request, stage.entry())?;
+    let (spaces, effects) = asked(args)?;
+    let services: Vec<String> = stage.services();
+    if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
+        return Err(Failure::request("the space 'all-services' needs a target file that names them")
+            .next("give one with -t FILE, or use --space services"));
+    }
+    let flags = context::flags(&args.request, &args.expect, &request);
+    let record = format!("{} {flags}", context.command("record")).trim_end().to_owned();
+    Ok(Spec { request, spaces, effects, expect: args.expect.clone(), record, services })
+}
+
+/// Which spaces, of which kinds of fault.
+fn asked(args: &Args) -> Result<(Vec<SpaceKind>, Vec<Effect>), Failure> {
     let mut spaces = Vec::new();
     for text in &args.spaces {
         let known = || SpaceKind::ALL.map(SpaceKind::as_str).join(", ");
@@ -112,15 +140,8 @@ fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<Spec, Failure> 
     if spaces.is_empty() {
         spaces = vec![SpaceKind::Services, SpaceKind::CrashPoints, SpaceKind::Guided];
     }
-    let services: Vec<String> = stage.services();
-    if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
-        return Err(Failure::request("the space 'all-services' needs a target file that names them")
-            .next("give one with -t FILE, or use --space services"));
-    }
     let effects = args.kinds.iter().map(|k| effect(k)).collect::<Result<Vec<_>, _>>()?;
-    let flags = context::flags(&args.request, &args.expect, &request);
-    let record = format!("{} {flags}", context.command("record")).trim_end().to_owned();
-    Ok(Spec { request, spaces, effects, expect: args.expect.clone(), record, services })
+    Ok((spaces, effects))
 }
 
 /// `unavailable`, `status 13`, `delay 200ms`.

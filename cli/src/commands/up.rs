@@ -112,11 +112,15 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             let said = std::fs::read_to_string(&log_path).unwrap_or_default();
-            return Err(
-                Failure::environment(format!("the target did not come up ({status})")).why(said.trim().to_owned())
-            );
+            return Err(passed_on(&said).unwrap_or_else(|| {
+                Failure::environment(format!("the target did not come up ({status})"))
+                    .why(format!("nothing stands in {}; the disk may be full", log_path.display()))
+                    .next(context.command("up"))
+            }));
         }
-        let state = target::read_state(&stage::state_dir(context))?;
+        // one that was killed may have left its state, and its reaper is about to remove it
+        let ours = |state: &target::UpState| u32::try_from(state.supervisor.pid).is_ok_and(|pid| pid == child.id());
+        let state = target::read_state(&stage::state_dir(context))?.filter(ours);
         if state
             .as_ref()
             .is_some_and(|s| s.services.len() == target.services().len() && s.services.iter().all(|s| s.healthy))
@@ -152,6 +156,21 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
             }
         }
     }
+}
+
+/// The error that `up` in the background ended with, as if it had been in the foreground.
+fn passed_on(said: &str) -> Option<Failure> {
+    let (_, error) = said.rsplit_once("error: ")?;
+    let (error, next) = match error.rsplit_once("\n  next: ") {
+        Some((error, next)) => (error, Some(next.trim())),
+        None => (error, None),
+    };
+    let (what, why) = error.split_once('\n').unwrap_or((error, ""));
+    let why: Vec<&str> = why.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+    let mut failure = Failure::environment(what.trim());
+    failure.why = Some(why.join("\n").trim_end().to_owned()).filter(|why| !why.is_empty());
+    failure.next = next.map(str::to_owned);
+    Some(failure)
 }
 
 pub async fn down(context: &Context) -> Result<Exit, Failure> {
