@@ -105,6 +105,7 @@ func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bo
 	} else {
 		s.Reply(s.Now(), call.Number, end)
 	}
+	wrapped.free()
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
 
@@ -48,17 +49,17 @@ var (
 // between hook and codec still finds a proto.Message.
 type serverReply struct {
 	proto.Message
-	ctx     context.Context
-	field   []byte
-	history []byte // within field
-	limit   int    // bytes of message and field together; beyond it the trailer is used
+	ctx   context.Context
+	ended scope.Ended
+	limit int // bytes of message and field together; beyond it the trailer is used
 }
 
 // clientReply is a caller's message to fill and what came with it.
 type clientReply struct {
 	message any
-	history []byte
-	alter   wire.Kind // EmptyReply, CorruptReply, or 0
+	history []byte     // within buffer
+	buffer  mem.Buffer // nil, or to be freed
+	alter   wire.Kind  // EmptyReply, CorruptReply, or 0
 	altered bool
 }
 
@@ -71,22 +72,22 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 		return c.CodecV2.Marshal(v)
 	}
 	if c.stock {
-		if size := proto.Size(r.Message) + len(r.field); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
-			out, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, size), r.Message)
+		if size := proto.Size(r.Message) + r.ended.FieldLen(); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
+			out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size), r.Message)
 			if err != nil {
 				return nil, err
 			}
-			return mem.BufferSlice{mem.SliceBuffer(append(out, r.field...))}, nil
+			return mem.BufferSlice{mem.SliceBuffer(r.ended.AppendField(out))}, nil
 		}
 	}
 	out, err := c.CodecV2.Marshal(r.Message)
 	if err != nil {
 		return nil, err
 	}
-	if out.Len()+len(r.field) > r.limit {
-		setTrailer(r.ctx, r.history)
+	if field := r.ended.FieldLen(); out.Len()+field > r.limit {
+		setTrailer(r.ctx, r.ended.History())
 	} else {
-		out = append(out, mem.SliceBuffer(r.field))
+		out = append(out, mem.SliceBuffer(r.ended.AppendField(make([]byte, 0, field))))
 	}
 	return out, nil
 }
@@ -99,12 +100,10 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if data.Len() == 0 {
 		return c.CodecV2.Unmarshal(data, r.message)
 	}
-	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buf.Free()
-	message, history := wire.CutField(buf.ReadOnlyData())
-	if history != nil {
-		r.history = append([]byte(nil), history...) // the buffer goes back to its pool
-	}
+	r.free() // what an earlier attempt left
+	r.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	message, history := wire.CutField(r.buffer.ReadOnlyData())
+	r.history = history
 	r.altered = r.alter != 0
 	switch r.alter {
 	case wire.EmptyReply:
@@ -117,6 +116,14 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return proto.Unmarshal(message, m)
 	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(message)}, r.message)
+}
+
+// free gives the reply's buffer back, and with it the history.
+func (r *clientReply) free() {
+	if r.buffer != nil {
+		r.buffer.Free()
+		r.buffer, r.history = nil, nil
+	}
 }
 
 // setTrailer puts a history, truncated if it must be, into the trailer of the call that ctx answers.

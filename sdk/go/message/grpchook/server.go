@@ -37,7 +37,8 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 		if s == nil {
 			return handler(ctx, req)
 		}
-		reply, err := handler(scope.With(ctx, s), req)
+		call := &serverCall{scoped: scope.Scoped{Context: ctx, Scope: s}}
+		reply, err := handler(&call.scoped, req)
 		env := s.Envelope()
 		if !env.History {
 			return reply, err
@@ -46,15 +47,21 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 		if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
 			if limit, ok := fieldLimit(ctx); ok {
 				if message, ok := reply.(proto.Message); ok {
-					r := &serverReply{Message: message, ctx: ctx, limit: min(limit, int(min(env.ReceiveLimit, 1<<31-1)))}
-					r.field, r.history = s.FinishField(s.Now(), status)
-					return r, nil
+					limit = min(limit, int(min(env.ReceiveLimit, 1<<31-1)))
+					call.reply = serverReply{Message: message, ctx: ctx, limit: limit, ended: s.FinishLater(s.Now(), status)}
+					return &call.reply, nil
 				}
 			}
 		}
 		setTrailer(ctx, s.Finish(s.Now(), status, ""))
 		return reply, err
 	}
+}
+
+// serverCall is what serving one call needs, in one piece.
+type serverCall struct {
+	scoped scope.Scoped
+	reply  serverReply
 }
 
 // code is what the server will answer for a handler's error.

@@ -94,23 +94,62 @@ func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 		return nil
 	}
 	size := s.close(at, status, &name)
-	return s.release(make([]byte, 0, size), name)
+	out := s.write(make([]byte, 0, size), s.rec, name)
+	s.rec.release()
+	s.rec = nil
+	return out
 }
 
-// FinishField is Finish with the history already in the form of a reply field: field is what to append to the message,
-// history a part of it.
-func (s *Scope) FinishField(at uint64, status uint64) (field, history []byte) {
+// Ended is a history that waits for the buffer it is to be written into. It can be had once.
+type Ended struct {
+	scope *Scope
+	rec   *recording // nil once it was written
+	size  int
+}
+
+// FinishLater is Finish for a history whose carrier is not known yet, so that it is written once and in its place.
+func (s *Scope) FinishLater(at uint64, status uint64) Ended {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rec == nil {
-		return nil, nil
+		return Ended{}
 	}
 	name := ""
-	size := s.close(at, status, &name)
-	field = wire.AppendFieldStart(make([]byte, 0, wire.FieldLen(size)), size)
-	start := len(field)
-	field = s.release(field, name)
-	return wire.AppendFieldEnd(field), field[start:len(field):len(field)]
+	e := Ended{scope: s, size: s.close(at, status, &name), rec: s.rec}
+	s.rec = nil
+	return e
+}
+
+// FieldLen is how many bytes AppendField adds.
+func (e *Ended) FieldLen() int {
+	if e.rec == nil {
+		return 0
+	}
+	return wire.FieldLen(e.size)
+}
+
+// AppendField appends the history as a reply field.
+func (e *Ended) AppendField(b []byte) []byte {
+	if e.rec == nil {
+		return b
+	}
+	field := e.FieldLen()
+	return wire.AppendFieldEnd(e.write(wire.AppendFieldStart(b, e.size)), field)
+}
+
+// History returns the history as it is.
+func (e *Ended) History() []byte {
+	if e.rec == nil {
+		return nil
+	}
+	return e.write(make([]byte, 0, e.size))
+}
+
+func (e *Ended) write(b []byte) []byte {
+	b = e.scope.write(b, e.rec, "")
+	e.rec.release()
+	e.rec = nil
+	return b
 }
 
 // close ends the events and returns how long the history will be.
@@ -130,12 +169,9 @@ func (s *Scope) close(at uint64, status uint64, name *string) int {
 		wire.VarintLen(s.startUS) + len(s.rec.events)
 }
 
-// release writes the history and gives the recording back.
-func (s *Scope) release(out []byte, name string) []byte {
+// write appends the history. Call it when the events have ended: then nothing of it changes any more.
+func (s *Scope) write(out []byte, rec *recording, name string) []byte {
 	out = wire.AppendHead(out, s.env.Call)
 	out = wire.AppendPrefix(out, s.flags, s.process.Service, name, s.startUS)
-	out = append(out, s.rec.events...)
-	s.rec.release()
-	s.rec = nil
-	return out
+	return append(out, rec.events...)
 }

@@ -138,6 +138,7 @@ func BenchmarkScope(b *testing.B) {
 		s := p.New(env, time.Now())
 		c, _ := s.Send(s.Now(), Send{Peer: "back", Name: "/shop.Back/Get", Accept: wire.AcceptField, Limit: 4 << 20})
 		s.Reply(s.Now(), c.Number, End{Gap: true})
-		s.FinishField(s.Now(), 0)
+		e := s.FinishLater(s.Now(), 0)
+		e.AppendField(make([]byte, 0, e.FieldLen()))
 	}
 }

@@ -20,8 +20,8 @@ const (
 //
 //	tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
 func AppendField(message, history []byte) []byte {
-	field := AppendFieldStart(make([]byte, 0, FieldLen(len(history))), len(history))
-	return append(message, AppendFieldEnd(append(field, history...))...)
+	message = append(AppendFieldStart(message, len(history)), history...)
+	return AppendFieldEnd(message, FieldLen(len(history)))
 }
 
 // AppendFieldStart appends what precedes a history of that many bytes.
@@ -29,9 +29,9 @@ func AppendFieldStart(b []byte, history int) []byte {
 	return AppendVarint(append(b, fieldTag...), uint64(history+endingBytes))
 }
 
-// AppendFieldEnd completes a field; b must begin with it.
-func AppendFieldEnd(field []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(field, uint32(len(field)+endingBytes)), magic...)
+// AppendFieldEnd completes a field that has that many bytes altogether (FieldLen).
+func AppendFieldEnd(b []byte, field int) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(field)), magic...)
 }
 
 // FieldLen is how many bytes AppendField adds.
