@@ -17,6 +17,10 @@ fn cases(home: &Home) -> usize {
         .unwrap_or(0)
 }
 
+fn bugs(json: &Value) -> Vec<&str> {
+    json["sweep"]["bugs"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect()
+}
+
 /// A temporal sweep that starts the shop itself, one case at a time, seen at work.
 fn begun(home: &Home) -> Started {
     let mut sweep =
@@ -35,7 +39,7 @@ fn resumed(home: &Home, before: usize) {
     assert_eq!((spaces[0]["cases"].as_u64(), spaces[0]["failures"].as_u64()), (Some(14), Some(10)));
     assert_eq!((spaces[1]["cases"].as_u64(), spaces[1]["failures"].as_u64()), (Some(CASES), Some(7_164)));
     assert_eq!(json["sweep"]["oracle"], "status 200", "the assertions of the first part still hold");
-    assert_eq!(json["sweep"]["bugs"][0]["name"], "SimpleTFI");
+    assert_eq!(bugs(&json), ["SimpleTFI", "DeepRLFI"]);
     let run = json["run"].as_str().unwrap();
     let text = std::fs::read_to_string(home.file(&format!(".faultloom/runs/{run}/cases.jsonl"))).unwrap();
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -74,6 +78,47 @@ fn ctrl_c_stops_a_sweep_and_resume_ends_it() {
     again.wait().exits(4).says("--resume");
     home.assert_nothing_runs();
     resumed(&home, before);
+}
+
+/// The first Ctrl-C waits for the requests in flight, the second does not.
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    if !can_shop() {
+        return;
+    }
+    let home = Home::new("twice");
+    shop_target(&home, "paper");
+    // every call hangs until its own deadline of three seconds
+    let mut sweep = home.start(&["sweep", "-s", "temporal", "-k", "hang", "--timeout-ms", "60000", "-c", "64"]);
+    wait_for("the sweep", || sweep.err_so_far().contains("14 calls").then_some(()));
+    wait_for("a case", || (cases(&home) > 0).then_some(()));
+    sweep.signal("INT");
+    wait_for("the first answer", || sweep.err_so_far().contains("Ctrl-C again ends at once").then_some(()));
+    assert!(!sweep.has_ended());
+    let begin = std::time::Instant::now();
+    sweep.signal("INT");
+    sweep.wait().exits(4);
+    assert!(begin.elapsed().as_secs_f64() < 1.5, "{:?}", begin.elapsed());
+    home.assert_nothing_runs();
+    home.run(&["runs"]).exits(0).says("unfinished");
+}
+
+/// On a terminal there is a bar, with the rate and the time left; it is gone at the end.
+#[test]
+fn a_terminal_shows_a_bar_with_rate_and_time_left() {
+    if !can_shop() {
+        return;
+    }
+    let home = Home::new("bar");
+    shop_target(&home, "paper");
+    let script = "import pty,sys,os; status=pty.spawn(sys.argv[1:]); sys.exit(os.waitstatus_to_exitcode(status))";
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_faultloom"), "sweep", "-s", "temporal"]).current_dir(&home.path);
+    let ran = Started::new(command).wait().exits(1);
+    assert!(ran.out.contains("of 16,384") && ran.out.contains("/s   ") && ran.out.contains(" left"), "{}", ran.out);
+    assert!(ran.out.contains('█'), "{}", ran.out);
+    let end = ran.out.rsplit(" left").next().unwrap();
+    assert!(end.contains("✓ temporal") && end.contains("16,384 of 16,384"), "{end}");
 }
 
 #[test]
@@ -126,7 +171,7 @@ fn a_service_that_really_crashes_is_restarted_and_its_cases_are_repeated() {
     );
     assert_eq!(json["crashed"], serde_json::json!(services));
     assert!(json["sweep"]["repeated"].as_u64().unwrap() >= 3, "{}", json["sweep"]["repeated"]);
-    assert_eq!(json["sweep"]["bugs"][0]["name"], "SimpleTFI");
+    assert_eq!(bugs(&json), ["SimpleTFI", "DeepRLFI"]);
 }
 
 /// The same when the sweep itself has started the services.

@@ -46,6 +46,9 @@ fn a_damaged_or_forbidden_store_is_said() {
     home.run(&["runs"]).exits(0);
     let db = home.file(".faultloom/store.db");
     std::fs::write(&db, "this is not a database, not at all, and long enough to have a header of its own").unwrap();
+    for beside in ["store.db-wal", "store.db-shm"] {
+        std::fs::remove_file(home.file(".faultloom").join(beside)).ok(); // SQLite would repair it from these
+    }
     let ran = home.run(&["runs"]).exits(3);
     assert!(ran.err.contains("store.db") && ran.err.contains("next: "), "{}", ran.err);
     // a file where the folder should be
