@@ -23,7 +23,8 @@ var serverFromContext any // func(context.Context) *grpc.Server
 
 func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		values := metadata.ValueFromIncomingContext(ctx, wire.GRPCKey)
+		md := incoming(ctx)
+		values := md[wire.GRPCKey]
 		if len(values) == 0 {
 			return handler(ctx, req)
 		}
@@ -31,7 +32,7 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 		raw := values[len(values)-1]
 		var previous uint64 // only replays of plans are looked for
 		if wire.CarriesPlan(raw) {
-			previous = attempt(ctx)
+			previous = attempt(md)
 		}
 		s := process().Open(raw, previous)
 		if s == nil {
@@ -64,6 +65,39 @@ type serverCall struct {
 	reply  serverReply
 }
 
+// incoming returns the metadata of the call that ctx answers: do not change it. grpc-go's own functions copy all of it, or
+// compare every key without regard to case when they do not find one, and every request without an envelope would pay
+// for that; its keys are in lower case anyway. So the metadata is taken from where those functions take it.
+func incoming(ctx context.Context) metadata.MD {
+	if incomingKey == nil {
+		md, _ := metadata.FromIncomingContext(ctx)
+		return md
+	}
+	md, _ := ctx.Value(incomingKey).(metadata.MD)
+	return md
+}
+
+// incomingKey is what grpc-go asks a context for, or nil if that is not simply the metadata.
+var incomingKey = func() (key any) {
+	metadata.FromIncomingContext(listener{context.Background(), &key})
+	probe := metadata.NewIncomingContext(context.Background(), metadata.MD{wire.GRPCKey: {""}})
+	if md, ok := probe.Value(key).(metadata.MD); !ok || len(md[wire.GRPCKey]) != 1 {
+		return nil
+	}
+	return key
+}()
+
+// listener is a context that notes what it is asked for.
+type listener struct {
+	context.Context
+	asked *any
+}
+
+func (l listener) Value(key any) any {
+	*l.asked = key
+	return nil
+}
+
 // code is what the server will answer for a handler's error.
 func code(err error) uint32 {
 	if err == nil {
@@ -75,8 +109,8 @@ func code(err error) uint32 {
 	return uint32(status.FromContextError(err).Code())
 }
 
-func attempt(ctx context.Context) uint64 {
-	values := metadata.ValueFromIncomingContext(ctx, "grpc-previous-rpc-attempts")
+func attempt(md metadata.MD) uint64 {
+	values := md["grpc-previous-rpc-attempts"]
 	if len(values) == 0 {
 		return 0
 	}
