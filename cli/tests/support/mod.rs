@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(150);
 /// How long a process may take to be gone after the command that should have ended it.
 const ENDING: Duration = Duration::from_secs(10);
 
+/// A variable that everything we start hands on to what it starts.
+const MARK: &str = "END_TO_END_HOME";
+
 /// Waits until `ready` gives something. Panics after 30 s.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
@@ -98,7 +101,7 @@ impl Home {
     /// The command, with its store in this folder and nothing of our own surroundings.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_faultloom"));
-        command.args(arguments).current_dir(&self.path).stdin(Stdio::null());
+        command.args(arguments).current_dir(&self.path).stdin(Stdio::null()).env(MARK, &self.path);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FAULTLOOM_") || name == "SHOP_BUGS" {
                 command.env_remove(name);
@@ -115,19 +118,15 @@ impl Home {
         Started::new(self.command(arguments))
     }
 
-    /// Processes that were started with settings from this folder: services, whatever they started, reapers.
+    /// Processes that come from a command in this folder: the command, services, whatever they started, reapers.
     pub fn processes(&self) -> Vec<(i32, String)> {
-        let trust = format!("FAULTLOOM_TRUST_FILE={}/", self.path.display());
+        let mark = format!("{MARK}={}", self.path.display());
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
             let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
-            let marked = read("environ").split(|b| *b == 0).any(|v| v.starts_with(trust.as_bytes()));
-            // a reaper has no settings, but stands in the folder of the command that started it
-            let arguments = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-            let here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.path));
-            if marked || (here && arguments.contains("faultloom")) {
-                found.push((pid, arguments.trim().to_owned()));
+            if read("environ").split(|b| *b == 0).any(|v| v == mark.as_bytes()) {
+                found.push((pid, String::from_utf8_lossy(&read("cmdline")).replace('\0', " ").trim().to_owned()));
             }
         }
         found
