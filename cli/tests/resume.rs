@@ -8,13 +8,14 @@ use support::{Home, Shop, Started, can_shop, kill_dash_9, shop_target, wait_for}
 
 const CASES: u64 = 16_384;
 
-/// How many cases a run has on disk.
+/// How many cases the greatest run has on disk.
 fn cases(home: &Home) -> usize {
-    let runs = home.file(".faultloom/runs");
-    let dirs = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    dirs.map(|d| std::fs::read_to_string(d.path().join("cases.jsonl")).map_or(0, |t| t.lines().count()))
-        .max()
-        .unwrap_or(0)
+    lines(home, "cases.jsonl")
+}
+
+fn lines(home: &Home, file: &str) -> usize {
+    let runs = std::fs::read_dir(home.file(".faultloom/runs")).into_iter().flatten().flatten();
+    runs.map(|run| std::fs::read_to_string(run.path().join(file)).map_or(0, |t| t.lines().count())).max().unwrap_or(0)
 }
 
 fn bugs(json: &Value) -> Vec<&str> {
@@ -172,6 +173,73 @@ fn a_service_that_really_crashes_is_restarted_and_its_cases_are_repeated() {
     assert_eq!(json["crashed"], serde_json::json!(services));
     assert!(json["sweep"]["repeated"].as_u64().unwrap() >= 3, "{}", json["sweep"]["repeated"]);
     assert_eq!(bugs(&json), ["SimpleTFI", "DeepRLFI"]);
+}
+
+#[test]
+fn a_crash_during_a_recording_is_said_and_the_request_sent_again() {
+    let Some(shop) = Shop::up("crash-record", "paper") else { return };
+    let record = shop.home.start(&["record", "-n", "3000"]);
+    wait_for("requests", || (lines(&shop.home, "traces.jsonl") > 200).then_some(()));
+    kill_dash_9(shop.pid("catalogue"));
+    let ran = record.wait().exits(0).says("3,000 requests, 0 failed");
+    assert!(
+        ran.err.contains("catalogue crashed by itself and was restarted; the request was sent again"),
+        "{}",
+        ran.err
+    );
+    shop.run(&["doctor"]).exits(0);
+}
+
+/// A service that crashes and cannot be started again ends the sweep, in order.
+#[test]
+fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
+    if !can_shop() {
+        return;
+    }
+    let home = Home::new("no-return");
+    shop_target(&home, "paper");
+    let (original, copy) = (support::repository().join("out/shop/ads"), home.file("ads"));
+    std::fs::copy(&original, &copy).unwrap();
+    let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
+    home.write("target.yaml", &text.replace(&original.display().to_string(), &copy.display().to_string()));
+    let sweep = home.start(&["sweep", "-s", "temporal", "-c", "8"]);
+    wait_for("progress", || (cases(&home) > 500).then_some(()));
+    std::fs::remove_file(&copy).unwrap();
+    let state = home.run(&["ps", "--json"]).exits(0).json();
+    let ads = state["state"]["services"].as_array().unwrap().iter().find(|s| s["name"] == "ads").unwrap().clone();
+    kill_dash_9(ads["process"]["pid"].as_i64().unwrap() as i32);
+    let ran = sweep.wait().exits(3).says("service 'ads' cannot be started").says("--resume ");
+    home.assert_nothing_runs();
+    assert!(!ran.err.contains("panicked"), "{}", ran.err);
+    std::fs::copy(&original, &copy).unwrap();
+    let json = home.run(&["sweep", "--resume", "last", "--json", "-c", "32"]).exits(1).json();
+    let space = &json["sweep"]["spaces"][0];
+    assert_eq!((space["cases"].as_u64(), space["failures"].as_u64()), (Some(CASES), Some(7_164)));
+}
+
+/// A target that somebody else runs goes away: what could not be asked is unknown, and neither passes nor fails.
+#[test]
+fn cases_that_never_reached_the_target_are_unknown() {
+    let Some(shop) = Shop::up("away", "paper") else { return };
+    let state = shop.run(&["ps", "--json"]).exits(0).json();
+    let other = Home::new("away-other");
+    std::fs::copy(state["state"]["trust_file"].as_str().unwrap(), other.file("trust")).unwrap();
+    let sweep = other.start(&["sweep", &shop.url("/"), "--trust", "trust", "-s", "temporal", "-c", "8", "--json"]);
+    wait_for("progress", || (cases(&other) > 500).then_some(()));
+    let frontend = shop.pid("frontend");
+    shop.run(&["down"]).exits(0);
+    assert!(!std::path::Path::new(&format!("/proc/{frontend}")).exists());
+    let ran = sweep.wait();
+    shop.run(&["up", "-d"]).exits(0); // for the shop's own end
+    let json = ran.exits(1).json();
+    let space = &json["sweep"]["spaces"][0];
+    assert_eq!(space["cases"].as_u64(), Some(CASES));
+    let run = other.file(&format!(".faultloom/runs/{}/cases.jsonl", json["run"].as_str().unwrap()));
+    let text = std::fs::read_to_string(run).unwrap();
+    let unknown = text.lines().filter(|l| l.contains("the target cannot be reached")).count() as u64;
+    // those in flight while it went met all sorts of things
+    let others = space["unknown"].as_u64().unwrap() - unknown;
+    assert!(unknown > 1000 && others < 100, "{unknown} unreachable, {others} unknown for other reasons");
 }
 
 /// The same when the sweep itself has started the services.
