@@ -8,7 +8,7 @@ use model::{Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use support::{Random, Shop, seed};
+use support::{Random, Shop, seed, soak};
 
 const PLANS: usize = 300;
 const IN_FLIGHT: usize = 240;
@@ -79,72 +79,74 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
     let good = sender.send(&spec, &[]).await.unwrap().trace;
     let (status, page) = sender.send_clean(&spec).await.unwrap();
     assert_eq!((status, good.walk().len()), (200, 14));
-    let plans = Arc::new(plans(&good, &mut random));
+    for _ in 0..if soak() { 20 } else { 1 } {
+        let plans = Arc::new(plans(&good, &mut random));
 
-    let mut alone = Vec::new();
-    for plan in plans.iter() {
-        alone.push(seen(&sender.send(&spec, plan).await.unwrap()));
-    }
-    let distinct: std::collections::HashSet<String> = alone.iter().map(|s| format!("{:?}", s.calls)).collect();
-    let failed = alone.iter().filter(|s| s.outcome == Outcome::Replied { status: 500 }).count();
-    println!("{PLANS} plans: {failed} fail, {} distinct behaviours", distinct.len());
-    assert!(distinct.len() > PLANS / 4 && failed > 10 && failed < PLANS - 10, "the plans differ in what they do");
+        let mut alone = Vec::new();
+        for plan in plans.iter() {
+            alone.push(seen(&sender.send(&spec, plan).await.unwrap()));
+        }
+        let distinct: std::collections::HashSet<String> = alone.iter().map(|s| format!("{:?}", s.calls)).collect();
+        let failed = alone.iter().filter(|s| s.outcome == Outcome::Replied { status: 500 }).count();
+        println!("{PLANS} plans: {failed} fail, {} distinct behaviours", distinct.len());
+        assert!(distinct.len() > PLANS / 4 && failed > 10 && failed < PLANS - 10, "the plans differ in what they do");
 
-    // clean requests without pause on connections of their own, until the last plan is back
-    let done = Arc::new(AtomicBool::new(false));
-    let mut bystanders = tokio::task::JoinSet::new();
-    for _ in 0..BYSTANDERS {
-        let (mut sender, spec, page, done) =
-            (Sender::new(credentials.clone(), [7; 16]), spec.clone(), page.clone(), done.clone());
-        bystanders.spawn(async move {
-            let mut count = 0;
-            while !done.load(Ordering::Relaxed) {
-                let (status, body) = sender.send_clean(&spec).await.expect("a clean request is answered");
-                assert_eq!(status, 200);
-                assert_eq!(body, page, "a clean request gets the page it always gets");
-                count += 1;
-            }
-            count
-        });
-    }
-
-    // every plan three times, in three orders, as many in flight as there are workers
-    let (next, at_once, most) =
-        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let alone = Arc::new(alone);
-    let mut workers = tokio::task::JoinSet::new();
-    for _ in 0..IN_FLIGHT {
-        let mut sender = Sender::new(credentials.clone(), [7; 16]);
-        let (spec, plans, alone, next, at_once, most) =
-            (spec.clone(), plans.clone(), alone.clone(), next.clone(), at_once.clone(), most.clone());
-        workers.spawn(async move {
-            loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                if n >= 3 * PLANS {
-                    return;
+        // clean requests without pause on connections of their own, until the last plan is back
+        let done = Arc::new(AtomicBool::new(false));
+        let mut bystanders = tokio::task::JoinSet::new();
+        for _ in 0..BYSTANDERS {
+            let (mut sender, spec, page, done) =
+                (Sender::new(credentials.clone(), [7; 16]), spec.clone(), page.clone(), done.clone());
+            bystanders.spawn(async move {
+                let mut count = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let (status, body) = sender.send_clean(&spec).await.expect("a clean request is answered");
+                    assert_eq!(status, 200);
+                    assert_eq!(body, page, "a clean request gets the page it always gets");
+                    count += 1;
                 }
-                let i = (n * 7 + n / PLANS) % PLANS;
-                most.fetch_max(at_once.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-                let reply = sender.send(&spec, &plans[i]).await.unwrap();
-                at_once.fetch_sub(1, Ordering::Relaxed);
-                let words: Vec<String> = plans[i].iter().map(ToString::to_string).collect();
-                assert_eq!(seen(&reply), alone[i], "plan [{}] in company, and alone", words.join("; "));
-            }
-        });
+                count
+            });
+        }
+
+        // every plan three times, in three orders, as many in flight as there are workers
+        let (next, at_once, most) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let alone = Arc::new(alone);
+        let mut workers = tokio::task::JoinSet::new();
+        for _ in 0..IN_FLIGHT {
+            let mut sender = Sender::new(credentials.clone(), [7; 16]);
+            let (spec, plans, alone, next, at_once, most) =
+                (spec.clone(), plans.clone(), alone.clone(), next.clone(), at_once.clone(), most.clone());
+            workers.spawn(async move {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= 3 * PLANS {
+                        return;
+                    }
+                    let i = (n * 7 + n / PLANS) % PLANS;
+                    most.fetch_max(at_once.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    let reply = sender.send(&spec, &plans[i]).await.unwrap();
+                    at_once.fetch_sub(1, Ordering::Relaxed);
+                    let words: Vec<String> = plans[i].iter().map(ToString::to_string).collect();
+                    assert_eq!(seen(&reply), alone[i], "plan [{}] in company, and alone", words.join("; "));
+                }
+            });
+        }
+        while let Some(worker) = workers.join_next().await {
+            worker.unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        let mut clean = 0;
+        while let Some(count) = bystanders.join_next().await {
+            clean += count.unwrap();
+        }
+        let most = most.load(Ordering::Relaxed);
+        println!("{} runs of plans, up to {most} at once, beside {clean} clean requests", 3 * PLANS);
+        assert!(most >= 200, "only {most} were in flight at once");
+        assert!(clean >= 100, "only {clean} clean requests went through meanwhile");
+        // and nothing stays behind
+        assert_eq!(seen(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
+        assert_eq!(sender.send_clean(&spec).await.unwrap(), (200, page.clone()));
     }
-    while let Some(worker) = workers.join_next().await {
-        worker.unwrap();
-    }
-    done.store(true, Ordering::Relaxed);
-    let mut clean = 0;
-    while let Some(count) = bystanders.join_next().await {
-        clean += count.unwrap();
-    }
-    let most = most.load(Ordering::Relaxed);
-    println!("{} runs of plans, up to {most} at once, beside {clean} clean requests", 3 * PLANS);
-    assert!(most >= 200, "only {most} were in flight at once");
-    assert!(clean >= 100, "only {clean} clean requests went through meanwhile");
-    // and nothing stays behind
-    assert_eq!(seen(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
-    assert_eq!(sender.send_clean(&spec).await.unwrap(), (200, page));
 }

@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::{Home, Ran, Random, Shop, can_shop, seed, shop_target};
+use support::{Home, Ran, Random, Shop, can_shop, seed, shop_target, soak};
 
 #[test]
 fn the_repaired_home_page_fails_in_no_space() {
@@ -88,7 +88,7 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
     let mut random = Random(seed("planted bugs"));
     // four that together cover every page, and two that nobody has chosen
     let mut seeds: Vec<u64> = vec![1, 2, 3];
-    seeds.extend((0..3).map(|_| random.next() % 100_000));
+    seeds.extend((0..if soak() { 200 } else { 3 }).map(|_| random.next() % 100_000));
     println!("SHOP_BUGS=random: {seeds:?}");
     let mut pages = BTreeSet::new();
     for seed in seeds {

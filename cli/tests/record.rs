@@ -235,7 +235,7 @@ fn faults_can_be_switched_off_and_a_service_without_sdk_is_faulted_at_its_caller
         .current_dir(repository().join("lab/shop/go"))
         .output();
     if !built.as_ref().is_ok_and(|b| b.status.success()) {
-        println!("skipped: go cannot build the shop here: {built:?}");
+        support::skipped(&format!("go cannot build the shop here: {built:?}"));
         return;
     }
     let target = std::fs::read_to_string(home.file("target.yaml")).unwrap();

@@ -83,7 +83,7 @@ impl SmallDisk<'_> {
         if mounted.is_ok_and(|m| m.status.success()) {
             return Some(SmallDisk(at));
         }
-        println!("skipped: mounting a small file system needs root");
+        support::skipped("mounting a small file system needs root");
         None
     }
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // every test file uses another part
 
 use serde_json::Value;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,16 @@ pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         assert!(begin.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Says so past the test runner, which keeps what passing tests print to itself; `make test` counts these lines.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stdout(), "skipped: {why}");
+}
+
+/// `make soak`: more rounds, more seeds.
+pub fn soak() -> bool {
+    std::env::var_os("FAULTLOOM_SOAK").is_some()
 }
 
 pub fn seed(name: &str) -> u64 {
@@ -342,12 +352,12 @@ const SHOP_PORTS: [(&str, u16); 11] = [
 pub fn can_shop() -> bool {
     let built = repository().join("out/shop");
     if !built.join("frontend").exists() || !built.join("venv/bin/python").exists() {
-        println!("skipped: out/shop is not built (make test builds it)");
+        skipped("out/shop is not built (make test builds it)");
         return false;
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|folder| folder.join("memcached").exists()) {
-        println!("skipped: memcached is not installed");
+        skipped("memcached is not installed");
         return false;
     }
     true
