@@ -93,7 +93,7 @@ func measure(chain gen.ChainClient, t tracing, pool []client, warm, measured tim
 				if measuring.Load() {
 					c.latencies = append(c.latencies, int32(time.Since(begin)/time.Microsecond))
 				}
-				if c.total%16 == 1 && history != nil {
+				if c.total%64 == 1 && history != nil {
 					c.samples = append(c.samples, history)
 				}
 			}

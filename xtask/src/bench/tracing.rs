@@ -87,9 +87,9 @@ struct Tally {
 pub fn bench() -> Result<(), String> {
     let short = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
     let plan = if short {
-        Plan { epochs: 1, rounds: 3, warm_ms: 50, window_ms: 150 }
+        Plan { epochs: 1, rounds: 3, warm_ms: 30, window_ms: 150 }
     } else {
-        Plan { epochs: 6, rounds: 14, warm_ms: 60, window_ms: 320 }
+        Plan { epochs: 6, rounds: 36, warm_ms: 30, window_ms: 150 }
     };
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     println!(
@@ -225,7 +225,7 @@ fn epoch(
         sets.push(Set::start(mode, trust, &sink.address)?);
     }
     for set in &mut sets {
-        set.window(&mut sink, 0, 10 * plan.warm_ms, tally)?; // pools filled, connections opened
+        set.window(&mut sink, 0, 20 * plan.warm_ms, tally)?; // pools filled, connections opened
     }
     for _ in 0..plan.rounds {
         let mut round = Round::default();
