@@ -81,7 +81,7 @@ pub fn http_carrier(reply: &HttpReply) -> HttpCarrier {
     let forbidden =
         |headers: &[(String, String)], names: &[&str]| headers.iter().any(|(name, _)| names.contains(&name.as_str()));
     let encoded = reply.headers.iter().any(|(name, value)| name == "content-encoding" && value != "identity");
-    let plain = reply.status == 200
+    let plain = (reply.status == 200 || reply.status >= 400)
         && reply.accept.tail
         && reply.method != "HEAD"
         && reply.complete

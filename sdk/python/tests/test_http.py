@@ -101,14 +101,23 @@ def test_a_client_that_takes_another_encoding_announces_no_tail(peers, client):
 
 
 @CLIENTS
-def test_an_error_with_a_large_history_truncates_it_into_the_header(peers, client):
+def test_an_error_brings_its_whole_history_however_large(peers, client):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER, NOWHERE) as started:
         try:
             status = client(front.url + "/fan?n=2500&status=503")[0]
         except urllib.error.HTTPError as error:
             status = error.code
-    assert status == 503 and child_of(started.history.segment).truncated
+    child = child_of(started.history.segment)
+    assert status == 503 and not child.truncated and len(child.events) == 5001
+
+
+@CLIENTS
+def test_a_success_other_than_200_truncates_its_history_into_the_header(peers, client):
+    front = peers("flask_app", service="front")
+    with faultloom.starting(SIGNER, NOWHERE) as started:
+        assert client(front.url + "/fan?n=2500&status=201")[0] == 201
+    assert child_of(started.history.segment).truncated
 
 
 @pytest.mark.parametrize("path", ["/status/204", "/status/304", "/status/404", "/no/such/12345", "/boom"])

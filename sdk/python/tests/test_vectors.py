@@ -26,3 +26,10 @@ def test_every_vector_gives_the_expected_result():
     for file in files:
         wanted = json.loads(file.read_text())["expect"]
         assert json.loads(got[f"{file.parent.name}/{file.stem}"]) == wanted, file
+
+
+def test_requirements_file_is_the_test_extra() -> None:
+    here = Path(__file__).resolve().parents[1]
+    listed = [line for line in (here / "requirements-test.txt").read_text().splitlines() if line and not line.startswith("#")]
+    extra = (here / "pyproject.toml").read_text().split("test = [", 1)[1].split("\n]", 1)[0]
+    assert listed == [line.strip().strip('",') for line in extra.splitlines() if line.strip()]

@@ -235,7 +235,7 @@ func takeHeaders(resp *http.Response, rec *recorder) (tail bool) {
 		delete(h, wire.HistoryHeader)
 	}
 	if v := h[wire.ReplyHeader]; len(v) > 0 {
-		tail = v[0] == "tail" && resp.StatusCode == http.StatusOK && len(h["Content-Encoding"]) == 0
+		tail = v[0] == "tail" && len(h["Content-Encoding"]) == 0
 		delete(h, wire.ReplyHeader)
 	}
 	if vary := h["Vary"]; len(vary) > 0 {

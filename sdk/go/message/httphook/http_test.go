@@ -114,7 +114,7 @@ func TestRepliesWithoutTailKeepTheirMeaning(t *testing.T) {
 		body    string
 		gap     bool
 	}{
-		{"not found", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 404) }, nil, 404, "no\n", false},
+		{"created", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(201); io.WriteString(w, "new") }, nil, 201, "new", false},
 		{"no content", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) }, nil, 204, "", false},
 		{"encoded by the handler", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
@@ -125,11 +125,11 @@ func TestRepliesWithoutTailKeepTheirMeaning(t *testing.T) {
 		{"head", func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Length", "77") },
 			func(r *http.Request) { r.Method = "HEAD" }, 200, "", false},
 		{"digest", func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Digest", "x"); io.WriteString(w, "d") }, nil, 200, "d", false},
-		{"flushed and not a plain 200", func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(500)
+		{"flushed and neither 200 nor an error", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(203)
 			w.(http.Flusher).Flush()
 			io.WriteString(w, "late")
-		}, nil, 500, "late", true},
+		}, nil, 203, "late", true},
 		{"a stream of events", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 			w.(http.Flusher).Flush()
@@ -157,6 +157,23 @@ func TestRepliesWithoutTailKeepTheirMeaning(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		})
+	}
+}
+
+// What failed is what people want to see: an error page brings its whole history, however large.
+func TestErrorPageBringsItsWholeHistory(t *testing.T) {
+	fan := suite.Fan(t, 40, "")
+	url := suite.HTTPServer(t, suite.Process(t, "front"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fan.ServeHTTP(httptest.NewRecorder(), r)
+		http.Error(w, "no", http.StatusServiceUnavailable)
+	}))
+	ctx, r := suite.Begin(t, faultloom.Options{})
+	resp, body, err := suite.Get(ctx, suite.HTTPClient(t), url)
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || body != "no\n" {
+		t.Fatalf("%v %v %q", err, resp, body)
+	}
+	if e := suite.End(t, r).Events[1]; e.Gap || e.Child == nil || e.Child.Truncated || len(e.Child.Events) != 81 {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -86,7 +86,8 @@ func CutTail(b []byte) (body, history []byte) {
 
 // MayTail tells whether an HTTP reply may carry a tail, apart from the handler having completed.
 func MayTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
-	if accept&AcceptTail == 0 || status != http.StatusOK || method == http.MethodHead {
+	plain := status == http.StatusOK || status >= 400
+	if accept&AcceptTail == 0 || !plain || method == http.MethodHead {
 		return false
 	}
 	for _, encoding := range reply["Content-Encoding"] {

@@ -69,7 +69,7 @@ def cut_tail(data: bytes) -> Tuple[bytes, Optional[bytes]]:
 def may_have_tail(method: str, request_headers: Collection[str], status: int, headers: Mapping[str, str]) -> bool:
     """Whether a complete reply to a caller that accepts tails may have one. Header names in lower case."""
     return (
-        status == 200
+        (status == 200 or status >= 400)
         and method != "HEAD"
         and headers.get("content-encoding", "identity") == "identity"
         and _NO_TAIL_REPLY.isdisjoint(headers)

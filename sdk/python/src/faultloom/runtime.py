@@ -37,8 +37,10 @@ class Runtime:
         return self.peers.get(authority, authority)
 
     def faults_on(self) -> bool:
-        """Without trust settings (a file that became invalid) no fault fires either."""
-        trust = self.trust.current
+        """Looks at the trust file again (no more often than every 200 ms): the switch also stops requests under way.
+
+        Without trust settings (a file that became invalid) no fault fires either."""
+        trust = self.trust.get()
         return trust is not None and trust.faults_on
 
     def scope_from_bytes(self, data: bytes, attempt: int = 0) -> Optional[Scope]:
