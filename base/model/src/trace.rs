@@ -159,6 +159,12 @@ impl Trace {
         names
     }
 
+    /// Whether some service's record was cut off to fit into its reply.
+    pub fn is_truncated(&self) -> bool {
+        let cut = |call: &Call| call.scope.as_ref().is_some_and(|s| s.truncated);
+        cut(&self.entry) || self.walk().into_iter().any(cut)
+    }
+
     pub fn faults_off(&self) -> bool {
         self.entry.scope.as_ref().is_some_and(|s| s.faults_off)
             || self.walk().iter().any(|c| c.scope.as_ref().is_some_and(|s| s.faults_off))

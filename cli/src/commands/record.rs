@@ -186,12 +186,17 @@ impl Seen {
             unknown.push("faults are switched off at the target (`faultloom faults on`)".to_owned());
         } else {
             let fired: Vec<usize> = reply.trace.walk().iter().filter_map(|c| c.fault).collect();
+            let fate = if reply.trace.is_truncated() {
+                "may have taken effect: the history was cut off"
+            } else {
+                "never took effect"
+            };
             unknown.extend(
                 faults
                     .iter()
                     .enumerate()
                     .filter(|(i, _)| !fired.contains(i))
-                    .map(|(_, f)| format!("fault '{f}' never took effect")),
+                    .map(|(_, f)| format!("fault '{f}' {fate}")),
             );
         }
         unknown.retain(|reason| !self.unknown.contains(reason));

@@ -133,12 +133,26 @@ async fn try_out(
     }
     let (mut faults, mut reply, mut timed) = (group.faults.clone(), first, needs_timing(&group.faults));
     if timed {
-        for (simpler, is_timed) in simpler(&group.faults, &reply.trace) {
+        for (simpler, is_timed) in simpler(&group.faults, &group.cause.failed.caller, &reply.trace) {
             let attempt = send(sender, &simpler).await?;
             if fails_alike(&attempt) {
                 (faults, reply, timed) = (simpler, attempt, is_timed);
                 break;
             }
+        }
+    }
+    // what the set does not need is no part of the bug
+    let mut at = 0;
+    while faults.len() > 1 && at < faults.len() {
+        let mut fewer = faults.clone();
+        fewer.remove(at);
+        let attempt = send(sender, &fewer).await?;
+        let cause = cause::of(&attempt.trace);
+        let same = !timed || (cause.failed == group.cause.failed && cause.trusted == group.cause.trusted);
+        if sweeper.oracle.objection(&attempt).is_some() && same {
+            (faults, reply) = (fewer, attempt);
+        } else {
+            at += 1;
         }
     }
     let bug = describe(faults, timed, &reply.trace, good, record);
@@ -154,8 +168,9 @@ fn needs_timing(faults: &[Fault]) -> bool {
     faults.iter().any(|f| f.nth != 0 || !f.after.is_empty())
 }
 
-/// Fault sets that say the same in plainer words, plainest first: the services simply down; one service down from a moment on.
-fn simpler(faults: &[Fault], trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
+/// Fault sets that say the same in plainer words, plainest first: the services simply down; down for this caller; one service down from a
+/// moment on.
+fn simpler(faults: &[Fault], caller: &str, trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
     let mut down: Vec<Fault> = Vec::new();
     for fault in faults {
         let plain = Fault {
@@ -172,6 +187,10 @@ fn simpler(faults: &[Fault], trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
     // two spaces may have found the same set in different orders
     down.sort_by_key(ToString::to_string);
     let mut out = vec![(down.clone(), false)];
+    if let [one] = down.as_slice() {
+        let selector = Selector { caller: caller.to_owned(), ..one.selector.clone() };
+        out.push((vec![Fault { selector, ..one.clone() }], false));
+    }
     let before = cause::answered_before(trace);
     if let ([one], false) = (down.as_slice(), before.is_empty()) {
         let mut from_then_on = one.clone();
@@ -212,6 +231,9 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record
             format!("{} {} after {} has answered", services[0], verb(f.kind), names.join(", "))
         }
         (false, true, Some(f)) => format!("{}/{} {} at one call only", services[0], failed.call, verb(f.kind)),
+        (false, false, Some(f)) if !f.selector.caller.is_empty() && f.selector.call.is_empty() => {
+            format!("{} {} for {}", services[0], verb(f.kind), f.selector.caller)
+        }
         (false, false, Some(f)) => format!("{} {}", services[0], verb(f.kind)),
         (true, _, Some(f)) => {
             let mut names = services.clone();
@@ -224,8 +246,11 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record
             }
         }
     };
-    let mistake = if deep {
+    let story = cause::story(trace, good, &faults);
+    let mistake = if deep && story.iter().any(|sentence| sentence.contains("fell back")) {
         "a fallback that depends on what may be down as well"
+    } else if deep {
+        "failures that are survived one by one, but not together"
     } else if timed && !before.is_empty() {
         "time of check to time of use"
     } else {
@@ -238,7 +263,7 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record
         name: format!("{}{}", if deep { "Deep" } else { "Simple" }, if timed { "TFI" } else { "RLFI" }),
         title: if deep && services.len() > 2 { title.replace(" both down", " down together") } else { title },
         mistake: mistake.to_owned(),
-        story: cause::story(trace, good, &faults),
+        story,
         faults,
         failed,
         again,

@@ -43,11 +43,16 @@ fn short(call: &Call) -> String {
     format!("{}/{}", call.callee, call.label())
 }
 
-/// The path from the entry's scope down to the call that began the failure: the last disturbed call of each scope.
+/// Disturbed itself, or by something below it that it survived.
+fn touched(call: &Call) -> bool {
+    disturbed(call) || call.calls().iter().any(touched)
+}
+
+/// The path from the entry's scope down to the call that began the failure: the last touched call of each scope.
 fn path(trace: &Trace) -> Vec<&Call> {
     let mut path = Vec::new();
     let mut calls = trace.entry.calls();
-    while let Some(call) = calls.iter().rfind(|call| disturbed(call)) {
+    while let Some(call) = calls.iter().rfind(|call| touched(call)) {
         path.push(call);
         calls = call.calls();
     }
@@ -71,7 +76,7 @@ pub fn answered_before(trace: &Trace) -> Vec<(String, u64)> {
     let scope = path.len().checked_sub(2).map_or(trace.entry.calls(), |i| path[i].calls());
     let mut before: Vec<(String, u64)> = Vec::new();
     for call in scope.iter().take_while(|c| c.id != failed.id) {
-        if call.callee == failed.callee && call.outcome.completed() && call.is_ok() {
+        if call.callee == failed.callee && call.outcome.completed() && !disturbed(call) {
             match before.iter_mut().find(|(name, _)| name == call.label()) {
                 Some((_, n)) => *n += 1,
                 None => before.push((call.label().to_owned(), 1)),
@@ -135,7 +140,7 @@ fn tell(scope: &Scope, holder: &Call, good: &Trace, faults: &[Fault], story: &mu
     let Some(failed) = failed else { return };
     let asked: Vec<&str> = calls[..failed]
         .iter()
-        .filter(|c| c.callee == calls[failed].callee && c.is_ok())
+        .filter(|c| c.callee == calls[failed].callee && !disturbed(c))
         .map(|c| c.label())
         .fold(Vec::new(), |mut names, n| {
             if !names.contains(&n) {
@@ -166,7 +171,7 @@ fn tell(scope: &Scope, holder: &Call, good: &Trace, faults: &[Fault], story: &mu
         let next = calls.get(i + same);
         let what = format!("{} {}{times}", short(call), happened(call, faults));
         story.push(match next {
-            Some(next) if usual_next(good, call, next) => {
+            Some(next) if usual_next(good, &scope.service, call, next) => {
                 format!("{what}; {} went on with {}.", scope.service, short(next))
             }
             Some(next) => format!(
@@ -174,16 +179,29 @@ fn tell(scope: &Scope, holder: &Call, good: &Trace, faults: &[Fault], story: &mu
                 scope.service,
                 short(next)
             ),
+            None if answered_well(scope, holder.protocol) => {
+                format!("{what}; {} {} all the same.", scope.service, answered(scope, holder.protocol))
+            }
             None => format!("{what}; {} did not handle that and {}.", scope.service, answered(scope, holder.protocol)),
         });
         i += same;
     }
 }
 
-/// Whether the good run goes on from `call` to `next` as well.
-fn usual_next(good: &Trace, call: &Call, next: &Call) -> bool {
-    let walk = good.walk();
-    walk.windows(2)
-        .any(|pair| short(pair[0]) == short(call) && pair[1].caller == next.caller && short(pair[1]) == short(next))
-        || walk.iter().all(|c| short(c) != short(call))
+fn answered_well(scope: &Scope, protocol: Protocol) -> bool {
+    scope.status.is_some_and(|status| Outcome::Replied { status }.is_ok(protocol))
+}
+
+/// Whether this service goes on from `call` to `next` in the good run as well. Neighbours are those of one scope: what a callee does in
+/// between is its own affair.
+fn usual_next(good: &Trace, service: &str, call: &Call, next: &Call) -> bool {
+    let scopes = std::iter::once(&good.entry).chain(good.walk()).filter_map(|c| c.scope.as_deref());
+    let mut known = false;
+    for scope in scopes.filter(|scope| scope.service == service) {
+        known |= scope.calls.iter().any(|c| short(c) == short(call));
+        if scope.calls.windows(2).any(|pair| short(&pair[0]) == short(call) && short(&pair[1]) == short(next)) {
+            return true;
+        }
+    }
+    !known
 }

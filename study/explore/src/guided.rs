@@ -76,7 +76,7 @@ impl Sweeper {
         for case in &mut cases {
             if case.fired.is_empty()
                 && !case.sites.is_empty()
-                && case.sites.iter().all(|s| recorded[*s as usize])
+                && case.sites.iter().any(|s| recorded[*s as usize])
                 && case.verdict == Verdict::Pass
             {
                 case.verdict = Verdict::Unknown;
