@@ -2,7 +2,7 @@
 //!
 //! It uses the tool as anybody would, by its command line, and prints what the tool says.
 
-use crate::setup::{self, MEMCACHED};
+use crate::setup::{self, MEMCACHED, Up};
 use crate::shell::{command, root, run, text, words};
 use crate::stage::Stages;
 use serde_json::{Value, json};
@@ -23,10 +23,17 @@ pub fn demo() -> Result<(), String> {
     stages.run("packages", || setup::packages(&[&MEMCACHED]))?;
     stages
         .run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
-    let up = Up::start(&mut stages)?;
-    let result = up.tour(&mut stages, &out);
+    let mut up = None;
+    stages.run("start", || {
+        let started = up.insert(Up::start(TARGET, None)?);
+        Ok(format!("{} services healthy", started.services()))
+    })?;
+    let result = tour(&mut stages, &out);
     // the shop is stopped whatever happened
-    let stopped = up.stop(&mut stages);
+    let stopped = stages.run("stop", || {
+        let stopped = up.take().map_or(Ok(0), Up::stop)?;
+        Ok(format!("{stopped} processes, nothing left behind"))
+    });
     let summary = result?;
     stopped?;
     write_summary(&stages, summary, &out)?;
@@ -36,9 +43,6 @@ pub fn demo() -> Result<(), String> {
     );
     Ok(())
 }
-
-/// The shop, running.
-struct Up;
 
 fn faultloom(arguments: &[&str]) -> Command {
     // relative, so that the commands it prints can be copied
@@ -58,52 +62,32 @@ fn ask(arguments: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
 }
 
-impl Up {
-    fn start(stages: &mut Stages) -> Result<Up, String> {
-        stages.run("start", || {
-            let state = ask(&["up", "--detach"])?;
-            let services =
-                state["services"].as_array().map_or(0, |s| s.iter().filter(|s| s["support"] == false).count());
-            Ok(format!("{services} services healthy"))
-        })?;
-        Ok(Up)
-    }
-
-    fn stop(&self, stages: &mut Stages) -> Result<(), String> {
-        stages.run("stop", || {
-            ask(&["down"])
-                .map(|d| format!("{} processes, nothing left behind", d["services"].as_array().map_or(0, Vec::len)))
-        })
-    }
-
-    fn tour(&self, stages: &mut Stages, out: &std::path::Path) -> Result<Summary, String> {
-        let mut recorded = Value::Null;
-        stages.run("record", || {
-            // the first requests meet cold connections
-            ask(&["record", "--count", "2"])?;
-            recorded = ask(&["record"])?;
-            let s = &recorded["summary"];
-            Ok(format!(
-                "GET /   {} messages, {} services, {}",
-                s["messages"],
-                s["services"].as_array().map_or(0, Vec::len),
-                gaps(s["gaps"].as_u64().unwrap_or(0))
-            ))
-        })?;
-        run(&mut faultloom(&["show", "last"]))?;
-        let mut sweep = Value::Null;
-        stages.run("sweep", || {
-            println!();
-            let mut arguments = vec!["sweep"];
-            SPACES.iter().for_each(|s| arguments.extend(["--space", s]));
-            sweep = swept(&arguments)?;
-            Ok(SPACES.join(", "))
-        })?;
-        let report = out.join("report.html").to_string_lossy().into_owned();
-        stages
-            .run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
-        Ok(Summary { recorded, sweep })
-    }
+fn tour(stages: &mut Stages, out: &std::path::Path) -> Result<Summary, String> {
+    let mut recorded = Value::Null;
+    stages.run("record", || {
+        // the first requests meet cold connections
+        ask(&["record", "--count", "2"])?;
+        recorded = ask(&["record"])?;
+        let s = &recorded["summary"];
+        Ok(format!(
+            "GET /   {} messages, {} services, {}",
+            s["messages"],
+            s["services"].as_array().map_or(0, Vec::len),
+            gaps(s["gaps"].as_u64().unwrap_or(0))
+        ))
+    })?;
+    run(&mut faultloom(&["show", "last"]))?;
+    let mut sweep = Value::Null;
+    stages.run("sweep", || {
+        println!();
+        let mut arguments = vec!["sweep"];
+        SPACES.iter().for_each(|s| arguments.extend(["--space", s]));
+        sweep = swept(&arguments)?;
+        Ok(SPACES.join(", "))
+    })?;
+    let report = out.join("report.html").to_string_lossy().into_owned();
+    stages.run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
+    Ok(Summary { recorded, sweep })
 }
 
 /// The sweep with its own progress on the terminal; the result is read from the store afterwards.

@@ -88,3 +88,43 @@ pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
     quiet(&mut command(&pip, &["install", "--quiet", "--disable-pip-version-check", "-r", requirements]))?;
     std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
 }
+
+/// A target that is up while this lives: `faultloom up` as our child in our own process group, so that Ctrl-C reaches it as well as us.
+pub struct Up {
+    child: std::process::Child,
+    home: Option<&'static str>,
+    pub state: serde_json::Value,
+}
+
+impl Up {
+    /// Returns when every service is healthy.
+    pub fn start(target: &str, home: Option<&'static str>) -> Result<Up, String> {
+        let mut call = command("target/debug/faultloom", &["--json", "--target", target]);
+        call.args(home.iter().flat_map(|home| ["--home", home])).arg("up").stdout(std::process::Stdio::piped());
+        let mut child = call.spawn().map_err(|e| format!("faultloom up: {e}"))?;
+        let mut line = String::new();
+        let read =
+            child.stdout.take().map(|out| std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line));
+        let state: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        if !matches!(read, Some(Ok(_))) || !state["services"].is_array() {
+            let _ = child.wait(); // its own words are on the terminal
+            return Err("the target did not come up".to_owned());
+        }
+        Ok(Up { child, home, state })
+    }
+
+    /// The target's own services, without caches and databases.
+    pub fn services(&self) -> usize {
+        self.state["services"].as_array().map_or(0, |s| s.iter().filter(|s| s["support"] == false).count())
+    }
+
+    /// Stops everything; the number of processes that were stopped.
+    pub fn stop(mut self) -> Result<usize, String> {
+        let mut call = command("target/debug/faultloom", &["--json"]);
+        call.args(self.home.iter().flat_map(|home| ["--home", home])).arg("down");
+        let output = quiet(&mut call)?;
+        self.child.wait().map_err(|e| format!("faultloom up: {e}"))?;
+        let down: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        Ok(down["services"].as_array().map_or(0, Vec::len))
+    }
+}

@@ -108,6 +108,7 @@ def test_an_error_brings_its_whole_history_however_large(peers, client):
             status = client(front.url + "/fan?n=2500&status=503")[0]
         except urllib.error.HTTPError as error:
             status = error.code
+            error.read()  # the history is behind the body
     child = child_of(started.history.segment)
     assert status == 503 and not child.truncated and len(child.events) == 5001
 

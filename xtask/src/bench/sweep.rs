@@ -22,9 +22,9 @@ pub fn bench() -> Result<(), String> {
     setup::build_tool()?;
     setup::build_shop()?;
     quiet(&mut command("cargo", &["build", "--quiet", "--package", "explore", "--examples"]))?;
-    let up = ask(&["up", "--detach"])?;
-    let result = measure(&up, if quick { 1 } else { 5 }, if quick { 50 } else { 400 });
-    let stopped = ask(&["down"]);
+    let up = setup::Up::start(TARGET, Some(HOME))?;
+    let result = measure(&up.state, if quick { 1 } else { 5 }, if quick { 50 } else { 400 });
+    let stopped = up.stop();
     let (goals, figures) = result?;
     stopped?;
     finish("sweep", SEED, &goals, figures)
