@@ -26,7 +26,7 @@ pub(crate) fn of_trace(trace: &Trace, name: &str) -> Vec<Note> {
     let mut notes = Vec::new();
     match trace.gaps() as u64 {
         0 => {}
-        gaps => notes.push(warning(format!("{name} has {}: places where a callee may have done something that is not recorded, marked ◌. Calls behind a gap were neither seen nor faulted.", counted(gaps, "gap")))),
+        gaps => notes.push(warning(format!("{name} has {}: places where a callee may have done something that is not recorded, marked ◌. What happened behind a gap, faults included, is not known here.", counted(gaps, "gap")))),
     }
     if trace.faults_off() {
         notes.push(warning(format!(

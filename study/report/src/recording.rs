@@ -24,14 +24,15 @@ pub(crate) fn html(report: &RecordingReport) -> String {
         traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk())).filter(|c| c.fault == Some(fault)).count()
             as u64
     };
+    let fate = if traces.iter().any(Trace::is_truncated) {
+        "is not seen to have fired; a service's record was cut off, so it may have."
+    } else {
+        "never fired: no call matched it, or its moment never came."
+    };
     for (i, fault) in faults.iter().enumerate().filter(|(i, _)| fired(*i) == 0) {
         remarks.push(notes::Note {
             warns: true,
-            words: format!(
-                "fault ↯{} <code>{}</code> never fired: no call matched it, or its moment never came.",
-                i + 1,
-                text(&fault.to_string())
-            ),
+            words: format!("fault ↯{} <code>{}</code> {fate}", i + 1, text(&fault.to_string())),
         });
     }
     let warnings = remarks.iter().filter(|n| n.warns).count() as u64;
