@@ -15,4 +15,4 @@ pub mod runs;
 mod schema;
 
 pub use artefact::{RunDir, Segment};
-pub use runs::Store;
+pub use runs::{Store, make_home};

@@ -28,8 +28,10 @@ pub(crate) fn broken(file: &Path, error: &sqlx::Error) -> Failure {
 impl Store {
     /// Opens the store below `home`, makes it if there is none. Waits up to 5 s for another writer.
     pub async fn open(home: &Path) -> Result<Store, Failure> {
-        std::fs::create_dir_all(home.join("runs")).map_err(|e| {
-            Failure::environment(format!("{} cannot be made: {e}", home.display()))
+        make_home(home)?;
+        let runs = home.join("runs");
+        std::fs::create_dir_all(&runs).map_err(|e| {
+            Failure::environment(format!("{} cannot be made: {e}", runs.display()))
                 .next("choose another place with --home DIR")
         })?;
         let file = home.join("store.db");
@@ -111,18 +113,22 @@ impl Store {
 
     /// By whole id, by any unambiguous end or beginning of it, or `last` for the newest run.
     pub async fn find(&self, text: &str) -> Result<Run, Failure> {
+        let missing = || Failure::request(format!("there is no run '{text}'")).next("`faultloom runs` lists them");
         let rows = if text == "last" {
             sqlx::query("SELECT * FROM runs ORDER BY id DESC LIMIT 1").fetch_all(&self.pool).await
         } else {
-            sqlx::query("SELECT * FROM runs WHERE id LIKE $1 || '%' OR replace(id, '-', '') LIKE '%' || $1 ORDER BY id DESC LIMIT 3")
-                .bind(text.replace(['%', '_'], ""))
+            let digits = digits_of_id(text).ok_or_else(|| {
+                missing().why(format!("a run is named by `last`, or by at least {DIGITS_MIN} hex digits of its id"))
+            })?;
+            sqlx::query("SELECT * FROM runs WHERE replace(id, '-', '') LIKE $1 || '%' OR replace(id, '-', '') LIKE '%' || $1 ORDER BY id DESC LIMIT 3")
+                .bind(digits)
                 .fetch_all(&self.pool)
                 .await
         }
         .map_err(|e| self.broken(&e))?;
         match rows.as_slice() {
             [one] => run_from(one),
-            [] => Err(Failure::request(format!("there is no run '{text}'")).next("`faultloom runs` lists them")),
+            [] => Err(missing()),
             _ => Err(Failure::request(format!("'{text}' fits more than one run"))
                 .next("give more digits; `faultloom runs` lists them")),
         }
@@ -132,18 +138,46 @@ impl Store {
         RunDir::existing(&self.home.join("runs").join(id.to_string()))
     }
 
-    /// Removes the row and the folder. Refuses a run that a process is working on.
+    /// Removes the row and the folder, if there is one. Refuses a run that a process is working on.
     pub async fn delete(&self, id: RunId) -> Result<(), Failure> {
-        self.dir(id).lock()?;
+        let path = self.home.join("runs").join(id.to_string());
+        let held = if path.exists() { Some(self.dir(id).lock()?) } else { None };
         sqlx::query("DELETE FROM runs WHERE id = $1")
             .bind(id.to_string())
             .execute(&self.pool)
             .await
             .map_err(|e| self.broken(&e))?;
-        let path = self.home.join("runs").join(id.to_string());
-        std::fs::remove_dir_all(&path)
-            .map_err(|e| Failure::environment(format!("{} cannot be removed: {e}", path.display())))
+        match held.map(|_held| std::fs::remove_dir_all(&path)) {
+            Some(Err(e)) => Err(Failure::environment(format!("{} cannot be removed: {e}", path.display()))),
+            _ => Ok(()),
+        }
     }
+}
+
+/// Fewer would fit runs by accident.
+const DIGITS_MIN: usize = 4;
+
+/// The hex digits of (part of) an id, without its dashes.
+fn digits_of_id(text: &str) -> Option<String> {
+    let digits = text.replace('-', "");
+    (digits.len() >= DIGITS_MIN && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
+}
+
+/// Makes the folder of the store, readable by its owner only: what is kept in it may hold secrets. One that is there stays as it is.
+pub fn make_home(home: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::DirBuilderExt;
+    let parent = match home.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent),
+        _ => Ok(()),
+    };
+    let made = parent.and_then(|()| match std::fs::DirBuilder::new().mode(0o700).create(home) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && home.is_dir() => Ok(()),
+        made => made,
+    });
+    made.map_err(|e| {
+        Failure::environment(format!("{} cannot be made: {e}", home.display()))
+            .next("choose another place with --home DIR")
+    })
 }
 
 fn run_from(row: &SqliteRow) -> Result<Run, Failure> {
@@ -203,7 +237,13 @@ mod tests {
         assert_eq!(store.find(&run.id.to_string()).await.unwrap(), run);
         assert_eq!(store.find(&run.id.short()).await.unwrap(), run);
         assert_eq!(store.find("last").await.unwrap(), run);
-        assert!(store.find("nope").await.unwrap_err().to_string().contains("no run 'nope'"));
+        assert_eq!(store.find(&run.id.to_string()[..10]).await.unwrap(), run);
+        assert!(store.find("0000").await.unwrap_err().to_string().contains("no run '0000'"));
+        for text in ["nope", "", "%", "-", "----", &run.id.to_string()[..3], "____"] {
+            let failure = store.find(text).await.unwrap_err();
+            assert_eq!(failure.exit(), model::Exit::Usage);
+            assert!(failure.to_string().contains("at least 4 hex digits"), "{text}: {failure}");
+        }
         store.delete(run.id).await.unwrap();
         assert!(store.list(10).await.unwrap().is_empty());
         std::fs::remove_dir_all(home).unwrap();
@@ -219,6 +259,25 @@ mod tests {
         assert!(failure.to_string().contains("version 99"), "{failure}");
         assert_eq!(failure.exit(), model::Exit::Environment);
         assert_eq!(std::fs::read(home.join("store.db")).unwrap(), before);
+        std::fs::remove_dir_all(home).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_run_whose_folder_is_gone_can_be_deleted() {
+        let (home, store) = fresh("gone").await;
+        let (run, dir) = store.begin(RunKind::Recording, "GET /", serde_json::Value::Null, 0).await.unwrap();
+        std::fs::remove_dir_all(dir.path()).unwrap();
+        store.delete(run.id).await.unwrap();
+        assert!(store.list(10).await.unwrap().is_empty());
+        assert!(!dir.path().exists());
+        std::fs::remove_dir_all(home).unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_the_owner_reads_a_store() {
+        use std::os::unix::fs::PermissionsExt;
+        let (home, _store) = fresh("owner").await;
+        assert_eq!(std::fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::remove_dir_all(home).unwrap();
     }
 

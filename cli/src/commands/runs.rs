@@ -7,8 +7,15 @@ use model::{Exit, Failure, Run};
 pub async fn runs(context: &Context, args: &Runs) -> Result<Exit, Failure> {
     let store = context.store().await?;
     if let Some(text) = &args.delete {
+        if text == "last" {
+            return Err(Failure::request("`last` is not deleted: which run that is changes with every run")
+                .next("name it by its id; `faultloom runs` lists them"));
+        }
         let run = store.find(text).await?;
         store.delete(run.id).await?;
+        if context.common.json {
+            println!("{}", serde_json::json!({"deleted": run.id}));
+        }
         context.say(format!("run {} is gone", run.id.short()));
         return Ok(Exit::Pass);
     }

@@ -26,6 +26,7 @@ pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
         .target_file()
         .ok_or_else(|| Failure::request("there is no target.yaml here").next("name a target file with -t FILE"))?;
     let target = Target::load(&file)?;
+    store::make_home(&context.common.home)?;
     if args.detach {
         return detach(context, &target).await;
     }
@@ -89,8 +90,6 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     let exe = std::env::current_exe()
         .map_err(|e| Failure::environment(format!("the faultloom binary cannot be found: {e}")))?;
     let home = &context.common.home;
-    std::fs::create_dir_all(home)
-        .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", home.display())))?;
     let log_path = home.join("up.log");
     let log = std::fs::File::create(&log_path)
         .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", log_path.display())))?;
