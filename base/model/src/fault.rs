@@ -56,6 +56,11 @@ impl FaultKind {
         FaultKind::ALL.into_iter().find(|k| k.as_str() == text)
     }
 
+    /// Whether an argument means anything to the kind.
+    pub fn takes_arg(self) -> bool {
+        self.needs_arg() || self == FaultKind::Hang
+    }
+
     /// Whether the kind needs an argument: a status code, or milliseconds.
     pub fn needs_arg(self) -> bool {
         matches!(self, FaultKind::Status | FaultKind::Delay)

@@ -56,8 +56,8 @@ fn number(text: &str, what: &str) -> Result<u64, FaultTextError> {
         None => (digits, 1),
     };
     match digits.parse::<u64>() {
-        Ok(n) => Ok(n * scale),
-        Err(_) => refuse(format!("{what} must be a whole number, not '{text}'")),
+        Ok(n) if n.checked_mul(scale).is_some() => Ok(n * scale),
+        _ => refuse(format!("{what} must be a whole number, not '{text}'")),
     }
 }
 
@@ -125,17 +125,27 @@ impl FromStr for Fault {
         }
         let (arg, after) = match rest.split_once("after ") {
             Some((arg, after)) => (arg.trim(), Some(after.trim())),
-            None => (rest, None),
+            None => match rest.strip_suffix("after") {
+                Some(arg) => (arg.trim(), Some("")),
+                None => (rest, None),
+            },
         };
         if let Some(after) = after {
             let (sent, entries) = match after.strip_prefix("sent ") {
-                Some(entries) => (true, entries),
+                Some(entries) => (true, entries.trim()),
+                None if after == "sent" => (true, ""),
                 None => (false, after),
             };
+            if entries.is_empty() {
+                return refuse("'after' needs a call, such as 'after GetCurrencies×1'");
+            }
             fault.after = after_entries(entries)?;
             fault.after_counts = if sent { AfterCounts::Sent } else { AfterCounts::Completed };
         }
         if !arg.is_empty() {
+            if !kind.takes_arg() {
+                return refuse(format!("'{}' takes no argument: '{arg}'", kind.as_str()));
+            }
             fault.arg = number(arg, "the argument")?;
         } else if kind.needs_arg() {
             return refuse(format!(
@@ -234,6 +244,16 @@ mod tests {
             ("a/b delay", "needs an argument: milliseconds"),
             ("a/b#0 reset", "counted from 1"),
             ("a/b status x", "whole number"),
+            ("a/b delay 18446744073709551615s", "whole number"),
+            ("a/b unavailable after ", "'after' needs a call"),
+            ("a/b delay 5ms after", "'after' needs a call"),
+            ("a/b unavailable after sent", "'after' needs a call"),
+            ("a/b unavailable 5", "'unavailable' takes no argument: '5'"),
+            ("a/b reset x", "takes no argument"),
+            ("a/b deadline 5ms", "takes no argument"),
+            ("a/b lost-reply 1", "takes no argument"),
+            ("a/b empty-reply 1", "takes no argument"),
+            ("a/b corrupt-reply 1", "takes no argument"),
         ] {
             let error = text.parse::<Fault>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -44,6 +44,9 @@ pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if args.request.url.is_some() {
         context::request(&args.request, None)?;
     }
+    if let Some(path) = &args.junit {
+        junit_possible(path)?;
+    }
     let store = context.store().await?;
     let resumed = match &args.resume {
         Some(text) => Some(resume(&store, text).await?),
@@ -89,7 +92,7 @@ async fn with_stage(
         stop,
     };
     let go_on = format!("{} --resume {}", context.command("sweep"), run.id.short());
-    let good = good_run(context, &sweeper).await?;
+    let good = kept_good_run(good_run(context, &sweeper).await?, &dir)?;
     let runs = match spaces(context, &sweeper, &spec, &good, &dir).await {
         Ok(runs) => runs,
         Err(failure) => {
@@ -149,6 +152,12 @@ fn effect(text: &str) -> Result<Effect, Failure> {
     let fault: model::Fault = format!("* {text}").parse().map_err(|e: model::FaultTextError| {
         Failure::request(format!("'{text}' is no kind of fault")).why(e.to_string())
     })?;
+    if fault.selector != model::Selector::default() || !fault.after.is_empty() || fault.max_fires != 0 || fault.nth != 0
+    {
+        return Err(Failure::request(format!("'{text}' is more than a kind of fault"))
+            .why("a sweep says itself when its faults happen")
+            .next(format!("-k {}; for one fault with its conditions: record --fault", fault.kind.as_str())));
+    }
     Ok(Effect { kind: fault.kind, arg: fault.arg })
 }
 
@@ -171,7 +180,15 @@ async fn resume(store: &store::Store, text: &str) -> Result<(Run, RunDir, Spec),
 async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure> {
     let mut sender = sweeper.sender();
     let mut last = None;
-    for _ in 0..WARM_UP_REQUESTS {
+    // what cannot be repeated is sent once: an order that is warmed up finds an empty cart afterwards
+    let repeatable = sweeper.spec.is_repeatable();
+    if !repeatable {
+        context.say(format!(
+            "   {} may leave something behind, and every case sends it again; --before and {{case}} make each find the same",
+            sweeper.spec.method
+        ));
+    }
+    for _ in 0..if repeatable { WARM_UP_REQUESTS } else { 1 } {
         last = Some(sweeper.watch.send(&mut sender, &sweeper.spec, &[]).await?.reply);
     }
     let Some(reply) = last else { unreachable!("at least one request was sent") };
@@ -181,6 +198,13 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
     if let Some(reason) = sweeper.oracle.objection(&reply) {
         return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
             .next("mend that first, or say with --expect-status what is right"));
+    }
+    if let (Some(status @ 400..), false, messages::Transport::Http) =
+        (reply.status(), sweeper.oracle.names_statuses(), sweeper.spec.transport)
+    {
+        return Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
+            .why("a sweep of a request that is not served finds nothing")
+            .next("mend the request, or say with --expect-status that this is right"));
     }
     if reply.trace.walk().is_empty() {
         return Err(Failure::unknown("the request makes no call that could be faulted")
@@ -196,6 +220,26 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
         if gaps == 0 { "no gaps".to_owned() } else { plural(gaps as u64, "gap") }
     ));
     Ok(reply.trace)
+}
+
+/// The good run that the spaces follow from: the first one, also after a resume. If the request does something else by now, the cases of
+/// before and those to come would not be of one space.
+fn kept_good_run(now: Trace, dir: &RunDir) -> Result<Trace, Failure> {
+    if !dir.file("good.json").exists() {
+        dir.write_json("good.json", &now)?;
+        return Ok(now);
+    }
+    let first: Trace = dir.read_json("good.json")?;
+    if explore::pattern::of(&first) == explore::pattern::of(&now) {
+        return Ok(first);
+    }
+    Err(Failure::unknown("the request does something else than when this sweep began")
+        .why(format!(
+            "it made {} calls then and makes {} now, or with other outcomes",
+            first.walk().len(),
+            now.walk().len()
+        ))
+        .next("bring the target back to where it was, or begin a new sweep"))
 }
 
 async fn spaces(
@@ -354,6 +398,15 @@ fn junit(path: &std::path::Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Fa
     }
     let text = report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be made: {e}")))?;
     std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
+}
+
+/// That the JUnit file can be written is made sure before the sweep, not found out behind it. What is in the file stays until then.
+fn junit_possible(path: &std::path::Path) -> Result<(), Failure> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(Ok(()), std::fs::create_dir_all);
+    parent.and_then(|()| std::fs::File::options().create(true).append(true).open(path)).map(drop).map_err(|e| {
+        Failure::environment(format!("{} cannot be written: {e}", path.display()))
+            .next("choose another place with --junit FILE")
+    })
 }
 
 /// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once, and the reaper
