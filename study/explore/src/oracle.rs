@@ -22,7 +22,7 @@ impl Oracle {
         max_latency_ms: Option<u64>,
     ) -> Result<Oracle, Failure> {
         let mut oracle = Oracle { max_latency_ms, ..Oracle::default() };
-        for status in statuses.unwrap_or("").split(',').filter(|s| !s.is_empty()) {
+        for status in statuses.iter().flat_map(|s| s.split(',')) {
             let status = status.trim().parse().map_err(|_| {
                 Failure::request(format!("'{status}' is not a status code")).next("such as --expect-status 200,302")
             })?;
@@ -39,10 +39,20 @@ impl Oracle {
                 Failure::request(format!("'{assertion}' is not PATH=VALUE"))
                     .next("such as --expect-json '$.items[0].name=mug'")
             })?;
+            if !path.starts_with(['$', '/']) {
+                return Err(Failure::request(format!("'{path}' is no path into JSON"))
+                    .why("a path begins with $ or /")
+                    .next(format!("such as --expect-json '$.{assertion}'")));
+            }
             let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned()));
             oracle.json.push((pointer(path), value));
         }
         Ok(oracle)
+    }
+
+    /// Whether the user said which statuses are right.
+    pub fn names_statuses(&self) -> bool {
+        !self.statuses.is_empty()
     }
 
     /// Why the reply is not what the user should get, or None.
@@ -50,7 +60,12 @@ impl Oracle {
         let status = match reply.outcome {
             Outcome::Replied { status } => status,
             _ => {
-                return Some(format!("no reply: {}", reply.reason.as_deref().unwrap_or("the connection ended")));
+                let reason = reply.reason.as_deref().unwrap_or("the connection ended");
+                return Some(if reason.starts_with("no reply") {
+                    reason.to_owned()
+                } else {
+                    format!("no reply: {reason}")
+                });
             }
         };
         let grpc = reply.trace.entry.protocol == Protocol::Grpc;
@@ -84,7 +99,7 @@ impl Oracle {
             }
         }
         match self.max_latency_ms {
-            Some(limit) if reply.latency_us > limit * 1000 => {
+            Some(limit) if reply.latency_us > limit.saturating_mul(1000) => {
                 Some(format!("took {} ms, more than {limit}", reply.latency_us / 1000))
             }
             _ => None,
@@ -124,6 +139,24 @@ fn pointer(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_judged_is_refused() {
+        let json = |text: &str| Oracle::new(None, None, &[text.to_owned()], None);
+        for text in ["a.b=1", "a=1", "x/y=1", "no value"] {
+            assert_eq!(json(text).unwrap_err().exit(), model::Exit::Usage, "{text}");
+        }
+        assert!(json("$.a=1").is_ok() && json("/a=1").is_ok());
+        for statuses in [",", "", "200,", "200,,302", "ok"] {
+            assert_eq!(
+                Oracle::new(Some(statuses), None, &[], None).unwrap_err().exit(),
+                model::Exit::Usage,
+                "{statuses}"
+            );
+        }
+        assert!(Oracle::new(Some("200, 302"), None, &[], None).is_ok());
+        assert!(Oracle::new(None, Some(r"(?i)corner \p{L}"), &[], None).is_ok());
+    }
 
     #[test]
     fn paths_become_pointers() {
