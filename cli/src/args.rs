@@ -72,6 +72,9 @@ pub struct Up {
     /// Return when all are healthy; `faultloom down` stops them
     #[arg(long, short)]
     pub detach: bool,
+    /// Says on standard output nothing but why it failed, as JSON (internal: the process behind --detach)
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub behind: bool,
 }
 
 /// What to send.
@@ -90,8 +93,12 @@ pub struct Request {
     /// The .proto file that describes a gRPC call
     #[arg(long, value_name = "FILE")]
     pub proto: Option<PathBuf>,
+    /// Sent first, each time, without faults: 'POST http://host/cart product=1'; may be repeated. `{case}` in any part, also of the
+    /// request itself, is a number that is new for every request, so that each can be a customer of its own
+    #[arg(long, value_name = "METHOD URL [BODY]")]
+    pub before: Vec<String>,
     /// Give up on a reply after so long
-    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     pub timeout_ms: u64,
 }
 

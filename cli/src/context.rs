@@ -26,15 +26,15 @@ impl Context {
 
     /// The words that lead to the same target and store again, for commands that we print.
     pub fn command(&self, verb: &str) -> String {
-        let mut words = vec![own_name(), verb.to_owned()];
+        let mut words = vec![quoted(&own_name()), verb.to_owned()];
         if let Some(target) = &self.common.target {
-            words.push(format!("-t {}", target.display()));
+            words.push(format!("-t {}", quoted(&target.display().to_string())));
         }
         if let Some(trust) = &self.common.trust {
-            words.push(format!("--trust {}", trust.display()));
+            words.push(format!("--trust {}", quoted(&trust.display().to_string())));
         }
         if self.common.home != *".faultloom" {
-            words.push(format!("--home {}", self.common.home.display()));
+            words.push(format!("--home {}", quoted(&self.common.home.display().to_string())));
         }
         words.join(" ")
     }
@@ -62,9 +62,7 @@ pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Fa
     let mut spec = RequestSpec::parse(url, request.method.as_deref().unwrap_or(default_method))?;
     spec.timeout_ms = request.timeout_ms.max(1);
     for header in &request.header {
-        let (name, value) =
-            header.split_once(':').ok_or_else(|| Failure::request(format!("'{header}' is not 'Name: value'")))?;
-        spec.headers.push((name.trim().to_lowercase(), value.trim().to_owned()));
+        spec.add_header(header)?;
     }
     let data = match request.data.as_deref().map(|d| (d, d.strip_prefix('@'))) {
         None => Vec::new(),
@@ -92,6 +90,30 @@ pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Fa
         }
         _ => data,
     };
+    spec.before = request.before.iter().map(|text| before(text, &spec)).collect::<Result<_, _>>()?;
+    Ok(spec)
+}
+
+/// `METHOD URL [BODY]`, with the headers of the request it prepares.
+fn before(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure> {
+    let refuse = || {
+        Failure::request(format!("--before '{text}' is not METHOD URL [BODY]"))
+            .next("such as --before 'POST http://127.0.0.1:8080/cart product_id=mug-01&quantity=1'")
+    };
+    let (method, rest) = text.trim().split_once(' ').ok_or_else(refuse)?;
+    let (url, body) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
+    let mut spec = RequestSpec::parse(url, method)?;
+    if spec.transport != Transport::Http {
+        return Err(refuse().why("only http:// can be sent before"));
+    }
+    spec.headers.clone_from(&main.headers);
+    spec.timeout_ms = main.timeout_ms;
+    spec.body = body.as_bytes().to_vec();
+    if !body.is_empty() && !spec.headers.iter().any(|(name, _)| name == "content-type") {
+        let json = body.starts_with(['{', '[']) && !body.starts_with("{case}");
+        let kind = if json { "application/json" } else { "application/x-www-form-urlencoded" };
+        spec.headers.push(("content-type".to_owned(), kind.to_owned()));
+    }
     Ok(spec)
 }
 
@@ -104,25 +126,41 @@ pub fn oracle(expect: &Expect) -> Result<Oracle, Failure> {
     )
 }
 
+/// As a word of a command that can be copied into a shell.
+fn quoted(text: &str) -> String {
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@=,+".contains(c)) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// Headers whose value is nobody else's business: printed commands and reports name them only.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
+
+/// A header as it is printed.
+fn shown(header: &str) -> String {
+    match header.split_once(':') {
+        Some((name, _)) if SECRET_HEADERS.contains(&name.trim().to_lowercase().as_str()) => {
+            format!("{}: …", name.trim())
+        }
+        _ => header.to_owned(),
+    }
+}
+
 /// The flags of the request and its assertions, for commands that we print.
 pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
-    let quoted = |text: &str| {
-        if text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@=,+".contains(c)) {
-            text.to_owned()
-        } else {
-            format!("'{}'", text.replace('\'', "'\\''"))
-        }
-    };
     // what goes to the target's entry needs no URL as long as the target is named
     let mut words: Vec<String> = request.url.iter().map(|_| quoted(&spec.url())).collect();
     let mut option = |flag: &str, value: &str| words.push(format!("{flag} {}", quoted(value)));
     if let Some(method) = &request.method {
         option("-X", method);
     }
-    request.header.iter().for_each(|h| option("-H", h));
+    request.header.iter().for_each(|h| option("-H", &shown(h)));
     if let Some(data) = &request.data {
         option("-d", data);
     }
+    request.before.iter().for_each(|b| option("--before", b));
     if let Some(proto) = &request.proto {
         option("--proto", &proto.display().to_string());
     }
@@ -140,4 +178,24 @@ pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
         option("--max-latency-ms", &ms.to_string());
     }
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printed_words_survive_the_shell() {
+        assert_eq!(quoted("a/b-c.yaml"), "a/b-c.yaml");
+        assert_eq!(quoted("my files/it's"), "'my files/it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn printed_headers_keep_secrets() {
+        assert_eq!(shown("Authorization: Bearer 123"), "Authorization: …");
+        assert_eq!(shown("cookie:a=b"), "cookie: …");
+        assert_eq!(shown("X-API-Key : 1"), "X-API-Key: …");
+        assert_eq!(shown("accept: text/html"), "accept: text/html");
+    }
 }

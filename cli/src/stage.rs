@@ -1,6 +1,7 @@
 //! The target as a command meets it: already up, started for the duration of the command, or run by somebody else.
 
 use crate::context::Context;
+use crate::render::numbers::plural;
 use explore::{Attached, Stage as Revive, Watch};
 use messages::Credentials;
 use model::Failure;
@@ -97,7 +98,14 @@ impl Stage {
         }
         let state_dir = state_dir(context);
         if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
-            let wanted = file.as_ref().filter(|_| context.common.target.is_some()).and_then(|f| f.canonicalize().ok());
+            let wanted = match &context.common.target {
+                Some(file) => Some(file.canonicalize().map_err(|e| {
+                    Failure::request(format!("cannot read the target file {}", file.display()))
+                        .why(e.to_string())
+                        .next(format!("without -t the target that is up here is used: {}", state.target_file.display()))
+                })?),
+                None => None,
+            };
             if wanted.as_ref().is_some_and(|f| *f != state.target_file) {
                 return Err(Failure::environment(format!(
                     "another target is up here: {}",
@@ -123,7 +131,7 @@ impl Stage {
         })?;
         let target = Target::load(&file)?;
         let (entry, services) = described(&target);
-        context.say(format!("   starting {} services of {}", target.services().len(), target.name));
+        context.say(format!("   starting {} of {}", plural(target.services().len() as u64, "service"), target.name));
         let begin = Instant::now();
         let supervisor = tokio::select! {
             started = Supervisor::start(target, start_options(context)?) => started?,

@@ -4,9 +4,10 @@ use crate::args::Up;
 use crate::context::Context;
 use crate::render::numbers::plural;
 use crate::stage;
-use model::{Exit, Failure};
+use model::{Exit, Failure, Family};
 use serde_json::json;
 use std::collections::VecDeque;
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use target::{Down, Supervisor, Target};
@@ -17,6 +18,14 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
+    let result = run(context, args).await;
+    if let (true, Err(failure)) = (args.behind, &result) {
+        println!("{}", told(failure));
+    }
+    result
+}
+
+async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
     let state_dir = stage::state_dir(context);
     if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
         return Err(Failure::environment(format!("{} is up already", state.target))
@@ -35,9 +44,11 @@ pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
     let begin = Instant::now();
     let supervisor = tokio::select! {
         started = Supervisor::start(target, stage::start_options(context)?) => started?,
-        () = stage::interrupted() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
+        () = stage::interrupted() => return Err(Failure::new(Family::Aborted, "stopped while the target was starting")),
     };
-    if context.common.json {
+    if args.behind {
+        // the one in front shows the table
+    } else if context.common.json {
         println!("{}", serde_json::to_string(&target::read_state(&state_dir)?).unwrap_or_default());
     } else if !context.common.quiet {
         table(&target::read_state(&state_dir)?);
@@ -93,13 +104,19 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     let log_path = home.join("up.log");
     let log = std::fs::File::create(&log_path)
         .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", log_path.display())))?;
-    let errors = log.try_clone().map_err(|e| Failure::environment(e.to_string()))?;
     use std::os::unix::process::CommandExt;
     let mut child = std::process::Command::new(exe)
-        .args(["--home".as_ref(), home.as_os_str(), "--target".as_ref(), target.file.as_os_str(), "up".as_ref()])
+        .args([
+            "--home".as_ref(),
+            home.as_os_str(),
+            "--target".as_ref(),
+            target.file.as_os_str(),
+            "up".as_ref(),
+            "--behind".as_ref(),
+        ])
         .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(errors)
+        .stdout(Stdio::piped())
+        .stderr(log)
         .process_group(0)
         .spawn()
         .map_err(|e| Failure::environment(format!("the supervisor cannot be started: {e}")))?;
@@ -110,10 +127,14 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     tokio::pin!(interrupted);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
-            let said = std::fs::read_to_string(&log_path).unwrap_or_default();
+            // one line is read, not all: the reaper may hold the pipe a little longer
+            let mut said = String::new();
+            if let Some(pipe) = child.stdout.take() {
+                let _ = BufReader::new(pipe).read_line(&mut said);
+            }
             return Err(passed_on(&said).unwrap_or_else(|| {
                 Failure::environment(format!("the target did not come up ({status})"))
-                    .why(format!("nothing stands in {}; the disk may be full", log_path.display()))
+                    .why(format!("its supervisor ended without a reason; what it said is in {}", log_path.display()))
                     .next(context.command("up"))
             }));
         }
@@ -151,25 +172,29 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
                     let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
                 }
                 let _ = child.wait();
-                return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting"));
+                return Err(Failure::new(Family::Aborted, "stopped while the target was starting"));
             }
         }
     }
 }
 
+/// Why `up` behind a detached one failed, whole.
+fn told(failure: &Failure) -> serde_json::Value {
+    json!({
+        "what": failure.what, "why": failure.why, "next": failure.next,
+        "exit": failure.exit().code(), "bug": failure.family == Family::Bug,
+    })
+}
+
 /// The error that `up` in the background ended with, as if it had been in the foreground.
 fn passed_on(said: &str) -> Option<Failure> {
-    let (_, error) = said.rsplit_once("error: ")?;
-    let (error, next) = match error.rsplit_once("\n  next: ") {
-        Some((error, next)) => (error, Some(next.trim())),
-        None => (error, None),
-    };
-    let (what, why) = error.split_once('\n').unwrap_or((error, ""));
-    let why: Vec<&str> = why.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
-    let mut failure = Failure::environment(what.trim());
-    failure.why = Some(why.join("\n").trim_end().to_owned()).filter(|why| !why.is_empty());
-    failure.next = next.map(str::to_owned);
-    Some(failure)
+    let told: serde_json::Value = serde_json::from_str(said).ok()?;
+    let text = |key: &str| told[key].as_str().map(str::to_owned);
+    let family = [Family::Request, Family::Aborted, Family::Unknown]
+        .into_iter()
+        .find(|f| told["exit"] == Failure::new(*f, "").exit().code())
+        .unwrap_or(if told["bug"] == true { Family::Bug } else { Family::Environment });
+    Some(Failure { family, what: text("what")?, why: text("why"), next: text("next") })
 }
 
 pub async fn down(context: &Context) -> Result<Exit, Failure> {
@@ -222,5 +247,20 @@ fn table(state: &Option<target::UpState>) {
         };
         let listens = s.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         println!("  {:<16} {:>7}  {:<9} {:<22} {}", s.name, s.process.pid, condition, listens, s.log.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_behind_is_passed_on_whole() {
+        for family in [Family::Request, Family::Environment, Family::Aborted, Family::Unknown, Family::Bug] {
+            let failure = Failure::new(family, "a\nerror: b").why("c\n  next: d\n").next("e");
+            assert_eq!(passed_on(&told(&failure).to_string()), Some(failure));
+        }
+        assert_eq!(passed_on(""), None);
+        assert_eq!(passed_on("error: x\n"), None);
     }
 }

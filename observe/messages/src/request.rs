@@ -23,6 +23,9 @@ pub struct RequestSpec {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub timeout_ms: u64,
+    /// Sent clean before each request, in this order: what it needs to find.
+    #[serde(default)]
+    pub before: Vec<RequestSpec>,
 }
 
 impl RequestSpec {
@@ -37,7 +40,10 @@ impl RequestSpec {
                 .next("such as http://127.0.0.1:8080/ or grpc://127.0.0.1:7001/shop.Currency/Convert")
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("a URL begins with http:// or grpc://"))?;
-        let transport = match scheme {
+        if let Some(c) = url.chars().find(|c| c.is_control() || c.is_whitespace()) {
+            return Err(refuse(&format!("a URL has no {c:?} in it; a blank is written %20")));
+        }
+        let transport = match scheme.to_ascii_lowercase().as_str() {
             "http" => Transport::Http,
             "grpc" => Transport::Grpc,
             "https" => {
@@ -45,19 +51,21 @@ impl RequestSpec {
             }
             _ => return Err(refuse("only http:// and grpc:// are understood")),
         };
-        let (authority, path) = match rest.find(['/', '?']) {
+        let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) => (&rest[..at], &rest[at..]),
             None => (rest, ""),
         };
-        if authority.is_empty() || authority.contains('@') || authority.contains(char::is_whitespace) {
-            return Err(refuse("it has no host"));
+        if authority.contains('@') {
+            return Err(refuse("a user and a password in front of the host are not sent; use -H 'authorization: …'"));
         }
-        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let authority = if has_port { authority.to_owned() } else { format!("{authority}:80") };
+        let authority = with_port(authority).map_err(|why| refuse(&why))?;
         let path = path.split('#').next().unwrap_or("");
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         if transport == Transport::Grpc && path.matches('/').count() != 2 {
             return Err(refuse("a gRPC path is /package.Service/Method"));
+        }
+        if !is_token(method) {
+            return Err(Failure::request(format!("{method:?} is no HTTP method")).next("such as -X GET or -X POST"));
         }
         let method = if transport == Transport::Grpc { "POST".to_owned() } else { method.to_uppercase() };
         Ok(RequestSpec {
@@ -68,7 +76,25 @@ impl RequestSpec {
             headers: Vec::new(),
             body: Vec::new(),
             timeout_ms: RequestSpec::TIMEOUT_MS,
+            before: Vec::new(),
         })
+    }
+
+    /// Adds a header that was given as `Name: value`.
+    pub fn add_header(&mut self, header: &str) -> Result<(), Failure> {
+        let refuse = |why: String| {
+            Failure::request(format!("{header:?} is not 'Name: value'")).why(why).next("such as -H 'accept: text/html'")
+        };
+        let (name, value) = header.split_once(':').ok_or_else(|| refuse("it has no colon".to_owned()))?;
+        let (name, value) = (name.trim(), value.trim());
+        if !is_token(name) {
+            return Err(refuse(format!("{name:?} cannot be the name of a header")));
+        }
+        if let Some(c) = value.chars().find(|c| c.is_control() && *c != '\t') {
+            return Err(refuse(format!("a value has no {c:?} in it")));
+        }
+        self.headers.push((name.to_lowercase(), value.to_owned()));
+        Ok(())
     }
 
     /// The name of the entry call: `GET /`, or the gRPC method.
@@ -84,6 +110,43 @@ impl RequestSpec {
     pub fn url(&self) -> String {
         let scheme = if self.transport == Transport::Http { "http" } else { "grpc" };
         format!("{scheme}://{}{}", self.authority, self.path)
+    }
+}
+
+/// A word as HTTP allows it for methods and names of headers.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// `host`, `host:port` or `[::1]:port`; without a port it gets that of HTTP. Or why not.
+fn with_port(authority: &str) -> Result<String, String> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']').ok_or("the bracket of its address is not closed")?;
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err(format!("'{address}' is no IPv6 address"));
+            }
+            let port = match port {
+                "" => None,
+                port => Some(port.strip_prefix(':').ok_or("behind the bracket comes a colon and a port")?),
+            };
+            (&authority[..address.len() + 2], port)
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    if host.is_empty() {
+        return Err("it has no host".to_owned());
+    }
+    match port {
+        None => Ok(format!("{host}:80")),
+        Some(digits) => match digits.parse::<u16>() {
+            Ok(port) if port > 0 && digits.bytes().all(|b| b.is_ascii_digit()) => Ok(format!("{host}:{port}")),
+            _ if digits.contains(':') => Err("an IPv6 address stands in brackets, such as [::1]:8080".to_owned()),
+            _ => Err(format!("its port is '{digits}'; ports are 1 to 65535")),
+        },
     }
 }
 
@@ -110,9 +173,51 @@ mod tests {
             ("https://x/", "TLS"),
             ("http:///x", "no host"),
             ("grpc://x:1/Convert", "/package.Service/Method"),
+            ("http://x:0/", "ports are 1 to 65535"),
+            ("http://x:/", "ports are 1 to 65535"),
+            ("http://x:65536/", "ports are 1 to 65535"),
+            ("http://x:+80/", "ports are 1 to 65535"),
+            ("http://x:http/", "ports are 1 to 65535"),
+            ("http://::1/", "in brackets"),
+            ("http://[::1/", "not closed"),
+            ("http://[shop]/", "no IPv6 address"),
+            ("http://[::1]8080/", "a colon and a port"),
+            ("http://:80/", "no host"),
+            ("http://x/a b", "%20"),
+            ("http://x/a\u{1b}", "has no"),
+            ("http://anna:secret@x/", "a user and a password"),
         ] {
             let failure = RequestSpec::parse(url, "GET").unwrap_err();
             assert!(failure.why.as_deref().unwrap_or_default().contains(why), "{url}: {failure}");
+        }
+        for method in ["", "GE T", "GET\n", "GÉT"] {
+            let failure = RequestSpec::parse("http://x/", method).unwrap_err();
+            assert!(failure.what.contains("is no HTTP method"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn addresses_and_schemes_are_read_as_users_write_them() {
+        for (url, authority) in
+            [("http://[::1]:8080/", "[::1]:8080"), ("http://[::1]/", "[::1]:80"), ("HTTP://shop:08080#x", "shop:8080")]
+        {
+            assert_eq!(RequestSpec::parse(url, "GET").unwrap().authority, authority);
+        }
+    }
+
+    #[test]
+    fn headers_are_checked_before_they_are_sent() {
+        let mut r = RequestSpec::parse("http://x/", "GET").unwrap();
+        r.add_header("Accept:  text/html; q=1 ").unwrap();
+        assert_eq!(r.headers, [("accept".to_owned(), "text/html; q=1".to_owned())]);
+        for (header, why) in [
+            ("no colon", "no colon"),
+            (": x", "name of a header"),
+            ("a b: x", "name of a header"),
+            ("a: x\r\nb: y", "no '\\r'"),
+        ] {
+            let failure = r.add_header(header).unwrap_err();
+            assert!(failure.why.as_deref().unwrap_or_default().contains(why), "{header}: {failure}");
         }
     }
 }
