@@ -6,6 +6,7 @@
 use crate::args::Record;
 use crate::context::{self, Context};
 use crate::render::numbers::{grouped, milliseconds, plural};
+use crate::render::printable;
 use crate::render::tree::{self, Style};
 use crate::stage::Stage;
 use explore::Sent;
@@ -26,11 +27,7 @@ pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
     }
     let store = context.store().await?;
     let stage = Stage::open(context).await?;
-    let result = tokio::select! {
-        result = with_stage(context, args, &stage, &store, faults, oracle) => result,
-        () = crate::stage::interrupted() => Err(Failure::new(model::Family::Aborted, "the recording was stopped")
-            .next(format!("what came until then: {} last", context.command("show")))),
-    };
+    let result = with_stage(context, args, &stage, &store, faults, oracle).await;
     stage.close().await?;
     result
 }
@@ -49,7 +46,8 @@ async fn with_stage(
         store.begin(RunKind::Recording, &format!("{} {}", spec.name(), spec.authority), spec_json, 0).await?;
     let mut sender = Sender::new(stage.credentials().clone(), *run.id.0.as_bytes());
 
-    let result = async {
+    let id = run.id.short();
+    let work = async {
         let good = good_trace(context, args, store, &mut sender, &spec, &faults).await?;
         let resolved = match &good {
             Some(good) => request_faults::resolve(&faults, good)?,
@@ -94,17 +92,25 @@ async fn with_stage(
                 println!("verdict unknown: {reason}");
             }
             if let Some(body) = body_text(args, &spec, &reply, seen.failures > 0) {
-                println!("reply: {body}");
+                println!("reply: {}", printable(&body));
             }
             let next = match (faults.is_empty(), verdict) {
-                (true, _) => format!("{} {}", context.command("sweep"), context::flags(&args.request, &args.expect, &spec)).trim_end().to_owned(),
+                (true, _) => {
+                    format!("{} {}", context.command("sweep"), context::flags(&args.request, &args.expect, &spec))
+                        .trim_end()
+                        .to_owned()
+                }
                 (false, _) => context.command("report") + " " + &run.id.short(),
             };
             println!("run {}   next: {next}", run.id.short());
         }
         Ok(verdict.exit())
-    }
-    .await;
+    };
+    let result = tokio::select! {
+        result = work => result,
+        () = crate::stage::interrupted() => Err(Failure::new(model::Family::Aborted, "the recording was stopped")
+            .next(format!("what came until then: {} {id}", context.command("show")))),
+    };
     if let (Err(failure), None) = (&result, run.verdict) {
         // if that cannot be written either, the first reason is the one to tell
         let _ = store.finish(&mut run, Verdict::Unknown, json!({"error": failure.to_string()})).await;

@@ -1,6 +1,7 @@
 //! Bugs in words.
 
 use super::numbers::plural;
+use super::printable;
 use model::sweep::Bug;
 use std::fmt::Write;
 
@@ -11,9 +12,9 @@ pub fn draw(bugs: &[Bug]) -> String {
     }
     let _ = writeln!(out, " {}", plural(bugs.len() as u64, "bug"));
     for (i, bug) in bugs.iter().enumerate() {
-        let _ = writeln!(out, "\n {}  {:<12} {}", i + 1, bug.name, bug.title);
+        let _ = writeln!(out, "\n {}  {:<12} {}", i + 1, bug.name, printable(&bug.title));
         for sentence in &bug.story {
-            for line in wrap(sentence, 90) {
+            for line in wrap(&printable(sentence), 90) {
                 let _ = writeln!(out, "      {line}");
             }
         }
@@ -24,7 +25,7 @@ pub fn draw(bugs: &[Bug]) -> String {
             plural(bug.failing_cases, "case"),
             bug.spaces.join(", ")
         );
-        let _ = writeln!(out, "      again:  {}", bug.again);
+        let _ = writeln!(out, "      again:  {}", printable(&bug.again));
     }
     out
 }

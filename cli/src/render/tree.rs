@@ -1,6 +1,7 @@
 //! A trace as a tree with timing bars. Equal neighbours are drawn as one row, `Convert ×10`.
 
 use super::numbers::{grouped, milliseconds};
+use super::printable;
 use model::Fault;
 use model::trace::{Call, Outcome, Protocol, Trace};
 use std::fmt::Write;
@@ -76,13 +77,17 @@ impl Drawer<'_> {
         self.rows += 1;
         let call = &group[0];
         let times = if group.len() > 1 { format!(" ×{}", group.len()) } else { String::new() };
-        let label = fit(&format!("{prefix}{}{times}", call.label()), LABEL);
+        let label = fit(&format!("{prefix}{}{times}", printable(call.label())), LABEL);
         let us: u64 = group.iter().filter_map(Call::duration_us).sum();
         let time = if group.iter().any(|c| c.ended_us.is_some()) { milliseconds(us) } else { "–".into() };
         let begin = base + call.sent_us;
         let end = group.iter().filter_map(|c| c.ended_us).max().map_or(begin, |e| base + e);
-        let mut line =
-            format!("{label} {} {time:>9}  {:<8} {}", fit(&call.callee, CALLEE), outcome(call), self.bar(begin, end));
+        let mut line = format!(
+            "{label} {} {time:>9}  {:<8} {}",
+            fit(&printable(&call.callee), CALLEE),
+            outcome(call),
+            self.bar(begin, end)
+        );
         let marks = self.marks(group);
         if !marks.is_empty() {
             let _ = write!(line, " {marks}");
