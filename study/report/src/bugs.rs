@@ -17,7 +17,8 @@ pub(crate) fn anchor(index: usize) -> String {
 
 /// `SimpleTFI` in words.
 fn explained(name: &str) -> Option<&'static str> {
-    Some(match name {
+    // the second of its kind is `SimpleTFI 2`
+    Some(match name.split(' ').next()? {
         "SimpleRLFI" => "one fault, whenever it happens",
         "SimpleTFI" => "one fault, at a certain moment of the request",
         "DeepRLFI" => "several faults together, whenever they happen",
@@ -126,6 +127,12 @@ fn summary(bug: &Bug, sweep: &Sweep) -> String {
 mod tests {
     use super::*;
     use crate::shop;
+
+    #[test]
+    fn numbered_names_are_explained_too() {
+        assert_eq!(explained("SimpleRLFI 2"), explained("SimpleRLFI"));
+        assert!(explained("SimpleRLFI 2").is_some() && explained("Other 2").is_none());
+    }
 
     #[test]
     fn a_card_holds_everything_about_its_bug() {
