@@ -2,7 +2,7 @@
 
 use model::{Exit, Failure};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where the SDKs lie: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
@@ -30,7 +30,7 @@ fn wrapper() -> Result<PathBuf, Failure> {
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))
         .unwrap_or_else(std::env::temp_dir);
-    let binary = cache.join("faultloom").join("faultloom-go");
+    let binary = cache.join("faultloom").join(wrapper_name(&source));
     // `go build` is quick when nothing changed, and knows better than we do whether something did
     let status =
         Command::new("go").args(["build", "-o"]).arg(&binary).arg("./cmd/faultloom-go").current_dir(&source).status();
@@ -43,6 +43,14 @@ fn wrapper() -> Result<PathBuf, Failure> {
             .why(e.to_string())
             .next("install the Go toolchain, or import faultloom.dev/go/auto where you build")),
     }
+}
+
+/// One per place the sources lie in and version of the tool, so that two checkouts do not build over each other.
+fn wrapper_name(source: &Path) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new(); // without keys: the same in every process
+    (source, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    format!("faultloom-go-{:016x}", hasher.finish())
 }
 
 pub fn python(arguments: &[String]) -> Result<Exit, Failure> {
@@ -72,4 +80,16 @@ pub fn python_path() -> Result<PathBuf, Failure> {
 fn replace(command: &mut Command, name: &str) -> Result<Exit, Failure> {
     let error = command.exec();
     Err(Failure::environment(format!("{name} cannot be started")).why(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_checkout_has_a_wrapper_of_its_own() {
+        let name = |path: &str| wrapper_name(Path::new(path));
+        assert_eq!(name("/a/sdk/go"), name("/a/sdk/go"));
+        assert_ne!(name("/a/sdk/go"), name("/b/sdk/go"));
+    }
 }
