@@ -109,7 +109,9 @@ fn before(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure> {
     spec.headers.clone_from(&main.headers);
     spec.timeout_ms = main.timeout_ms;
     spec.body = body.as_bytes().to_vec();
-    if !body.is_empty() && !spec.headers.iter().any(|(name, _)| name == "content-type") {
+    // the headers are those of the request proper, but for its body's kind
+    spec.headers.retain(|(name, _)| name != "content-type");
+    if !body.is_empty() {
         let json = body.starts_with(['{', '[']) && !body.starts_with("{case}");
         let kind = if json { "application/json" } else { "application/x-www-form-urlencoded" };
         spec.headers.push(("content-type".to_owned(), kind.to_owned()));

@@ -5,6 +5,7 @@
 pub mod credentials;
 pub mod grpc;
 pub mod http1;
+mod numbered;
 pub mod recording;
 pub mod request;
 

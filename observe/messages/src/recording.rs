@@ -3,12 +3,14 @@
 use crate::credentials::Credentials;
 use crate::grpc;
 use crate::http1::Connection;
+use crate::numbered;
 use crate::request::{RequestSpec, Transport};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use model::trace::{Outcome, Protocol, Trace};
 use model::{Failure, Fault};
+use std::collections::HashMap;
 use std::time::Instant;
 use wire::carrier::cut_tail;
 use wire::envelope::Accept;
@@ -48,18 +50,41 @@ pub struct Sender {
     run: [u8; 16],
     http: Option<Connection>,
     grpc: Option<grpc::Connection>,
+    /// For what is sent before, which may go elsewhere.
+    before: HashMap<String, Connection>,
 }
 
 impl Sender {
     pub fn new(credentials: Credentials, run: [u8; 16]) -> Sender {
-        Sender { credentials, run, http: None, grpc: None }
+        Sender { credentials, run, http: None, grpc: None, before: HashMap::new() }
     }
 
     /// An error means that the request could not even be made (keys missing, plan too large); an unreachable target is data.
+    ///
+    /// `{case}` in the request is filled in, and what it needs `before` is sent first; if that fails, so does this.
     pub async fn send(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
+        let number = numbered::number();
+        for before in &spec.before {
+            self.prepare(&before.with_number(&number)).await?;
+        }
+        let spec = &*spec.with_number(&number);
         match spec.transport {
             Transport::Http => self.send_http(spec, faults).await,
             Transport::Grpc => self.send_grpc(spec, faults).await,
+        }
+    }
+
+    async fn prepare(&mut self, spec: &RequestSpec) -> Result<(), Failure> {
+        let connection = self.before.entry(spec.authority.clone()).or_insert_with(|| Connection::new(&spec.authority));
+        let failed = |why: String| {
+            Failure::environment(format!("what is sent before failed: {} {}", spec.method, spec.url()))
+                .why(why)
+                .next("the request proper was not sent; look at the service's log")
+        };
+        match connection.send(spec, None).await {
+            Ok(raw) if raw.status < 400 => Ok(()),
+            Ok(raw) => Err(failed(format!("status {}", raw.status))),
+            Err(none) => Err(failed(none.reason)),
         }
     }
 

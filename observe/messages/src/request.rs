@@ -132,6 +132,9 @@ fn with_port(authority: &str) -> Result<String, String> {
             };
             (&authority[..address.len() + 2], port)
         }
+        None if authority.matches(':').count() > 1 => {
+            return Err("an IPv6 address stands in brackets, such as [::1]:8080".to_owned());
+        }
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
@@ -144,7 +147,6 @@ fn with_port(authority: &str) -> Result<String, String> {
         None => Ok(format!("{host}:80")),
         Some(digits) => match digits.parse::<u16>() {
             Ok(port) if port > 0 && digits.bytes().all(|b| b.is_ascii_digit()) => Ok(format!("{host}:{port}")),
-            _ if digits.contains(':') => Err("an IPv6 address stands in brackets, such as [::1]:8080".to_owned()),
             _ => Err(format!("its port is '{digits}'; ports are 1 to 65535")),
         },
     }
