@@ -28,7 +28,7 @@ pub fn format() -> Result<String, String> {
 
 pub fn lint() -> Result<String, String> {
     quiet(&mut command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
-    for module in ["sdk/go", "lab/shop/go"] {
+    for module in ["sdk/go", "sdk/go/newest", "lab/shop/go", "bench/tracing"] {
         quiet(command("go", &["vet", "./..."]).current_dir(root().join(module)))?;
     }
     Ok("clippy, go vet".into())

@@ -38,8 +38,7 @@ pub fn demo() -> Result<(), String> {
     stopped?;
     write_summary(&stages, summary, &out)?;
     println!(
-        "\n report   {}        next: {}",
-        "out/demo/report.html", "target/debug/faultloom --help   (docs/guides/first-minutes.md)"
+        "\n report   out/demo/report.html        next: target/debug/faultloom --help   (docs/guides/first-minutes.md)"
     );
     Ok(())
 }

@@ -28,8 +28,16 @@ const AREAS: [Area; 9] = [
 
 pub fn test() -> Result<(), String> {
     let mut stages = Stages::new();
+    let mut failures: Vec<(&str, String)> = Vec::new();
     for (name, _, work) in AREAS {
-        stages.run(name, work)?;
+        if let Err(e) = stages.run(name, work) {
+            println!("{e}");
+            failures.push((name, e));
+            // without its set-up nothing below says anything
+            if name == "set-up" {
+                break;
+            }
+        }
     }
     println!();
     for ((name, seconds), (_, minutes, _)) in stages.seconds().iter().zip(AREAS) {
@@ -38,8 +46,12 @@ pub fn test() -> Result<(), String> {
             println!(" {name} took {seconds:.0} s, its budget is {budget:.0} s");
         }
     }
-    println!("{} passed, 0 failed, {} skipped", PASSED.load(Ordering::Relaxed), SKIPPED.load(Ordering::Relaxed));
-    Ok(())
+    for (name, e) in &failures {
+        println!(" ✗ {name}: {}", e.lines().next().unwrap_or_default());
+    }
+    let (passed, skipped) = (PASSED.load(Ordering::Relaxed), SKIPPED.load(Ordering::Relaxed));
+    println!("{passed} passed, {} failed, {skipped} skipped", failures.len());
+    if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), AREAS.len())) }
 }
 
 fn set_up() -> Result<String, String> {

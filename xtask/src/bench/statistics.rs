@@ -36,7 +36,7 @@ pub fn median_interval(values: &[f64]) -> (f64, f64, f64) {
     let mut tail = 0.5f64.powi(n as i32);
     let mut cumulative = tail;
     let mut k = 0;
-    while k + 1 <= n / 2 && cumulative <= 0.025 {
+    while k < n / 2 && cumulative <= 0.025 {
         k += 1;
         tail *= (n - k + 1) as f64 / k as f64;
         cumulative += tail;
