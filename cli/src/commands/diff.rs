@@ -2,6 +2,7 @@
 
 use crate::args::Diff;
 use crate::context::Context;
+use crate::render::printable;
 use crate::render::tree::outcome;
 use model::trace::{Call, Trace};
 use model::{Exit, Failure, RunKind};
@@ -29,9 +30,9 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
             json!({"differences": differences, "calls": rows, "entry": [outcome(&before.entry), outcome(&after.entry)]})
         );
     } else {
-        println!("  {:<52} {} → {}", before.entry.label(), outcome(&before.entry), outcome(&after.entry));
+        println!("  {:<52} {} → {}", printable(before.entry.label()), outcome(&before.entry), outcome(&after.entry));
         for change in &changes {
-            let name = |c: &Call| format!("{} → {}/{}", c.caller, c.callee, c.label());
+            let name = |c: &Call| printable(&format!("{} → {}/{}", c.caller, c.callee, c.label()));
             match change {
                 Change::Same(..) => {}
                 Change::Outcome(a, b) => println!(

@@ -89,7 +89,7 @@ async fn with_stage(
             println!("\n{}", tree::draw(&reply.trace, &resolved, &style));
             println!("{}", seen.sentence(&reply));
             for reason in &seen.unknown {
-                println!("verdict unknown: {reason}");
+                println!("verdict unknown: {}", printable(reason));
             }
             if let Some(body) = body_text(args, &spec, &reply, seen.failures > 0) {
                 println!("reply: {}", printable(&body));
@@ -253,7 +253,7 @@ impl Seen {
             );
         }
         if !self.reasons.is_empty() {
-            text += &format!("\nfailed: {}", self.reasons.join("; "));
+            text += &format!("\nfailed: {}", printable(&self.reasons.join("; ")));
         }
         text
     }

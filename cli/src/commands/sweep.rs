@@ -333,6 +333,14 @@ async fn finish(
         );
     } else {
         println!("\n{}", bugs::draw(&sweep.bugs));
+        let told: u64 = sweep.bugs.iter().map(|b| b.failing_cases).sum();
+        let untold = sum(|s| s.failures).saturating_sub(told);
+        if untold > 0 {
+            println!(
+                " {} no bug above explains: what failed there did not fail in the same way again, or there are too many bugs to tell\n",
+                plural(untold, "failing case")
+            );
+        }
         if verdict == Verdict::Pass {
             println!(" no bug found: every case got what the user should get ({})", sweep.oracle);
         }
