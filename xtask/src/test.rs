@@ -110,14 +110,14 @@ fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
 fn sdk_python() -> Result<String, String> {
     setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
     let python = root().join("out/python-sdk/bin/python");
-    counted(command(&python.to_string_lossy(), &["-m", "pytest", "-q", "-rs"]).current_dir(root().join("sdk/python")))
+    counted(command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]).current_dir(root().join("sdk/python")))
 }
 
 fn shop() -> Result<String, String> {
     counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("lab/shop/go")))?;
     setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
     let python = root().join("out/shop/test-venv/bin/python");
-    counted(&mut command(&python.to_string_lossy(), &["-m", "pytest", "-q", "-rs", "lab/shop/python"]))
+    counted(&mut command(&python.to_string_lossy(), &["-m", "pytest", "-rs", "lab/shop/python"]))
 }
 
 fn tool() -> Result<String, String> {
@@ -210,7 +210,7 @@ pub fn soak() -> Result<(), String> {
     stages.run("python", || {
         setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
         let python = root().join("out/python-sdk/bin/python");
-        let mut call = command(&python.to_string_lossy(), &["-m", "pytest", "-q", "-rs"]);
+        let mut call = command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]);
         counted(call.current_dir(root().join("sdk/python")).env("FAULTLOOM_SOAK", "1"))
     })
 }

@@ -28,6 +28,33 @@ fn explained(name: &str) -> Option<&'static str> {
 }
 
 /// A command to copy. Without script it can still be selected.
+/// Headers whose value is nobody else's business: a page is made to be passed on.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
+
+/// A command with the values of secret headers left out: `-H 'cookie: a=b'` becomes `-H 'cookie: …'`.
+fn without_secrets(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("-H '") {
+        // a quote inside a quoted word is written '\\''
+        let mut end = 0;
+        while let Some(at) = after[end..].find('\'') {
+            end += at;
+            if !after[end..].starts_with("'\\''") {
+                break;
+            }
+            end += 4;
+        }
+        let header = &after[..end];
+        let name = header.split(':').next().unwrap_or_default();
+        let secret = SECRET_HEADERS.contains(&name.trim().to_lowercase().as_str());
+        out.push_str(before);
+        out.push_str(&format!("-H '{}", if secret { format!("{}: …", name.trim()) } else { header.to_owned() }));
+        rest = &after[end..];
+    }
+    out + rest
+}
+
 pub(crate) fn command(line: &str) -> String {
     let mut out = String::new();
     put!(out, "<div class=cmd><code>{}</code><button type=button class=copy hidden>Copy</button></div>", text(line));
@@ -82,7 +109,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
         text(&f.callee),
         text(&f.call)
     );
-    put!(out, "<h4>See it again</h4>{}", command(&bug.again));
+    put!(out, "<h4>See it again</h4>{}", command(&without_secrets(&bug.again)));
     let limit = if index < FULL_BUGS { ROWS } else { ROWS_LATER };
     put!(
         out,
@@ -127,6 +154,14 @@ fn summary(bug: &Bug, sweep: &Sweep) -> String {
 mod tests {
     use super::*;
     use crate::shop;
+
+    #[test]
+    fn a_page_keeps_secrets_to_itself() {
+        let line = r"faultloom record http://x/ -H 'Authorization: Bearer it'\''s' -H 'accept: text/html' -H 'cookie:a=b' --fault 'a reset'";
+        let shown =
+            r"faultloom record http://x/ -H 'Authorization: …' -H 'accept: text/html' -H 'cookie: …' --fault 'a reset'";
+        assert_eq!(super::without_secrets(line), shown);
+    }
 
     #[test]
     fn numbered_names_are_explained_too() {
