@@ -6,7 +6,7 @@ use model::{Failure, HostFacts, Run, RunId, RunKind, Verdict};
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Store {
     pool: SqlitePool,
@@ -25,6 +25,23 @@ pub(crate) fn broken(file: &Path, error: &sqlx::Error) -> Failure {
     }
 }
 
+/// How long another writer is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+
+fn is_locked(error: &sqlx::Error) -> bool {
+    error.to_string().contains("locked")
+}
+
+async fn open_once(file: &Path) -> Result<SqlitePool, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .busy_timeout(PATIENCE);
+    SqlitePoolOptions::new().max_connections(1).connect_with(options).await
+}
+
 impl Store {
     /// Opens the store below `home`, makes it if there is none. Waits up to 5 s for another writer.
     pub async fn open(home: &Path) -> Result<Store, Failure> {
@@ -35,15 +52,18 @@ impl Store {
                 .next("choose another place with --home DIR")
         })?;
         let file = home.join("store.db");
-        let options = SqliteConnectOptions::new()
-            .filename(&file)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .busy_timeout(Duration::from_secs(5));
-        let pool =
-            SqlitePoolOptions::new().max_connections(1).connect_with(options).await.map_err(|e| broken(&file, &e))?;
-        schema::migrate(&pool, &file).await?;
-        Ok(Store { pool, home: home.to_owned() })
+        let begin = Instant::now();
+        // SQLite does not wait where a fresh file changes to its write-ahead log and where such a log is taken over, so we do
+        loop {
+            match open_once(&file).await {
+                Err(e) if is_locked(&e) && begin.elapsed() < PATIENCE => tokio::time::sleep(RETRY_PAUSE).await,
+                Err(e) => return Err(broken(&file, &e)),
+                Ok(pool) => {
+                    schema::migrate(&pool, &file).await?;
+                    return Ok(Store { pool, home: home.to_owned() });
+                }
+            }
+        }
     }
 
     fn broken(&self, error: &sqlx::Error) -> Failure {
@@ -279,6 +299,28 @@ mod tests {
         let (home, _store) = fresh("owner").await;
         assert_eq!(std::fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::remove_dir_all(home).unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+    async fn many_tools_may_begin_one_fresh_store_at_once() {
+        for round in 0..10 {
+            let home = std::env::temp_dir().join(format!("faultloom-store-{}-crowd-{round}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&home);
+            let crowd: Vec<_> = (0..16)
+                .map(|_| {
+                    let home = home.clone();
+                    tokio::spawn(async move {
+                        let store = Store::open(&home).await?;
+                        store.begin(RunKind::Recording, "a", serde_json::Value::Null, 0).await.map(|_| ())
+                    })
+                })
+                .collect();
+            for one in crowd {
+                one.await.unwrap().unwrap();
+            }
+            assert_eq!(Store::open(&home).await.unwrap().list(100).await.unwrap().len(), 16);
+            std::fs::remove_dir_all(home).unwrap();
+        }
     }
 
     #[tokio::test]
