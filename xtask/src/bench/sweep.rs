@@ -27,7 +27,7 @@ pub fn bench() -> Result<(), String> {
     let stopped = up.stop();
     let (goals, figures) = result?;
     stopped?;
-    finish("sweep", SEED, &goals, figures)
+    finish(if quick { "quick-sweep" } else { "sweep" }, SEED, &goals, figures)
 }
 
 fn ask(arguments: &[&str]) -> Result<Value, String> {
