@@ -58,10 +58,14 @@ impl Store {
             match open_once(&file).await {
                 Err(e) if is_locked(&e) && begin.elapsed() < PATIENCE => tokio::time::sleep(RETRY_PAUSE).await,
                 Err(e) => return Err(broken(&file, &e)),
-                Ok(pool) => {
-                    schema::migrate(&pool, &file).await?;
-                    return Ok(Store { pool, home: home.to_owned() });
-                }
+                Ok(pool) => match schema::migrate(&pool, &file).await {
+                    Ok(()) => return Ok(Store { pool, home: home.to_owned() }),
+                    Err(failure) if failure.to_string().contains("is locked") && begin.elapsed() < PATIENCE => {
+                        pool.close().await;
+                        tokio::time::sleep(RETRY_PAUSE).await;
+                    }
+                    Err(failure) => return Err(failure),
+                },
             }
         }
     }
