@@ -33,6 +33,17 @@ fn is_locked(error: &sqlx::Error) -> bool {
     error.to_string().contains("locked")
 }
 
+/// Does a write again while another one is in its way, where SQLite itself did not wait.
+async fn patiently(write: impl AsyncFn() -> Result<(), sqlx::Error>) -> Result<(), sqlx::Error> {
+    let begin = Instant::now();
+    loop {
+        match write().await {
+            Err(e) if is_locked(&e) && begin.elapsed() < PATIENCE => tokio::time::sleep(RETRY_PAUSE).await,
+            done => return done,
+        }
+    }
+}
+
 async fn open_once(file: &Path) -> Result<SqlitePool, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(file)
@@ -95,18 +106,22 @@ impl Store {
             summary: serde_json::Value::Null,
         };
         let dir = RunDir::create(&self.home.join("runs").join(run.id.to_string()))?;
-        sqlx::query("INSERT INTO runs (id, kind, title, spec, seed, host, begin_ms, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
-            .bind(run.id.to_string())
-            .bind(run.kind.as_str())
-            .bind(&run.title)
-            .bind(run.spec.to_string())
-            .bind(run.seed as i64)
-            .bind(serde_json::to_string(&run.host).unwrap_or_default())
-            .bind(run.begin_ms)
-            .bind("null")
-            .execute(&self.pool)
-            .await
-            .map_err(|e| self.broken(&e))?;
+        patiently(async || {
+            sqlx::query("INSERT INTO runs (id, kind, title, spec, seed, host, begin_ms, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
+                .bind(run.id.to_string())
+                .bind(run.kind.as_str())
+                .bind(&run.title)
+                .bind(run.spec.to_string())
+                .bind(run.seed as i64)
+                .bind(serde_json::to_string(&run.host).unwrap_or_default())
+                .bind(run.begin_ms)
+                .bind("null")
+                .execute(&self.pool)
+                .await
+                .map(|_| ())
+        })
+        .await
+        .map_err(|e| self.broken(&e))?;
         Ok((run, dir))
     }
 
@@ -114,14 +129,18 @@ impl Store {
         run.end_ms = Some(now_ms());
         run.verdict = Some(verdict);
         run.summary = summary;
-        sqlx::query("UPDATE runs SET end_ms = $2, verdict = $3, summary = $4 WHERE id = $1")
-            .bind(run.id.to_string())
-            .bind(run.end_ms)
-            .bind(verdict.as_str())
-            .bind(run.summary.to_string())
-            .execute(&self.pool)
-            .await
-            .map_err(|e| self.broken(&e))?;
+        patiently(async || {
+            sqlx::query("UPDATE runs SET end_ms = $2, verdict = $3, summary = $4 WHERE id = $1")
+                .bind(run.id.to_string())
+                .bind(run.end_ms)
+                .bind(verdict.as_str())
+                .bind(run.summary.to_string())
+                .execute(&self.pool)
+                .await
+                .map(|_| ())
+        })
+        .await
+        .map_err(|e| self.broken(&e))?;
         Ok(())
     }
 
@@ -305,23 +324,22 @@ mod tests {
         std::fs::remove_dir_all(home).unwrap();
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+    #[tokio::test]
     async fn many_tools_may_begin_one_fresh_store_at_once() {
         for round in 0..10 {
             let home = std::env::temp_dir().join(format!("faultloom-store-{}-crowd-{round}", std::process::id()));
             let _ = std::fs::remove_dir_all(&home);
-            let crowd: Vec<_> = (0..16)
-                .map(|_| {
-                    let home = home.clone();
-                    tokio::spawn(async move {
-                        let store = Store::open(&home).await?;
-                        store.begin(RunKind::Recording, "a", serde_json::Value::Null, 0).await.map(|_| ())
-                    })
-                })
-                .collect();
-            for one in crowd {
-                one.await.unwrap().unwrap();
-            }
+            std::thread::scope(|scope| {
+                for _ in 0..16 {
+                    scope.spawn(|| {
+                        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                        runtime.block_on(async {
+                            let store = Store::open(&home).await.unwrap();
+                            store.begin(RunKind::Recording, "a", serde_json::Value::Null, 0).await.unwrap();
+                        });
+                    });
+                }
+            });
             assert_eq!(Store::open(&home).await.unwrap().list(100).await.unwrap().len(), 16);
             std::fs::remove_dir_all(home).unwrap();
         }
