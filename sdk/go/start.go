@@ -63,7 +63,7 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 		ttl = time.Minute
 	}
 	now := time.Now()
-	env := &wire.Envelope{Signed: wire.Signed{History: true, Run: o.Run, Trace: o.Trace, KeyID: key.ID, Environment: settings.Environment}}
+	env := &wire.Envelope{Signed: wire.Signed{History: true, HasRun: o.Run != [16]byte{}, Run: o.Run, Trace: o.Trace, KeyID: key.ID, Environment: settings.Environment}}
 	env.Expires = uint32(now.Add(min(ttl, wire.MaxExpirySeconds*time.Second)).Unix())
 	if len(o.Plan) > 0 {
 		env.Plan = o.Plan

@@ -116,7 +116,11 @@ func envelopeObject(e *wire.Envelope) object {
 	if evidence == nil {
 		evidence = []uint64{}
 	}
-	return object{"trace": hex.EncodeToString(e.Trace[:]), "run": hex.EncodeToString(e.Run[:]), "expires": e.Expires, "key": e.KeyID,
+	var run any
+	if e.HasRun {
+		run = hex.EncodeToString(e.Run[:])
+	}
+	return object{"trace": hex.EncodeToString(e.Trace[:]), "run": run, "bridge": e.Bridge, "expires": e.Expires, "key": e.KeyID,
 		"environment": e.Environment, "history": e.History, "plan": plan, "call": id(e.Call), "accept": accept,
 		"receive_limit": e.ReceiveLimit, "evidence": evidence}
 }

@@ -105,29 +105,33 @@ type seenEntry struct {
 // seen is a first-in first-out set, in a ring that grows up to maxSeen.
 type seen struct {
 	mu    sync.Mutex
-	set   map[seenKey]struct{}
+	set   map[seenKey]int64 // to expiry
 	queue []seenEntry
 	head  int // first live entry of queue
 }
 
+// admit tells whether a key was not seen before its expiry, and remembers it. Room is made only for a newcomer: who is known takes
+// nobody's place.
 func (s *seen) admit(key seenKey, expires, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.set == nil {
-		s.set = map[seenKey]struct{}{}
+	if s.set[key] > now {
+		return false
 	}
-	for s.head < len(s.queue) && (s.queue[s.head].expires <= now || len(s.set) >= maxSeen) {
-		delete(s.set, s.queue[s.head].key)
+	if s.set == nil {
+		s.set = map[seenKey]int64{}
+	}
+	for s.head < len(s.queue) && (s.queue[s.head].expires <= now || len(s.queue)-s.head >= maxSeen) {
+		if old := s.queue[s.head]; s.set[old.key] == old.expires { // else it came again
+			delete(s.set, old.key)
+		}
 		s.head++
 	}
 	if s.head > 1024 && s.head*2 > len(s.queue) { // amortised: each entry moves at most once per halving
 		s.queue = s.queue[:copy(s.queue, s.queue[s.head:])]
 		s.head = 0
 	}
-	if _, ok := s.set[key]; ok {
-		return false
-	}
-	s.set[key] = struct{}{}
+	s.set[key] = expires
 	s.queue = append(s.queue, seenEntry{key, expires})
 	return true
 }

@@ -21,6 +21,9 @@ const (
 const (
 	permitHistory = 1
 	permitPlan    = 2
+	permitRun     = 4
+	permitBridge  = 8
+	permitAll     = permitHistory | permitPlan | permitRun | permitBridge
 )
 
 // Accept says how the reply may bring the history back.
@@ -35,6 +38,8 @@ const (
 // Signed is the part written once by whoever starts the request.
 type Signed struct {
 	History     bool // replies bring a history back
+	Bridge      bool // the envelope also travels in traceparent and baggage
+	HasRun      bool // Run is there
 	Trace, Run  [16]byte
 	Expires     uint32 // unix seconds
 	KeyID       string
@@ -87,15 +92,18 @@ func Open(raw string, e *Envelope) (o Opened, err error) {
 	s := reader{left: o.Part}
 	permissions := s.byte()
 	copy(e.Trace[:], s.take(16))
-	copy(e.Run[:], s.take(16))
+	if e.HasRun = permissions&permitRun != 0; e.HasRun {
+		copy(e.Run[:], s.take(16))
+	}
 	if b := s.take(4); !s.bad {
 		e.Expires = uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 	}
 	e.KeyID = s.str(1, 32)
 	e.Environment = s.str(1, 64)
 	e.History = permissions&permitHistory != 0
+	e.Bridge = permissions&permitBridge != 0
 	o.HasPlan = permissions&permitPlan != 0
-	if s.bad || permissions&^(permitHistory|permitPlan) != 0 || (!o.HasPlan && s.left != "") {
+	if s.bad || permissions&^permitAll != 0 || (!o.HasPlan && s.left != "") {
 		return o, Malformed
 	}
 	o.plan = s.left
@@ -144,9 +152,16 @@ func AppendSigned(out []byte, s *Signed) ([]byte, error) {
 	if s.Plan != nil {
 		permissions |= permitPlan
 	}
-	out = append(out, permissions)
-	out = append(out, s.Trace[:]...)
-	out = append(out, s.Run[:]...)
+	if s.HasRun {
+		permissions |= permitRun
+	}
+	if s.Bridge {
+		permissions |= permitBridge
+	}
+	out = append(append(out, permissions), s.Trace[:]...)
+	if s.HasRun {
+		out = append(out, s.Run[:]...)
+	}
 	out = append(out, byte(s.Expires>>24), byte(s.Expires>>16), byte(s.Expires>>8), byte(s.Expires))
 	out = AppendString(AppendString(out, s.KeyID), s.Environment)
 	if s.Plan != nil {

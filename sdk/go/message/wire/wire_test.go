@@ -70,7 +70,10 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 	r := seeded(t)
 	for i := 0; i < 150; i++ {
 		want := Signed{History: r.IntN(2) == 0, Expires: r.Uint32(), KeyID: randomText(r, 1, 32), Environment: randomText(r, 1, 64), Plan: randomPlan(r)}
-		want.Trace[3], want.Run[15] = 7, 9
+		want.Trace[3], want.Bridge = 7, r.IntN(2) == 0
+		if want.HasRun = r.IntN(2) == 0; want.HasRun {
+			want.Run[15] = byte(r.IntN(2)) // a run of nothing but zeros is one, too
+		}
 		part, err := AppendSigned(nil, &want)
 		if err != nil {
 			t.Fatal(err)
@@ -91,6 +94,26 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 			if _, err := opened(raw[:n]); err == nil {
 				t.Fatalf("%d of %d bytes were accepted", n, len(raw))
 			}
+		}
+	}
+}
+
+func TestARunIsLeftOutWhereThereIsNoneAndUnknownPermissionsAreMalformed(t *testing.T) {
+	signed := Signed{History: true, KeyID: "k", Environment: "e"}
+	without, _ := AppendSigned(nil, &signed)
+	signed.HasRun = true
+	with, _ := AppendSigned(nil, &signed)
+	if without[0] != 1 || with[0] != 5 || len(with) != len(without)+16 {
+		t.Errorf("%x %x", without, with)
+	}
+	for permissions := 0; permissions < 256; permissions++ {
+		part := append([]byte{byte(permissions)}, with[1:]...)
+		if permissions&permitRun == 0 {
+			part = append([]byte{byte(permissions)}, without[1:]...)
+		}
+		_, err := Open(string(AppendPassedOn(nil, part, make([]byte, 16))), new(Envelope))
+		if known := permissions < 16; known != (err == nil) {
+			t.Errorf("permissions %08b: %v", permissions, err)
 		}
 	}
 }
