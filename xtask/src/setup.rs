@@ -1,7 +1,7 @@
 //! Set-up: Debian packages, the tool, the SDKs' environments, the shop. Everything is skipped when it is there, so a second run needs no network.
 
 use crate::shell::{command, have, quiet, root, run, text};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A Debian package and the program that tells whether it is installed.
 pub struct Package {
@@ -72,6 +72,7 @@ pub fn build_shop() -> Result<(), String> {
     let mut go =
         command(&faultloom().to_string_lossy(), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
     quiet(go.current_dir(root().join("lab/shop/go")))?;
+    maven("lab/shop/java", "target/shop.jar")?;
     venv("out/shop/venv", "lab/shop/python/requirements.txt")
 }
 
@@ -87,6 +88,43 @@ pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
     let pip = folder.join("bin/pip").to_string_lossy().into_owned();
     quiet(&mut command(&pip, &["install", "--quiet", "--disable-pip-version-check", "-r", requirements]))?;
     std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+}
+
+/// Builds a Maven project unless `artefact` is newer than everything it is made from. Tests are run elsewhere.
+pub fn maven(project: &str, artefact: &str) -> Result<(), String> {
+    let project = root().join(project);
+    if newer(&project.join(artefact), &project) {
+        return Ok(());
+    }
+    let arguments = ["--quiet", "--batch-mode", "--no-transfer-progress", "-DskipTests", "package"];
+    quiet(command("mvn", &arguments).current_dir(&project)).map(|_| ())
+}
+
+/// Installs what `package-lock.json` names and runs the package's `build` script if it has one; skipped when neither sources nor lock have changed.
+#[expect(dead_code, reason = "for the Node services")]
+pub fn npm(package: &str) -> Result<(), String> {
+    let package = root().join(package);
+    let stamp = package.join("node_modules/.installed");
+    if newer(&stamp, &package) {
+        return Ok(());
+    }
+    quiet(command("npm", &["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&package))?;
+    quiet(command("npm", &["run", "--if-present", "build"]).current_dir(&package))?;
+    std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))
+}
+
+/// Whether `artefact` is at least as new as every committed or new source file below `folder`.
+fn newer(artefact: &Path, folder: &Path) -> bool {
+    let modified = |path: &Path| path.metadata().and_then(|m| m.modified());
+    let Ok(made) = modified(artefact) else { return false };
+    let listed =
+        quiet(command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(folder));
+    let Ok(listed) = listed else { return false };
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .all(|name| modified(&folder.join(name)).is_ok_and(|at| at <= made))
 }
 
 /// A target that is up while this lives: `faultloom up` as our child in our own process group, so that Ctrl-C reaches it as well as us.

@@ -115,6 +115,9 @@ fn sdk_python() -> Result<String, String> {
 
 fn shop() -> Result<String, String> {
     counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("lab/shop/go")))?;
+    counted(
+        command("mvn", &["--batch-mode", "--no-transfer-progress", "test"]).current_dir(root().join("lab/shop/java")),
+    )?;
     setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
     let python = root().join("out/shop/test-venv/bin/python");
     counted(&mut command(&python.to_string_lossy(), &["-m", "pytest", "-rs", "lab/shop/python"]))
@@ -179,6 +182,13 @@ impl Counts {
                 if trimmed.contains(word) {
                     counts.skipped += number_before(trimmed, word);
                 }
+            } else if let Some(sum) = surefire_sum(line) {
+                counts.passed += sum.0 - sum.1;
+                counts.skipped += sum.1;
+            } else if let Some(n) = node_sum(line, "pass") {
+                counts.passed += n;
+            } else if let Some(n) = node_sum(line, "skipped") {
+                counts.skipped += n;
             } else if trimmed.starts_with("--- PASS:") {
                 counts.passed += 1;
             } else if trimmed.starts_with("--- SKIP:") {
@@ -193,6 +203,23 @@ impl Counts {
         }
         counts
     }
+}
+
+/// Tests run and skipped by the sum of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0, Skipped: 0`, which unlike
+/// the lines per class ends there.
+fn surefire_sum(line: &str) -> Option<(u64, u64)> {
+    let rest = line.split_once("] Tests run: ")?.1;
+    let numbers: Vec<u64> = rest.split(", ").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
+    match numbers[..] {
+        [run, _, _, skipped] if rest.split(", ").count() == 4 => Some((run, skipped.min(run))),
+        _ => None,
+    }
+}
+
+/// A sum of Node's test runner, such as `# pass 11` or `ℹ pass 11`.
+fn node_sum(line: &str, what: &str) -> Option<u64> {
+    let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
+    rest.strip_prefix(what)?.trim().parse().ok()
 }
 
 /// Fuzzing of everything that parses, more seeds, the sanitised Go suite. Half an hour or so.
@@ -235,8 +262,10 @@ mod tests {
 
     #[test]
     fn every_runner_is_counted() {
-        let output = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)\nskipped: no memcached\n22 passed, 3 skipped in 5.1s\n";
+        let output = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)\nskipped: no memcached\n22 passed, 3 skipped in 5.1s\n\
+            [INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in A\n\
+            [WARNING] Tests run: 12, Failures: 0, Errors: 0, Skipped: 1\n# tests 9\n# pass 7\n# skipped 2\n";
         let counts = Counts::of(output);
-        assert_eq!((counts.passed, counts.skipped, counts.reasons.len()), (29, 6, 2));
+        assert_eq!((counts.passed, counts.skipped, counts.reasons.len()), (47, 9, 2));
     }
 }
