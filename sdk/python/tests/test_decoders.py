@@ -303,3 +303,18 @@ def test_a_refusal_never_shows_a_key():
         parse_trust("environment e\nkey fault f1 " + "ab" * 31)
     assert "abab" not in str(error.value) and "line 2" in str(error.value)
     assert FAULT_KEY.secret.hex() not in repr(FAULT_KEY) and "secret" not in repr(FAULT_KEY)
+
+
+def test_an_envelope_is_looked_up_before_room_is_made(monkeypatch):
+    monkeypatch.setattr("faultloom.envelope.SEEN_MAX", 3)
+    r = receiver()
+    now = int(time.time())
+    assert all(r._admit((b"t", call, 0), now + 60, now) for call in (1, 2, 3))
+    assert not any(r._admit((b"t", call, 0), now + 60, now) for call in (1, 2, 3))
+
+
+def test_the_run_id_is_there_only_if_its_bit_is_set():
+    accepted = receiver().accept(SIGNER.envelope(run=b"r" * 16, bridge=True))
+    assert accepted and accepted.run == b"r" * 16 and accepted.bridge
+    accepted = receiver().accept(SIGNER.envelope())
+    assert accepted and accepted.run is None and not accepted.bridge

@@ -29,6 +29,12 @@ def field(history: bytes) -> bytes:
     return head + (len(head) + END_BYTES).to_bytes(4, "big") + MAGIC
 
 
+def field_bytes(history_bytes: int) -> int:
+    """How long ``field`` makes a history of that length."""
+    size = history_bytes + END_BYTES
+    return len(_FIELD_TAG) + len(varint(size)) + size
+
+
 def _length(data: bytes) -> int:
     """The length named in front of the magic, or -1."""
     if len(data) < END_BYTES or data[-4:] != MAGIC:

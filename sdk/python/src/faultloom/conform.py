@@ -11,11 +11,12 @@ import os
 import sys
 from typing import Any, Dict, List, Optional
 
-from . import carriers, ids
-from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver
+from . import bridge, carriers, ids, otlp
+from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver, to_header
 from .errors import FaultloomError
-from .history import decode_history, truncate
+from .history import decode_history, split_head, truncate
 from .names import normalised_http_name, raw_http_name
+from .pieces import Joiner
 from .scope import Scope
 from .selectors import Selector
 from .trust import parse_trust
@@ -28,7 +29,7 @@ def _hex(data: Optional[bytes]) -> Optional[str]:
 def _envelope_json(e: Envelope) -> Dict[str, Any]:
     accept = [name for bit, name in ((ACCEPT_FIELD, "field"), (ACCEPT_TAIL, "tail")) if e.accept & bit]
     return {
-        "trace": e.trace.hex(), "run": e.run.hex(), "expires": e.expires, "key": e.key, "environment": e.environment,
+        "trace": e.trace.hex(), "run": _hex(e.run), "bridge": e.bridge, "expires": e.expires, "key": e.key, "environment": e.environment,
         "history": e.history, "plan": None if e.plan is None else [fault.to_json() for fault in e.plan],
         "call": f"{e.call:016x}", "accept": accept, "receive_limit": e.receive_limit, "evidence": e.evidence,
     }  # fmt: skip
@@ -63,6 +64,7 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
     scope = Scope(given["service"], envelope, lambda: trust.faults_on, given["start_us"], lambda: at_us[0])
     steps: List[Any] = []
     history: Optional[bytes] = None
+    joiner = Joiner()
     for step in given["steps"]:
         at_us[0] = step["at_us"]
         result: Dict[str, Any] = {}
@@ -77,6 +79,11 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
                 "call": done.number, "id": f"{done.id:016x}", "fault": done.fault_index,
                 "kind": done.fault.kind if done.fault else None, "envelope": _hex(done.envelope),
             }  # fmt: skip
+        elif "message" in step:
+            result = {"piece": _hex(_joined(joiner, scope.piece(step["message"]["bytes"])))}
+        elif "respond" in step and given.get("stream"):
+            result = {"piece": _hex(_joined(joiner, scope.respond_stream(step["respond"]["status"])))}
+            history = joiner.history()
         elif "respond" in step:
             history = scope.respond(step["respond"]["status"], step["respond"]["name"])
         else:
@@ -87,6 +94,53 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
             record(end["call"], end["status"], child, bool(end.get("gap", False)))
         steps.append(result)
     return {"steps": steps, "history": _hex(history)}
+
+
+def _joined(joiner: Joiner, piece: Optional[bytes]) -> Optional[bytes]:
+    if piece is not None:
+        joiner.add(piece)
+    return piece
+
+
+def _join(given: Dict[str, Any]) -> Dict[str, Any]:
+    joiner = Joiner()
+    for piece in given["pieces"]:
+        joiner.add(bytes.fromhex(piece))
+    history = joiner.history()
+    if history is not None and split_head(history)[0] != int(given["call"], 16):
+        history = None
+    return {"history": _hex(history), "complete": joiner.complete}
+
+
+def _bridge_out(given: Dict[str, Any]) -> Dict[str, Any]:
+    headers = given["headers"]
+    text = to_header(bytes.fromhex(given["envelope"]))
+    trace, call = bytes.fromhex(given["trace"]), int(given["call"], 16)
+    traceparent, baggage = bridge.outgoing(headers.get("traceparent", ""), headers.get("baggage", ""), text, trace, call)
+    return {"headers": {"traceparent": traceparent, **({"baggage": baggage} if baggage else {})}}
+
+
+def _bridge_in(given: Dict[str, Any]) -> Dict[str, Any]:
+    headers = given["headers"]
+    if carriers.REQUEST_HEADER in headers:
+        return {"carrier": "own", "envelope": headers[carriers.REQUEST_HEADER], "call": None}
+    found = bridge.incoming(headers.get("traceparent", ""), headers.get("baggage", ""))
+    if found is None:
+        return {"carrier": "none", "envelope": None, "call": None}
+    return {"carrier": "baggage", "envelope": found.envelope, "call": f"{found.call:016x}"}
+
+
+def _traceparent(text: str) -> Optional[Dict[str, str]]:
+    parent = bridge.parse_traceparent(text)
+    return None if parent is None else {"trace": parent.trace.hex(), "parent": f"{parent.call:016x}"}
+
+
+def _otlp(given: Dict[str, Any]) -> Dict[str, Any]:
+    try:
+        history = decode_history(bytes.fromhex(given["history"]))
+    except FaultloomError:
+        return {"error": "malformed"}
+    return otlp.spans_of([otlp.Recorded(bytes.fromhex(given["trace"]), given["has_parent"], history)])
 
 
 def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
@@ -126,6 +180,16 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
     if kind == "call_id":
         parent = int(given["parent"], 16)
         return {"ids": [f"{ids.derive(parent, number):016x}" for number in given["numbers"]]}
+    if kind == "join":
+        return _join(given)
+    if kind == "bridge_out":
+        return _bridge_out(given)
+    if kind == "bridge_in":
+        return _bridge_in(given)
+    if kind == "traceparent":
+        return {"values": [_traceparent(value) for value in given["values"]]}
+    if kind == "otlp":
+        return _otlp(given)
     if kind == "corrupt":
         return {"bytes": carriers.corrupt(bytes.fromhex(given["bytes"])).hex()}
     raise ValueError(f"unknown vector kind {kind!r}")

@@ -27,7 +27,7 @@ EXPIRY_SECONDS = 600
 SEEN_MAX = 65_536
 DOMAIN = b"faultloom/1\n"
 ACCEPT_FIELD, ACCEPT_TAIL = 1, 2
-HISTORY, PLAN = 1, 2
+HISTORY, PLAN, RUN, BRIDGE = 1, 2, 4, 8
 
 _HEADER = re.compile(r"[A-Za-z0-9_-]*")
 _UNSIGNED = bytes(16)
@@ -38,16 +38,18 @@ class Envelope:
     """An accepted envelope. ``passed_on`` is version to signature, as it stands on the wire."""
 
     __slots__ = (
-        "accept", "call", "environment", "evidence", "expires", "history", "key", "passed_on", "plan", "receive_limit", "run", "trace",
+        "accept", "bridge", "call", "environment", "evidence", "expires", "history", "key", "passed_on", "plan", "receive_limit",
+        "run", "trace",
     )  # fmt: skip
 
     passed_on: bytes
     trace: bytes
-    run: bytes
+    run: Optional[bytes]
     expires: int
     key: str
     environment: str
     history: bool
+    bridge: bool
     plan: Optional[List[Fault]]
     call: int
     accept: int
@@ -95,18 +97,19 @@ class Receiver:
         self._seen: OrderedDict[Tuple[bytes, int, int], int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def accept_header(self, value: str, attempt: int = 0) -> Optional[Envelope]:
-        """As ``accept``, for the HTTP header."""
+    def accept_header(self, value: str, attempt: int = 0, bridged: Optional[int] = None) -> Optional[Envelope]:
+        """As ``accept``, for text: the HTTP header, or what baggage brought."""
         if self._trust() is None:
             return None
         if len(value) > HEADER_CHARS:
             raise FaultloomError("oversized")
-        return self.accept(from_header(value), attempt)
+        return self.accept(from_header(value), attempt, bridged)
 
-    def accept(self, data: bytes, attempt: int = 0) -> Optional[Envelope]:
+    def accept(self, data: bytes, attempt: int = 0, bridged: Optional[int] = None) -> Optional[Envelope]:
         """The envelope, or None without trust settings (deaf). Raises the error of the first check that fails.
 
         ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
+        ``bridged``: the call id that ``traceparent`` names if the envelope came in baggage; nobody takes a history then.
         """
         trust = self._trust()
         if trust is None:
@@ -119,9 +122,10 @@ class Receiver:
         part = r.take(r.count(ENVELOPE_BYTES))
         s = Reader(part)
         permissions = s.u8()
-        if permissions & ~3:
+        if permissions & ~15:
             raise malformed("reserved permission")
-        trace, run, expires = s.take(16), s.take(16), int.from_bytes(s.take(4), "big")
+        trace, run = s.take(16), s.take(16) if permissions & RUN else None
+        expires = int.from_bytes(s.take(4), "big")
         key_id, environment = s.string(1, 32), s.string(1, 64)
         if not permissions & PLAN and not s.done():
             raise malformed("bytes behind the environment")
@@ -154,20 +158,24 @@ class Receiver:
         evidence = [r.varint() for _ in range(sum(f.counters for f in plan))] if plan else []
         if not r.done():
             raise malformed("bytes behind the hop part")
+        if bridged is not None:
+            call, accept, limit = bridged, 0, 0
         if plan and not self._admit((trace, call, attempt), expires, now):
             raise FaultloomError("replayed")
-        history = bool(permissions & HISTORY)
-        return Envelope(passed_on, trace, run, expires, key_id, environment, history, plan, call, accept, limit, evidence)
+        history, bridge = bool(permissions & HISTORY), bool(permissions & BRIDGE)
+        return Envelope(
+            passed_on, trace, run, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence
+        )
 
     def _admit(self, key: Tuple[bytes, int, int], expires: int, now: int) -> bool:
         seen = self._seen
         with self._lock:
+            if seen.get(key, 0) > now:
+                return False
             while seen:
                 oldest = next(iter(seen))
                 if seen[oldest] > now and len(seen) < SEEN_MAX:
                     break
                 del seen[oldest]
-            if seen.get(key, 0) > now:
-                return False
             seen[key] = expires
             return True

@@ -114,7 +114,7 @@ def decode_segment(data: bytes) -> Segment:
     return _segment(data, 0, len(data), 0, [EVENTS_MAX])
 
 
-def _prefix(r: Reader) -> Segment:
+def read_prefix(r: Reader) -> Segment:
     flags = r.u8()
     if flags & ~3:
         raise malformed("reserved flag")
@@ -133,7 +133,7 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: List[int]) -
     if depth >= DEPTH_MAX:
         raise malformed("too deep")
     r = Reader(data, start, end)
-    segment = _prefix(r)
+    segment = read_prefix(r)
     events = segment.events
     table: List[str] = []
     ended: Set[int] = set()
@@ -180,9 +180,9 @@ class _Raw(NamedTuple):
     fixed: bytes  # what stands behind tag and time, without the child history
 
 
-def _raw_events(r: Reader) -> List[_Raw]:
+def _raw_events(r: Reader, table: Optional[List[str]]) -> List[_Raw]:
+    """``table``: the strings before these events; None if they are not here (the end of a stream), then any index will do."""
     events: List[_Raw] = []
-    table: List[str] = []
     data = r.data
     while not r.done():
         start = r.at
@@ -191,8 +191,11 @@ def _raw_events(r: Reader) -> List[_Raw]:
         fixed_at = r.at
         kind = tag & 7
         if kind == SEND_REQUEST:
-            _reference(r, table)
-            _reference(r, table)
+            for _ in range(2):
+                if table is not None:
+                    _reference(r, table)
+                elif not r.varint():
+                    r.string(1, 200)
             if tag & FLAG_A:
                 r.varint()
         elif kind == RECV_RESPONSE or kind == CALL_FAILED:
@@ -218,13 +221,21 @@ def truncate(history: bytes, limit: int) -> Optional[bytes]:
         return history
     split_head(history)
     r = Reader(history, HEAD_BYTES)
-    _prefix(r)
+    read_prefix(r)
     head = bytearray(history[: r.at])
     head[HEAD_BYTES] |= 1
-    events = _raw_events(r)
-    room = limit - len(head)
+    kept = _fitting(_raw_events(r, []), limit - len(head))
+    return None if kept is None else bytes(head) + kept
+
+
+def shorten(events: bytes, limit: int) -> Optional[bytes]:
+    """As ``truncate``, for the last events of a segment whose head is elsewhere."""
+    return _fitting(_raw_events(Reader(events), None), limit)
+
+
+def _fitting(events: List[_Raw], room: int) -> Optional[bytes]:
     if sum(len(event.flat) for event in events) <= room:
-        return bytes(head) + b"".join(event.flat for event in events)
+        return b"".join(event.flat for event in events)
     if not events or events[-1].tag & 7 != SEND_RESPONSE:
         return None
     skipped = events[-1].step_us
@@ -232,7 +243,7 @@ def truncate(history: bytes, limit: int) -> Optional[bytes]:
     for kept in range(len(events) - 1, -1, -1):
         closing = bytes((SEND_RESPONSE,)) + varint(skipped) + events[-1].fixed
         if size + len(closing) <= room:
-            return bytes(head) + b"".join(event.flat for event in events[:kept]) + closing
+            return b"".join(event.flat for event in events[:kept]) + closing
         if kept:
             skipped += events[kept - 1].step_us
             size -= len(events[kept - 1].flat)

@@ -4,6 +4,8 @@ It numbers the calls sent, decides which planned fault fires at each, and record
 appends to one bytearray as things happen, so that answering costs no further walk; child histories are appended as
 they came and are only looked into when a plan has conditions to count (3MileBeach §4.2, evidence).
 
+The scope of a gRPC stream hands its history out in pieces (``pieces.py``): what a message has taken along is kept no longer.
+
 A scope that has answered is *over*: it decides, sends and records nothing any more, so work that outlives its request
 (background threads, timers) runs as if it had no context.
 """
@@ -15,10 +17,12 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import ids
-from .envelope import Envelope, write_hop
+from .carriers import field_bytes
+from .envelope import ACCEPT_FIELD, Envelope, write_hop
 from .errors import FaultloomError
 from .history import CALL_FAILED, FLAG_A, FLAG_B, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment, split_head
 from .names import NAME_BYTES, SERVICE_BYTES, normalised_http_name
+from .pieces import last_piece, piece
 from .plan import Fault
 from .selectors import Selector
 from .wire import cut, string, varint
@@ -123,6 +127,10 @@ class Evidence:
                     self.walk(event.child)
 
 
+#: event kind, status, history, gap
+_End = Tuple[int, int, Optional[bytes], bool]
+
+
 class _Sent:
     __slots__ = ("ended", "id", "name", "peer")
 
@@ -157,8 +165,10 @@ class Scope:
         self._strings: Dict[str, bytes] = {}
         self._events = bytearray()
         self._last_us = 0
-        #: replies whose history is still to come (HTTP tails): number -> status
-        self._pending: Dict[int, int] = {}
+        #: calls whose end is still to come but known should the scope answer before it: number -> how to record it
+        self._pending: Dict[int, Callable[[], _End]] = {}
+        #: bytes of the history that messages of a stream have taken along
+        self._taken = 0
 
     def _event(self, tag: int) -> None:
         at = (time.perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
@@ -217,7 +227,17 @@ class Scope:
     def awaits(self, number: int, status: int) -> None:
         """A reply whose history comes behind its body: recorded as a gap if the scope answers before that."""
         with self._lock:
-            self._pending[number] = status
+            self._pending[number] = lambda: (RECV_RESPONSE, status, None, True)
+
+    def streams(self, number: int, history: Callable[[], Optional[bytes]]) -> None:
+        """A stream was opened: recorded as cancelled, with the history that has come by then, if the scope answers before its end."""
+
+        def cancelled() -> _End:
+            so_far = history()
+            return CALL_FAILED, 1, so_far, so_far is None
+
+        with self._lock:
+            self._pending[number] = cancelled
 
     def _ended(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
         with self._lock:
@@ -258,18 +278,46 @@ class Scope:
         with self._lock:
             if self.over:
                 return None
-            for number, pending in list(self._pending.items()):
-                self._record_end(RECV_RESPONSE, number, pending, None, True)
-            self._event(SEND_RESPONSE)
-            self._events += varint(status)
-            self.over = True
-            flags = b"\2" if self._saw_faults_off else b"\0"
-            head = b"".join(
-                (b"\1", self.envelope.call.to_bytes(8, "big"), flags, string(self.service), string(cut(name, NAME_BYTES)), varint(self.start_us))
-            )
-            history = head + self._events
+            history = self._head(name) + self._end(status)
             self._events = bytearray()
             return history
+
+    def piece(self, message_bytes: int) -> Optional[bytes]:
+        """What a stream's reply message of that size takes along; None: nothing is new, or it has no room for that."""
+        envelope = self.envelope
+        with self._lock:
+            if self.over or not envelope.history or not envelope.accept & ACCEPT_FIELD or (self._taken and not self._events):
+                return None
+            data = bytes(self._events) if self._taken else self._head("") + self._events
+            out = piece(self._taken, data)
+            if message_bytes + field_bytes(len(out)) > envelope.receive_limit:
+                return None
+            self._taken += len(data)
+            self._events = bytearray()
+            return out
+
+    def respond_stream(self, status: int) -> Optional[bytes]:
+        """Ends the scope of a stream; the piece for its trailer, if there is one."""
+        with self._lock:
+            if self.over:
+                return None
+            events = bytes(self._end(status))
+            self._events = bytearray()
+            return last_piece(self._taken, b"" if self._taken else self._head(""), events) if self.envelope.history else None
+
+    def _head(self, name: str) -> bytes:
+        flags = b"\2" if self._saw_faults_off else b"\0"
+        call, start = self.envelope.call.to_bytes(8, "big"), varint(self.start_us)
+        return b"".join((b"\1", call, flags, string(self.service), string(cut(name, NAME_BYTES)), start))
+
+    def _end(self, status: int) -> bytearray:
+        for number, pending in list(self._pending.items()):
+            kind, code, history, gap = pending()
+            self._record_end(kind, number, code, history, gap)
+        self._event(SEND_RESPONSE)
+        self._events += varint(status)
+        self.over = True
+        return self._events
 
     def abandon(self) -> None:
         """Ends the scope without an answer."""

@@ -18,7 +18,7 @@ import time
 from typing import Iterator, Optional, Sequence
 
 from .context import CURRENT
-from .envelope import EXPIRY_SECONDS, HISTORY, PLAN, Envelope, sign, to_header, write_hop
+from .envelope import BRIDGE, EXPIRY_SECONDS, HISTORY, PLAN, RUN, Envelope, sign, to_header, write_hop
 from .errors import FaultloomError
 from .history import History, decode_history
 from .plan import Fault, encode_plan
@@ -36,9 +36,10 @@ class Signer:
 
     def sign(
         self, plan: Optional[Sequence[Fault]] = None, *, history: bool = True, seconds: int = 60,
-        trace: Optional[bytes] = None, run: bytes = bytes(16),
+        trace: Optional[bytes] = None, run: Optional[bytes] = None, bridge: bool = False,
     ) -> bytes:  # fmt: skip
         """The part of an envelope that is passed on unchanged; it is believed for ``seconds`` (at most 600).
+        ``bridge``: the envelope also travels through hops that know OpenTelemetry only.
 
         Raises FaultloomError if the plan exceeds the format's limits or the key may not sign plans.
         """
@@ -46,9 +47,9 @@ class Signer:
             raise FaultloomError("plan_not_permitted")
         trace = os.urandom(16) if trace is None else trace
         expires = int(time.time()) + min(seconds, EXPIRY_SECONDS)
-        permissions = HISTORY * history | PLAN * bool(plan)
+        permissions = HISTORY * history | PLAN * bool(plan) | RUN * (run is not None) | BRIDGE * bridge
         part = b"".join(
-            (bytes((permissions,)), trace, run, expires.to_bytes(4, "big"), string(self.key.id), string(self.environment), encode_plan(plan) if plan else b"")
+            (bytes((permissions,)), trace, run or b"", expires.to_bytes(4, "big"), string(self.key.id), string(self.environment), encode_plan(plan) if plan else b"")
         )  # fmt: skip
         return b"\1" + varint(len(part)) + part + sign(self.key, part)
 
@@ -80,14 +81,15 @@ class Started:
 
 @contextlib.contextmanager
 def starting(
-    signer: Signer, plan: Optional[Sequence[Fault]] = None, *, service: str = "faultloom", seconds: int = 60
+    signer: Signer, plan: Optional[Sequence[Fault]] = None, *, service: str = "faultloom", seconds: int = 60, bridge: bool = False
 ) -> Iterator[Started]:
     """A scope of one's own around calls; needs the hooks (``import faultloom.auto``). The starter's sends can be faulted too."""
-    passed_on = signer.sign(plan, seconds=seconds)
+    trace = os.urandom(16)
+    passed_on = signer.sign(plan, seconds=seconds, trace=trace, bridge=bridge)
     evidence = [0] * sum(fault.counters for fault in plan or ())
     call = secrets.randbits(64) or 1
     envelope = Envelope(
-        passed_on, b"", bytes(16), 0, signer.key.id, signer.environment, True, list(plan) if plan else None, call, 0, 0, evidence
+        passed_on, trace, None, 0, signer.key.id, signer.environment, True, bridge, list(plan) if plan else None, call, 0, 0, evidence
     )
     started = Started(Scope(service, envelope))
     token = CURRENT.set(started.scope)
