@@ -1,0 +1,169 @@
+package dev.faultloom.wire;
+
+import java.util.Locale;
+
+/**
+ * What a history rides on.
+ *
+ * <pre>
+ * appended field   tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
+ * HTTP tail        history  u32 BE: length of the history  "flm" 0x01
+ * </pre>
+ */
+public final class Carrier {
+    /** Number of the appended protobuf field. */
+    public static final int FIELD_NUMBER = 333_000_333;
+    /** The longest history in an HTTP header, before base64. */
+    public static final int MAX_HEADER_BYTES = 768;
+    /** The longest history in a gRPC trailer, before base64. */
+    public static final int MAX_TRAILER_BYTES = 3072;
+    /** How much of an HTTP reply may be held back until it is complete. */
+    public static final int MAX_HELD_BYTES = 32 << 10;
+
+    private static final byte[] TAG = {(byte) 0xEA, (byte) 0xE8, (byte) 0xA5, (byte) 0xF6, 0x09};
+    private static final int MAGIC = 0x666C6D01; // "flm" 0x01
+    private static final int ENDING_BYTES = 8;
+
+    /** Which carrier an HTTP reply takes. */
+    public enum Choice { HEADER, TAIL, TRUNCATED_HEADER }
+
+    /** A carrier that was found: where the message ends and where the history lies, in the array that was looked at. */
+    public static final class Cut {
+        /** The end of what remains: the message or body. */
+        public final int end;
+        public final int historyFrom;
+        public final int historyTo;
+
+        Cut(int end, int historyFrom, int historyTo) {
+            this.end = end;
+            this.historyFrom = historyFrom;
+            this.historyTo = historyTo;
+        }
+    }
+
+    private Carrier() {}
+
+    /** How many bytes the field with a history, or a piece, of so many bytes has. */
+    public static int fieldLength(int history) {
+        return TAG.length + Bytes.varintLength(history + ENDING_BYTES) + history + ENDING_BYTES;
+    }
+
+    /** Appends what precedes a history of so many bytes in a field. */
+    public static void beginField(Writer out, int history) {
+        out.bytes(TAG).varint(history + ENDING_BYTES);
+    }
+
+    /** Appends what follows a history of so many bytes in a field. */
+    public static void endField(Writer out, int history) {
+        out.u32(fieldLength(history)).u32(MAGIC);
+    }
+
+    /** The field that holds a history, to be appended to a serialized protobuf message. */
+    public static byte[] field(byte[] history) {
+        Writer out = new Writer(fieldLength(history.length));
+        beginField(out, history.length);
+        out.bytes(history);
+        endField(out, history.length);
+        return out.array();
+    }
+
+    /** The tail that holds a history, to be appended to an HTTP body. */
+    public static byte[] tail(byte[] history) {
+        return new Writer(history.length + ENDING_BYTES).bytes(history).u32(history.length).u32(MAGIC).array();
+    }
+
+    /** The length that stands before the magic, or -1. */
+    private static long ending(byte[] b, int from, int to) {
+        return to - from >= ENDING_BYTES && (int) Bytes.u32(b, to - 4) == MAGIC ? Bytes.u32(b, to - 8) : -1;
+    }
+
+    /** Finds the field at the end of a message, or null. */
+    public static Cut cutField(byte[] b, int from, int to) {
+        long n = ending(b, from, to);
+        if (n < TAG.length || n > to - from) {
+            return null;
+        }
+        int start = to - (int) n;
+        for (int i = 0; i < TAG.length; i++) {
+            if (b[start + i] != TAG[i]) {
+                return null;
+            }
+        }
+        Reader r = new Reader(b, start + TAG.length, to);
+        long size = r.varint();
+        if (r.bad() || size < ENDING_BYTES || size != r.left()) {
+            return null;
+        }
+        return new Cut(start, r.at(), to - ENDING_BYTES);
+    }
+
+    /** Finds the tail at the end of a body, or null. */
+    public static Cut cutTail(byte[] b, int from, int to) {
+        long n = ending(b, from, to);
+        if (n < 0 || n > to - from - ENDING_BYTES) {
+            return null;
+        }
+        int end = to - ENDING_BYTES - (int) n;
+        return new Cut(end, end, to - ENDING_BYTES);
+    }
+
+    /** Chooses the carrier of an HTTP reply. {@code complete}: the handler has completed. */
+    public static Choice choose(int historyBytes, boolean complete, int accept, String method, Headers request, int status,
+            Headers reply) {
+        if (historyBytes <= MAX_HEADER_BYTES) {
+            return Choice.HEADER;
+        }
+        return complete && mayTail(accept, method, request, status, reply) ? Choice.TAIL : Choice.TRUNCATED_HEADER;
+    }
+
+    /** Whether an HTTP reply may carry a tail, apart from the handler having completed. */
+    public static boolean mayTail(int accept, String method, Headers request, int status, Headers reply) {
+        if ((accept & Accept.TAIL) == 0 || (status != 200 && status < 400) || method.equals("HEAD")) {
+            return false;
+        }
+        String encoding = reply.get("content-encoding");
+        if (encoding != null && !encoding.trim().equalsIgnoreCase("identity")) {
+            return false;
+        }
+        for (String name : NO_TAIL) {
+            if (reply.get(name) != null) {
+                return false;
+            }
+        }
+        return request.get("range") == null && request.get("upgrade") == null;
+    }
+
+    private static final String[] NO_TAIL =
+            {"content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"};
+
+    /**
+     * Whether a reply that leaves in pieces is a stream of things that its reader waits for one by one. Such a reply gets
+     * no tail: where the tail begins is certain only at the end, and a reader may hold bytes back until then.
+     */
+    public static boolean streamed(Headers reply) {
+        String type = reply.get("content-type");
+        if (type != null) {
+            int end = type.indexOf(';');
+            switch ((end < 0 ? type : type.substring(0, end)).trim().toLowerCase(Locale.ROOT)) {
+                case "text/event-stream":
+                case "application/x-ndjson":
+                case "application/ndjson":
+                case "application/jsonl":
+                case "application/json-seq":
+                case "application/stream+json":
+                case "multipart/x-mixed-replace":
+                    return true;
+                default:
+            }
+        }
+        String buffering = reply.get("x-accel-buffering");
+        return buffering != null && buffering.trim().equalsIgnoreCase("no");
+    }
+
+    /** Overwrites the second half of a body with 0xFF, in place. */
+    public static void corrupt(byte[] b, int from, int to) {
+        for (int i = from + (to - from) / 2; i < to; i++) {
+            b[i] = (byte) 0xFF;
+        }
+    }
+}

@@ -1,0 +1,160 @@
+package dev.faultloom.wire;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Turns a history into spans, as OTLP/HTTP has them in JSON. Keys are sorted, there are no blanks. */
+public final class Otlp {
+    private final String trace;
+    private final Map<String, StringBuilder> services = new LinkedHashMap<>();
+
+    private Otlp(String trace) {
+        this.trace = trace;
+    }
+
+    /**
+     * The whole request of the OTLP/HTTP exporter for one history.
+     *
+     * @param hasParent the request came with a {@code traceparent}, so that its first span has a parent
+     */
+    public static String json(long traceHigh, long traceLow, boolean hasParent, History history) {
+        return json(List.of(resourceSpans(traceHigh, traceLow, hasParent, history)));
+    }
+
+    /** The whole request for several histories, of which each gave its {@link #resourceSpans}. */
+    public static String json(List<String> resourceSpans) {
+        return "{\"resourceSpans\":[" + String.join(",", resourceSpans) + "]}";
+    }
+
+    /** The elements of {@code resourceSpans} for one history, with commas between them. */
+    public static String resourceSpans(long traceHigh, long traceLow, boolean hasParent, History history) {
+        Otlp otlp = new Otlp(Text.hex(traceHigh, traceLow));
+        otlp.segment(history.segment, history.call, "", hasParent);
+        StringBuilder out = new StringBuilder();
+        for (Map.Entry<String, StringBuilder> e : otlp.services.entrySet()) {
+            out.append(out.length() == 0 ? "" : ",");
+            out.append("{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":");
+            quote(out, e.getKey());
+            out.append("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"faultloom\"},\"spans\":[").append(e.getValue()).append("]}]}");
+        }
+        return out.toString();
+    }
+
+    private void segment(Segment s, long call, String callersName, boolean hasParent) {
+        long server = CallId.of(call, 0);
+        List<Event> ends = new ArrayList<>();
+        long last = 0;
+        Event answer = null;
+        for (Event e : s.events) {
+            last = e.atUs;
+            if (e.kind == Event.SEND_REQUEST) {
+                ends.add(null);
+            } else if (e.kind == Event.SEND_RESPONSE) {
+                answer = e;
+            } else {
+                ends.set(e.call - 1, e);
+            }
+        }
+        Attributes attributes = new Attributes();
+        boolean failed = false;
+        if (answer != null) {
+            boolean grpc = Long.compareUnsigned(answer.status, 100) < 0;
+            failed = grpc ? answer.status != 0 : Long.compareUnsigned(answer.status, 500) >= 0;
+            attributes.status(grpc, answer.status);
+        }
+        attributes.flag("faultloom.truncated", s.truncated);
+        attributes.flag("faultloom.faults_off", s.faultsOff);
+        String name = !s.name.isEmpty() ? s.name : !callersName.isEmpty() ? callersName : s.service;
+        span(s.service, attributes, s.startUs + last, 2, name, hasParent, call, server, s.startUs, failed);
+        for (Event e : s.events) {
+            if (e.kind == Event.SEND_REQUEST) {
+                Event end = ends.get(e.call - 1);
+                long id = CallId.of(call, e.call);
+                client(s, e, end, server, id, s.startUs + (end == null ? last : end.atUs));
+                if (end != null && end.child != null) {
+                    segment(end.child, id, e.name, true);
+                }
+            }
+        }
+    }
+
+    private void client(Segment s, Event send, Event end, long server, long id, long endUs) {
+        Attributes attributes = new Attributes();
+        boolean failed = false;
+        boolean lost = false;
+        if (end != null) {
+            lost = end.kind == Event.CALL_FAILED;
+            boolean grpc = lost || !send.http;
+            failed = lost || (grpc ? end.status != 0 : Long.compareUnsigned(end.status, 400) >= 0);
+            attributes.status(grpc, end.status);
+        }
+        attributes.key("peer.service").append("{\"stringValue\":");
+        quote(attributes.out, send.peer);
+        attributes.out.append("}}");
+        if (send.fault >= 0) {
+            attributes.integer("faultloom.fault", send.fault);
+        }
+        attributes.flag("faultloom.failed", lost);
+        attributes.flag("faultloom.gap", end == null || end.gap);
+        span(s.service, attributes, endUs, 3, send.name, true, server, id, s.startUs + send.atUs, failed);
+    }
+
+    private void span(String service, Attributes attributes, long endUs, int kind, String name, boolean hasParent, long parent,
+            long id, long startUs, boolean failed) {
+        StringBuilder out = services.computeIfAbsent(service, s -> new StringBuilder());
+        out.append(out.length() == 0 ? "" : ",");
+        out.append("{\"attributes\":[").append(attributes.out).append("],\"endTimeUnixNano\":\"");
+        nanos(out, endUs);
+        out.append("\",\"kind\":").append(kind).append(",\"name\":");
+        quote(out, name);
+        if (hasParent) {
+            out.append(",\"parentSpanId\":\"").append(Text.hex(parent)).append('"');
+        }
+        out.append(",\"spanId\":\"").append(Text.hex(id)).append("\",\"startTimeUnixNano\":\"");
+        nanos(out, startUs);
+        out.append("\",\"status\":{").append(failed ? "\"code\":2" : "").append("},\"traceId\":\"").append(trace).append("\"}");
+    }
+
+    private static void nanos(StringBuilder out, long us) {
+        out.append(Long.toUnsignedString(us)).append(us == 0 ? "" : "000");
+    }
+
+    private static void quote(StringBuilder out, String s) {
+        out.append('"');
+        for (int i = 0; i < s.length(); i++) {
+            char c = s.charAt(i);
+            if (c == '"' || c == '\\') {
+                out.append('\\').append(c);
+            } else if (c < ' ') {
+                out.append("\\u00").append(c < 16 ? '0' : '1').append(Character.forDigit(c & 15, 16));
+            } else {
+                out.append(c);
+            }
+        }
+        out.append('"');
+    }
+
+    private static final class Attributes {
+        final StringBuilder out = new StringBuilder();
+
+        StringBuilder key(String key) {
+            return out.append(out.length() == 0 ? "" : ",").append("{\"key\":\"").append(key).append("\",\"value\":");
+        }
+
+        void integer(String key, long v) {
+            key(key).append("{\"intValue\":\"").append(Long.toUnsignedString(v)).append("\"}}");
+        }
+
+        void status(boolean grpc, long v) {
+            integer(grpc ? "rpc.grpc.status_code" : "http.response.status_code", v);
+        }
+
+        void flag(String key, boolean v) {
+            if (v) {
+                key(key).append("{\"boolValue\":true}}");
+            }
+        }
+    }
+}

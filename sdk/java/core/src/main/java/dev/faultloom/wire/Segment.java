@@ -1,0 +1,145 @@
+package dev.faultloom.wire;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+
+/**
+ * What one scope did to answer its call.
+ *
+ * <pre>
+ * u8 flags   str service (1..64)   str name (0..200)   varint start µs   events, to the end
+ * </pre>
+ */
+public final class Segment {
+    /** Flag: events or child histories were left out. */
+    public static final int TRUNCATED = 1;
+    /** Flag: faults are switched off at this service. */
+    public static final int FAULTS_OFF = 2;
+
+    public final boolean truncated;
+    public final boolean faultsOff;
+    /** Who recorded it. */
+    public final String service;
+    /** Call name as the callee knows it; empty: the same as the caller's. */
+    public final String name;
+    /** µs since the unix epoch by this service's clock, unsigned. */
+    public final long startUs;
+    /** In the order in which they happened; unmodifiable. */
+    public final List<Event> events;
+
+    private Segment(int flags, String service, String name, long startUs, List<Event> events) {
+        this.truncated = (flags & TRUNCATED) != 0;
+        this.faultsOff = (flags & FAULTS_OFF) != 0;
+        this.service = service;
+        this.name = name;
+        this.startUs = startUs;
+        this.events = events;
+    }
+
+    /** Reads a segment by itself, as scopes embed it. Error: malformed. */
+    public static Segment decode(byte[] b, int from, int to) throws WireError {
+        return decode(b, from, to, 0, new int[] {History.MAX_EVENTS});
+    }
+
+    /** Appends what a segment begins with, up to its events. */
+    public static void writePrefix(Writer out, int flags, String service, String name, long startUs) {
+        out.u8(flags).str(service).str(name).varint(startUs);
+    }
+
+    /** Skips what a segment begins with. */
+    static void skipPrefix(Reader r) {
+        if (r.u8() > 3) {
+            r.fail();
+        }
+        r.skipStr(1, Names.MAX_SERVICE_BYTES);
+        r.skipStr(0, Names.MAX_NAME_BYTES);
+        r.varint();
+    }
+
+    private static Segment decode(byte[] b, int from, int to, int depth, int[] budget) throws WireError {
+        if (depth >= History.MAX_DEPTH) {
+            throw WireError.MALFORMED;
+        }
+        Reader r = new Reader(b, from, to);
+        int flags = r.u8();
+        String service = r.str(1, Names.MAX_SERVICE_BYTES);
+        String name = r.str(0, Names.MAX_NAME_BYTES);
+        long startUs = r.varint();
+        if (flags > 3) {
+            throw WireError.MALFORMED;
+        }
+        List<Event> events = new ArrayList<>();
+        List<String> table = new ArrayList<>();
+        boolean[] ended = new boolean[8]; // by call number
+        int calls = 0;
+        long at = 0;
+        boolean answered = false;
+        while (!r.bad() && r.left() > 0) {
+            if (--budget[0] < 0 || answered) {
+                throw WireError.MALFORMED;
+            }
+            int tag = r.u8();
+            long dt = r.varint();
+            if (tag > 31 || Long.compareUnsigned(at + dt, at) < 0) {
+                throw WireError.MALFORMED;
+            }
+            at += dt;
+            switch (tag & Event.KIND) {
+                case Event.SEND_REQUEST: {
+                    if (++calls == ended.length) {
+                        ended = Arrays.copyOf(ended, 2 * calls);
+                    }
+                    String called = reference(r, table);
+                    String peer = reference(r, table);
+                    long fault = (tag & Event.FAULT) != 0 ? r.varint() : -1;
+                    if ((tag & Event.FAULT) != 0 && fault < 0) {
+                        throw WireError.MALFORMED;
+                    }
+                    events.add(Event.send(at, calls, called, peer, (tag & Event.HTTP) != 0, fault));
+                    break;
+                }
+                case Event.RECV_RESPONSE:
+                case Event.CALL_FAILED: {
+                    int call = r.count(calls);
+                    long status = r.varint();
+                    if (call == 0 || ended[call]) {
+                        throw WireError.MALFORMED;
+                    }
+                    ended[call] = true;
+                    Segment child = null;
+                    if ((tag & Event.CHILD) != 0) {
+                        int start = r.take(r.count(History.MAX_BYTES));
+                        child = decode(b, start, r.at(), depth + 1, budget);
+                    }
+                    events.add(Event.end(tag & Event.KIND, at, call, status, (tag & Event.GAP) != 0, child));
+                    break;
+                }
+                case Event.SEND_RESPONSE:
+                    if (tag != Event.SEND_RESPONSE) {
+                        throw WireError.MALFORMED;
+                    }
+                    events.add(Event.answer(at, r.varint()));
+                    answered = true;
+                    break;
+                default:
+                    throw WireError.MALFORMED;
+            }
+        }
+        if (r.bad()) {
+            throw WireError.MALFORMED;
+        }
+        return new Segment(flags, service, name, startUs, Collections.unmodifiableList(events));
+    }
+
+    private static String reference(Reader r, List<String> table) {
+        int k = r.count(table.size());
+        if (k > 0) {
+            return table.get(k - 1);
+        }
+        String s = r.str(1, Names.MAX_NAME_BYTES);
+        table.add(s);
+        return s;
+    }
+}

@@ -1,0 +1,109 @@
+package dev.faultloom.wire;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.util.Arrays;
+
+/** Appends the primitives of the format to a buffer that grows. Not safe for concurrent use. */
+public final class Writer {
+    private byte[] bytes;
+    private int length;
+
+    /** Room for so many bytes before the buffer grows for the first time. */
+    public Writer(int capacity) {
+        bytes = new byte[capacity];
+    }
+
+    private int claim(int n) {
+        int from = length;
+        length += n;
+        if (length > bytes.length) {
+            bytes = Arrays.copyOf(bytes, Math.max(length, 2 * bytes.length));
+        }
+        return from;
+    }
+
+    /** One byte. */
+    public Writer u8(int v) {
+        bytes[claim(1)] = (byte) v;
+        return this;
+    }
+
+    /** Four bytes, big endian. */
+    public Writer u32(long v) {
+        int at = claim(4);
+        bytes[at] = (byte) (v >>> 24);
+        bytes[at + 1] = (byte) (v >>> 16);
+        bytes[at + 2] = (byte) (v >>> 8);
+        bytes[at + 3] = (byte) v;
+        return this;
+    }
+
+    /** Eight bytes, big endian. */
+    public Writer u64(long v) {
+        return u32(v >>> 32).u32(v);
+    }
+
+    /** Unsigned LEB128. */
+    public Writer varint(long v) {
+        while ((v & ~0x7FL) != 0) {
+            u8((int) v & 0x7F | 0x80);
+            v >>>= 7;
+        }
+        return u8((int) v);
+    }
+
+    /** The bytes as they are. */
+    public Writer bytes(byte[] b) {
+        return bytes(b, 0, b.length);
+    }
+
+    /** {@code n} bytes of {@code b} from {@code from}. */
+    public Writer bytes(byte[] b, int from, int n) {
+        System.arraycopy(b, from, bytes, claim(n), n);
+        return this;
+    }
+
+    /** The length in bytes, and the text as UTF-8. */
+    public Writer str(String s) {
+        int n = s.length();
+        int start = length;
+        varint(n);
+        int at = claim(n);
+        for (int i = 0; i < n; i++) {
+            char c = s.charAt(i);
+            if (c >= 0x80) { // not ASCII: begin again
+                length = start;
+                byte[] b = s.getBytes(UTF_8);
+                return varint(b.length).bytes(b);
+            }
+            bytes[at + i] = (byte) c;
+        }
+        return this;
+    }
+
+    /** How many bytes were written. */
+    public int length() {
+        return length;
+    }
+
+    /** How many bytes the buffer has room for. */
+    public int capacity() {
+        return bytes.length;
+    }
+
+    /** Forgets everything after the first {@code n} bytes. */
+    public void truncate(int n) {
+        length = n;
+    }
+
+    /** The buffer itself, of which {@link #length} bytes count; writing may replace it. */
+    public byte[] array() {
+        return bytes;
+    }
+
+    /** A copy of what was written. */
+    public byte[] toBytes() {
+        return Arrays.copyOf(bytes, length);
+    }
+}
