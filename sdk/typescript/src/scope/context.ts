@@ -1,0 +1,22 @@
+/** The scope of the running code: it follows callbacks, promises and timers by AsyncLocalStorage. */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Scope } from './scope';
+
+const storage = new AsyncLocalStorage<Scope | undefined>();
+
+/** The scope to send in, or undefined: outside any, or in one that has answered already. */
+export function current(): Scope | undefined {
+  const scope = storage.getStore();
+  return scope === undefined || scope.over ? undefined : scope;
+}
+
+/** Runs a function, and all that it sets going, within a scope. */
+export function within<T>(scope: Scope, run: () => T): T {
+  return storage.run(scope, run);
+}
+
+/** Runs a function outside any scope: what it sets going belongs to nobody's request. */
+export function outside<T>(run: () => T): T {
+  return storage.run(undefined, run);
+}
