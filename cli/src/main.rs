@@ -12,6 +12,7 @@ mod args;
 mod commands;
 mod context;
 mod render;
+mod sdk_places;
 mod stage;
 
 use clap::Parser;

@@ -49,7 +49,7 @@ pub fn start_options(context: &Context) -> Result<StartOptions, Failure> {
     let quiet = context.common.quiet || context.common.json;
     Ok(StartOptions {
         state_dir: state_dir(context),
-        python_sdk: crate::commands::python_path().ok(),
+        sdks: crate::sdk_places::all(),
         reaper: ReaperCommand::own_binary("reaper"),
         on_event: Arc::new(move |event| {
             if !quiet && matches!(event, target::Event::Warning(_) | target::Event::CleaningUp { .. }) {

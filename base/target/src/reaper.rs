@@ -7,6 +7,7 @@
 //! leader <pid> <start ticks>        a service was started
 //! gone <pid> <start ticks>          it has ended, nothing of it is left
 //! file <path>                       to be removed at the end, if it still contains the mark
+//! folder <path>                     the same for a status folder
 //! done                              the supervisor has stopped everything itself
 //! ```
 //!
@@ -17,6 +18,7 @@
 
 use crate::ending::Belongings;
 use crate::process_table::ProcessId;
+use crate::status_dir;
 use model::Failure;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -103,6 +105,10 @@ impl Reaper {
         self.say(&format!("file {}", path.display()))
     }
 
+    pub fn folder(&mut self, path: &Path) -> Result<(), Failure> {
+        self.say(&format!("folder {}", path.display()))
+    }
+
     /// Everything is stopped: the reaper ends without doing anything. Waits for it.
     pub fn done(mut self) {
         let told = self.say("done").is_ok();
@@ -159,12 +165,17 @@ struct Watched {
     mark: String,
     belongings: Option<Belongings>,
     files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
 }
 
 impl Watched {
     fn hear(&mut self, line: &str) {
         if let Some(path) = line.strip_prefix("file ") {
             self.files.push(PathBuf::from(path));
+            return;
+        }
+        if let Some(path) = line.strip_prefix("folder ") {
+            self.folders.push(PathBuf::from(path));
             return;
         }
         let words: Vec<&str> = line.split(' ').collect();
@@ -195,6 +206,9 @@ impl Watched {
         }
         for file in &self.files {
             remove_marked(file, &self.mark);
+        }
+        for folder in &self.folders {
+            status_dir::remove(folder, &self.mark);
         }
     }
 }

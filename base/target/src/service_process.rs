@@ -6,11 +6,11 @@
 
 use crate::health::in_words;
 use crate::process_table::ProcessId;
+use crate::sdk::SdkPlaces;
 use crate::service_log::ServiceLog;
-use crate::target::{Sdk, Service};
+use crate::target::Service;
 use model::Failure;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -53,7 +53,8 @@ pub(crate) struct Surroundings<'a> {
     pub mark: &'a str,
     pub trust_file: &'a Path,
     pub peers: &'a str,
-    pub python_sdk: Option<&'a Path>,
+    pub status: &'a Path,
+    pub sdks: &'a SdkPlaces,
 }
 
 impl ServiceProcess {
@@ -77,13 +78,14 @@ impl ServiceProcess {
             .env("FAULTLOOM_TRUST_FILE", around.trust_file)
             .env("FAULTLOOM_SERVICE", &service.name)
             .env("FAULTLOOM_PEERS", around.peers)
+            .env("FAULTLOOM_STATUS", around.status)
             .env(crate::ending::MARK_VARIABLE, around.mark)
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
             .process_group(0);
-        if let (Sdk::Python, Some(folder)) = (service.sdk, around.python_sdk) {
-            command.env("PYTHONPATH", python_path(service, folder));
+        if let Some((name, value)) = around.sdks.variable(service) {
+            command.env(name, value);
         }
         let child = command.spawn().map_err(|error| cannot_start(service, &error))?;
         let pid = child.id() as i32;
@@ -134,16 +136,6 @@ impl ServiceProcess {
         let _ = self.child.wait();
         self.reaped = true;
     }
-}
-
-fn python_path(service: &Service, sdk: &Path) -> OsString {
-    let mut path = sdk.as_os_str().to_owned();
-    let before = service.environment.get("PYTHONPATH").map(OsString::from).or_else(|| std::env::var_os("PYTHONPATH"));
-    if let Some(before) = before.filter(|before| !before.is_empty()) {
-        path.push(":");
-        path.push(before);
-    }
-    path
 }
 
 fn cannot_start(service: &Service, error: &std::io::Error) -> Failure {

@@ -9,6 +9,7 @@ use crate::ending::{Belongings, GRACE};
 use crate::health::Health;
 use crate::process_table::{self, ProcessId};
 use crate::reaper::remove_marked;
+use crate::status_dir;
 use model::Failure;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -165,6 +166,7 @@ impl UpState {
 
     pub(crate) fn remove_files(&self, state_dir: &Path) {
         remove_marked(&self.trust_file, &self.mark);
+        status_dir::remove(&status_dir::path(state_dir), &self.mark);
         remove_marked(&state_file(state_dir), &self.mark);
     }
 

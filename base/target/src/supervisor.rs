@@ -14,11 +14,12 @@ use crate::event::Event;
 use crate::health::ALIVE_FOR;
 use crate::process_table::{self, ProcessId};
 use crate::reaper::{Reaper, ReaperCommand};
+use crate::sdk::SdkPlaces;
 use crate::service_process::{Condition, ExitStatus, ServiceProcess, Surroundings};
 use crate::state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
-use crate::target::{Sdk, Target};
+use crate::target::Target;
 use crate::trust_file::{Trust, hex, random};
-use crate::{ports, state};
+use crate::{ports, state, status_dir};
 use model::{Failure, Family};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -37,8 +38,7 @@ pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 pub struct StartOptions {
     /// Holds logs, trust file and state; made if missing. One `up` at a time.
     pub state_dir: PathBuf,
-    /// The folder with the Python SDK's `sitecustomize`; services with `sdk: python` start without it if `None`.
-    pub python_sdk: Option<PathBuf>,
+    pub sdks: SdkPlaces,
     /// How the binary runs [`crate::reaper_main`].
     pub reaper: ReaperCommand,
     /// Called from several threads; must not block, nor ask the supervisor anything.
@@ -78,6 +78,8 @@ struct Inner {
     mark: String,
     trust: Trust,
     trust_file: PathBuf,
+    /// Where SDKs say what they are; emptied at the start, removed at the end.
+    status: PathBuf,
     peers: String,
     running: Mutex<Running>,
     /// One restart at a time.
@@ -227,6 +229,11 @@ impl Supervisor {
         self.inner.trust.text()
     }
 
+    /// The folder where SDKs say what they are.
+    pub fn status_dir(&self) -> &Path {
+        &self.inner.status
+    }
+
     /// What `switch_faults` wants.
     pub fn trust_file(&self) -> &Path {
         &self.inner.trust_file
@@ -251,11 +258,12 @@ impl Inner {
             (options.on_event)(&Event::CleaningUp { target: left.target.clone() });
             left.clean_up(&options.state_dir)?;
         }
-        check_python(&target, &options)?;
+        options.sdks.check(&target, &|event| (options.on_event)(event))?;
         ports::check_free(target.services().iter(), &target.file.display().to_string())?;
         let mark = hex(&random::<16>()?);
         let trust = Trust::generate(&target.name)?;
         let trust_file = options.state_dir.join("trust");
+        let status = status_dir::create(&options.state_dir, &mark)?;
         let inner = Inner {
             peers: target.peers(),
             running: Mutex::new(Running { services: Vec::new(), reaper: None, lock: Some(lock) }),
@@ -265,6 +273,7 @@ impl Inner {
             mark,
             trust,
             trust_file,
+            status,
         };
         let text = format!("# up {}\n{}", inner.mark, inner.trust.text());
         let ready = inner
@@ -294,7 +303,8 @@ impl Inner {
             mark: &self.mark,
             trust_file: &self.trust_file,
             peers: &self.peers,
-            python_sdk: self.options.python_sdk.as_deref(),
+            status: &self.status,
+            sdks: &self.options.sdks,
         };
         let running = &mut *self.running();
         if running.lock.is_none() {
@@ -327,6 +337,7 @@ impl Inner {
         let mut reaper = Reaper::start(&self.options.reaper, &self.mark)?;
         reaper.file(&self.trust_file)?;
         reaper.file(&state_file(&self.options.state_dir))?;
+        reaper.folder(&self.status)?;
         Ok(reaper)
     }
 
@@ -504,23 +515,6 @@ fn lock(state_dir: &Path) -> Result<File, Failure> {
             Err(Failure::environment(what)
                 .why(format!("its state is in {}", state_dir.display()))
                 .next("stop it first: faultloom down"))
-        }
-    }
-}
-
-fn check_python(target: &Target, options: &StartOptions) -> Result<(), Failure> {
-    let Some(service) = target.services().iter().find(|service| service.sdk == Sdk::Python) else {
-        return Ok(());
-    };
-    match &options.python_sdk {
-        Some(folder) if folder.join("sitecustomize.py").is_file() => Ok(()),
-        Some(folder) => Err(Failure::environment(format!("no Python SDK in {}", folder.display()))
-            .why(format!("service '{}' wants it (sdk: python), and sitecustomize.py is not there", service.name))
-            .next("give the folder with sitecustomize.py, or write sdk: none")),
-        None => {
-            let text = format!("service '{}' starts without the Python SDK: no folder was given", service.name);
-            (options.on_event)(&Event::Warning(text));
-            Ok(())
         }
     }
 }

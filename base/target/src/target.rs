@@ -5,9 +5,9 @@
 
 use crate::address::{Address, HttpAddress};
 use crate::health::{Health, in_words};
+use crate::sdk::Sdk;
 use crate::target_file::{self, CommandEntry, HealthEntry, ServiceEntry, did_you_mean};
 use model::Failure;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,8 +17,14 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 const TARGET_NAME_BYTES: usize = 59;
 const SERVICE_NAME_BYTES: usize = 64;
 /// Set by the supervisor for every service; a target file may not set them.
-pub(crate) const OWN_VARIABLES: [&str; 5] =
-    ["FAULTLOOM_TRUST_FILE", "FAULTLOOM_TRUST", "FAULTLOOM_SERVICE", "FAULTLOOM_PEERS", "FAULTLOOM_UP"];
+pub(crate) const OWN_VARIABLES: [&str; 6] = [
+    "FAULTLOOM_TRUST_FILE",
+    "FAULTLOOM_TRUST",
+    "FAULTLOOM_SERVICE",
+    "FAULTLOOM_PEERS",
+    "FAULTLOOM_STATUS",
+    "FAULTLOOM_UP",
+];
 
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -28,17 +34,6 @@ pub struct Target {
     /// Where requests go by default.
     pub entry: Option<HttpAddress>,
     services: Vec<Service>,
-}
-
-/// How an SDK gets into the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sdk {
-    /// Built in by the Go build wrapper; nothing is done at start.
-    Go,
-    /// The SDK's folder with its `sitecustomize` comes first in `PYTHONPATH`.
-    Python,
-    None,
 }
 
 #[derive(Clone, Debug)]
@@ -163,18 +158,7 @@ impl Service {
             .iter()
             .map(|text| parse_address(text, &format!("{at}: listens")))
             .collect::<Result<Vec<Address>, Failure>>()?;
-        let sdk = match entry.sdk.as_deref() {
-            Some("go") => Sdk::Go,
-            Some("python") => Sdk::Python,
-            Some("none") | None => Sdk::None,
-            Some(other) => {
-                let failure = Failure::request(format!("{at}: sdk '{other}' is not one of go, python, none"));
-                return Err(match did_you_mean(other, ["go", "python", "none"].into_iter()) {
-                    Some(near) => failure.next(format!("did you mean '{near}'?")),
-                    None => failure.next("write none for other languages; faults at its callers still work"),
-                });
-            }
-        };
+        let sdk = check_sdk(entry.sdk.as_deref().unwrap_or("none"), &at)?;
         let start_timeout = match entry.start_timeout_s {
             None => START_TIMEOUT,
             Some(s) if s > 0.0 && s <= 3600.0 => Duration::from_secs_f64(s),
@@ -234,6 +218,16 @@ fn check_command(command: CommandEntry, directory: &Path, at: &str) -> Result<Ve
             Ok(std::iter::once(program).chain(arguments.iter().cloned()).collect())
         }
     }
+}
+
+fn check_sdk(name: &str, at: &str) -> Result<Sdk, Failure> {
+    Sdk::parse(name).ok_or_else(|| {
+        let failure = Failure::request(format!("{at}: sdk '{name}' is not one of {}", Sdk::NAMES.join(", ")));
+        match did_you_mean(name, Sdk::NAMES.into_iter()) {
+            Some(near) => failure.next(format!("did you mean '{near}'?")),
+            None => failure.next("write none for other languages; faults at its callers still work"),
+        }
+    })
 }
 
 fn check_health(entry: Option<HealthEntry>, listens: &[Address], at: &str) -> Result<Health, Failure> {

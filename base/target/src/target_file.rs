@@ -80,7 +80,7 @@ const HOLDS: [(&str, &str); 14] = [
     ("services", "a list of services, each beginning with '- name: …'"),
     ("command", "a list of words, such as [\"./server\", \"--port\", \"8080\"], or a text that is run by `sh -c`"),
     ("directory", "a folder, relative to the target file"),
-    ("sdk", "go, python or none"),
+    ("sdk", "go, java, python, node or none"),
     ("environment", "a mapping of names to texts, numbers or booleans, such as {PORT: 8080}"),
     ("listens", "a list of addresses, such as [\"127.0.0.1:8080\"]"),
     ("health", "a mapping with one of http, tcp, grpc, such as {tcp: \"127.0.0.1:7001\"}"),

@@ -26,7 +26,7 @@ fn signal(child: &Child, name: &str) {
 fn nothing_is_left(folder: &Folder) {
     wait_for("all processes to end", || folder.processes().is_empty().then_some(()));
     wait_for("the files to go", || {
-        (!folder.state().join("up.json").exists() && !folder.state().join("trust").exists()).then_some(())
+        ["up.json", "trust", "status"].iter().all(|left| !folder.state().join(left).exists()).then_some(())
     });
 }
 

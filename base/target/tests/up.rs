@@ -45,21 +45,52 @@ async fn healthy_services_are_stopped_without_a_trace_but_their_logs() {
         "COLOUR=7".to_owned(),
         "FAULTLOOM_SERVICE=shows".to_owned(),
         format!("FAULTLOOM_TRUST_FILE={}", trust_file.display()),
+        format!("FAULTLOOM_STATUS={}", supervisor.status_dir().display()),
         format!("FAULTLOOM_PEERS=127.0.0.1:{a}=a,localhost:{a}=a,127.0.0.1:{b}=b,localhost:{b}=b"),
     ] {
         assert!(environment.lines().any(|shown| shown == line), "{line} is not in\n{environment}");
     }
     assert!(std::fs::read_to_string(&trust_file).unwrap().ends_with(&supervisor.trust_text()));
 
+    assert!(supervisor.status_dir().is_dir());
     supervisor.stop().await.unwrap();
     supervisor.stop().await.unwrap();
     assert!(folder.processes().is_empty());
+    assert!(!supervisor.status_dir().exists());
     assert!(supervisor.crashed().is_empty(), "what was stopped has not crashed");
     assert!(!trust_file.exists() && read_state(&folder.state()).unwrap().is_none());
     assert_eq!(folder.log("a"), "serving\n");
     let events = events.lock().unwrap();
     assert_eq!(events[..3], ["a starting", "b starting", "shows starting"]);
     assert!(events.last().unwrap().starts_with("all stopped after"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sdks_come_in_front_of_what_a_service_says_itself() {
+    let folder = Folder::new();
+    let mut options = folder.options();
+    let (jar, register) = (folder.file("agent.jar", ""), folder.file("register.js", ""));
+    folder.file("sitecustomize.py", "");
+    options.sdks =
+        target::SdkPlaces { java: Some(jar.clone()), node: Some(register.clone()), python: Some(folder.0.clone()) };
+    let shows = |name: &str, sdk: &str, environment: &str| {
+        format!("  - {{name: {name}, sdk: {sdk}, command: 'env; exec sleep 1000', environment: {{{environment}}}}}\n")
+    };
+    let services = shows("j", "java", "JAVA_TOOL_OPTIONS: -Xmx64m")
+        + &shows("n", "node", "NODE_OPTIONS: --enable-source-maps")
+        + &shows("p", "python", "PYTHONPATH: /own")
+        + &shows("none", "none", "NODE_OPTIONS: --enable-source-maps");
+    let supervisor = Supervisor::start(folder.target(&services), options).await.unwrap();
+    for (service, line) in [
+        ("j", format!("JAVA_TOOL_OPTIONS=-javaagent:{} -Xmx64m", jar.display())),
+        ("n", format!("NODE_OPTIONS=--require {} --enable-source-maps", register.display())),
+        ("p", format!("PYTHONPATH={}:/own", folder.0.display())),
+        ("none", "NODE_OPTIONS=--enable-source-maps".to_owned()),
+    ] {
+        let shown = folder.log(service);
+        assert!(shown.lines().any(|shown| shown == line), "{line} is not in\n{shown}");
+    }
+    supervisor.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,9 +147,16 @@ async fn what_cannot_be_started_is_said_before_or_at_once() {
     text.push(failure(&folder, "  - {name: a, command: [./server.py]}\n").await.to_string());
     text.push(failure(&folder, "  - {name: a, command: [x], directory: nowhere}\n").await.to_string());
     let mut options = folder.options();
-    options.python_sdk = Some(folder.0.clone());
+    options.sdks.python = Some(folder.0.clone());
     let python = folder.target("  - {name: a, command: [sleep, 1000], sdk: python}\n");
     text.push(Supervisor::start(python, options).await.err().unwrap().to_string());
+    let mut options = folder.options();
+    options.sdks.java = Some(folder.0.join("faultloom-agent.jar"));
+    options.sdks.node = Some(folder.0.join("register.js"));
+    for sdk in ["java", "node"] {
+        let target = folder.target(&format!("  - {{name: a, command: [sleep, 1000], sdk: {sdk}}}\n"));
+        text.push(Supervisor::start(target, options.clone()).await.err().unwrap().to_string());
+    }
     text.push(String::new());
     let pid = format!("{comm} (pid {})", std::process::id());
     let names = [("PORT", port.to_string()), ("NAME (pid PID)", pid)];

@@ -1,7 +1,7 @@
 //! `faultloom doctor`: what this machine and the target can and cannot do, each with the next step.
 
 use crate::context::Context;
-use crate::stage;
+use crate::{sdk_places, stage};
 use model::{Exit, Failure};
 use serde::Serialize;
 use serde_json::json;
@@ -31,10 +31,17 @@ fn bad(what: &'static str, text: impl Into<String>, next: impl Into<String>) -> 
 pub async fn doctor(context: &Context) -> Result<Exit, Failure> {
     let mut findings =
         vec![tool("go", &["version"], "Go services"), tool("python3", &["--version"], "Python services")];
-    for language in ["go", "python"] {
-        findings.push(match crate::commands::sdk(language) {
+    findings.push(tool("java", &["--version"], "Java services"));
+    findings.push(tool("node", &["--version"], "Node.js services"));
+    for (language, place) in [
+        ("go", sdk_places::folder("go")),
+        ("java", sdk_places::java()),
+        ("python", sdk_places::python()),
+        ("node", sdk_places::node()),
+    ] {
+        findings.push(match place {
             Ok(path) => ok("sdk", format!("{language} in {}", path.display())),
-            Err(failure) => bad("sdk", failure.what, failure.next.unwrap_or_default()),
+            Err(failure) => note("sdk", failure.what, failure.next.unwrap_or_default()),
         });
     }
     findings.push(match context.store().await {
@@ -68,7 +75,8 @@ pub async fn doctor(context: &Context) -> Result<Exit, Failure> {
 fn tool(name: &'static str, arguments: &[&str], for_what: &str) -> Finding {
     match Command::new(name).args(arguments).output() {
         Ok(output) if output.status.success() => {
-            ok("toolchain", String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            let said = String::from_utf8_lossy(&output.stdout).trim().lines().next().unwrap_or_default().to_owned();
+            ok("toolchain", if said.starts_with('v') { format!("{name} {said}") } else { said })
         }
         _ => note(
             "toolchain",

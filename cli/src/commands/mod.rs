@@ -43,5 +43,3 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         }
     })
 }
-
-pub use wrap::{python_path, sdk};

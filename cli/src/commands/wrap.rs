@@ -1,22 +1,10 @@
 //! `faultloom go …` and `faultloom python …`: the language's own tool with the SDK in it. This process is replaced by it.
 
+use crate::sdk_places;
 use model::{Exit, Failure};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Where the SDKs lie: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
-pub fn sdk(language: &str) -> Result<PathBuf, Failure> {
-    let beside =
-        std::env::current_exe().ok().and_then(|exe| exe.parent().map(|bin| bin.join("../share/faultloom/sdk")));
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sdk");
-    let places: Vec<PathBuf> =
-        std::env::var_os("FAULTLOOM_SDK").map(PathBuf::from).into_iter().chain(beside).chain([source]).collect();
-    places.iter().map(|p| p.join(language)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
-        Failure::environment(format!("the {language} SDK is not where it should be"))
-            .next("set FAULTLOOM_SDK to the folder that holds `go` and `python`")
-    })
-}
 
 pub fn go(arguments: &[String]) -> Result<Exit, Failure> {
     let wrapper = wrapper()?;
@@ -25,7 +13,7 @@ pub fn go(arguments: &[String]) -> Result<Exit, Failure> {
 
 /// The Go wrapper, built once per version of its sources into the user's cache.
 fn wrapper() -> Result<PathBuf, Failure> {
-    let source = sdk("go")?;
+    let source = sdk_places::folder("go")?;
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))
@@ -54,7 +42,7 @@ fn wrapper_name(source: &Path) -> String {
 }
 
 pub fn python(arguments: &[String]) -> Result<Exit, Failure> {
-    let folder = python_path()?;
+    let folder = sdk_places::python()?;
     let path = match std::env::var_os("PYTHONPATH") {
         Some(old) if !old.is_empty() => {
             std::env::join_paths(std::iter::once(folder.clone()).chain(std::env::split_paths(&old)))
@@ -64,17 +52,6 @@ pub fn python(arguments: &[String]) -> Result<Exit, Failure> {
     };
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     replace(Command::new(python).args(arguments).env("PYTHONPATH", path), "python3")
-}
-
-/// The folder whose `sitecustomize` loads the SDK.
-pub fn python_path() -> Result<PathBuf, Failure> {
-    let root = sdk("python")?;
-    let folder = root.join("src/faultloom/boot");
-    if folder.join("sitecustomize.py").exists() {
-        Ok(folder)
-    } else {
-        Err(Failure::environment(format!("{} has no sitecustomize.py", folder.display())))
-    }
 }
 
 fn replace(command: &mut Command, name: &str) -> Result<Exit, Failure> {

@@ -1,0 +1,65 @@
+//! Where the SDKs lie: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
+
+use model::Failure;
+use std::path::{Path, PathBuf};
+use target::SdkPlaces;
+
+const JAVA_AGENT: &str = "agent/target/faultloom-agent.jar";
+const NODE_REGISTER: &str = "dist/register.js";
+const PYTHON_BOOT: &str = "src/faultloom/boot";
+
+/// The folder of one SDK: `go`, `java`, `python` or `typescript`.
+pub fn folder(name: &str) -> Result<PathBuf, Failure> {
+    places().iter().map(|p| p.join(name)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
+        Failure::environment(format!("the {name} SDK is not where it should be"))
+            .next("set FAULTLOOM_SDK to the folder that holds `go`, `java`, `python` and `typescript`")
+    })
+}
+
+fn places() -> Vec<PathBuf> {
+    let beside =
+        std::env::current_exe().ok().and_then(|exe| exe.parent().map(|bin| bin.join("../share/faultloom/sdk")));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/")).join("sdk");
+    std::env::var_os("FAULTLOOM_SDK").map(PathBuf::from).into_iter().chain(beside).chain([source]).collect()
+}
+
+/// The folder whose `sitecustomize` loads the Python SDK.
+pub fn python() -> Result<PathBuf, Failure> {
+    let folder = folder("python")?.join(PYTHON_BOOT);
+    match folder.join("sitecustomize.py").is_file() {
+        true => Ok(folder),
+        false => Err(Failure::environment(format!("{} has no sitecustomize.py", folder.display()))),
+    }
+}
+
+/// The Java agent's jar.
+pub fn java() -> Result<PathBuf, Failure> {
+    built("java", JAVA_AGENT, "mvn -q -f sdk/java/pom.xml package -DskipTests")
+}
+
+/// What `node --require` loads.
+pub fn node() -> Result<PathBuf, Failure> {
+    built("typescript", NODE_REGISTER, "npm --prefix sdk/typescript ci && npm --prefix sdk/typescript run build")
+}
+
+fn built(name: &str, file: &str, build: &str) -> Result<PathBuf, Failure> {
+    let path = folder(name)?.join(file);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(Failure::environment(format!("the {name} SDK is not built: no {}", path.display()))
+            .next(format!("build it: {build}"))),
+    }
+}
+
+/// For services that are started here. Where one is missing, its place is still told: who wants it is refused by name.
+pub fn all() -> SdkPlaces {
+    let in_place = |name: &str, file: &str| {
+        let found = folder(name).ok().or_else(|| places().last().map(|source| source.join(name)));
+        found.map(|folder| folder.join(file))
+    };
+    SdkPlaces {
+        python: in_place("python", PYTHON_BOOT),
+        java: in_place("java", JAVA_AGENT),
+        node: in_place("typescript", NODE_REGISTER),
+    }
+}
