@@ -22,11 +22,11 @@ public final class Bridge {
     /** What {@code baggage} becomes, of what the request has (null: nothing) and the envelope's bytes. Null if it is empty. */
     public static String baggage(String present, byte[] envelope) {
         StringBuilder out = new StringBuilder();
-        if (present != null && !present.isEmpty()) {
+        if (present != null && !trim(present, 0, present.length()).isEmpty()) {
             boolean first = true;
             for (int at = 0; at <= present.length(); ) {
                 int end = memberEnd(present, at);
-                if (!isOurs(present, at, end)) {
+                if (!key(present, at, end).equals(KEY)) {
                     out.append(first ? "" : ",").append(present, at, end);
                     first = false;
                 }
@@ -49,10 +49,10 @@ public final class Bridge {
         if (baggage != null) {
             for (int at = 0; at < baggage.length(); ) {
                 int end = memberEnd(baggage, at);
-                if (isOurs(baggage, at, end)) {
-                    int from = baggage.indexOf('=', at) + 1;
-                    int semicolon = baggage.indexOf(';', from);
-                    return trim(baggage, from, semicolon >= 0 && semicolon < end ? semicolon : end);
+                int value = keyEnd(baggage, at, end);
+                if (value < end && baggage.charAt(value) == '=' && key(baggage, at, end).equals(KEY)) {
+                    int semicolon = baggage.indexOf(';', value);
+                    return trim(baggage, value + 1, semicolon >= 0 && semicolon < end ? semicolon : end);
                 }
                 at = end + 1;
             }
@@ -65,9 +65,15 @@ public final class Bridge {
         return end < 0 ? s.length() : end;
     }
 
-    private static boolean isOurs(String s, int from, int to) {
-        int equals = s.indexOf('=', from);
-        return equals >= 0 && equals < to && trim(s, from, equals).equals(KEY);
+    private static int keyEnd(String s, int at, int end) {
+        while (at < end && s.charAt(at) != '=' && s.charAt(at) != ';') {
+            at++;
+        }
+        return at;
+    }
+
+    private static String key(String s, int from, int to) {
+        return trim(s, from, keyEnd(s, from, to));
     }
 
     private static String trim(String s, int from, int to) {

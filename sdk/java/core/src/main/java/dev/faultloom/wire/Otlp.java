@@ -5,41 +5,32 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Turns a history into spans, as OTLP/HTTP has them in JSON. Keys are sorted, there are no blanks. */
+/**
+ * Turns histories into spans, as OTLP/HTTP has them in JSON: one resource per service, in the order in which services first
+ * appear. Keys are sorted, there are no blanks.
+ */
 public final class Otlp {
-    private final String trace;
     private final Map<String, StringBuilder> services = new LinkedHashMap<>();
+    private String trace;
 
-    private Otlp(String trace) {
-        this.trace = trace;
+    /** Adds a history. {@code hasParent}: its request came with a {@code traceparent}, so its first span has a parent. */
+    public Otlp add(long traceHigh, long traceLow, boolean hasParent, History history) {
+        trace = Text.hex(traceHigh, traceLow);
+        segment(history.segment, history.call, "", hasParent);
+        return this;
     }
 
-    /**
-     * The whole request of the OTLP/HTTP exporter for one history.
-     *
-     * @param hasParent the request came with a {@code traceparent}, so that its first span has a parent
-     */
-    public static String json(long traceHigh, long traceLow, boolean hasParent, History history) {
-        return json(List.of(resourceSpans(traceHigh, traceLow, hasParent, history)));
-    }
-
-    /** The whole request for several histories, of which each gave its {@link #resourceSpans}. */
-    public static String json(List<String> resourceSpans) {
-        return "{\"resourceSpans\":[" + String.join(",", resourceSpans) + "]}";
-    }
-
-    /** The elements of {@code resourceSpans} for one history, with commas between them. */
-    public static String resourceSpans(long traceHigh, long traceLow, boolean hasParent, History history) {
-        Otlp otlp = new Otlp(Text.hex(traceHigh, traceLow));
-        otlp.segment(history.segment, history.call, "", hasParent);
-        StringBuilder out = new StringBuilder();
-        for (Map.Entry<String, StringBuilder> e : otlp.services.entrySet()) {
-            out.append(out.length() == 0 ? "" : ",");
-            out.append("{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":");
-            quote(out, e.getKey());
+    /** The request for an OTLP/HTTP endpoint. */
+    public String json() {
+        StringBuilder out = new StringBuilder("{\"resourceSpans\":[");
+        String separator = "";
+        for (Map.Entry<String, StringBuilder> e : services.entrySet()) {
+            out.append(separator).append("{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":");
+            JsonText.quote(out, e.getKey());
             out.append("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"faultloom\"},\"spans\":[").append(e.getValue()).append("]}]}");
+            separator = ",";
         }
-        return out.toString();
+        return out.append("]}").toString();
     }
 
     private void segment(Segment s, long call, String callersName, boolean hasParent) {
@@ -91,7 +82,7 @@ public final class Otlp {
             attributes.status(grpc, end.status);
         }
         attributes.key("peer.service").append("{\"stringValue\":");
-        quote(attributes.out, send.peer);
+        JsonText.quote(attributes.out, send.peer);
         attributes.out.append("}}");
         if (send.fault >= 0) {
             attributes.integer("faultloom.fault", send.fault);
@@ -108,7 +99,7 @@ public final class Otlp {
         out.append("{\"attributes\":[").append(attributes.out).append("],\"endTimeUnixNano\":\"");
         nanos(out, endUs);
         out.append("\",\"kind\":").append(kind).append(",\"name\":");
-        quote(out, name);
+        JsonText.quote(out, name);
         if (hasParent) {
             out.append(",\"parentSpanId\":\"").append(Text.hex(parent)).append('"');
         }
@@ -119,21 +110,6 @@ public final class Otlp {
 
     private static void nanos(StringBuilder out, long us) {
         out.append(Long.toUnsignedString(us)).append(us == 0 ? "" : "000");
-    }
-
-    private static void quote(StringBuilder out, String s) {
-        out.append('"');
-        for (int i = 0; i < s.length(); i++) {
-            char c = s.charAt(i);
-            if (c == '"' || c == '\\') {
-                out.append('\\').append(c);
-            } else if (c < ' ') {
-                out.append("\\u00").append(c < 16 ? '0' : '1').append(Character.forDigit(c & 15, 16));
-            } else {
-                out.append(c);
-            }
-        }
-        out.append('"');
     }
 
     private static final class Attributes {

@@ -1,0 +1,80 @@
+package dev.faultloom.scope;
+
+import dev.faultloom.wire.Bytes;
+import dev.faultloom.wire.Carrier;
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.History;
+import dev.faultloom.wire.Segment;
+import dev.faultloom.wire.Text;
+import dev.faultloom.wire.Writer;
+
+/** A history that waits for its carrier to be known. It can be had once, as field or as it is; or be dropped. */
+public final class Ended {
+    private final long call;
+    private final int flags;
+    private final String service;
+    private final String name;
+    private final long startUs;
+    private final int length;
+    private Recording recording;
+
+    Ended(long call, int flags, String service, String name, long startUs, Recording recording) {
+        this.call = call;
+        this.flags = flags;
+        this.service = service;
+        this.name = name;
+        this.startUs = startUs;
+        this.recording = recording;
+        int nameBytes = name.isEmpty() ? 0 : Text.utf8Length(name);
+        int serviceBytes = Text.utf8Length(service);
+        length = History.HEAD_BYTES + 1 + 1 + serviceBytes + Bytes.varintLength(nameBytes) + nameBytes
+                + Bytes.varintLength(startUs) + recording.events.length();
+    }
+
+    /** The history's length in bytes. */
+    public int length() {
+        return length;
+    }
+
+    /** The length of the field that {@link #field} returns. */
+    public int fieldLength() {
+        return Carrier.fieldLength(length);
+    }
+
+    /** The field to append to a serialized message; null if the history has been taken already. */
+    public byte[] field() {
+        if (recording == null) {
+            return null;
+        }
+        Writer out = new Writer(fieldLength());
+        Carrier.beginField(out, length);
+        write(out);
+        Carrier.endField(out, length);
+        return out.array();
+    }
+
+    /** The history as it is; null if it has been taken already. */
+    public byte[] history() {
+        if (recording == null) {
+            return null;
+        }
+        Writer out = new Writer(length);
+        write(out);
+        return out.array();
+    }
+
+    private void write(Writer out) {
+        out.u8(Envelope.VERSION).u64(call);
+        Segment.writePrefix(out, flags, service, name, startUs);
+        out.bytes(recording.events.array(), 0, recording.events.length());
+        drop();
+    }
+
+    /** Nobody wants it. */
+    public void drop() {
+        if (recording != null) {
+            recording.release();
+            recording = null;
+        }
+    }
+}

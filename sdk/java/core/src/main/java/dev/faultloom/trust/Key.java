@@ -1,0 +1,104 @@
+package dev.faultloom.trust;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.Opened;
+import dev.faultloom.wire.Pool;
+import java.security.GeneralSecurityException;
+import java.util.Arrays;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+
+/** Signs and verifies. Safe for concurrent use. */
+public final class Key {
+    /** The length of a key's secret. */
+    public static final int BYTES = 32;
+    private static final String ALGORITHM = "HmacSHA256";
+    private static final byte[] DOMAIN = Envelope.SIGNATURE_DOMAIN.getBytes(US_ASCII);
+
+    /** 1 to 32 bytes. */
+    public final String id;
+    /** May sign plans; else histories only. */
+    public final boolean fault;
+    private final byte[] idBytes;
+    private final Pool<Signing> signings;
+
+    /** Throws IllegalArgumentException, without the secret, if the id or the secret has a wrong length. */
+    public Key(String id, boolean fault, byte[] secret) {
+        this.id = id;
+        this.fault = fault;
+        this.idBytes = id.getBytes(UTF_8);
+        if (secret.length != BYTES || idBytes.length == 0 || idBytes.length > Envelope.MAX_KEY_ID_BYTES) {
+            throw new IllegalArgumentException("a key has " + BYTES + " bytes and an id of 1 to 32");
+        }
+        Mac keyed = keyed(secret);
+        this.signings = new Pool<>(() -> new Signing(keyed));
+    }
+
+    private static Mac keyed(byte[] secret) {
+        try {
+            Mac mac = Mac.getInstance(ALGORITHM);
+            mac.init(new SecretKeySpec(secret, ALGORITHM));
+            return mac;
+        } catch (GeneralSecurityException e) {
+            throw new IllegalStateException("this Java has no " + ALGORITHM, e);
+        }
+    }
+
+    boolean hasIdOf(Opened envelope) {
+        return envelope.keyIs(idBytes);
+    }
+
+    /** The 16 signature bytes of a signed part. */
+    public byte[] sign(byte[] part) {
+        Signing signing = signings.take();
+        byte[] signature = Arrays.copyOf(signing.sum(part, 0, part.length), Envelope.SIGNATURE_BYTES);
+        signings.give(signing);
+        return signature;
+    }
+
+    /** Whether the envelope was signed with this key. Takes the same time wherever signatures differ. */
+    boolean signed(Opened envelope) {
+        Signing signing = signings.take();
+        byte[] sum = signing.sum(envelope.raw, envelope.part, envelope.partLength);
+        int difference = 0;
+        for (int i = 0; i < Envelope.SIGNATURE_BYTES; i++) {
+            difference |= sum[i] ^ envelope.raw[envelope.signature + i];
+        }
+        signings.give(signing);
+        return difference == 0;
+    }
+
+    /** Keeps the keyed state: making it anew costs more than a signature. */
+    private static final class Signing {
+        private final Mac mac;
+        private final byte[] sum = new byte[32];
+
+        Signing(Mac keyed) {
+            mac = copy(keyed);
+        }
+
+        private static Mac copy(Mac keyed) {
+            try {
+                synchronized (keyed) {
+                    return (Mac) keyed.clone();
+                }
+            } catch (CloneNotSupportedException e) {
+                throw new IllegalStateException(ALGORITHM + " of this Java cannot be used by several threads", e);
+            }
+        }
+
+        byte[] sum(byte[] b, int from, int n) {
+            try {
+                mac.update(DOMAIN);
+                mac.update(b, from, n);
+                mac.doFinal(sum, 0);
+                return sum;
+            } catch (GeneralSecurityException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+    }
+}
