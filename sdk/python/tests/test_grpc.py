@@ -1,4 +1,4 @@
-"""gRPC: histories in fields and trailers, receive limits, peers without the SDK, streams, retries."""
+"""gRPC: histories in fields and trailers, receive limits, peers without the SDK, retries."""
 
 from __future__ import annotations
 
@@ -141,14 +141,6 @@ def test_a_chain_of_services_is_one_tree(peers, mode, client):
         inner = child_of(started.history.segment)
         assert inner.service == "front"
         assert ends(inner)[0] == (("replied", 8, False, None) if code else ("replied", 0, False, "back"))
-
-
-@SERVERS
-def test_streams_pass_untouched(peers, mode):
-    callee = peers("grpc_app", *mode, service="callee")
-    with grpc.insecure_channel(callee.address) as channel, faultloom.starting(SIGNER, [Fault("reset")]) as started:
-        assert list(channel.unary_stream("/t.T/Stream")(b"3")) == [b"0", b"1", b"2"]
-    assert ends(started.history.segment) == []
 
 
 def test_a_callee_without_the_sdk_is_a_gap(peers):

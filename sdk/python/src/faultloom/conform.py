@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional
 from . import bridge, carriers, ids, otlp
 from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver, to_header
 from .errors import FaultloomError
-from .history import decode_history, split_head, truncate
+from .history import decode_history, truncate
 from .names import normalised_http_name, raw_http_name
 from .pieces import Joiner
 from .scope import Scope
@@ -64,7 +64,7 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
     scope = Scope(given["service"], envelope, lambda: trust.faults_on, given["start_us"], lambda: at_us[0])
     steps: List[Any] = []
     history: Optional[bytes] = None
-    joiner = Joiner()
+    joiner = Joiner(envelope.call)
     for step in given["steps"]:
         at_us[0] = step["at_us"]
         result: Dict[str, Any] = {}
@@ -103,13 +103,10 @@ def _joined(joiner: Joiner, piece: Optional[bytes]) -> Optional[bytes]:
 
 
 def _join(given: Dict[str, Any]) -> Dict[str, Any]:
-    joiner = Joiner()
+    joiner = Joiner(int(given["call"], 16))
     for piece in given["pieces"]:
         joiner.add(bytes.fromhex(piece))
-    history = joiner.history()
-    if history is not None and split_head(history)[0] != int(given["call"], 16):
-        history = None
-    return {"history": _hex(history), "complete": joiner.complete}
+    return {"history": _hex(joiner.history()), "complete": joiner.complete}
 
 
 def _bridge_out(given: Dict[str, Any]) -> Dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Optional
+import time
+from typing import Any, Callable, Optional
 
 from .envelope import Envelope, Receiver
 from .errors import FaultloomError
 from .names import parse_peers, service_name
 from .plan import Fault
 from .scope import Scope
-from .trust import TrustSource, complain
+from .trust import LOOK_SECONDS, TrustSource, complain
 
 #: longest waits a fault may cause, in milliseconds
 WAIT_MS = 30_000
@@ -21,6 +22,26 @@ def wait_seconds(fault: Fault) -> float:
     """How long a delay or a hang lasts; a hang without a time lasts as long as one may."""
     milliseconds = fault.arg or (WAIT_MS if fault.kind == "hang" else 0)
     return min(milliseconds, WAIT_MS) / 1000
+
+
+def hold(scope: Scope, seconds: float, wait: Callable[[float], Any] = time.sleep) -> None:
+    """Lasts as long as a delay or a hang: until its time is up, or faults are switched off."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        if left <= 0 or not scope.faults_on():
+            return
+        wait(min(left, LOOK_SECONDS))
+
+
+async def hold_async(scope: Scope, seconds: float, wait: Callable[[float], Any]) -> None:
+    """As ``hold``; ``wait`` is the event loop's sleep."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        if left <= 0 or not scope.faults_on():
+            return
+        await wait(min(left, LOOK_SECONDS))
 
 
 class Runtime:

@@ -157,7 +157,7 @@ class Scope:
         self.start_us = time.time_ns() // 1000 if start_us is None else start_us
         self._start_ns = time.perf_counter_ns()
         self._clock = clock
-        self._faults_on = faults_on
+        self.faults_on = faults_on
         self._evidence = Evidence(envelope.plan, envelope.evidence) if envelope.plan else None
         self._saw_faults_off = self._evidence is not None and not faults_on()
         self._lock = threading.Lock()
@@ -198,7 +198,7 @@ class Scope:
             fault: Optional[Fault] = None
             evidence = self._evidence
             if evidence is not None:
-                faults_on = self._faults_on()
+                faults_on = self.faults_on()
                 self._saw_faults_off |= not faults_on
                 index = evidence.decide(self.service, peer, name, faults_on)
                 fault = None if index is None else evidence.faults[index]
@@ -229,12 +229,11 @@ class Scope:
         with self._lock:
             self._pending[number] = lambda: (RECV_RESPONSE, status, None, True)
 
-    def streams(self, number: int, history: Callable[[], Optional[bytes]]) -> None:
-        """A stream was opened: recorded as cancelled, with the history that has come by then, if the scope answers before its end."""
+    def streams(self, number: int, so_far: Callable[[], Tuple[Optional[bytes], bool]]) -> None:
+        """A stream was opened. If the scope answers before its end, it is recorded as cancelled, with the history and gap of ``so_far``."""
 
         def cancelled() -> _End:
-            so_far = history()
-            return CALL_FAILED, 1, so_far, so_far is None
+            return (CALL_FAILED, 1, *so_far())
 
         with self._lock:
             self._pending[number] = cancelled

@@ -45,6 +45,8 @@ def plain(method, request):
         return b"slow"
     if method == "Count":
         return str(counts["Echo"]).encode()
+    if method == "Closed":
+        return str(counts.get("closed", 0)).encode()
     raise AssertionError(method)
 
 
@@ -90,6 +92,149 @@ def async_handler(method):
     return handle
 
 
+# -- streams. A request "n target" asks for n replies, with a nested call to the target behind each of them
+
+
+def numbers(request):
+    count, *target = request.decode().split()
+    return int(count), target
+
+
+def stream(request, context):
+    count, target = numbers(request)
+    for i in range(count):
+        yield b"%d" % i
+        for address in target:
+            chained(address, b"n%d" % i)
+
+
+async def stream_async(request, context):
+    count, target = numbers(request)
+    for i in range(count):
+        yield b"%d" % i
+        for address in target:
+            async with grpc.aio.insecure_channel(address) as channel:
+                await channel.unary_unary("/t.T/Echo")(b"n%d" % i, timeout=5)
+
+
+async def stream_written(request, context):
+    async for message in stream_async(request, context):
+        await context.write(message)
+
+
+def stream_fail(request, context):
+    yield from stream(request, context)
+    context.set_trailing_metadata((("own", "trailer"),))
+    context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+
+
+async def stream_fail_async(request, context):
+    async for message in stream_async(request, context):
+        yield message
+    context.set_trailing_metadata((("own", "trailer"),))
+    await context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+
+
+def stream_boom(request, context):
+    yield b"0"
+    raise ValueError("boom")
+
+
+def stream_open(request, context):
+    """Never ends by itself; what it does when it is closed can be asked for."""
+    try:
+        yield from stream(request, context)
+        while context.is_active():
+            time.sleep(0.02)
+    finally:
+        counts["closed"] = counts.get("closed", 0) + 1
+
+
+async def stream_open_async(request, context):
+    try:
+        async for message in stream_async(request, context):
+            yield message
+        while True:
+            await asyncio.sleep(0.02)
+    finally:
+        counts["closed"] = counts.get("closed", 0) + 1
+
+
+def stream_fan(request, context):
+    count, size = (int(word) for word in request.split())
+    yield b"first"
+    fan(count)
+    yield b"x" * size
+    fan(count)
+
+
+def join(requests, context):
+    parts = []
+    for message in requests:
+        count, target = message.partition(b" ")[0], message.decode().split()[1:]
+        parts.append(count)
+        for address in target:
+            chained(address, b"j" + count)
+    return b"+".join(parts)
+
+
+async def join_async(requests, context):
+    parts = []
+    async for message in requests:
+        count, target = message.partition(b" ")[0], message.decode().split()[1:]
+        parts.append(count)
+        for address in target:
+            async with grpc.aio.insecure_channel(address) as channel:
+                await channel.unary_unary("/t.T/Echo")(b"j" + count, timeout=5)
+    return b"+".join(parts)
+
+
+def join_fail(requests, context):
+    join(requests, context)
+    context.abort(grpc.StatusCode.OUT_OF_RANGE, "asked for")
+
+
+async def join_fail_async(requests, context):
+    await join_async(requests, context)
+    await context.abort(grpc.StatusCode.OUT_OF_RANGE, "asked for")
+
+
+def talk(requests, context):
+    for message in requests:
+        word, *target = message.decode().split()
+        for address in target:
+            chained(address, word.encode())
+        yield b"re:" + word.encode()
+
+
+async def talk_async(requests, context):
+    async for message in requests:
+        word, *target = message.decode().split()
+        for address in target:
+            async with grpc.aio.insecure_channel(address) as channel:
+                await channel.unary_unary("/t.T/Echo")(word.encode(), timeout=5)
+        yield b"re:" + word.encode()
+
+
+US, SU, SS = grpc.unary_stream_rpc_method_handler, grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
+#: kind, handler, handler of the asynchronous server (None: the same, which that server runs on a thread)
+STREAMS = {
+    "Stream": (US, stream, stream_async),
+    "StreamWritten": (US, stream, stream_written),
+    "StreamPlain": (US, stream, None),
+    "StreamFail": (US, stream_fail, stream_fail_async),
+    "StreamPlainFail": (US, stream_fail, None),
+    "StreamBoom": (US, stream_boom, None),
+    "StreamOpen": (US, stream_open, stream_open_async),
+    "StreamFan": (US, stream_fan, None),
+    "Join": (SU, join, join_async),
+    "JoinPlain": (SU, join, None),
+    "JoinFail": (SU, join_fail, join_fail_async),
+    "Talk": (SS, talk, talk_async),
+    "TalkPlain": (SS, talk, None),
+}
+
+
 class Handlers(grpc.GenericRpcHandler):
     def __init__(self, make):
         self.make = make
@@ -117,20 +262,9 @@ class Handlers(grpc.GenericRpcHandler):
             return grpc.unary_unary_rpc_method_handler(set_code)
         if method == "BadReply":
             return grpc.unary_unary_rpc_method_handler(lambda m, _: 17, None, lambda m: m.nonsense)
-        if method == "Stream":
-            if self.make is async_handler:
-
-                async def stream(request, context):
-                    for i in range(int(request)):
-                        yield b"%d" % i
-
-            else:
-
-                def stream(request, context):
-                    for i in range(int(request)):
-                        yield b"%d" % i
-
-            return grpc.unary_stream_rpc_method_handler(stream)
+        if method in STREAMS:
+            kind, sync_handler_, async_handler_ = STREAMS[method]
+            return kind(sync_handler_ if self.make is sync_handler or async_handler_ is None else async_handler_)
         return grpc.unary_unary_rpc_method_handler(self.make(method))
 
 

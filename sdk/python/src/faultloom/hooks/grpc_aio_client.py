@@ -1,4 +1,4 @@
-"""grpc.aio's client: unary-unary calls, under the application's own interceptors.
+"""grpc.aio's client: unary calls, under the application's own interceptors (streams are in ``grpc_aio_stream.py``).
 
 The library makes one ``UnaryUnaryCall`` per call, innermost of all interceptors; we let it make a subclass. Inside a
 scope the subclass adds the envelope, cuts the history off before deserializing, and lets a fault decide the status in
@@ -19,9 +19,10 @@ from grpc.aio._call import UnaryUnaryCall
 from ..carriers import cut_field
 from ..context import current
 from ..envelope import ACCEPT_FIELD
-from ..runtime import wait_seconds
+from ..runtime import hold_async, wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
+from .grpc_aio_stream import BASES, traced
 from .grpc_client import Reply, Target, target_of
 from .patching import Patch
 
@@ -45,6 +46,11 @@ def patch(patch: Patch, module: Any) -> None:
     patch.replace(module.Channel, "__init__", init_and_note)
     patch.replace(module, "UnaryUnaryCall", TracedUnaryUnaryCall)
     patch.replace(_interceptor, "UnaryUnaryCall", TracedUnaryUnaryCall)
+    for name, base in BASES.items():
+        assert getattr(module, name) is base and getattr(_interceptor, name) is base
+        cls = traced(base, lambda channel: _targets.get(id(channel)))
+        patch.replace(module, name, cls)
+        patch.replace(_interceptor, name, cls)
 
 
 class TracedUnaryUnaryCall(UnaryUnaryCall):
@@ -87,7 +93,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         kind = fault.kind
         try:
             if kind in ("delay", "hang"):
-                await asyncio.sleep(self._faultloom_wait(wait_seconds(fault)))
+                await hold_async(scope, self._faultloom_wait(wait_seconds(fault)), asyncio.sleep)
         except asyncio.CancelledError:
             if not self.cancelled():
                 self.cancel()
@@ -117,7 +123,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         history = self._faultloom_reply.history
         if history is None:
             history = status.history_in(ended.trailing_metadata(), send.id)
-        replied = code == 0 or status.is_reply(code, history)
+        replied = code == 0 or status.is_reply(code, history is not None)
         record = self._faultloom_scope.replied if replied else self._faultloom_scope.failed
         record(send.number, code, history, history is None)
 
@@ -132,7 +138,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         history = cut_field(call.real_message)[1] if code == 0 and call.real_message is not None else None
         if history is None:
             history = status.history_in(call.real_status.trailing_metadata(), send.id)
-        replied = code == 0 or status.is_reply(code, history)
+        replied = code == 0 or status.is_reply(code, history is not None)
         self._faultloom_scope.failed(send.number, 14 if replied else code, history, history is None)
         if replied:
             assert send.fault is not None

@@ -1,4 +1,4 @@
-"""grpc.aio's server: unary-unary handlers, coroutines and plain functions.
+"""grpc.aio's server: handlers of unary calls and of streams; coroutines, asynchronous generators and plain functions.
 
 As the synchronous server, with one difference: ``context.abort`` sends the status at once, so the handler gets a
 context whose ``abort`` adds the trailer first.
@@ -7,15 +7,13 @@ context whose ``abort`` adds the trailer first.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict
-
-import grpc
+from typing import Any, AsyncIterator, Callable, Dict
 
 from ..context import CURRENT
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
-from .grpc_server import Answer, envelope_in, wrapped_handler
+from .grpc_server import Answer, answer_of, behaviour_of, envelope_in, in_scope, method_handler, wrapped_handler
 from .patching import Patch
 
 
@@ -42,9 +40,12 @@ class _Intercepts:
             handler = await continuation(details)
         finally:
             CURRENT.reset(token)
-        if handler is None or handler.request_streaming or handler.response_streaming or handler.unary_unary is None:
+        behaviour = behaviour_of(handler)
+        if behaviour is None:
             return handler
-        return traced_handler(handler, scope)
+        if handler.response_streaming and not inspect.iscoroutinefunction(behaviour):
+            return traced_stream_handler(handler, behaviour, scope)
+        return traced_handler(handler, behaviour, scope)
 
 
 class _Context:
@@ -103,9 +104,9 @@ class _SyncContext(_Context):
         self.abort(given.code, given.details, tuple(given.trailing_metadata or ()))
 
 
-def traced_handler(handler: Any, scope: Scope) -> Any:
-    behaviour = handler.unary_unary
-    answer = Answer(scope)
+def traced_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
+    """For one reply message, and for a coroutine that writes a stream of them."""
+    answer = answer_of(handler, scope)
     seen: Dict[str, Any] = {}
 
     async def run_async(request: Any, context: Any) -> Any:
@@ -137,5 +138,60 @@ def traced_handler(handler: Any, scope: Scope) -> Any:
     serializer = answer.serializer(handler.response_serializer, seen)
     if inspect.iscoroutinefunction(behaviour) or inspect.iscoroutinefunction(getattr(behaviour, "__call__", None)):
         # update_wrapper would do, but must not hide that this is a coroutine function
-        return grpc.unary_unary_rpc_method_handler(run_async, handler.request_deserializer, serializer)
+        return method_handler(handler, run_async, serializer)
+    return wrapped_handler(run_sync, handler, serializer)
+
+
+def traced_stream_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
+    """For a generator of reply messages, asynchronous or plain (which the library runs on a thread)."""
+    answer = answer_of(handler, scope)
+    seen: Dict[str, Any] = {}
+
+    async def run_async(request: Any, context: Any) -> AsyncIterator[Any]:
+        context = seen["context"] = _AsyncContext(context, answer)
+        replies = behaviour(request, context)
+        try:
+            while True:
+                token = CURRENT.set(scope)
+                try:
+                    message = await replies.__anext__()
+                except StopAsyncIteration:
+                    break
+                except BaseException:
+                    answer.with_error(status.number_of(context.code()) or 2, context)
+                    raise
+                finally:
+                    CURRENT.reset(token)
+                yield message
+            answer.with_returned(context)
+        finally:
+            if not scope.over:  # nobody wants the rest: the handler's clean-up still belongs to the call
+                try:
+                    await closing(replies)
+                finally:
+                    scope.abandon()
+
+    async def closing(replies: Any) -> None:
+        # the event loop may close a generator from a context of its own, in which nothing is to be reset
+        CURRENT.set(scope)
+        try:
+            await replies.aclose()
+        finally:
+            CURRENT.set(None)
+
+    def run_sync(request: Any, context: Any) -> Any:
+        context = seen["context"] = _SyncContext(context, answer)
+        token = CURRENT.set(scope)
+        try:
+            replies = behaviour(request, context)
+        except BaseException:
+            answer.with_error(status.number_of(context.code()) or 2, context)
+            raise
+        finally:
+            CURRENT.reset(token)
+        return in_scope(replies, answer, context)
+
+    serializer = answer.serializer(handler.response_serializer, seen)
+    if inspect.isasyncgenfunction(behaviour):
+        return method_handler(handler, run_async, serializer)
     return wrapped_handler(run_sync, handler, serializer)

@@ -1,8 +1,9 @@
-"""grpcio's synchronous client: unary-unary calls, under the application's own interceptors.
+"""grpcio's synchronous client, under the application's own interceptors: calls with one reply message (streams of replies
+are in ``grpc_stream.py``).
 
-``Channel.unary_unary`` returns our multi-callable around the library's. Outside a scope calls go to an untouched one.
+``Channel.unary_unary`` and ``Channel.stream_unary`` return our multi-callable around the library's. Outside a scope calls go to an untouched one.
 Inside, the deserializer returns (message, history), because gRPC may run it on another thread than the caller's;
-a fault that changes the reply uses a deserializer of its own for that one call. Streaming is passed through.
+a fault that changes the reply uses a deserializer of its own for that one call.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..carriers import corrupt, cut_field
 from ..context import current
 from ..envelope import ACCEPT_FIELD
 from ..names import grpc_authority
-from ..runtime import runtime, wait_seconds
+from ..pieces import Joiner
+from ..runtime import hold, runtime, wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
 from .patching import Patch
@@ -29,32 +31,45 @@ class Target(NamedTuple):
     authority: str
     receive_limit: int
 
+    def send(self, scope: Scope, name: str) -> Optional[Send]:
+        limit = self.receive_limit
+        return scope.send(False, self.peer, name, ACCEPT_FIELD if limit else 0, limit)
+
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._channel."""
+    from .grpc_stream import TracedStreams
+
     channel = module.Channel
-    init, unary_unary = channel.__init__, channel.unary_unary
+    init = channel.__init__
 
     def init_and_note(self: Any, target: str, options: Any, *args: Any, **kwargs: Any) -> None:
         options = tuple(options or ())
         init(self, target, options, *args, **kwargs)
         self._faultloom_target = target_of(target, status.receive_limit(options))
 
-    def traced_unary_unary(self: Any, method: Any, request_serializer: Any = None, response_deserializer: Any = None, *args: Any, **kwargs: Any) -> Any:
-        inner = unary_unary(self, method, request_serializer, response_deserializer, *args, **kwargs)
-        try:
-            target = self.__dict__.get("_faultloom_target") or target_of(self._channel.target().decode(), 0)
-        except Exception:
-            return inner
+    def traced(make: Any, cls: Any) -> Any:
+        def traced_multi_callable(self: Any, method: Any, request_serializer: Any = None, response_deserializer: Any = None, *args: Any, **kwargs: Any) -> Any:
+            inner = make(self, method, request_serializer, response_deserializer, *args, **kwargs)
+            try:
+                target = self.__dict__.get("_faultloom_target") or target_of(self._channel.target().decode(), 0)
+            except Exception:
+                return inner
 
-        def with_deserializer(deserializer: Any) -> Any:
-            return unary_unary(self, method, request_serializer, deserializer)
+            def with_deserializer(deserializer: Any) -> Any:
+                return make(self, method, request_serializer, deserializer)
 
-        name = method.decode() if isinstance(method, bytes) else method
-        return TracedUnaryUnary(inner, with_deserializer, response_deserializer, name, target)
+            name = method.decode() if isinstance(method, bytes) else method
+            return cls(inner, with_deserializer, response_deserializer, name, target)
+
+        return traced_multi_callable
 
     patch.replace(channel, "__init__", init_and_note)
-    patch.replace(channel, "unary_unary", traced_unary_unary)
+    for name, cls in (
+        ("unary_unary", TracedUnaryUnary), ("stream_unary", TracedStreamUnary),
+        ("unary_stream", TracedStreams), ("stream_stream", TracedStreams),
+    ):  # fmt: skip
+        patch.replace(channel, name, traced(getattr(channel, name), cls))
 
 
 def target_of(target: Any, receive_limit: int) -> Target:
@@ -108,7 +123,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
     def future(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
         scope = current()
-        send = None if scope is None else self._send(scope)
+        send = None if scope is None else self._target.send(scope, self._name)
         if scope is None or send is None:
             return self._inner.future(request, timeout, metadata, *args, **kwargs)
         from . import grpc_future
@@ -123,13 +138,9 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
                 raise
             return grpc_future.TracedFuture(future, lambda pair, call, error: self._record(scope, send, pair, call, error))
         if fault.kind in ("unavailable", "status", "deadline", "reset"):
-            return self._refuse(scope, send)
+            return refuse(scope, send, self._target)
         job = grpc_future.BackgroundCall(timeout)
         return job.start(lambda: self._run(scope, send, job.wait, request, timeout, metadata, *args, **kwargs))
-
-    def _send(self, scope: Scope) -> Optional[Send]:
-        limit = self._target.receive_limit
-        return scope.send(False, self._target.peer, self._name, ACCEPT_FIELD if limit else 0, limit)
 
     def _pair_callable(self) -> Any:
         if self._pairs is None:
@@ -143,7 +154,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return self._pairs
 
     def _with_call(self, scope: Scope, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
-        send = self._send(scope)
+        send = self._target.send(scope, self._name)
         if send is None:
             result: Tuple[Any, Any] = self._inner.with_call(request, timeout, metadata, *args, **kwargs)
             return result
@@ -154,14 +165,14 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         kind = fault.kind if fault is not None else ""
         if fault is not None:
             if kind in ("unavailable", "status", "deadline", "reset"):
-                raise self._refuse(scope, send)
+                raise refuse(scope, send, self._target)
             if kind in ("delay", "hang"):
                 seconds = wait_seconds(fault)
                 if kind == "hang" or (timeout is not None and timeout <= seconds):
-                    wait(max(0.0, min(seconds, timeout if timeout is not None else seconds)))
+                    hold(scope, seconds if timeout is None else min(seconds, timeout), wait)
                     scope.failed(send.number, 4)
                     raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-                wait(seconds)
+                hold(scope, seconds, wait)
                 timeout = None if timeout is None else timeout - seconds
         metadata = status.with_envelope(metadata, send.envelope)
         if not kind or kind == "delay":
@@ -188,8 +199,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             scope.failed(send.number, 1, None, True)
             raise
         ended: Any = call if failure is None else failure
-        history = reply.history if reply.history is not None else status.history_in(ended.trailing_metadata(), send.id)
-        replied = failure is None or reply.history is not None or is_reply(failure, history)
+        history, told = self._history(reply.history, ended.trailing_metadata, send.id)
+        replied = failure is None or reply.history is not None or is_reply(failure, told)
         if kind == "lost-reply" and replied:
             scope.failed(send.number, 14, history, history is None)
             assert send.fault is not None
@@ -200,31 +211,48 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             raise failure
         return message, call
 
-    def _refuse(self, scope: Scope, send: Send) -> Any:
-        """The error of a fault that fires before anything is sent; recorded."""
-        fault = send.fault
-        assert fault is not None
-        code, details = status.outcome(fault, self._target.authority)
-        if fault.kind == "status":
-            scope.replied(send.number, fault.arg)
-        else:
-            scope.failed(send.number, status.number_of(code))
-        return status.error(code, details)
-
     def _record(self, scope: Scope, send: Send, pair: Any, call: Any, error: Any) -> Any:
         """Records how a call without a changed reply ended; the message of ``pair``."""
         if error is None:
-            message, history = pair if pair is not None else (None, None)
-            if history is None:
-                history = status.history_in(call.trailing_metadata(), send.id)
+            message, carried = pair if pair is not None else (None, None)
+            history, _ = self._history(carried, call.trailing_metadata, send.id)
             scope.replied(send.number, 0, history, history is None)
             return message
-        history = status.history_in(error.trailing_metadata(), send.id) if isinstance(error, grpc.Call) else None
-        record = scope.replied if is_reply(error, history) else scope.failed
+        history, told = self._history(None, error.trailing_metadata, send.id) if isinstance(error, grpc.Call) else (None, False)
+        record = scope.replied if is_reply(error, told) else scope.failed
         record(send.number, status.number_of(error.code()) if isinstance(error, grpc.Call) else 2, history, history is None)
         return None
 
 
-def is_reply(error: Any, history: Optional[bytes]) -> bool:
+    def _history(self, carried: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
+        """The history of a call that ended, and whether it tells that the callee has answered."""
+        history = carried if carried is not None else status.history_in(trailers(), call)
+        return history, history is not None
+
+
+class TracedStreamUnary(TracedUnaryUnary, grpc.StreamUnaryMultiCallable):
+    """A stream of requests: the history comes in pieces, one with the message, one in the trailer."""
+
+    def _history(self, carried: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
+        joiner = Joiner(call)
+        if carried is not None:
+            joiner.add(carried)
+        joiner.add_trailer(trailers())
+        return joiner.history(), joiner.ended
+
+
+def refuse(scope: Scope, send: Send, target: Target) -> Any:
+    """The error of a fault that fires before anything is sent; recorded."""
+    fault = send.fault
+    assert fault is not None
+    code, details = status.outcome(fault, target.authority)
+    if fault.kind == "status":
+        scope.replied(send.number, fault.arg)
+    else:
+        scope.failed(send.number, status.number_of(code))
+    return status.error(code, details)
+
+
+def is_reply(error: Any, told: bool) -> bool:
     """As ``status.is_reply``, for an error as grpcio raises it; one without a code never left this side."""
-    return isinstance(error, grpc.Call) and status.is_reply(status.number_of(error.code()), history)
+    return isinstance(error, grpc.Call) and status.is_reply(status.number_of(error.code()), told)

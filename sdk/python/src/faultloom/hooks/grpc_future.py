@@ -13,41 +13,19 @@ import grpc
 from . import grpc_status as status
 
 
-class TracedFuture(grpc.Future, grpc.Call):
-    """A real future whose result is (message, history). The call is recorded when it ends, whoever looks first."""
+class Delegated(grpc.Future, grpc.Call):
+    """The methods of a call and a future, as those of the library's own object."""
 
-    def __init__(self, inner: Any, record: Callable[[Any, Any, Any], Any]) -> None:
-        self._inner = inner
-        self._record = record
-        self._lock = threading.Lock()
-        self._recorded = False
-        self._message: Any = None
-        inner.add_done_callback(lambda _: self._settle())
+    _inner: Any
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def _settle(self) -> None:
-        with self._lock:
-            if self._recorded:
-                return
-            self._recorded = True
-            try:
-                self._message = self._record(self._inner.result(), self._inner, None)
-            except grpc.RpcError as error:
-                self._record(None, self._inner, error)
-            except grpc.FutureCancelledError:
-                self._record(None, self._inner, self._inner)
-
     def result(self, timeout: Optional[float] = None) -> Any:
-        self._inner.result(timeout)
-        self._settle()
-        return self._message
+        return self._inner.result(timeout)
 
     def exception(self, timeout: Optional[float] = None) -> Any:
-        error = self._inner.exception(timeout)
-        self._settle()
-        return error
+        return self._inner.exception(timeout)
 
     def traceback(self, timeout: Optional[float] = None) -> Any:
         return self._inner.traceback(timeout)
@@ -88,6 +66,40 @@ class TracedFuture(grpc.Future, grpc.Call):
 
     def details(self) -> Any:
         return self._inner.details()
+
+
+class TracedFuture(Delegated):
+    """A real future whose result is (message, history). The call is recorded when it ends, whoever looks first."""
+
+    def __init__(self, inner: Any, record: Callable[[Any, Any, Any], Any]) -> None:
+        self._inner = inner
+        self._record = record
+        self._lock = threading.Lock()
+        self._recorded = False
+        self._message: Any = None
+        inner.add_done_callback(lambda _: self._settle())
+
+    def _settle(self) -> None:
+        with self._lock:
+            if self._recorded:
+                return
+            self._recorded = True
+            try:
+                self._message = self._record(self._inner.result(), self._inner, None)
+            except grpc.RpcError as error:
+                self._record(None, self._inner, error)
+            except grpc.FutureCancelledError:
+                self._record(None, self._inner, self._inner)
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        self._inner.result(timeout)
+        self._settle()
+        return self._message
+
+    def exception(self, timeout: Optional[float] = None) -> Any:
+        error = self._inner.exception(timeout)
+        self._settle()
+        return error
 
 
 class BackgroundCall(grpc.Future, grpc.Call):

@@ -1,14 +1,15 @@
-"""grpcio's synchronous server: unary-unary handlers.
+"""grpcio's synchronous server: handlers of unary calls and of streams.
 
 Our interceptor is the first, so the application's interceptors and handlers run inside the scope. A request without an
-envelope gets the application's handler object itself. The answer is recorded in the response serializer, the last
-moment at which both the message and the trailers can still be changed.
+envelope gets the application's handler object itself. The answer of a unary call is recorded in the response serializer,
+the last moment at which both the message and the trailers can still be changed; that of a stream of replies when its
+handler has ended.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import grpc
 
@@ -108,6 +109,28 @@ class Answer:
             context.set_trailing_metadata(status.with_envelope(context.trailing_metadata(), fits))
 
 
+class StreamAnswer(Answer):
+    """As Answer, for a call with a stream on either side: each message takes a piece of the history along."""
+
+    def __init__(self, scope: Scope, one_message: bool) -> None:
+        super().__init__(scope)
+        self._one_message = one_message
+
+    def with_returned(self, context: Any) -> None:
+        code = status.number_of(context.code())
+        if code or not self._one_message:
+            self.with_error(code, context)
+
+    def with_message(self, data: bytes, context: Any) -> bytes:
+        piece = self.scope.piece(len(data))
+        if self._one_message:
+            self.with_error(0, context)
+        return data if piece is None else data + field(piece)
+
+    def trailer(self, code: int) -> Optional[bytes]:
+        return self.scope.respond_stream(code)
+
+
 class Interceptor(grpc.ServerInterceptor):
     """Wraps the handler of a request that carries an accepted envelope."""
 
@@ -123,14 +146,32 @@ class Interceptor(grpc.ServerInterceptor):
             handler = continuation(details)
         finally:
             CURRENT.reset(token)
-        if handler is None or handler.request_streaming or handler.response_streaming or handler.unary_unary is None:
+        behaviour = behaviour_of(handler)
+        if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
             return handler
-        return traced_handler(handler, scope)
+        if handler.response_streaming:
+            return traced_stream_handler(handler, behaviour, scope)
+        return traced_handler(handler, behaviour, scope)
 
 
-def traced_handler(handler: Any, scope: Scope) -> Any:
-    behaviour, serializer = handler.unary_unary, handler.response_serializer
-    answer = Answer(scope)
+def behaviour_of(handler: Any) -> Any:
+    """The application's function in a handler, None if there is none."""
+    if handler is None:
+        return None
+    if handler.request_streaming:
+        return handler.stream_stream if handler.response_streaming else handler.stream_unary
+    return handler.unary_stream if handler.response_streaming else handler.unary_unary
+
+
+def answer_of(handler: Any, scope: Scope) -> Answer:
+    if handler.request_streaming or handler.response_streaming:
+        return StreamAnswer(scope, not handler.response_streaming)
+    return Answer(scope)
+
+
+def traced_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
+    """For one reply message."""
+    answer = answer_of(handler, scope)
     seen: Dict[str, Any] = {}
 
     def run(request: Any, context: Any) -> Any:
@@ -146,12 +187,72 @@ def traced_handler(handler: Any, scope: Scope) -> Any:
         answer.with_returned(context)
         return message
 
-    return wrapped_handler(run, handler, answer.serializer(serializer, seen))
+    return wrapped_handler(run, handler, answer.serializer(handler.response_serializer, seen))
+
+
+def traced_stream_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
+    """For a stream of reply messages. The scope ends with the iterator that the handler returned."""
+    answer = answer_of(handler, scope)
+    seen: Dict[str, Any] = {}
+
+    def run(request: Any, context: Any) -> Any:
+        seen["context"] = context
+        token = CURRENT.set(scope)
+        try:
+            replies = behaviour(request, context)
+        except BaseException:
+            answer.with_error(status.number_of(context.code()) or 2, context)
+            raise
+        finally:
+            CURRENT.reset(token)
+        return in_scope(replies, answer, context)
+
+    return wrapped_handler(run, handler, answer.serializer(handler.response_serializer, seen))
+
+
+def in_scope(replies: Any, answer: Answer, context: Any) -> Iterator[Any]:
+    """What the handler's iterator gives, each step inside the scope."""
+    scope = answer.scope
+    try:
+        while True:
+            token = CURRENT.set(scope)
+            try:
+                message = next(replies)
+            except StopIteration:
+                break
+            except BaseException:
+                answer.with_error(status.number_of(context.code()) or 2, context)
+                raise
+            finally:
+                CURRENT.reset(token)
+            yield message
+        answer.with_returned(context)
+    finally:
+        if not scope.over:  # nobody wants the rest: the handler's clean-up still belongs to the call
+            token = CURRENT.set(scope)
+            try:
+                close = getattr(replies, "close", None)
+                if close is not None:
+                    close()
+            finally:
+                CURRENT.reset(token)
+                scope.abandon()
 
 
 def wrapped_handler(run: Any, handler: Any, serializer: Any) -> Any:
+    """The application's handler with another function and serializer."""
     try:
-        functools.update_wrapper(run, handler.unary_unary)
+        functools.update_wrapper(run, behaviour_of(handler))
     except (AttributeError, TypeError):
         pass
-    return grpc.unary_unary_rpc_method_handler(run, handler.request_deserializer, serializer)
+    return method_handler(handler, run, serializer)
+
+
+def method_handler(handler: Any, run: Any, serializer: Any) -> Any:
+    make = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[bool(handler.request_streaming), bool(handler.response_streaming)]
+    return make(run, handler.request_deserializer, serializer)

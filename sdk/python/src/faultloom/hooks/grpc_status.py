@@ -58,13 +58,13 @@ def error(code: grpc.StatusCode, details: str) -> Any:
     return _InactiveRpcError(state)
 
 
-def is_reply(code: int, history: Optional[bytes]) -> bool:
+def is_reply(code: int, told: bool) -> bool:
     """Whether a status came from the callee, or is something the own side found out (refused, timed out, cancelled).
 
-    What brought a history certainly came from the callee. Without one grpcio does not tell (its debug text says "received
+    What brought a history (of a stream: its last piece) certainly came from the callee. Without one grpcio does not tell (its debug text says "received
     from peer" of either, or nothing), and the three codes that the own side makes count as no reply.
     """
-    return history is not None or code not in (1, 4, 14)
+    return told or code not in (1, 4, 14)
 
 
 def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:

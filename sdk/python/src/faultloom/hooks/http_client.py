@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import socket
 import sys
-import time
 from typing import Any, List, Optional
 
 from .. import carriers
@@ -18,7 +17,7 @@ from ..carriers import REQUEST_HEADER
 from ..context import current
 from ..envelope import ACCEPT_TAIL, to_header
 from ..names import http_authority, raw_http_name
-from ..runtime import runtime, wait_seconds
+from ..runtime import hold, runtime, wait_seconds
 from ..scope import Scope, Send
 from .http_body import accepts_only_undone, carried, decoder_for
 from .http_response import replaced_body, tailed_response
@@ -135,7 +134,7 @@ def patch(patch: Patch, module: Any) -> None:
                 call.muted, call.held = True, []
                 stand_in(self, call, b"")
             else:
-                time.sleep(call.seconds)
+                hold(call.scope, call.seconds)
         if call.send.envelope is not None and not (call.muted and call.held is None):
             connection.putheader(self, REQUEST_HEADER, to_header(call.send.envelope))
 
@@ -166,7 +165,7 @@ def patch(patch: Patch, module: Any) -> None:
         """
         kind, limit = call.kind, self.sock.gettimeout() if self.sock is not None else timeout_of(self)
         if kind == "delay" and (limit is None or call.seconds < limit):
-            time.sleep(call.seconds)
+            hold(call.scope, call.seconds)
             held, call.held, call.muted = call.held or [], None, False
             if call.stood_in and self.sock is not None:
                 self.sock.close()
@@ -178,7 +177,7 @@ def patch(patch: Patch, module: Any) -> None:
             return
         self._faultloom = None
         if kind in ("hang", "delay"):
-            time.sleep(call.seconds if limit is None else min(call.seconds, limit))
+            hold(call.scope, call.seconds if limit is None else min(call.seconds, limit))
         call.failed(14 if kind == "reset" else 4, gap=False)
         self.close()
         if kind == "reset":

@@ -14,7 +14,7 @@ from ..carriers import REQUEST_HEADER, corrupt
 from ..context import current
 from ..envelope import ACCEPT_TAIL, to_header
 from ..names import http_authority, raw_http_name
-from ..runtime import runtime, wait_seconds
+from ..runtime import hold, hold_async, runtime, wait_seconds
 from ..scope import Scope, Send
 from .http_body import Window, accepts_only_undone, carried, decoder_for
 from .patching import Patch
@@ -24,8 +24,6 @@ _PORTS = {"http": 80, "https": 443}
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: httpx."""
-    import time
-
     handle, handle_async = module.HTTPTransport.handle_request, module.AsyncHTTPTransport.handle_async_request
 
     def traced(self: Any, request: Any) -> Any:
@@ -35,7 +33,7 @@ def patch(patch: Patch, module: Any) -> None:
         response = call.refuse()
         seconds = call.wait()
         if seconds:
-            time.sleep(seconds)
+            hold(call.scope, seconds)
         if response is not None:
             return response
         call.after_wait()
@@ -63,7 +61,7 @@ def patch(patch: Patch, module: Any) -> None:
             import anyio
 
             try:
-                await anyio.sleep(seconds)
+                await hold_async(call.scope, seconds, anyio.sleep)
             except BaseException:
                 call.scope.failed(call.send.number, 1)
                 raise
