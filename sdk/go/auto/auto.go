@@ -2,7 +2,7 @@
 //
 //	import _ "faultloom.dev/go/auto"
 //
-// It covers unary gRPC on both sides and requests of http.DefaultTransport to http:// addresses. For an HTTP server wrap the
+// It covers gRPC on both sides and requests of http.DefaultTransport to http:// addresses. For an HTTP server wrap the
 // handler with faultloom.Handler; for transports of your own, and for https://, use faultloom.Transport. A program built
 // with faultloom-go needs neither this import nor those wrappers.
 package auto

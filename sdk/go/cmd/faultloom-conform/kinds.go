@@ -17,6 +17,7 @@ var kinds = map[string]func(json.RawMessage) (object, error){
 	"envelope": with(envelopes), "scope": with(steps), "history": with(history), "truncate": with(truncate),
 	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail),
 	"match": with(match), "name": with(name), "carrier": with(carrier), "call_id": with(callID), "corrupt": with(corrupt),
+	"join": with(join),
 }
 
 func with[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
@@ -274,6 +275,22 @@ func callID(in struct {
 		ids = append(ids, id(wire.CallID(parent, n)))
 	}
 	return object{"ids": ids}, nil
+}
+
+func join(in struct {
+	Call   string
+	Pieces []hexBytes
+}) (object, error) {
+	call, err := strconv.ParseUint(in.Call, 16, 64)
+	if err != nil {
+		return nil, err
+	}
+	var j wire.Joiner
+	for _, p := range in.Pieces {
+		j.Add(p)
+	}
+	history := j.History(call)
+	return object{"history": orNull(history), "complete": history != nil && j.Complete()}, nil
 }
 
 func corrupt(in carried) (object, error) {

@@ -22,6 +22,7 @@ type step struct {
 	AtUS          uint64 `json:"at_us"`
 	Send          *struct{ Protocol, Authority, Name string }
 	Reply, Failed *end
+	Message       *struct{ Bytes int }
 	Respond       *struct {
 		Status uint64
 		Name   string
@@ -36,6 +37,7 @@ func steps(in struct {
 	Peers    map[string]string
 	Envelope hexBytes
 	StartUS  int64 `json:"start_us"`
+	Stream   bool
 	Steps    []step
 }) (object, error) {
 	settings, err := trust.Parse(in.Trust)
@@ -49,6 +51,13 @@ func steps(in struct {
 	}
 	s := process.New(env, time.UnixMicro(in.StartUS))
 	results, history := []any{}, []byte(nil)
+	pieces, joined := scope.Pieces{Scope: s}, wire.Joiner{}
+	piece := func(p []byte) object {
+		if p != nil {
+			joined.Add(p)
+		}
+		return object{"piece": orNull(p)}
+	}
 	for _, st := range in.Steps {
 		result := object{}
 		switch {
@@ -60,14 +69,23 @@ func steps(in struct {
 			s.Reply(st.AtUS, st.Reply.Call, scope.End{Status: st.Reply.Status, History: st.Reply.History, Gap: st.Reply.Gap})
 		case st.Failed != nil:
 			s.Failed(st.AtUS, st.Failed.Call, scope.End{Status: st.Failed.Status, History: st.Failed.History, Gap: st.Failed.Gap})
+		case st.Message != nil:
+			var p []byte
+			if env.Accept&wire.AcceptField != 0 {
+				_, p = wire.CutField(pieces.Field(int(env.ReceiveLimit) - st.Message.Bytes))
+			}
+			result = piece(p)
+		case st.Respond != nil && in.Stream:
+			result = piece(pieces.Finish(st.AtUS, st.Respond.Status, st.Respond.Name, wire.MaxTrailerBytes))
+			history = joined.History(env.Call)
 		case st.Respond != nil:
 			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name)
 		default:
-			return nil, errors.New("a step is send, reply, failed or respond")
+			return nil, errors.New("a step is send, reply, failed, message or respond")
 		}
 		results = append(results, result)
 	}
-	return object{"steps": results, "history": hex.EncodeToString(history)}, nil
+	return object{"steps": results, "history": orNull(history)}, nil
 }
 
 func send(s *scope.Scope, st step) (object, error) {

@@ -88,7 +88,15 @@ func Run(t *testing.T) {
 		"foreign_codecs_get_trailers_only":                   foreignCodecs,
 		"outer_interceptor_sees_the_programs_own_reply_type": outerInterceptor,
 		"shared_reply_message_is_never_changed":              sharedReply,
-		"streams_pass_untouched":                             streams,
+		"streams_of_each_kind_with_calls_inside":             streamKinds,
+		"a_cancelled_stream_tells_what_happened_until_then":  streamCancelled,
+		"a_stream_left_open_ends_with_its_scope":             streamLeftOpen,
+		"each_fault_on_streams_healthy_disturbed_healthy":    streamFaults,
+		"a_stream_brings_five_thousand_events_back":          streamManyEvents,
+		"a_small_receive_limit_makes_pieces_wait":            streamSmallLimit,
+		"streams_with_peers_without_sdk":                     streamStockPeers,
+		"streams_with_foreign_codecs_and_interceptors":       streamForeign,
+		"a_stream_that_fails_brings_history_in_the_trailer":  streamErrors,
 		"retry_is_not_a_replay":                              retry,
 	} {
 		t.Run(name, f)

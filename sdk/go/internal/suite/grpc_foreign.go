@@ -112,26 +112,6 @@ func sharedReply(t *testing.T) {
 	}
 }
 
-func streams(t *testing.T) {
-	cc := dial(t, serve(t, methods{}, hooked(Process(t, "server"))))
-	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable}}})
-	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/shop.Service/Chat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, out := &Message{Value: []byte("hi")}, new(Message)
-	if err := s.SendMsg(in); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.RecvMsg(out); err != nil || !proto.Equal(in, out) {
-		t.Fatal(err)
-	}
-	s.CloseSend()
-	if h := finish(t, r); len(h.Events) != 1 {
-		t.Error(Draw(h))
-	}
-}
-
 func retry(t *testing.T) {
 	var tries atomic.Int32
 	address := serve(t, methods{"Flaky": func(ctx context.Context, in *Message) (*Message, error) {

@@ -79,14 +79,30 @@ type method func(ctx context.Context, in *Message) (*Message, error)
 
 type methods map[string]method
 
+type streams map[string]func(grpc.ServerStream) error
+
 // serve starts a gRPC server with service shop.Service and returns its address.
 func serve(t testing.TB, ms methods, opts ...grpc.ServerOption) string {
+	t.Helper()
+	return serveAll(t, ms, nil, opts...)
+}
+
+// serveAll is serve with streams.
+func serveAll(t testing.TB, ms methods, ss streams, opts ...grpc.ServerOption) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(opts...)
+	var all []grpc.ServerOption
+	for _, o := range opts {
+		if h, ok := o.(hook); ok {
+			all = append(all, h.options...)
+		} else {
+			all = append(all, o)
+		}
+	}
+	server := grpc.NewServer(all...)
 	desc := &grpc.ServiceDesc{ServiceName: "shop.Service", HandlerType: (*any)(nil)}
 	for name, m := range ms {
 		desc.Methods = append(desc.Methods, grpc.MethodDesc{MethodName: name,
@@ -108,32 +124,28 @@ func serve(t testing.TB, ms methods, opts ...grpc.ServerOption) string {
 				return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/shop.Service/" + name}, call)
 			}})
 	}
-	desc.Streams = []grpc.StreamDesc{{StreamName: "Chat", ServerStreams: true, ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
-		for {
-			m := new(Message)
-			if err := s.RecvMsg(m); err != nil {
-				return nil
-			}
-			if err := s.SendMsg(m); err != nil {
-				return err
-			}
-		}
-	}}}
+	for name, f := range ss {
+		desc.Streams = append(desc.Streams, grpc.StreamDesc{StreamName: name, ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, s grpc.ServerStream) error { return f(s) }})
+	}
 	server.RegisterService(desc, struct{}{})
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()
 }
 
-func hooked(p *scope.Process) grpc.ServerOption {
-	return grpc.ChainUnaryInterceptor(grpchook.ServerInterceptor(p))
+// hook stands for the options of a server with the SDK.
+type hook struct {
+	grpc.EmptyServerOption
+	options []grpc.ServerOption
 }
 
-// dial connects with the client hook as the innermost interceptor.
+func hooked(p *scope.Process) grpc.ServerOption { return hook{options: grpchook.ServerOptions(p)} }
+
+// dial connects with the client hooks as the innermost interceptors.
 func dial(t testing.TB, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	opts = append(opts, grpc.WithChainUnaryInterceptor(grpchook.ClientInterceptor(address)))
-	return stock(t, address, opts...)
+	return stock(t, address, append(opts, grpchook.DialOptions(address)...)...)
 }
 
 func stock(t testing.TB, address string, opts ...grpc.DialOption) *grpc.ClientConn {

@@ -25,11 +25,7 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 		if s == nil {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		send := scope.Send{Peer: s.Process().Peer(authority), Name: method}
-		if limit := receiveLimit(ctx, cc, method, opts); limit > 0 && s.Envelope().History {
-			send.Accept, send.Limit = wire.AcceptField, uint64(limit)
-		}
-		call, ok := s.Send(s.Now(), send)
+		call, field, ok := send(ctx, s, authority, cc, method, opts)
 		if !ok {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -38,8 +34,27 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 				return err
 			}
 		}
-		return sendRequest(ctx, s, &call, send.Accept != 0, method, req, reply, cc, invoke, opts)
+		return sendRequest(ctx, s, &call, field, method, req, reply, cc, invoke, opts)
 	}
+}
+
+// send decides about a call and records it. field tells that its replies may bring a field.
+func send(ctx context.Context, s *scope.Scope, authority string, cc *grpc.ClientConn, method string, opts []grpc.CallOption) (call scope.Call, field, ok bool) {
+	send := scope.Send{Peer: s.Process().Peer(authority), Name: method}
+	if limit := receiveLimit(ctx, cc, method, opts); limit > 0 && s.Envelope().History {
+		field = true
+		send.Accept, send.Limit = wire.AcceptField, uint64(limit)
+	}
+	call, ok = s.Send(s.Now(), send)
+	return call, field, ok
+}
+
+// outgoing is the context to send a request with.
+func outgoing(ctx context.Context, call *scope.Call) context.Context {
+	if call.Envelope == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, call.Envelope)
 }
 
 // clientCall is everything one call needs, in one piece.
@@ -52,9 +67,7 @@ type clientCall struct {
 
 // sendRequest sends the request with its envelope and records how the call ended.
 func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
-	if call.Envelope != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, call.Envelope)
-	}
+	ctx = outgoing(ctx, call)
 	var kind wire.Kind
 	if call.Fault != nil {
 		kind = call.Fault.Kind

@@ -67,10 +67,22 @@ type clientReply struct {
 func (r *clientReply) Unwrap() any { return r.message }
 
 func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
-	r, ok := v.(*serverReply)
-	if !ok {
-		return c.CodecV2.Marshal(v)
+	switch v := v.(type) {
+	case *serverReply:
+		return c.marshalReply(v)
+	case *serverMessage:
+		out, err := c.CodecV2.Marshal(v.Message)
+		if err == nil {
+			if field := v.stream.pieces.Field(v.stream.limit - out.Len()); field != nil {
+				out = append(out, mem.SliceBuffer(field))
+			}
+		}
+		return out, err
 	}
+	return c.CodecV2.Marshal(v)
+}
+
+func (c *codec) marshalReply(r *serverReply) (mem.BufferSlice, error) {
 	if c.stock {
 		if size := proto.Size(r.Message) + r.ended.FieldLen(); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
 			out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size), r.Message)
@@ -93,10 +105,13 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
-	r, ok := v.(*clientReply)
-	if !ok {
-		return c.CodecV2.Unmarshal(data, v)
+	if r, ok := v.(*clientReply); ok {
+		return c.unmarshalReply(data, r)
 	}
+	return c.CodecV2.Unmarshal(data, v)
+}
+
+func (c *codec) unmarshalReply(data mem.BufferSlice, r *clientReply) error {
 	if data.Len() == 0 {
 		return c.CodecV2.Unmarshal(data, r.message)
 	}

@@ -1,4 +1,4 @@
-// Package grpchook interposes at the serialization of unary gRPC calls, on both sides, without a change to the program:
+// Package grpchook interposes at the serialization of gRPC calls, on both sides, without a change to the program:
 // grpc-go keeps process-wide lists of server options and of dial options per target, in a package of its own; a linkname
 // reaches them (Go's linkname lock covers the standard library only). They exist since grpc-go 1.66.
 //
@@ -8,5 +8,7 @@
 // message passes it untouched. Where the codec is somebody else's (another content subtype, ForceCodec, a later
 // registration), only the trailer is used.
 //
-// User messages are never changed. Streaming calls pass through untouched and carry no envelope.
+// The history of a stream comes in pieces, one with each reply message that has something new to tell, the rest in the trailer.
+//
+// User messages are never changed.
 package grpchook

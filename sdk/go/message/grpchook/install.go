@@ -17,11 +17,18 @@ var addGlobalServerOptions any // func(opt ...grpc.ServerOption)
 //go:linkname addGlobalPerTargetDialOptions google.golang.org/grpc/internal.AddGlobalPerTargetDialOptions
 var addGlobalPerTargetDialOptions any // func(opt any)
 
-// perTarget is asked once per channel, after the user's own options: so ours is the innermost interceptor.
-type perTarget struct{}
+// These are asked once per channel, after the user's own options: so ours are the innermost interceptors.
+type (
+	unaryPerTarget  struct{}
+	streamPerTarget struct{}
+)
 
-func (perTarget) DialOptionForTarget(target url.URL) grpc.DialOption {
+func (unaryPerTarget) DialOptionForTarget(target url.URL) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(unaryClient(authority(target)))
+}
+
+func (streamPerTarget) DialOptionForTarget(target url.URL) grpc.DialOption {
+	return grpc.WithChainStreamInterceptor(streamClient(authority(target)))
 }
 
 // Install hooks every server and channel made from now on. Call it from an init function, before any of them exists and
@@ -33,22 +40,23 @@ var Install = sync.OnceFunc(func() {
 		return // a grpc-go that has moved its hooks: inert rather than broken
 	}
 	register()
-	server(grpc.ChainUnaryInterceptor(unaryServer(scope.Default)))
-	client(perTarget{})
+	server(grpc.ChainUnaryInterceptor(unaryServer(scope.Default)), grpc.ChainStreamInterceptor(streamServer(scope.Default)))
+	client(unaryPerTarget{})
+	client(streamPerTarget{})
 })
 
-// ServerInterceptor is the server hook for one process description; for programs that do not use Install. Call it in an
+// ServerOptions are the server hooks for one process description; for programs that do not use Install. Call it in an
 // init function or before any other use of grpc, since it registers the codec.
-func ServerInterceptor(p *scope.Process) grpc.UnaryServerInterceptor {
+func ServerOptions(p *scope.Process) []grpc.ServerOption {
 	register()
-	return unaryServer(func() *scope.Process { return p })
+	process := func() *scope.Process { return p }
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unaryServer(process)), grpc.ChainStreamInterceptor(streamServer(process))}
 }
 
-// ClientInterceptor is the client hook for one channel; add it as the last of its chain. authority is the address as
-// FAULTLOOM_PEERS knows it.
-func ClientInterceptor(authority string) grpc.UnaryClientInterceptor {
+// DialOptions are the client hooks for one channel; add them behind its own. authority is the address as FAULTLOOM_PEERS knows it.
+func DialOptions(authority string) []grpc.DialOption {
 	register()
-	return unaryClient(authority)
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(unaryClient(authority)), grpc.WithChainStreamInterceptor(streamClient(authority))}
 }
 
 // authority is what a channel was told to reach, without the resolver's scheme: "host:port" in almost all cases.

@@ -24,39 +24,48 @@ var serverFromContext any // func(context.Context) *grpc.Server
 func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		md := incoming(ctx)
-		values := md[wire.GRPCKey]
-		if len(values) == 0 {
+		if len(md[wire.GRPCKey]) == 0 {
 			return handler(ctx, req)
 		}
-		// a proxy that forwards metadata repeats its own envelope before the one its client hook adds
-		raw := values[len(values)-1]
-		var previous uint64 // only replays of plans are looked for
-		if wire.CarriesPlan(raw) {
-			previous = attempt(md)
-		}
-		s := process().Open(raw, previous)
-		if s == nil {
-			return handler(ctx, req)
-		}
-		call := &serverCall{scoped: scope.Scoped{Context: ctx, Scope: s}}
-		reply, err := handler(&call.scoped, req)
-		env := s.Envelope()
-		if !env.History {
-			return reply, err
-		}
-		status := uint64(code(err))
-		if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
-			if limit, ok := fieldLimit(ctx); ok {
-				if message, ok := reply.(proto.Message); ok {
-					limit = min(limit, int(min(env.ReceiveLimit, 1<<31-1)))
-					call.reply = serverReply{Message: message, ctx: ctx, limit: limit, ended: s.FinishLater(s.Now(), status)}
-					return &call.reply, nil
-				}
-			}
-		}
-		setTrailer(ctx, s.Finish(s.Now(), status, ""))
+		return serveUnary(ctx, req, md, process(), handler)
+	}
+}
+
+// open begins the scope of a call whose metadata has an envelope, or returns nil.
+func open(p *scope.Process, md metadata.MD) *scope.Scope {
+	values := md[wire.GRPCKey]
+	// a proxy that forwards metadata repeats its own envelope before the one its client hook adds
+	raw := values[len(values)-1]
+	var previous uint64 // only replays of plans are looked for
+	if wire.CarriesPlan(raw) {
+		previous = attempt(md)
+	}
+	return p.Open(raw, previous)
+}
+
+func serveUnary(ctx context.Context, req any, md metadata.MD, p *scope.Process, handler grpc.UnaryHandler) (any, error) {
+	s := open(p, md)
+	if s == nil {
+		return handler(ctx, req)
+	}
+	call := &serverCall{scoped: scope.Scoped{Context: ctx, Scope: s}}
+	reply, err := handler(&call.scoped, req)
+	env := s.Envelope()
+	if !env.History {
 		return reply, err
 	}
+	status := uint64(code(err))
+	if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
+		if limit := fieldLimit(ctx); limit > 0 {
+			if message, ok := reply.(proto.Message); ok {
+				limit = min(limit, int(min(env.ReceiveLimit, 1<<31-1)))
+				call.reply = serverReply{Message: message, ctx: ctx, limit: limit, ended: s.FinishLater(s.Now(), status)}
+				return &call.reply, nil
+			}
+		}
+	}
+	setTrailer(ctx, s.Finish(s.Now(), status, ""))
+	return reply, err
 }
 
 // serverCall is what serving one call needs, in one piece.
@@ -118,41 +127,34 @@ func attempt(md metadata.MD) uint64 {
 	return n
 }
 
-// fieldLimit tells whether a reply may be wrapped, and how large it may become by the server's own send limit.
-func fieldLimit(ctx context.Context) (limit int, ok bool) {
-	if !active() {
-		return 0, false
-	}
-	stream := grpc.ServerTransportStreamFromContext(ctx)
-	if sub, ok := stream.(interface{ ContentSubtype() string }); !ok || (sub.ContentSubtype() != "" && sub.ContentSubtype() != protoName) {
-		return 0, false
-	}
-	get, ok := serverFromContext.(func(context.Context) *grpc.Server)
+// fieldLimit is how large a unary reply and its field may become by the server's own send limit, or 0 if a wrapped reply would meet
+// foreign eyes.
+func fieldLimit(ctx context.Context) int {
+	server, ok := protoServer(ctx)
 	if !ok {
-		return 0, false
-	}
-	server := get(ctx)
-	if server == nil {
-		return 0, false
+		return 0
 	}
 	known := servers.Load()
 	if known != nil {
 		for i := range *known {
 			if (*known)[i].server == server {
-				return (*known)[i].limit, (*known)[i].limit > 0
+				return (*known)[i].limit
 			}
 		}
 	}
-	limit = examine(server)
+	limit := 0
+	if outermost() {
+		limit = sendLimit(server)
+	}
 	list := []examined{{server, limit}}
 	if known != nil {
 		list = append(list, (*known)[:min(len(*known), 15)]...)
 	}
 	servers.Store(&list)
-	return limit, limit > 0
+	return limit
 }
 
-// servers remembers examine's result for the last few servers, so that none is kept alive for long.
+// servers remembers fieldLimit's result for the last few servers, so that none is kept alive for long.
 var servers atomic.Pointer[[]examined]
 
 type examined struct {
@@ -160,13 +162,23 @@ type examined struct {
 	limit  int
 }
 
-// examine returns a server's send limit in bytes, or 0 if a wrapped reply would meet foreign eyes: a codec forced by
-// option, or an interceptor set by grpc.UnaryInterceptor, which runs outside of all chained ones and may assert the
-// reply's type.
-func examine(server *grpc.Server) int {
-	if !outermost() {
-		return 0
+// protoServer returns the server of a call whose codec is ours, as far as the call itself decides that.
+func protoServer(ctx context.Context) (server *grpc.Server, ok bool) {
+	if !active() {
+		return nil, false
 	}
+	stream := grpc.ServerTransportStreamFromContext(ctx)
+	if sub, ok := stream.(interface{ ContentSubtype() string }); !ok || (sub.ContentSubtype() != "" && sub.ContentSubtype() != protoName) {
+		return nil, false
+	}
+	if get, ok := serverFromContext.(func(context.Context) *grpc.Server); ok {
+		server = get(ctx)
+	}
+	return server, server != nil
+}
+
+// sendLimit returns a server's send limit in bytes, or 0 if a codec was forced by option.
+func sendLimit(server *grpc.Server) int {
 	opts := reflect.ValueOf(server).Elem().FieldByName("opts")
 	if opts.Kind() != reflect.Struct {
 		return 0
@@ -178,7 +190,8 @@ func examine(server *grpc.Server) int {
 	return int(send.Int())
 }
 
-// outermost looks at who called the hook: the chain's closure for all but its first interceptor has a name of its own.
+// outermost tells that no interceptor set by grpc.UnaryInterceptor stands outside of the hook; it runs before all chained ones and may
+// assert the reply's type. It looks at who called the hook: the chain's closure for all but its first interceptor has a name of its own.
 func outermost() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])

@@ -27,6 +27,28 @@ func (s *Scope) Begun(call uint64, status uint64) {
 	c.begun, c.status = true, uint32(status)
 }
 
+// Opened notes that a call is a stream, whose history comes in pieces. If it is still open when the scope answers, or is ended without a history, it
+// ends with what has come.
+func (s *Scope) Opened(call uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec != nil && call > 0 && call <= uint64(len(s.rec.sent)) {
+		s.rec.sent[call-1].pieces = new(wire.Joiner)
+	}
+}
+
+// Piece takes the next piece of a stream's history, which is not kept. last tells that it was the last one: the callee has
+// answered.
+func (s *Scope) Piece(call uint64, piece []byte) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec == nil || call == 0 || call > uint64(len(s.rec.sent)) || s.rec.sent[call-1].pieces == nil {
+		return false
+	}
+	s.rec.sent[call-1].pieces.Add(piece)
+	return s.rec.sent[call-1].pieces.Last()
+}
+
 func (s *Scope) end(kind byte, at uint64, number uint64, end End) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,6 +61,11 @@ func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
 	}
 	call := &s.rec.sent[number-1]
 	call.ended = true
+	if call.pieces != nil && end.History == nil {
+		end.History = call.pieces.History(wire.CallID(s.env.Call, number))
+		end.Gap = end.Gap || end.History == nil
+	}
+	call.pieces = nil
 	var child []byte
 	if end.History != nil {
 		id, segment, err := wire.SplitHistory(end.History)
@@ -100,6 +127,9 @@ func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	return out
 }
 
+// cancelled is the gRPC code of a stream that its caller has left.
+const cancelled = 1
+
 // Ended is a history that waits for the buffer it is to be written into. It can be had once.
 type Ended struct {
 	scope *Scope
@@ -155,7 +185,11 @@ func (e *Ended) write(b []byte) []byte {
 // close ends the events and returns how long the history will be.
 func (s *Scope) close(at uint64, status uint64, name *string) int {
 	for i := range s.rec.sent {
-		if c := &s.rec.sent[i]; c.begun && !c.ended {
+		switch c := &s.rec.sent[i]; {
+		case c.ended:
+		case c.pieces != nil:
+			s.endLocked(wire.CallFailed, at, uint64(i)+1, End{Status: cancelled})
+		case c.begun:
 			s.endLocked(wire.RecvResponse, at, uint64(i)+1, End{Status: uint64(c.status), Gap: true})
 		}
 	}

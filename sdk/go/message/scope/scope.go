@@ -57,8 +57,9 @@ func (r *recording) release() {
 }
 
 type sent struct {
-	peer, name string // name: raw
-	status     uint32 // of a reply that has begun, see Begun
+	peer, name string       // name: raw
+	status     uint32       // of a reply that has begun, see Begun
+	pieces     *wire.Joiner // of a stream, see Open
 	begun      bool
 	ended      bool
 }

@@ -26,6 +26,11 @@ type source struct {
 	looked   bool
 }
 
+// Configured tells whether this process was started with trust settings, however they are. A file may get keys later.
+func Configured() bool {
+	return os.Getenv("FAULTLOOM_TRUST_FILE") != "" || os.Getenv("FAULTLOOM_TRUST") != ""
+}
+
 // FromEnvironment makes the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST describes. Broken settings make it
 // deaf and are reported on standard error, once per reading.
 func FromEnvironment() *Receiver {

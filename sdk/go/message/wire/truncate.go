@@ -8,11 +8,9 @@ type event struct {
 	fixed string // what follows tag and time, without a child history
 }
 
-func splitEvents(segment string) (prefix string, events []event, ok bool) {
-	r := reader{left: segment}
-	decodePrefix(&r)
-	prefix = segment[:len(segment)-len(r.left)]
-	var table []string
+// splitEvents takes events apart. They may be the later ones of a segment: whether a reference is one is not looked at.
+func splitEvents(bytes string) (events []event, ok bool) {
+	r := reader{left: bytes}
 	for !r.bad && r.left != "" {
 		all := r.left
 		e := event{tag: r.byte(), dt: r.varint()}
@@ -20,8 +18,8 @@ func splitEvents(segment string) (prefix string, events []event, ok bool) {
 		fixedEnd := -1
 		switch e.tag & tagKind {
 		case SendRequest:
-			decodeRef(&r, &table)
-			decodeRef(&r, &table)
+			skipRef(&r)
+			skipRef(&r)
 			if e.tag&TagFault != 0 {
 				r.varint()
 			}
@@ -35,7 +33,7 @@ func splitEvents(segment string) (prefix string, events []event, ok bool) {
 		case SendResponse:
 			r.varint()
 		default:
-			return "", nil, false
+			return nil, false
 		}
 		if r.bad {
 			break
@@ -47,7 +45,13 @@ func splitEvents(segment string) (prefix string, events []event, ok bool) {
 		e.fixed = from[:len(from)-fixedEnd]
 		events = append(events, e)
 	}
-	return prefix, events, !r.bad
+	return events, !r.bad
+}
+
+func skipRef(r *reader) {
+	if r.varint() == 0 && !r.bad {
+		r.str(1, MaxNameBytes)
+	}
 }
 
 // Truncate cuts a history to at most limit bytes: first all child histories go, then the last events before the
@@ -60,12 +64,20 @@ func Truncate(history []byte, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix, events, ok := splitEvents(string(segment))
-	if !ok {
+	r := reader{left: string(segment)}
+	decodePrefix(&r)
+	events, ok := splitEvents(r.left)
+	if r.bad || !ok {
 		return nil, Malformed
 	}
-	out := append(append(make([]byte, 0, limit), history[:HistoryHeadBytes]...), prefix...)
+	out := append(make([]byte, 0, limit), history[:len(history)-len(r.left)]...)
 	out[HistoryHeadBytes] |= SegmentTruncated
+	return cutEvents(out, events, limit), nil
+}
+
+// cutEvents appends events without their child histories, and of those as many as fit before the SendResponse. Nil if not even
+// that one fits.
+func cutEvents(out []byte, events []event, limit int) []byte {
 	head := len(out)
 	var ends []int // where event i would end
 	for i := range events {
@@ -78,11 +90,11 @@ func Truncate(history []byte, limit int) ([]byte, error) {
 		ends = append(ends, len(out))
 	}
 	if len(out) <= limit {
-		return out, nil
+		return out
 	}
 	last := len(events) - 1
 	if last < 0 || events[last].tag&tagKind != SendResponse {
-		return nil, nil
+		return nil
 	}
 	skipped := events[last].dt
 	for kept := last; kept >= 0; kept-- {
@@ -94,8 +106,8 @@ func Truncate(history []byte, limit int) ([]byte, error) {
 			end = ends[kept-1]
 		}
 		if end+1+VarintLen(skipped)+len(events[last].fixed) <= limit {
-			return append(AppendVarint(append(out[:end], SendResponse), skipped), events[last].fixed...), nil
+			return append(AppendVarint(append(out[:end], SendResponse), skipped), events[last].fixed...)
 		}
 	}
-	return nil, nil
+	return nil
 }

@@ -1,0 +1,73 @@
+package grpchook
+
+import (
+	"context"
+	"reflect"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		ctx := ss.Context()
+		md := incoming(ctx)
+		if len(md[wire.GRPCKey]) == 0 {
+			return handler(srv, ss)
+		}
+		s := open(process(), md)
+		if s == nil {
+			return handler(srv, ss)
+		}
+		stream := &serverStream{ServerStream: ss, scoped: scope.Scoped{Context: ctx, Scope: s}, pieces: scope.Pieces{Scope: s}}
+		env := s.Envelope()
+		if env.History && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 && isOwn(ss) {
+			if server, ok := protoServer(ctx); ok {
+				stream.limit = min(sendLimit(server), int(min(env.ReceiveLimit, 1<<31-1)))
+			}
+		}
+		err := handler(srv, stream)
+		if !env.History {
+			return err
+		}
+		if piece := stream.pieces.Finish(s.Now(), uint64(code(err)), "", wire.MaxTrailerBytes); piece != nil {
+			ss.SetTrailer(metadata.MD{wire.GRPCKey: {string(piece)}})
+		}
+		return err
+	}
+}
+
+// serverStream is a stream whose handler works within a scope.
+type serverStream struct {
+	grpc.ServerStream
+	scoped scope.Scoped
+	pieces scope.Pieces
+	limit  int // bytes of a message with its field; 0: the trailer brings everything
+}
+
+func (s *serverStream) Context() context.Context { return &s.scoped }
+
+func (s *serverStream) SendMsg(m any) error {
+	if message, ok := m.(proto.Message); ok && s.limit > 0 && s.pieces.New() {
+		return s.ServerStream.SendMsg(&serverMessage{message, s})
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+// serverMessage is a message of a stream that takes a piece of the history along if there is room. It embeds the message for the
+// same reason as serverReply.
+type serverMessage struct {
+	proto.Message
+	stream *serverStream
+}
+
+// isOwn tells whether a stream is grpc-go's own. Else an interceptor set by grpc.StreamInterceptor, which runs outside of all
+// chained ones, stands between and may assert the messages' type.
+func isOwn(ss grpc.ServerStream) bool {
+	t := reflect.TypeOf(ss)
+	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc"
+}
