@@ -76,6 +76,16 @@ pub fn build_shop() -> Result<(), String> {
     venv("out/shop/venv", "lab/shop/python/requirements.txt")
 }
 
+/// One relay in each language, see `lab/relay`.
+pub fn build_relay() -> Result<(), String> {
+    let relay = root().join("out/relay/relay").display().to_string();
+    let mut go = command(&faultloom().to_string_lossy(), &["go", "build", "-o", &relay, "."]);
+    quiet(go.current_dir(root().join("lab/relay/go")))?;
+    maven("lab/relay/java", "target/relay.jar")?;
+    npm("lab/relay/node")?;
+    venv("out/relay/venv", "lab/relay/python/requirements.txt")
+}
+
 /// A virtual environment that has what `requirements` lists. A stamp tells whether it is up to date.
 pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
     let folder = root().join(folder);
@@ -101,7 +111,6 @@ pub fn maven(project: &str, artefact: &str) -> Result<(), String> {
 }
 
 /// Installs what `package-lock.json` names and runs the package's `build` script if it has one; skipped when neither sources nor lock have changed.
-#[expect(dead_code, reason = "for the Node services")]
 pub fn npm(package: &str) -> Result<(), String> {
     let package = root().join(package);
     let stamp = package.join("node_modules/.installed");

@@ -62,6 +62,7 @@ fn set_up() -> Result<String, String> {
     };
     setup::build_tool()?;
     setup::build_shop()?;
+    setup::build_relay()?;
     Ok(packages)
 }
 

@@ -82,7 +82,7 @@ async fn with_stage(
         if context.common.json {
             println!(
                 "{}",
-                json!({"run": run.id, "verdict": verdict, "summary": summary, "trace": reply.trace, "faults": resolved, "good": good})
+                json!({"run": run.id, "verdict": verdict, "summary": summary, "body": whole_body(args, &spec, &reply), "trace": reply.trace, "faults": resolved, "good": good})
             );
         } else {
             let style = Style { expanded: args.all, rows_max: tree::ROWS_MAX };
@@ -268,6 +268,14 @@ fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply, failed: bool) -> 
     let text = if text.trim_start().starts_with('<') { without_markup(text) } else { text.to_owned() };
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| text.chars().take(200).collect())
+}
+
+/// The last reply's body for machines, if it is text of at most 64 KiB; a gRPC message as JSON.
+fn whole_body(args: &Record, spec: &RequestSpec, reply: &Reply) -> Option<String> {
+    if let Some(proto) = &args.request.proto {
+        return messages::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
+    }
+    std::str::from_utf8(&reply.body).ok().filter(|text| text.len() <= 64 << 10).map(str::to_owned)
 }
 
 /// Enough to read an error page in a terminal: no tags, no style, no script.

@@ -1,0 +1,3 @@
+module tickets.example/shows
+
+go 1.24
