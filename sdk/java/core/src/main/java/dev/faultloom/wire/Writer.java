@@ -25,7 +25,8 @@ public final class Writer {
 
     /** One byte. */
     public Writer u8(int v) {
-        bytes[claim(1)] = (byte) v;
+        int at = claim(1); // may replace the buffer
+        bytes[at] = (byte) v;
         return this;
     }
 
@@ -60,7 +61,8 @@ public final class Writer {
 
     /** {@code n} bytes of {@code b} from {@code from}. */
     public Writer bytes(byte[] b, int from, int n) {
-        System.arraycopy(b, from, bytes, claim(n), n);
+        int at = claim(n);
+        System.arraycopy(b, from, bytes, at, n);
         return this;
     }
 
