@@ -1,0 +1,3 @@
+// node --require …/register.js app.js
+'use strict';
+require('./dist/auto.js');

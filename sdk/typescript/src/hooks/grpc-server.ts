@@ -1,0 +1,142 @@
+/**
+ * @grpc/grpc-js as a callee: unary calls and all streams.
+ *
+ * A request with an accepted envelope gets a handler that runs in a scope, and the library's own call object gets two
+ * functions of ours: one serializes a reply message and appends the history to it, one adds to the trailers. Other requests
+ * run the application's handler as it is. The application's server interceptors run before, outside the scope.
+ */
+
+import { within } from '../scope/context';
+import type { Process } from '../scope/process';
+import type { Scope } from '../scope/scope';
+import { BAGGAGE, TRACEPARENT } from '../wire/bridge';
+import { appendField, fieldLength, MAX_TRAILER_BYTES } from '../wire/carrier';
+import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
+import { MAX_HISTORY_BYTES } from '../wire/history';
+import { truncate } from '../wire/truncate';
+import { OK, limitOf, Metadata, Status, take } from './grpc-status';
+import type { Fn, Loose, Patch } from './patch';
+
+/** The library's half of one call, below all interceptors. */
+interface Below {
+  handler: { serialize(message: unknown): Uint8Array };
+  sendStatus(status: Omit<Status, 'metadata'> & { metadata?: Metadata | null }): void;
+  maxSendMessageSize?: number;
+  nextCall?: Below;
+}
+
+export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
+  patch.wrap(grpc['Server'].prototype, 'register', (register) =>
+    function (this: unknown, name: string, handler: Fn, serialize: Fn, deserialize: Fn, type: string) {
+      return register.call(this, name, traced(grpc, process, handler, type === 'unary'), serialize, deserialize, type);
+    },
+  );
+}
+
+function traced(grpc: Loose, process: Process, handler: Fn, unary: boolean): Fn {
+  return function (this: unknown, call: Loose, ...rest: unknown[]) {
+    let scope: Scope | null = null;
+    try {
+      scope = openScope(process, call['metadata'] as Metadata);
+      if (scope !== null) {
+        attach(grpc, scope, call, unary);
+      }
+    } catch {
+      scope?.abandon();
+      scope = null;
+    }
+    return scope === null ? handler.call(this, call, ...rest) : within(scope, () => handler.call(this, call, ...rest));
+  };
+}
+
+function openScope(process: Process, metadata: Metadata): Scope | null {
+  // what a client hook adds comes behind what a proxy forwards
+  const own = take(metadata).pop();
+  const attempts = Number(metadata.get('grpc-previous-rpc-attempts')[0] ?? 0);
+  return process.openGrpc(own, Number.isSafeInteger(attempts) ? attempts : 0, text(metadata, TRACEPARENT), text(metadata, BAGGAGE));
+}
+
+function text(metadata: Metadata, key: string): string | undefined {
+  const value = metadata.get(key)[0];
+  return value === undefined ? undefined : String(value);
+}
+
+function attach(grpc: Loose, scope: Scope, call: Loose, unary: boolean): void {
+  let below = call['call'] as Below;
+  while (below.nextCall !== undefined) {
+    below = below.nextCall;
+  }
+  const answer = new Answer(scope, below, unary);
+  const { handler, sendStatus } = below;
+  below.handler = { ...handler, serialize: (message: unknown) => answer.message(handler.serialize(message)) };
+  below.sendStatus = (status) => {
+    const trailer = answer.trailer(status.code);
+    if (trailer !== null) {
+      const metadata = status.metadata?.clone() ?? (new grpc['Metadata']() as Metadata);
+      metadata.set(GRPC_KEY, trailer);
+      status = { ...status, metadata };
+    }
+    sendStatus.call(below, status);
+  };
+  // what arrives on a connection is reported outside any scope
+  const emit = call['emit'] as Fn;
+  call['emit'] = (...args: unknown[]) => within(scope, () => emit.apply(call, args));
+}
+
+/** Turns the end of one call into a history and its carrier. */
+class Answer {
+  /** A history that no message took along. */
+  private left: Buffer | null = null;
+
+  constructor(
+    private readonly scope: Scope,
+    private readonly below: Below,
+    private readonly unary: boolean,
+  ) {}
+
+  /** A serialized reply message, with the history (of a stream, a piece of it) behind it. */
+  message(bytes: Uint8Array): Uint8Array {
+    try {
+      return this.unary ? this.whole(bytes) : this.piece(bytes);
+    } catch {
+      return bytes;
+    }
+  }
+
+  private whole(bytes: Uint8Array): Uint8Array {
+    const history = this.scope.finish(OK);
+    if (history === null) {
+      return bytes;
+    }
+    const { accept, receiveLimit } = this.scope.envelope;
+    const fits = (accept & ACCEPT_FIELD) === 0 ? null : truncate(history, MAX_HISTORY_BYTES);
+    if (fits !== null && bytes.length + fieldLength(fits.length) <= Math.min(Number(receiveLimit), this.sendLimit)) {
+      return appendField(bytes, fits);
+    }
+    this.left = history;
+    return bytes;
+  }
+
+  private piece(bytes: Uint8Array): Uint8Array {
+    const piece = this.scope.message(bytes.length);
+    return piece === null ? bytes : appendField(bytes, piece);
+  }
+
+  private get sendLimit(): number {
+    return limitOf(this.below as unknown as Loose, 'maxSendMessageSize', Infinity);
+  }
+
+  /** Ends the scope if no message has; what goes into the trailers, or null. */
+  trailer(code: number): Buffer | null {
+    try {
+      if (!this.unary) {
+        return this.scope.finishStream(code);
+      }
+      const history = this.left ?? this.scope.finish(code);
+      this.left = null;
+      return history === null ? null : truncate(history, MAX_TRAILER_BYTES);
+    } catch {
+      return null;
+    }
+  }
+}

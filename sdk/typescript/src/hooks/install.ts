@@ -1,0 +1,70 @@
+/** Installs the hooks, once per process, whichever copy of the SDK comes first. */
+
+import { complain } from '../complain';
+import { Process, thisProcess } from '../scope/process';
+import { VERSION } from '../version';
+import { hookClient } from './grpc-client';
+import { hookServer } from './grpc-server';
+import { hookOne, Library, Told, watch } from './libraries';
+import type { Loose } from './patch';
+
+const INSTALLED = Symbol.for('faultloom.installed');
+
+/** The libraries that are hooked when they are loaded. */
+function libraries(process: Process): Library[] {
+  return [
+    {
+      name: '@grpc/grpc-js',
+      file: 'build/src/index.js',
+      lowest: '1.8.0',
+      below: '2',
+      hook(patch, exports) {
+        hookClient(patch, exports);
+        hookServer(patch, exports, process);
+      },
+    },
+  ];
+}
+
+/**
+ * Hooks what is loaded and what will be. Without trust settings nothing is hooked: such a process could neither hear an
+ * envelope nor send one. Never throws.
+ */
+export function install(environment: NodeJS.ProcessEnv = process.env): void {
+  const all = globalThis as unknown as Loose;
+  if (all[INSTALLED] !== undefined) {
+    return;
+  }
+  all[INSTALLED] = VERSION;
+  try {
+    const here = thisProcess();
+    // a file may become valid later, and is then followed
+    if (here.receiver.source.settings() !== null || (environment['FAULTLOOM_TRUST_FILE'] ?? '') !== '') {
+      watch(libraries(here), tellTo(here));
+    }
+    here.status?.write();
+  } catch (error) {
+    complain(`not installed: ${String(error)}`);
+  }
+}
+
+/** Hooks a copy of a library that was not loaded from a file of its own, because a bundle has it inlined. */
+export function installInto(name: string, exports: object, version: string): void {
+  install();
+  const here = thisProcess();
+  const library = libraries(here).find((one) => one.name === name);
+  if (library !== undefined && here.receiver.source.settings() !== null) {
+    hookOne(library, exports as Loose, version, tellTo(here));
+  }
+}
+
+function tellTo(process: Process): Told {
+  return (name, version, reason) => {
+    if (reason === '') {
+      process.status?.hooked(name, version);
+    } else {
+      complain(`${name} ${version} ${reason}; it is left as it is, its messages are not seen`);
+      process.status?.refused(name, version, reason);
+    }
+  };
+}

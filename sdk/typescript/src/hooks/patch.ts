@@ -1,0 +1,73 @@
+/**
+ * Replacing functions of other people's libraries, all or nothing: what fails half-way is undone, so that a library is
+ * either hooked or as it was.
+ */
+
+/** A function of a library; its arguments are the library's business. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Fn = (this: any, ...args: any[]) => any;
+
+/** An object whose properties are not known here. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Loose = Record<PropertyKey, any>;
+
+/** A library that a hook does not know how to hook; the message says what is wrong with it. */
+export class Unsupported extends Error {}
+
+/** What was replaced so far. */
+export class Patch {
+  readonly #undo: (() => void)[] = [];
+
+  /** Puts a function in the place of another. `make` gets the one that was there; a missing one is `Unsupported`. */
+  wrap(owner: Loose, name: string, make: (original: Fn) => Fn): void {
+    const original: unknown = owner[name];
+    if (typeof original !== 'function') {
+      throw new Unsupported(`has no ${name}`);
+    }
+    const replacement = make(original as Fn);
+    for (const key of ['name', 'length']) {
+      Object.defineProperty(replacement, key, { value: (original as unknown as Loose)[key], configurable: true });
+    }
+    const own = Object.getOwnPropertyDescriptor(owner, name);
+    Object.defineProperty(owner, name, {
+      value: replacement,
+      configurable: true,
+      writable: true,
+      enumerable: own?.enumerable ?? false,
+    });
+    this.#undo.push(() => {
+      if (own === undefined) {
+        delete owner[name];
+      } else {
+        Object.defineProperty(owner, name, own);
+      }
+    });
+  }
+
+  undo(): void {
+    for (const step of this.#undo.splice(0).reverse()) {
+      step();
+    }
+  }
+}
+
+/** Compares versions by their first three numbers: `lowest` ≤ `version` < `below`. */
+export function isBetween(version: string, lowest: string, below: string): boolean {
+  return compare(version, lowest) >= 0 && compare(version, below) < 0;
+}
+
+function compare(a: string, b: string): number {
+  const left = numbers(a);
+  const right = numbers(b);
+  for (let i = 0; i < 3; i++) {
+    const d = (left[i] ?? 0) - (right[i] ?? 0);
+    if (d !== 0) {
+      return d;
+    }
+  }
+  return 0;
+}
+
+function numbers(version: string): number[] {
+  return (version.split('-', 1)[0] ?? '').split('.', 3).map((part) => Number.parseInt(part, 10) || 0);
+}

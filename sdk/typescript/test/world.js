@@ -1,0 +1,79 @@
+// What the tests share: trust settings, applications in child processes, and histories in few words.
+'use strict';
+
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const path = require('node:path');
+const readline = require('node:readline');
+
+const KEY = 'ab'.repeat(32);
+const TRUST = `environment test;key trace t1 ${'cd'.repeat(32)};key fault f1 ${KEY};faults on`;
+const REGISTER = path.join(__dirname, '..', 'register.js');
+
+process.env.FAULTLOOM_TRUST ??= TRUST;
+process.env.FAULTLOOM_SERVICE ??= 'test';
+require('../dist/auto.js');
+const faultloom = require('../dist/index.js');
+
+/**
+ * Starts an application of test/apps with the SDK (`sdk: false`: without) and waits for the line in which it tells its port.
+ * It ends with the test.
+ */
+async function app(t, file, { service = 'app', sdk = true, env = {}, flags = [], args = [] } = {}) {
+  const settings = sdk ? { FAULTLOOM_TRUST: TRUST, FAULTLOOM_SERVICE: service } : { FAULTLOOM_TRUST: '' };
+  const all = [...(sdk && !flags.includes('--no-register') ? ['--require', REGISTER] : []), ...flags.filter((f) => f !== '--no-register')];
+  const child = spawn(process.execPath, [...all, path.resolve(__dirname, 'apps', file), ...args], {
+    env: { ...process.env, ...settings, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const started = { child, stderr: '', port: 0 };
+  child.stderr.on('data', (text) => (started.stderr += text));
+  t.after(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  });
+  const lines = readline.createInterface({ input: child.stdout });
+  const line = await Promise.race([
+    once(lines, 'line').then(([text]) => text),
+    once(child, 'exit').then(([code]) => {
+      throw new Error(`${file} ended with ${code}: ${started.stderr}`);
+    }),
+  ]);
+  Object.assign(started, JSON.parse(line));
+  return started;
+}
+
+/** Runs `work` as a request with these faults; its result (an error it threw) and the starter's segment. */
+async function request(plan, work, options = {}) {
+  const started = faultloom.start({ plan, ...options });
+  let result;
+  try {
+    result = await started.run(work);
+  } catch (error) {
+    result = error;
+  }
+  return { result, segment: started.finish().segment };
+}
+
+/** Only the events of a segment, in few words: `SEND echo /a.B/C`, `RECV 0 {…}`, `FAILED 14`, `RECV 0 gap`. */
+function events(segment) {
+  return segment.events.map((e) => {
+    switch (e.kind) {
+      case 'SEND_REQUEST':
+        return `SEND ${e.name}${e.fault === null ? '' : ` fault ${e.fault}`}`;
+      case 'SEND_RESPONSE':
+        return `ANSWER ${e.status}`;
+      default:
+        return `${e.kind === 'RECV_RESPONSE' ? 'RECV' : 'FAILED'} ${e.status}${e.gap ? ' gap' : ''}${e.child === null ? '' : ` < ${e.child.service}`}`;
+    }
+  });
+}
+
+/** Segments of a service's name below a segment, in order. */
+function below(segment) {
+  return segment.events.flatMap((e) => (e.child ? [e.child, ...below(e.child)] : []));
+}
+
+module.exports = { app, below, events, faultloom, request, TRUST, KEY, REGISTER };
