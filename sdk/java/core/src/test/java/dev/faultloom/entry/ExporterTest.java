@@ -1,0 +1,163 @@
+package dev.faultloom.entry;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpServer;
+import dev.faultloom.scope.Process;
+import dev.faultloom.scope.Scope;
+import dev.faultloom.wire.Samples;
+import dev.faultloom.wire.Text;
+import dev.faultloom.wire.Traceparent;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(30)
+class ExporterTest {
+    private static final String TRUST = "environment demo;key trace t1 " + "01".repeat(32);
+    private final BlockingQueue<String> bodies = new LinkedBlockingQueue<>();
+    private final PrintStream stderr = System.err;
+    private final ByteArrayOutputStream told = new ByteArrayOutputStream();
+    private volatile int status = 200;
+    private HttpServer server;
+
+    @BeforeEach
+    void collect() throws IOException {
+        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.createContext("/v1/traces", exchange -> {
+            assertEquals("application/json", exchange.getRequestHeaders().getFirst("content-type"));
+            bodies.add(new String(exchange.getRequestBody().readAllBytes(), UTF_8));
+            exchange.sendResponseHeaders(status, -1);
+            exchange.close();
+        });
+        server.setExecutor(Executors.newCachedThreadPool());
+        server.start();
+        System.setErr(new PrintStream(told, true));
+    }
+
+    @AfterEach
+    void stop() {
+        System.setErr(stderr);
+        server.stop(0);
+    }
+
+    private String address() {
+        return "http://127.0.0.1:" + server.getAddress().getPort() + "/v1/traces";
+    }
+
+    private Process sampling(String... more) {
+        Map<String, String> variables = new HashMap<>(Map.of("FAULTLOOM_TRUST", TRUST, "FAULTLOOM_SERVICE", "front",
+                "FAULTLOOM_SAMPLE", "1/1", "FAULTLOOM_EXPORT", address()));
+        for (int i = 0; i < more.length; i += 2) {
+            variables.put(more[i], more[i + 1]);
+        }
+        return Process.of(variables);
+    }
+
+    private String next() throws InterruptedException {
+        String body = bodies.poll(10, TimeUnit.SECONDS);
+        assertNotNull(body, "nothing was exported");
+        return body;
+    }
+
+    @Test
+    void aDrawnRequestIsExportedOnceAndItsReplyCarriesNothing() throws Exception {
+        Process p = sampling("FAULTLOOM_BRIDGE", "on");
+        Scope s = p.openHttp(Map.of("traceparent", Traceparent.format(5, 6, 77))::get);
+        assertTrue(s.sendHttp("b:1", "GET", "/x", true).bridged());
+        assertNull(s.finish(s.now(), 200, "GET /"));
+        String body = next();
+        assertTrue(body.startsWith("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":\"front\"}}]}"), body);
+        assertTrue(body.contains("\"traceId\":\"" + Text.hex(5, 6) + "\""), body);
+        assertTrue(body.contains("\"parentSpanId\":\"" + Text.hex(77) + "\""), body);
+        assertNull(s.finish(s.now(), 200, ""));
+        Scope grpc = p.openGrpc(null, n -> null);
+        assertTrue((grpc.envelope().signed.traceHigh | grpc.envelope().signed.traceLow) != 0 && grpc.envelope().hop.call != 0);
+        assertNull(grpc.finishLater(1, 0));
+        assertTrue(next().contains(grpc.envelope().signed.trace()));
+        Scope stream = p.openGrpc(new byte[] {9}, n -> null); // a refused envelope is as if it were not there
+        assertNull(stream.nextPiece(0, 1 << 20));
+        assertNull(stream.lastPiece(1, 0));
+        assertTrue(next().contains(stream.envelope().signed.trace()));
+        p.entry().exporter().close();
+        assertEquals("", told.toString());
+    }
+
+    @Test
+    void manyHistoriesTravelTogether() throws Exception {
+        Exporter exporter = Exporter.to(address());
+        Random r = new Random(1);
+        for (int i = 0; i < Exporter.BATCH + 1; i++) {
+            exporter.offer(i, i, false, Samples.history(r, 5, 1));
+        }
+        String body = next();
+        assertTrue(body.contains(Text.hex(0, 0)) && body.contains(Text.hex(1, 1)));
+        exporter.close(); // sends what waits
+        StringBuilder all = new StringBuilder(body);
+        for (String more = bodies.poll(); more != null; more = bodies.poll()) {
+            all.append(more);
+        }
+        for (int i = 0; i < Exporter.BATCH + 1; i++) {
+            assertTrue(all.indexOf(Text.hex(i, i)) >= 0, i + " is missing");
+        }
+    }
+
+    @Test
+    void whatIsLostIsCountedAndTold() throws Exception {
+        status = 503;
+        Exporter exporter = Exporter.to(address());
+        exporter.offer(1, 2, false, Samples.history(new Random(1), 5, 0));
+        next();
+        exporter.close();
+        assertEquals("faultloom: 1 histories were not exported\n", told.toString());
+    }
+
+    @Test
+    void anEndpointThatIsNotThereOrSilentDelaysNobody() throws Exception {
+        try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            Exporter exporter = Exporter.to("http://127.0.0.1:" + silent.getLocalPort());
+            long begun = System.nanoTime();
+            byte[] history = Samples.history(new Random(1), 5, 0);
+            for (int i = 0; i < 10 * Exporter.QUEUE; i++) {
+                exporter.offer(1, 2, false, history);
+            }
+            assertTrue(System.nanoTime() - begun < 1_000_000_000L);
+            exporter.close();
+            assertTrue(System.nanoTime() - begun < 4_000_000_000L, "closing takes a second");
+        }
+    }
+
+    @Test
+    void settingsThatAreNotUnderstoodAreOffWithOneLine() {
+        for (String[] wrong : new String[][] {{"FAULTLOOM_SAMPLE", "often"}, {"FAULTLOOM_EXPORT", ""}, {"FAULTLOOM_EXPORT", "collector:4318"},
+            {"FAULTLOOM_EXPORT", "http://"}}) {
+            told.reset();
+            Process p = sampling(wrong);
+            assertNull(p.openHttp(n -> null));
+            assertEquals(1, told.toString().lines().count(), told.toString());
+        }
+        told.reset();
+        assertNull(sampling("FAULTLOOM_TRUST", "").openHttp(n -> null), "deaf");
+        assertNull(sampling("FAULTLOOM_TRUST", "environment demo;key fault f1 " + "01".repeat(32)).openHttp(n -> null), "no trace key");
+        assertNull(sampling("FAULTLOOM_SAMPLE", "").openHttp(n -> null), "not asked for");
+        assertEquals("", told.toString());
+    }
+}

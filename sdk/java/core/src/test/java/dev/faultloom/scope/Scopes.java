@@ -1,0 +1,35 @@
+package dev.faultloom.scope;
+
+import dev.faultloom.entry.Entry;
+import dev.faultloom.trust.Receiver;
+import dev.faultloom.trust.TrustSettings;
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.Hop;
+import dev.faultloom.wire.Plan;
+import dev.faultloom.wire.Signed;
+import java.util.List;
+import java.util.Map;
+
+/** Scopes for tests, of the call 7. */
+final class Scopes {
+    private Scopes() {}
+
+    static Process process(String service) {
+        try {
+            return new Process(service, Map.of(), new Receiver(TrustSettings.parse("environment demo")), Entry.NONE);
+        } catch (TrustSettings.Invalid e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    static Envelope envelope(int accept, long limit, List<Fault> plan) {
+        List<Fault> faults = plan.isEmpty() ? null : plan;
+        Signed signed = new Signed(true, false, 1, 2, null, 3, "k", "demo", faults);
+        return new Envelope(signed, new Hop(7, accept, limit, new long[Plan.counters(faults)]), new byte[70], 70);
+    }
+
+    static Scope begin(int accept, long limit, Fault... plan) {
+        return process("front").begin(envelope(accept, limit, List.of(plan)), 1_000_000);
+    }
+}
