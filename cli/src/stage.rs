@@ -45,10 +45,19 @@ pub fn reaper() -> ! {
     target::reaper_main()
 }
 
-pub fn start_options(context: &Context) -> Result<StartOptions, Failure> {
+/// Trust settings that stay, for a target of which something else starts a part.
+pub fn kept_trust(context: &Context, target: &Target) -> PathBuf {
+    let file = context.common.home.join("keys").join(format!("{}.trust", target.name));
+    std::path::absolute(&file).unwrap_or(file)
+}
+
+pub fn start_options(context: &Context, target: &Target) -> Result<StartOptions, Failure> {
+    let kept = kept_trust(context, target);
+    let attached = target.services().iter().any(target::Service::is_attached);
     let quiet = context.common.quiet || context.common.json;
     Ok(StartOptions {
         state_dir: state_dir(context),
+        kept_trust: (attached || kept.exists()).then_some(kept),
         sdks: crate::sdk_places::all(),
         reaper: ReaperCommand::own_binary("reaper"),
         on_event: Arc::new(move |event| {
@@ -133,8 +142,9 @@ impl Stage {
         let (entry, services) = described(&target);
         context.say(format!("   starting {} of {}", plural(target.services().len() as u64, "service"), target.name));
         let begin = Instant::now();
+        let options = start_options(context, &target)?;
         let supervisor = tokio::select! {
-            started = Supervisor::start(target, start_options(context)?) => started?,
+            started = Supervisor::start(target, options) => started?,
             () = interrupted() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
         };
         context.say(format!("   all healthy after {:.1} s", begin.elapsed().as_secs_f64()));

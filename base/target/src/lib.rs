@@ -6,6 +6,7 @@
 //! let target = Target::load("target.yaml")?;
 //! let options = StartOptions {
 //!     state_dir: ".faultloom/up".into(),
+//!     kept_trust: None,
 //!     sdks: target::SdkPlaces::default(),
 //!     reaper: ReaperCommand::own_binary("reaper"), // `main` calls `target::reaper_main()` for it
 //!     on_event: std::sync::Arc::new(|event| eprintln!("{event}")),
@@ -30,6 +31,7 @@ mod ending;
 mod event;
 mod grpc_health;
 mod health;
+mod place;
 mod ports;
 mod process_table;
 mod reaper;
@@ -53,4 +55,5 @@ pub use service_process::{Condition, ExitStatus};
 pub use state::{Down, ServiceRecord, UpState, down, is_alive, read_state};
 pub use supervisor::{Crash, OnEvent, ServiceState, StartOptions, Supervisor};
 pub use target::{Service, Target};
+pub use target_file::UNKNOWN;
 pub use trust_file::{Trust, switch_faults};

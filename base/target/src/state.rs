@@ -9,6 +9,7 @@ use crate::ending::{Belongings, GRACE};
 use crate::health::Health;
 use crate::process_table::{self, ProcessId};
 use crate::reaper::remove_marked;
+use crate::sdk::Sdk;
 use crate::status_dir;
 use model::Failure;
 use rustix::process::Signal;
@@ -17,13 +18,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 const FILE: &str = "up.json";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// How long [`down`] waits for the supervisor before it ends everything itself.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpState {
-    /// 1. A file with another number is refused.
+    /// 2. A file with another number is refused.
     pub format: u32,
     pub target: String,
     pub target_file: PathBuf,
@@ -42,20 +43,22 @@ pub struct UpState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServiceRecord {
     pub name: String,
-    pub process: ProcessId,
+    /// Its first process; `None` if it is attached: something else has started it.
+    pub process: Option<ProcessId>,
     pub started_unix_ms: u64,
     /// Was found healthy after its start; [`Health::check`] of `health` tells about now.
     pub healthy: bool,
     pub health: Health,
+    pub sdk: Sdk,
     pub addresses: Vec<Address>,
-    pub log: PathBuf,
+    pub log: Option<PathBuf>,
     pub support: bool,
 }
 
 impl ServiceRecord {
-    /// Whether its first process still runs.
+    /// Whether its first process still runs; of an attached service only its health can tell.
     pub fn is_alive(&self) -> bool {
-        self.process.is_alive()
+        self.process.is_none_or(|process| process.is_alive())
     }
 
     pub fn uptime(&self) -> Duration {
@@ -172,7 +175,7 @@ impl UpState {
 
     fn belongings(&self) -> Belongings {
         let mut belongings = Belongings::new(&self.mark, self.supervisor);
-        self.services.iter().for_each(|service| belongings.add_leader(service.process));
+        self.services.iter().filter_map(|service| service.process).for_each(|leader| belongings.add_leader(leader));
         belongings
     }
 }

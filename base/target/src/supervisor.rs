@@ -12,9 +12,11 @@ use crate::atomic_file::{self, cannot_write};
 use crate::ending::{Belongings, GRACE};
 use crate::event::Event;
 use crate::health::ALIVE_FOR;
+use crate::place::Place;
 use crate::process_table::{self, ProcessId};
 use crate::reaper::{Reaper, ReaperCommand};
 use crate::sdk::SdkPlaces;
+use crate::service_log::ServiceLog;
 use crate::service_process::{Condition, ExitStatus, ServiceProcess, Surroundings};
 use crate::state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
 use crate::target::Target;
@@ -36,6 +38,9 @@ pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 
 #[derive(Clone)]
 pub struct StartOptions {
+    /// Trust settings that outlive this `up`, for services that something else starts; made if missing. Fresh keys if
+    /// `None`.
+    pub kept_trust: Option<PathBuf>,
     /// Holds logs, trust file and state; made if missing. One `up` at a time.
     pub state_dir: PathBuf,
     pub sdks: SdkPlaces,
@@ -63,12 +68,13 @@ pub struct Crash {
 #[derive(Clone, Debug)]
 pub struct ServiceState {
     pub name: String,
-    pub pid: i32,
+    /// `None`: attached, started by something else.
+    pub pid: Option<i32>,
     pub condition: Condition,
     /// Since its latest start, also if it has exited.
     pub uptime: Duration,
     pub addresses: Vec<Address>,
-    pub log: PathBuf,
+    pub log: Option<PathBuf>,
     pub support: bool,
 }
 
@@ -88,7 +94,7 @@ struct Inner {
 
 struct Running {
     /// In the order of the target's services; shorter while they are being started.
-    services: Vec<ServiceProcess>,
+    services: Vec<Place>,
     reaper: Option<Reaper>,
     /// Held as long as something may run; released by the kernel if we are killed.
     lock: Option<File>,
@@ -160,13 +166,13 @@ impl Supervisor {
         let mut running = self.inner.running();
         let services = self.inner.target.services().iter().zip(running.services.iter_mut());
         services
-            .map(|(service, process)| ServiceState {
+            .map(|(service, place)| ServiceState {
                 name: service.name.clone(),
-                pid: process.id.pid,
-                condition: process.look(),
-                uptime: process.started.elapsed(),
+                pid: place.id().map(|id| id.pid),
+                condition: place.look(),
+                uptime: place.since().0.elapsed(),
                 addresses: service.listens.clone(),
-                log: process.log.path.clone(),
+                log: place.log().map(|log| log.path.clone()),
                 support: service.support,
             })
             .collect()
@@ -176,15 +182,10 @@ impl Supervisor {
     pub fn crashed(&self) -> Vec<Crash> {
         let mut running = self.inner.running();
         let mut crashes = Vec::new();
-        for (service, process) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
-            if let (Condition::Exited(status), true) = (process.look(), process.watched) {
-                process.watched = false;
-                crashes.push(Crash {
-                    service: service.name.clone(),
-                    status,
-                    log_tail: process.log.tail(),
-                    log: process.log.path.clone(),
-                });
+        for (service, place) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
+            if let Some((status, log)) = place.crashed() {
+                let (log_tail, log) = (log.tail(), log.path.clone());
+                crashes.push(Crash { service: service.name.clone(), status, log_tail, log });
             }
         }
         crashes
@@ -200,6 +201,10 @@ impl Supervisor {
             return Err(Failure::request(format!("no service is named '{name}'"))
                 .why(format!("services: {}", names.join(", "))));
         };
+        if services[at].is_attached() {
+            return Err(Failure::request(format!("service '{name}' is not started here, so it cannot be restarted"))
+                .next("restart it where it was started"));
+        }
         let _one_at_a_time = self.inner.restarts.lock().await;
         (self.inner.options.on_event)(&Event::Restarting { service: name.to_owned() });
         let inner = self.inner.clone();
@@ -259,10 +264,16 @@ impl Inner {
             left.clean_up(&options.state_dir)?;
         }
         options.sdks.check(&target, &|event| (options.on_event)(event))?;
-        ports::check_free(target.services().iter(), &target.file.display().to_string())?;
+        ports::check_free(
+            target.services().iter().filter(|service| !service.is_attached()),
+            &target.file.display().to_string(),
+        )?;
         let mark = hex(&random::<16>()?);
-        let trust = Trust::generate(&target.name)?;
-        let trust_file = options.state_dir.join("trust");
+        let (trust, trust_file) = match &options.kept_trust {
+            Some(kept) => (Trust::kept(kept, &target.name)?, kept.clone()),
+            None => (Trust::generate(&target.name)?, options.state_dir.join("trust")),
+        };
+        let kept = options.kept_trust.is_some();
         let status = status_dir::create(&options.state_dir, &mark)?;
         let inner = Inner {
             peers: target.peers(),
@@ -276,10 +287,11 @@ impl Inner {
             status,
         };
         let text = format!("# up {}\n{}", inner.mark, inner.trust.text());
+        let write_trust = || if kept { Ok(()) } else { atomic_file::write(&inner.trust_file, &text) };
         let ready = inner
             .start_reaper()
             .map(|reaper| inner.running().reaper = Some(reaper))
-            .and_then(|()| atomic_file::write(&inner.trust_file, &text))
+            .and_then(|()| write_trust())
             .and_then(|()| inner.write_state());
         match ready {
             Ok(()) => Ok(inner),
@@ -310,12 +322,16 @@ impl Inner {
         if running.lock.is_none() {
             return Err(Failure::new(Family::Aborted, "the target has been stopped"));
         }
+        if service.is_attached() {
+            running.services.push(Place::attached());
+            return Ok(());
+        }
         (self.options.on_event)(&Event::Starting { service: service.name.clone() });
         let started = ServiceProcess::start(service, log, &around)?;
         let leader = started.id;
         match running.services.get_mut(at) {
-            Some(place) => *place = started,
-            None => running.services.push(started),
+            Some(place) => *place = Place::Started(started),
+            None => running.services.push(Place::Started(started)),
         }
         let told = running.reaper.as_mut().map_or(Ok(()), |reaper| reaper.leader(leader));
         told.or_else(|_| self.replace_reaper(running))
@@ -324,7 +340,8 @@ impl Inner {
     /// A new reaper that knows everything the one before knew: somebody has killed that.
     fn replace_reaper(&self, running: &mut Running) -> Result<(), Failure> {
         let mut reaper = self.start_reaper()?;
-        for process in running.services.iter().filter(|process| process.condition != Condition::Stopped) {
+        let processes = running.services.iter().filter_map(Place::process);
+        for process in processes.filter(|process| process.condition != Condition::Stopped) {
             reaper.leader(process.id)?;
         }
         if let Some(before) = running.reaper.replace(reaper) {
@@ -352,7 +369,7 @@ impl Inner {
 
     async fn wait_healthy(&self, at: usize) -> Result<(), Failure> {
         let service = &self.target.services()[at];
-        let started = self.running().services[at].started;
+        let started = self.running().services[at].since().0;
         let (mut pause, longest) = LOOK_EVERY;
         let mut seen = String::from("nothing yet");
         loop {
@@ -381,25 +398,27 @@ impl Inner {
 
     fn died_at_start(&self, at: usize, status: ExitStatus) -> Failure {
         let service = &self.target.services()[at];
-        let log = self.running().services[at].log.clone();
+        let log = self.running().services[at].log().map(ServiceLog::tail_text).unwrap_or_default();
         let next = match status {
             ExitStatus::Code(0) => "its command must stay in the foreground; start it without a daemon option".into(),
             _ => format!("try it by hand: cd {} && {}", service.directory.display(), service.command_line()),
         };
-        Failure::environment(format!("service '{}' died at start: {status}", service.name))
-            .why(log.tail_text())
-            .next(next)
+        Failure::environment(format!("service '{}' died at start: {status}", service.name)).why(log).next(next)
     }
 
     fn never_healthy(&self, at: usize, seen: &str) -> Failure {
         let service = &self.target.services()[at];
-        let log = self.running().services[at].log.clone();
+        let Some(log) = self.running().services[at].log().map(ServiceLog::tail_text) else {
+            return Failure::environment(format!("service '{}' is not healthy, and is not started here", service.name))
+                .why(format!("its check ({}) saw last: {seen}", service.health))
+                .next("start it the way it is always started, or give it a `command` in the target file");
+        };
         Failure::environment(format!(
             "service '{}' did not get healthy within {} s",
             service.name,
             service.start_timeout.as_secs_f64()
         ))
-        .why(format!("its check ({}) saw last: {seen}\n{}", service.health, log.tail_text()))
+        .why(format!("its check ({}) saw last: {seen}\n{}", service.health, log))
         .next("if it is only slow, raise start_timeout_s; otherwise correct its `health`, or the service")
     }
 
@@ -439,14 +458,14 @@ impl Inner {
                 return Ok(());
             }
             let mut belongings = Belongings::new(&self.mark, ProcessId::current());
-            for leader in running.services.iter_mut().filter_map(ServiceProcess::stopping) {
+            for leader in running.services.iter_mut().filter_map(Place::stopping) {
                 belongings.add_leader(leader);
             }
             let left = belongings.end(GRACE);
             if !left.is_empty() {
                 return Err(would_not_end(&left));
             }
-            running.services.iter_mut().for_each(ServiceProcess::reap);
+            running.services.iter_mut().for_each(Place::reap);
             self.state(&running.services).remove_files(&self.options.state_dir);
             if let Some(reaper) = running.reaper.take() {
                 reaper.done();
@@ -470,7 +489,7 @@ impl Inner {
         self.state(&running.services).write(&self.options.state_dir)
     }
 
-    fn state(&self, services: &[ServiceProcess]) -> UpState {
+    fn state(&self, services: &[Place]) -> UpState {
         let unix_ms =
             |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64);
         UpState {
@@ -484,14 +503,15 @@ impl Inner {
             boot: process_table::boot_id(),
             supervisor: ProcessId::current(),
             services: (self.target.services().iter().zip(services))
-                .map(|(service, process)| ServiceRecord {
+                .map(|(service, place)| ServiceRecord {
                     name: service.name.clone(),
-                    process: process.id,
-                    started_unix_ms: unix_ms(process.started_at),
-                    healthy: process.condition == Condition::Healthy,
+                    process: place.id(),
+                    started_unix_ms: unix_ms(place.since().1),
+                    healthy: place.is_healthy(),
                     health: service.health.clone(),
+                    sdk: service.sdk,
                     addresses: service.listens.clone(),
-                    log: process.log.path.clone(),
+                    log: place.log().map(|log| log.path.clone()),
                     support: service.support,
                 })
                 .collect(),

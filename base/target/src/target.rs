@@ -40,7 +40,7 @@ pub struct Target {
 pub struct Service {
     /// 1 to 64 letters, digits, `.`, `_`, `-`; unique in the target.
     pub name: String,
-    /// Program and arguments; a program path with a `/` is absolute.
+    /// Program and arguments; a program path with a `/` is absolute. Empty: attached, started by something else.
     pub command: Vec<String>,
     /// Absolute.
     pub directory: PathBuf,
@@ -74,6 +74,7 @@ impl Target {
     /// As [`Target::load`], from text. `file` must be absolute; `shown` is what messages call it.
     pub fn parse(text: &str, file: &Path, shown: &str) -> Result<Target, Failure> {
         let written = target_file::parse(text, shown)?;
+        target_file::refuse_unknown(&written, shown)?;
         let folder = file.parent().unwrap_or(Path::new("/"));
         check_name(&written.name, TARGET_NAME_BYTES, &format!("{shown}: the target's name"))?;
         let entry = match &written.entry {
@@ -150,6 +151,9 @@ impl Service {
     fn check(entry: ServiceEntry, folder: &Path, shown: &str) -> Result<Service, Failure> {
         check_name(&entry.name, SERVICE_NAME_BYTES, &format!("{shown}: the name of a service"))?;
         let at = format!("{shown}: service '{}'", entry.name);
+        if entry.command.is_none() {
+            check_attached(&entry, &at)?;
+        }
         let directory = folder.join(entry.directory.as_deref().unwrap_or("."));
         let directory = directory.canonicalize().unwrap_or(directory.components().collect());
         let listens = entry
@@ -178,7 +182,7 @@ impl Service {
                 .next("remove it"));
         }
         Ok(Service {
-            command: check_command(entry.command, &directory, &at)?,
+            command: entry.command.map_or(Ok(Vec::new()), |command| check_command(command, &directory, &at))?,
             health: check_health(entry.health, &listens, &at)?,
             name: entry.name,
             directory,
@@ -188,6 +192,11 @@ impl Service {
             start_timeout,
             support: entry.support.unwrap_or(false),
         })
+    }
+
+    /// Not started here: something else does that.
+    pub fn is_attached(&self) -> bool {
+        self.command.is_empty()
     }
 
     /// The command as one line a user can paste into a shell.
@@ -200,6 +209,22 @@ impl Service {
             }
         };
         self.command.iter().map(quote).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Without a command only its address can tell anything about a service.
+fn check_attached(entry: &ServiceEntry, at: &str) -> Result<(), Failure> {
+    if entry.listens.as_ref().is_none_or(Vec::is_empty) && entry.health.is_none() {
+        return Err(Failure::request(format!("{at} has neither a command nor an address"))
+            .why("a service without a command is one that runs already, and needs `listens` or `health`")
+            .next("add 'command: …', a list of words such as [\"./server\", \"--port\", \"8080\"]; or 'listens: …'"));
+    }
+    let without_effect = [("environment", entry.environment.is_some()), ("directory", entry.directory.is_some())];
+    match without_effect.iter().find(|(_, there)| *there) {
+        Some((key, _)) => Err(Failure::request(format!("{at}: {key} has no effect without a command"))
+            .why("a service without a command is not started here")
+            .next("add its command, or remove that line")),
+        None => Ok(()),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct TargetFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServiceEntry {
     pub name: String,
-    pub command: CommandEntry,
+    pub command: Option<CommandEntry>,
     pub directory: Option<String>,
     pub sdk: Option<String>,
     pub environment: Option<BTreeMap<String, String>>,
@@ -42,12 +42,6 @@ pub(crate) struct HealthEntry {
 pub(crate) enum CommandEntry {
     Words(Vec<String>),
     Shell(String),
-}
-
-impl Default for CommandEntry {
-    fn default() -> CommandEntry {
-        CommandEntry::Words(Vec::new())
-    }
 }
 
 impl<'de> Deserialize<'de> for CommandEntry {
@@ -143,6 +137,42 @@ fn explain(text: &str, file: &str, error: &serde_saphyr::Error) -> Failure {
                     .next("correct the line; long texts and texts with ': ' or '#' need quotes"),
             }
         }
+    }
+}
+
+/// What `faultloom init` could not find out: a text that begins like this. Refused by name until somebody knows.
+pub const UNKNOWN: &str = "TODO";
+
+pub(crate) fn refuse_unknown(file: &TargetFile, shown: &str) -> Result<(), Failure> {
+    let mut open = Vec::new();
+    let mut look = |at: String, text: &str| {
+        if let Some(rest) = text.strip_prefix(UNKNOWN) {
+            let asked = rest.trim_start_matches([':', ' ']);
+            open.push(if asked.is_empty() { at } else { format!("{at}: {asked}") });
+        }
+    };
+    file.entry.iter().for_each(|text| look("entry".into(), text));
+    for service in &file.services {
+        let at = |key: &str| format!("{} of service '{}'", key, service.name);
+        match &service.command {
+            Some(CommandEntry::Shell(text)) => look(at("command"), text),
+            Some(CommandEntry::Words(words)) => words.iter().for_each(|word| look(at("command"), word)),
+            None => {}
+        }
+        service.directory.iter().for_each(|text| look(at("directory"), text));
+        service.sdk.iter().for_each(|text| look(at("sdk"), text));
+        service.listens.iter().flatten().for_each(|text| look(at("listens"), text));
+        for (name, text) in service.environment.iter().flatten() {
+            look(at(&format!("environment {name}")), text);
+        }
+        let health = service.health.iter().flat_map(|health| [&health.http, &health.tcp, &health.grpc]);
+        health.flatten().for_each(|text| look(at("health"), text));
+    }
+    match open.len() {
+        0 => Ok(()),
+        n => Err(Failure::request(format!("{shown} has {n} TODO{} left", if n == 1 { "" } else { "s" }))
+            .why(open.join("\n"))
+            .next("write there what only you know, then try again")),
     }
 }
 

@@ -8,52 +8,67 @@ use model::Failure;
 use std::io::Read;
 use std::path::Path;
 
-/// One environment with a trace key `t1` and a fault key `f1`.
+/// One environment with a trace key `t1` and a fault key `f1`, if it was made here.
 #[derive(Clone)]
 pub struct Trust {
     pub environment: String,
-    trace_key: [u8; 32],
-    fault_key: [u8; 32],
-    pub faults_on: bool,
+    text: String,
 }
 
 impl std::fmt::Debug for Trust {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Trust({}, faults {})", self.environment, if self.faults_on { "on" } else { "off" })
+        write!(f, "Trust({})", self.environment)
     }
 }
 
 impl Trust {
     /// New keys from the operating system's randomness; the environment is `<target name>-<4 hex digits>`.
     pub fn generate(target_name: &str) -> Result<Trust, Failure> {
-        Ok(Trust {
-            environment: format!("{target_name}-{}", hex(&random::<2>()?)),
-            trace_key: random()?,
-            fault_key: random()?,
-            faults_on: true,
-        })
+        let environment = format!("{target_name}-{}", hex(&random::<2>()?));
+        let (trace, fault) = (hex(&random::<32>()?), hex(&random::<32>()?));
+        let text = format!("environment {environment}\nkey trace t1 {trace}\nkey fault f1 {fault}\nfaults on\n");
+        Ok(Trust { environment, text })
+    }
+
+    /// The settings in a file that stays; made with new keys, readable by its owner only, if it is not there. Its
+    /// folder is made too.
+    ///
+    /// Errors: the file cannot be read or written, or names no environment.
+    pub fn kept(file: &Path, target_name: &str) -> Result<Trust, Failure> {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let trust = Trust::generate(target_name)?;
+                let folder = file.parent().unwrap_or(Path::new("/"));
+                std::fs::create_dir_all(folder).map_err(|error| atomic_file::cannot_write(folder, &error))?;
+                atomic_file::write(file, &trust.text)?;
+                return Ok(trust);
+            }
+            Err(error) => return Err(cannot_read(file, &error).next("make it readable for you")),
+        };
+        let environment = text.lines().find_map(|line| line.trim().strip_prefix("environment "));
+        let environment = environment.map(|name| name.trim().to_owned()).ok_or_else(|| {
+            Failure::environment(format!("the trust file {} names no environment", file.display()))
+                .next("remove it to have one made anew; services that use it must then be started again")
+        })?;
+        Ok(Trust { environment, text })
     }
 
     /// The whole text, keys included: for the trust file, and for whoever signs requests.
     pub fn text(&self) -> String {
-        format!(
-            "environment {}\nkey trace t1 {}\nkey fault f1 {}\nfaults {}\n",
-            self.environment,
-            hex(&self.trace_key),
-            hex(&self.fault_key),
-            if self.faults_on { "on" } else { "off" },
-        )
+        self.text.clone()
     }
+}
+
+fn cannot_read(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::environment(format!("cannot read the trust file {}", file.display())).why(error.to_string())
 }
 
 /// Switches every fault on or off for all services that read the trust file, within 200 ms of their next request.
 /// Keeps everything else in the file. Blocks for one small read and write.
 pub fn switch_faults(trust_file: &Path, on: bool) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(trust_file).map_err(|error| {
-        Failure::environment(format!("cannot read the trust file {}", trust_file.display()))
-            .why(error.to_string())
-            .next("is the target up? `faultloom ps` tells")
-    })?;
+    let text = std::fs::read_to_string(trust_file)
+        .map_err(|error| cannot_read(trust_file, &error).next("is the target up? `faultloom ps` tells"))?;
     let line = if on { "faults on" } else { "faults off" };
     let mut lines: Vec<&str> = text.lines().filter(|line| line.split_whitespace().next() != Some("faults")).collect();
     lines.push(line);

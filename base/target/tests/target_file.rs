@@ -85,7 +85,15 @@ fn wrong_files_get_a_clear_message() {
         ("unknown key, nothing like it", service("    replicas: 3\n")),
         ("unknown key of health", service("    health: {htttp: \"http://127.0.0.1:1/\"}\n")),
         ("missing name", "services: []\n".into()),
-        ("missing command", "name: shop\nservices:\n  - name: cart\n".into()),
+        ("neither command nor address", "name: shop\nservices:\n  - name: cart\n".into()),
+        (
+            "environment of what is not started",
+            "name: shop\nservices:\n  - {name: cart, listens: [\"127.0.0.1:1\"], environment: {A: 1}}\n".into(),
+        ),
+        (
+            "left open by init",
+            "name: shop\nentry: \"TODO: where do requests go?\"\nservices:\n  - {name: cart, command: TODO}\n".into(),
+        ),
         ("key twice", "name: shop\nname: shop\n".into()),
         ("empty file", "\n".into()),
         ("not a mapping", "- name: shop\n".into()),

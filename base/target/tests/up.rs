@@ -34,7 +34,7 @@ async fn healthy_services_are_stopped_without_a_trace_but_their_logs() {
     let states = supervisor.states();
     assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["a", "b", "shows"]);
     assert!(states.iter().all(|state| state.condition == Condition::Healthy));
-    assert!(get(a, "/").ends_with(&format!("hello {}", states[0].pid)));
+    assert!(get(a, "/").ends_with(&format!("hello {}", states[0].pid.unwrap())));
     let up = read_state(&folder.state()).unwrap().unwrap();
     assert!(target::is_alive(&up) && up.services.iter().all(|service| service.healthy && service.is_alive()));
     assert_eq!(up.supervisor.pid, std::process::id() as i32);
@@ -103,6 +103,45 @@ async fn stubborn_and_runaway_processes_are_ended_too() {
     wait_for("all processes", || (folder.processes().len() >= 8).then_some(()));
     drop(supervisor);
     assert!(folder.processes().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attached_service_is_looked_at_and_left_alone() {
+    let folder = Folder::new();
+    let (a, b) = (free_port(), free_port());
+    let attached = format!("  - {{name: outside, listens: [\"127.0.0.1:{b}\"], start_timeout_s: 0.3}}\n");
+    let text = failure(&folder, &(server("a", a) + &attached)).await.to_string();
+    support::golden("not_attached", &settled(&(text + "\n"), &folder, &[("PORT", b.to_string())]));
+
+    let mut outside = std::process::Command::new("python3")
+        .args([folder.0.join("server.py").as_os_str(), b.to_string().as_ref()])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the outside service", || get(b, "/").contains("hello").then_some(()));
+    let mut options = folder.options();
+    let kept = folder.0.join("keys/shop.trust");
+    options.kept_trust = Some(kept.clone());
+    let target = folder.target(&(server("a", a) + &attached));
+    let supervisor = Supervisor::start(target.clone(), options.clone()).await.unwrap();
+    let states = supervisor.states();
+    assert!(states.iter().all(|state| state.condition == Condition::Healthy));
+    assert!(states[0].pid.is_some() && states[1].pid.is_none() && states[1].log.is_none());
+    let record = &read_state(&folder.state()).unwrap().unwrap().services[1];
+    assert!(record.healthy && record.is_alive() && record.process.is_none());
+    assert_eq!(supervisor.restart("outside").await.unwrap_err().exit(), model::Exit::Usage);
+    let keys = std::fs::read_to_string(&kept).unwrap();
+    assert_eq!((supervisor.trust_text(), supervisor.trust_file()), (keys.clone(), kept.as_path()));
+    supervisor.stop().await.unwrap();
+    assert!(get(b, "/").contains("hello"), "what was not started here is not stopped here");
+
+    let again = Supervisor::start(target, options).await.unwrap();
+    assert_eq!(again.trust_text(), keys, "the keys stay, or attached services would have to be started again");
+    again.stop().await.unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    outside.kill().unwrap();
+    outside.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,7 +221,7 @@ async fn a_crash_is_told_once_and_a_restart_continues_the_log() {
     assert!(states.iter().all(|state| state.condition == Condition::Healthy) && states[0].pid != before);
     assert!(get(a, "/").contains("hello") && supervisor.crashed().is_empty());
     assert_eq!(folder.log("a"), "serving\ncrashing as asked\nserving\n");
-    assert_eq!(read_state(&folder.state()).unwrap().unwrap().services[0].process.pid, states[0].pid);
+    assert_eq!(read_state(&folder.state()).unwrap().unwrap().services[0].process.map(|id| id.pid), states[0].pid);
 
     supervisor.restart("b").await.unwrap(); // one that runs
     assert!(get(b, "/").contains("hello") && supervisor.crashed().is_empty());

@@ -107,9 +107,11 @@ async fn up(context: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     for service in &state.services {
         findings.push(if service.is_alive() && service.healthy {
-            ok("service", format!("{} healthy, pid {}", service.name, service.process.pid))
+            let how = service.process.map_or("attached".to_owned(), |process| format!("pid {}", process.pid));
+            ok("service", format!("{} healthy, {how}", service.name))
         } else {
-            bad("service", format!("{} is not healthy", service.name), format!("read {}", service.log.display()))
+            let next = service.log.as_ref().map(|log| format!("read {}", log.display()));
+            bad("service", format!("{} is not healthy", service.name), next.unwrap_or("start it".to_owned()))
         });
     }
     let Some(entry) = state.entry.as_ref().map(ToString::to_string) else {

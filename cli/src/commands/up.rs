@@ -42,8 +42,9 @@ async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
     let count = target.services().len() as u64;
     context.say(format!("{}: starting {}; Ctrl-C stops and removes everything", target.name, plural(count, "service")));
     let begin = Instant::now();
+    let options = stage::start_options(context, &target)?;
     let supervisor = tokio::select! {
-        started = Supervisor::start(target, stage::start_options(context)?) => started?,
+        started = Supervisor::start(target, options) => started?,
         () = stage::interrupted() => return Err(Failure::new(Family::Aborted, "stopped while the target was starting")),
     };
     if args.behind {
@@ -246,7 +247,9 @@ fn table(state: &Option<target::UpState>) {
             "starting"
         };
         let listens = s.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        println!("  {:<16} {:>7}  {:<9} {:<22} {}", s.name, s.process.pid, condition, listens, s.log.display());
+        let pid = s.process.map_or("–".to_owned(), |process| process.pid.to_string());
+        let log = s.log.as_ref().map_or("attached: started elsewhere".to_owned(), |log| log.display().to_string());
+        println!("  {:<16} {:>7}  {:<9} {:<22} {log}", s.name, pid, condition, listens);
     }
 }
 

@@ -50,6 +50,7 @@ async fn up(file: &str, state_dir: &Path) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let options = StartOptions {
         state_dir: state_dir.to_owned(),
+        kept_trust: None,
         sdks: target::SdkPlaces::default(),
         reaper: ReaperCommand::own_binary("reaper"),
         on_event: Arc::new(|event| say(&event.to_string())),

@@ -65,6 +65,7 @@ impl Folder {
         let sink = events.clone();
         let options = StartOptions {
             state_dir: self.state(),
+            kept_trust: None,
             sdks: Default::default(),
             reaper: ReaperCommand { program: env!("CARGO_BIN_EXE_target-up").into(), arguments: vec!["reaper".into()] },
             on_event: Arc::new(move |event| sink.lock().unwrap().push(event.to_string())),
