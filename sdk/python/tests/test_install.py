@@ -17,6 +17,8 @@ HOOKED = "import http.client; print(http.client.HTTPConnection.send.__code__.co_
 
 
 def python(*arguments, cwd=None, **env):
+    """A program with trust settings, unless ``FAULTLOOM_TRUST=""``: without any there is nothing to install."""
+    env.setdefault("FAULTLOOM_TRUST", trust_text().replace("\n", ";"))
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, cwd=cwd, env=clean_environment(**env))
 
 
@@ -30,6 +32,22 @@ def launcher(*arguments, cwd=None, **env):
 def test_pythonpath_alone_installs_the_hooks():
     ran = python("-c", HOOKED, PYTHONPATH=BOOT)
     assert ran.stdout.strip() == "True" and ran.stderr == ""
+
+
+@pytest.mark.parametrize("text", ["", "nonsense"])
+def test_without_trust_settings_nothing_is_hooked(text):
+    code = "import http.client, threading, sys; " + HOOKED + "; print([f for f in sys.meta_path if 'faultloom' in type(f).__module__])"
+    ran = python("-c", code, PYTHONPATH=BOOT, FAULTLOOM_TRUST=text)
+    assert ran.stdout.split() == ["False", "[]"] and ran.stderr.count("\n") == (text != "")
+
+
+def test_a_trust_file_that_is_still_to_come_is_waited_for(tmp_path):
+    assert python("-c", HOOKED, PYTHONPATH=BOOT, FAULTLOOM_TRUST="", FAULTLOOM_TRUST_FILE=str(tmp_path / "later")).stdout.strip() == "True"
+
+
+def test_who_signs_requests_needs_no_trust_settings():
+    code = "import faultloom, faultloom.auto; " + HOOKED + "; faultloom.Signer(faultloom.Key('f', True, bytes(32)), 'e'); " + HOOKED
+    assert python("-c", code, PYTHONPATH=BOOT, FAULTLOOM_TRUST="").stdout.split() == ["False", "True"]
 
 
 def test_the_package_is_found_without_being_installed():

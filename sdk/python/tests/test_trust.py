@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import grpc
@@ -68,6 +69,18 @@ def test_faults_go_off_and_on_at_runtime(own_peer, tmp_path):
     assert text == "via:hello" and child_of(segment).faults_off
     write(file, trust_text())
     assert until(lambda: chain(front, front, plan=RESET_IN_FRONT)[0] == "via:ConnectionError")
+
+
+@pytest.mark.parametrize("kind", ["delay", "hang"])
+def test_switching_faults_off_ends_a_wait_under_way(own_peer, tmp_path, kind):
+    file = tmp_path / "trust"
+    write(file, trust_text())
+    front = own_peer("flask_app", service="front", FAULTLOOM_TRUST_FILE=str(file))
+    switch = threading.Timer(0.5, write, (file, trust_text(faults="off")))
+    switch.start()
+    begun = time.monotonic()
+    text = chain(front, front, plan=[Fault(kind, Selector("front"), arg=20_000)])[0]
+    assert 0.4 < time.monotonic() - begun < 4 and text == ("via:hello" if kind == "delay" else "via:ReadTimeout")
 
 
 def test_keys_rotate_at_runtime(own_peer, tmp_path):

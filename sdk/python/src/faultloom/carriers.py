@@ -8,6 +8,7 @@ from .errors import FaultloomError
 from .wire import Reader, varint
 
 GRPC_KEY = "x-faultloom-bin"
+ATTEMPTS_KEY = "grpc-previous-rpc-attempts"
 REQUEST_HEADER = "x-faultloom"
 HISTORY_HEADER = "x-faultloom-history"
 REPLY_HEADER = "x-faultloom-reply"

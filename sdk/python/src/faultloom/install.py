@@ -1,12 +1,19 @@
-"""Installs every hook, once. ``faultloom.auto`` and the launcher's ``sitecustomize`` end up here."""
+"""Installs every hook, once. ``faultloom.auto`` and the launcher's ``sitecustomize`` end up here.
+
+A process without trust settings that could never get any is left alone altogether: no hook, no cost. One that starts
+requests itself (``Signer``) has its hooks all the same.
+"""
 
 from __future__ import annotations
 
 import importlib
+import platform
 from types import ModuleType
 from typing import NamedTuple
 
-from .hooks.patching import FINDER, Patch, PatchFunction, install_finder, require
+from .hooks.patching import FINDER, Patch, PatchFunction, Unsupported, install_finder, require
+from .runtime import runtime
+from .status import STATUS
 
 class _Hook(NamedTuple):
     """One patch: the module it waits for, what messages call it, where our function is, and the versions it knows."""
@@ -30,11 +37,14 @@ _HOOKS = (
     _Hook("httpx", "httpx", "faultloom.hooks.httpx", "patch", "httpx:__version__", "0.24", "1"),
     _Hook("grpc._channel", "grpcio", "faultloom.hooks.grpc_client", "patch", *_GRPC),
     _Hook("grpc._server", "grpcio", "faultloom.hooks.grpc_server", "patch", *_GRPC),
-    _Hook("grpc.aio._channel", "grpcio", "faultloom.hooks.grpc_aio_client", "patch", *_GRPC),
-    _Hook("grpc.aio._server", "grpcio", "faultloom.hooks.grpc_aio_server", "patch", *_GRPC),
+    _Hook("grpc.aio._channel", "grpc.aio", "faultloom.hooks.grpc_aio_client", "patch", *_GRPC),
+    _Hook("grpc.aio._server", "grpc.aio", "faultloom.hooks.grpc_aio_server", "patch", *_GRPC),
 )
 
-_installed = False
+#: what carries the context is no library whose messages are seen
+_UNNAMED = ("threading", "concurrent.futures")
+
+_installed = _hooked = False
 
 
 def _version(where: str) -> str:
@@ -49,19 +59,42 @@ def _version(where: str) -> str:
 def _later(hook: _Hook) -> PatchFunction:
     # our hook modules are imported only when the library is: an application without gRPC pays nothing for it
     def run(patch: Patch, module: ModuleType) -> None:
-        if hook.version:
-            require(hook.title, _version(hook.version), hook.lowest, hook.below)
-        getattr(importlib.import_module(hook.ours), hook.function)(patch, module)
+        version = platform.python_version()
+        reason = "it could not be patched"
+        try:
+            if hook.version:
+                version = _version(hook.version)
+                require(hook.title, version, hook.lowest, hook.below)
+            getattr(importlib.import_module(hook.ours), hook.function)(patch, module)
+            reason = ""
+        except Unsupported as error:
+            reason = str(error)
+            raise
+        finally:
+            if hook.title not in _UNNAMED:
+                STATUS.library(hook.title, version, reason)
 
     return run
 
 
 def install() -> None:
-    """Patches what is imported already and everything else when it is imported. Idempotent; never raises."""
+    """Hooks the process if there are trust settings, or there may be. Idempotent."""
     global _installed
     if _installed:
         return
     _installed = True
+    trust = runtime().trust
+    if trust.current is not None or trust.may_change:
+        hook()
+    STATUS.write()
+
+
+def hook() -> None:
+    """Patches what is imported already and everything else when it is imported. Idempotent; never raises."""
+    global _hooked
+    if _hooked:
+        return
+    _hooked = True
     install_finder()
     for hook in _HOOKS:
         FINDER.when_imported(hook.module, hook.title, _later(hook))

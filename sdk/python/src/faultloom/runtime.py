@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterable, Optional, Tuple
 
+from .bridge import BAGGAGE, TRACEPARENT
+from .carriers import ATTEMPTS_KEY, GRPC_KEY
+from .entry import Entry
 from .envelope import Envelope, Receiver
 from .errors import FaultloomError
 from .names import parse_peers, service_name
@@ -48,11 +51,19 @@ class Runtime:
     """Settings come from the environment, once; the trust file is read again when it changes."""
 
     def __init__(self) -> None:
-        self.service = service_name()
+        self._service = ""
         self.peers = parse_peers(os.environ.get("FAULTLOOM_PEERS", ""))
         self.trust = TrustSource()
         self.receiver = Receiver(self.trust.get)
+        self.entry = Entry(os.environ)
         self._told: set[str] = set()
+
+    @property
+    def service(self) -> str:
+        # late: the interpreter tells the program's name after it has installed us
+        if not self._service:
+            self._service = service_name()
+        return self._service
 
     def peer(self, authority: str) -> str:
         return self.peers.get(authority, authority)
@@ -64,23 +75,58 @@ class Runtime:
         trust = self.trust.get()
         return trust is not None and trust.faults_on
 
-    def scope_from_bytes(self, data: bytes, attempt: int = 0) -> Optional[Scope]:
-        """The scope of a gRPC request, or None if its envelope is refused."""
+    def grpc_scope(self, metadata: Iterable[Tuple[str, Any]]) -> Optional[Scope]:
+        """The scope of a gRPC request, None: it has none."""
+        own: Optional[bytes] = None
+        attempt = 0
+        traceparent = baggage = ""
+        for key, value in metadata:
+            if key == GRPC_KEY:
+                own = value
+            elif key == TRACEPARENT:
+                traceparent = traceparent or _text(value)
+            elif key == BAGGAGE:
+                baggage = f"{baggage},{_text(value)}" if baggage else _text(value)
+            elif key == ATTEMPTS_KEY:
+                text = _text(value)
+                attempt = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+        if own is None:
+            return self._other_scope(traceparent, baggage, attempt)
+        data = own
+        return self._scope(lambda: self.receiver.accept(data, attempt)) or self._drawn_scope(traceparent)
+
+    def http_scope(self, own: Optional[str], traceparent: str, baggage: str) -> Optional[Scope]:
+        """The scope of an HTTP request with these headers, None: it has none."""
+        if own is None:
+            return self._other_scope(traceparent, baggage, 0)
+        text = own
+        return self._scope(lambda: self.receiver.accept_header(text)) or self._drawn_scope(traceparent)
+
+    def _other_scope(self, traceparent: str, baggage: str, attempt: int) -> Optional[Scope]:
+        bridged = self.entry.bridged(traceparent, baggage) if baggage else None
+        if bridged is not None:
+            scope = self._scope(lambda: self.receiver.accept_header(bridged.envelope, attempt, bridged.call))
+            if scope is not None:
+                scope.destination = self.entry.destination(scope.envelope, traceparent)
+                return scope
+        return self._drawn_scope(traceparent)
+
+    def _drawn_scope(self, traceparent: str) -> Optional[Scope]:
+        if not self.entry.one_in:
+            return None
+        envelope = self.entry.drawn(self.trust.get(), traceparent)
+        if envelope is None:
+            return None
+        scope = Scope(self.service, envelope, self.faults_on)
+        scope.destination = self.entry.destination(envelope, traceparent)
+        return scope
+
+    def _scope(self, accept: Callable[[], Optional[Envelope]]) -> Optional[Scope]:
         try:
-            return self._scope(self.receiver.accept(data, attempt))
+            envelope = accept()
         except FaultloomError as error:
             self._tell(error)
             return None
-
-    def scope_from_header(self, value: str) -> Optional[Scope]:
-        """The scope of an HTTP request, or None if its envelope is refused."""
-        try:
-            return self._scope(self.receiver.accept_header(value))
-        except FaultloomError as error:
-            self._tell(error)
-            return None
-
-    def _scope(self, envelope: Optional[Envelope]) -> Optional[Scope]:
         return None if envelope is None else Scope(self.service, envelope, self.faults_on)
 
     def _tell(self, error: FaultloomError) -> None:
@@ -88,6 +134,10 @@ class Runtime:
         if error.code not in self._told:
             self._told.add(error.code)
             complain(f"{self.service}: an envelope was refused: {error.code} (further ones are not reported)")
+
+
+def _text(value: Any) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
 
 
 _runtime: Optional[Runtime] = None

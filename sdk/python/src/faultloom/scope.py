@@ -17,8 +17,9 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import ids
+from .bridge import outgoing
 from .carriers import field_bytes
-from .envelope import ACCEPT_FIELD, Envelope, write_hop
+from .envelope import ACCEPT_FIELD, Envelope, to_header, write_hop
 from .errors import FaultloomError
 from .history import CALL_FAILED, FLAG_A, FLAG_B, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment, split_head
 from .names import NAME_BYTES, SERVICE_BYTES, normalised_http_name
@@ -154,6 +155,8 @@ class Scope:
         self.service = cut(service, SERVICE_BYTES)
         self.envelope = envelope
         self.over = False
+        #: where the finished history goes instead of the reply, if it does
+        self.destination: Optional[Callable[[bytes], None]] = None
         self.start_us = time.time_ns() // 1000 if start_us is None else start_us
         self._start_ns = time.perf_counter_ns()
         self._clock = clock
@@ -224,6 +227,11 @@ class Scope:
         """No reply; ``code`` is a gRPC code, for HTTP too."""
         self._ended(CALL_FAILED, number, code, history, gap)
 
+    def bridged(self, send: Send, given_traceparent: str, given_baggage: str) -> Tuple[str, str]:
+        """``traceparent`` and ``baggage`` of a call whose envelope also travels in them."""
+        assert send.envelope is not None
+        return outgoing(given_traceparent, given_baggage, to_header(send.envelope), self.envelope.trace, send.id)
+
     def awaits(self, number: int, status: int) -> None:
         """A reply whose history comes behind its body: recorded as a gap if the scope answers before that."""
         with self._lock:
@@ -279,13 +287,24 @@ class Scope:
                 return None
             history = self._head(name) + self._end(status)
             self._events = bytearray()
+        return self._leaves(history)
+
+    @property
+    def returns(self) -> bool:
+        """Whether the reply carries the history."""
+        return self.envelope.history and self.destination is None
+
+    def _leaves(self, history: bytes) -> Optional[bytes]:
+        if self.destination is None:
             return history
+        self.destination(history)
+        return None
 
     def piece(self, message_bytes: int) -> Optional[bytes]:
         """What a stream's reply message of that size takes along; None: nothing is new, or it has no room for that."""
         envelope = self.envelope
         with self._lock:
-            if self.over or not envelope.history or not envelope.accept & ACCEPT_FIELD or (self._taken and not self._events):
+            if self.over or not self.returns or not envelope.accept & ACCEPT_FIELD or (self._taken and not self._events):
                 return None
             data = bytes(self._events) if self._taken else self._head("") + self._events
             out = piece(self._taken, data)
@@ -302,7 +321,11 @@ class Scope:
                 return None
             events = bytes(self._end(status))
             self._events = bytearray()
-            return last_piece(self._taken, b"" if self._taken else self._head(""), events) if self.envelope.history else None
+            head = b"" if self._taken else self._head("")
+        if self.destination is not None:
+            self.destination(head + events)
+            return None
+        return last_piece(self._taken, head, events) if self.envelope.history else None
 
     def _head(self, name: str) -> bytes:
         flags = b"\2" if self._saw_faults_off else b"\0"

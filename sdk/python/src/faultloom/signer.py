@@ -31,8 +31,11 @@ class Signer:
     """Signs envelopes for one environment with one key."""
 
     def __init__(self, key: Key, environment: str) -> None:
+        from .install import hook
+
         self.key = key
         self.environment = environment
+        hook()  # who signs starts requests, with trust settings or without
 
     def sign(
         self, plan: Optional[Sequence[Fault]] = None, *, history: bool = True, seconds: int = 60,
@@ -43,15 +46,23 @@ class Signer:
 
         Raises FaultloomError if the plan exceeds the format's limits or the key may not sign plans.
         """
-        if plan and not self.key.fault:
+        return self.signed(self.key, self.environment, plan, history=history, seconds=seconds, trace=trace, run=run, bridge=bridge)
+
+    @staticmethod
+    def signed(
+        key: Key, environment: str, plan: Optional[Sequence[Fault]] = None, *, history: bool = True, seconds: int = 60,
+        trace: Optional[bytes] = None, run: Optional[bytes] = None, bridge: bool = False,
+    ) -> bytes:  # fmt: skip
+        """As ``sign``."""
+        if plan and not key.fault:
             raise FaultloomError("plan_not_permitted")
         trace = os.urandom(16) if trace is None else trace
         expires = int(time.time()) + min(seconds, EXPIRY_SECONDS)
         permissions = HISTORY * history | PLAN * bool(plan) | RUN * (run is not None) | BRIDGE * bridge
         part = b"".join(
-            (bytes((permissions,)), trace, run or b"", expires.to_bytes(4, "big"), string(self.key.id), string(self.environment), encode_plan(plan) if plan else b"")
+            (bytes((permissions,)), trace, run or b"", expires.to_bytes(4, "big"), string(key.id), string(environment), encode_plan(plan) if plan else b"")
         )  # fmt: skip
-        return b"\1" + varint(len(part)) + part + sign(self.key, part)
+        return b"\1" + varint(len(part)) + part + sign(key, part)
 
     def envelope(self, plan: Optional[Sequence[Fault]] = None, *, call: Optional[int] = None, accept: int = 0, receive_limit: int = 0, **signed: object) -> bytes:
         """A whole envelope for a request's first call. Raises ``envelope_too_large``."""

@@ -36,6 +36,7 @@ class TrustError(ValueError):
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(f"trust settings, line {line}: {reason}")
+        self.line, self.reason = line, reason
 
 
 _SECRET = re.compile(r"[0-9a-fA-F]{64}")
@@ -89,10 +90,17 @@ class TrustSource:
         self._lock = threading.Lock()
         #: what holds now; sends look here for the faults switch without touching the file
         self.current: Optional[Trust] = None
+        #: why there are none, if there are none
+        self.reason = "no trust settings"
         if self._path:
             self._look()
         elif environ.get("FAULTLOOM_TRUST"):
             self._take(environ["FAULTLOOM_TRUST"])
+
+    @property
+    def may_change(self) -> bool:
+        """Whether settings may come or go while the process runs."""
+        return bool(self._path)
 
     def get(self) -> Optional[Trust]:
         """The settings, read again if the file changed; None: deaf."""
@@ -113,8 +121,9 @@ class TrustSource:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            self.reason = f"cannot read the trust file ({reason})"
             if self._seen != (-1, -1):
-                complain(f"cannot read the trust file ({reason}): deaf until it is there")
+                complain(f"{self.reason}: deaf until it is there")
             self._seen, self.current = (-1, -1), None
             return
         self._seen = seen
@@ -125,4 +134,5 @@ class TrustSource:
             self.current = parse_trust(text)
         except TrustError as error:
             complain(f"{error}: deaf")
+            self.reason = f"line {error.line} of the trust settings: {error.reason}"
             self.current = None

@@ -21,6 +21,8 @@ from .scope import Scope
 
 KEEP_BYTES = 32_768
 ENVIRON_KEY = "HTTP_X_FAULTLOOM"
+TRACEPARENT_KEY = "HTTP_TRACEPARENT"
+BAGGAGE_KEY = "HTTP_BAGGAGE"
 SERVED_KEY = "faultloom.served"
 
 _STREAMED = (
@@ -48,15 +50,12 @@ def serve(
     start_response: Callable[..., Any],
     route: Optional[Callable[[Dict[str, Any]], str]] = None,
 ) -> Iterable[bytes]:
-    """Runs ``app`` for one request, inside a scope if an accepted envelope came with it."""
-    value = environ.get(ENVIRON_KEY)
-    if value is None or SERVED_KEY in environ:
+    """Runs ``app`` for one request, inside a scope if an accepted envelope came with it or it was drawn."""
+    if SERVED_KEY in environ:
         return app(environ, start_response)
-    scope = runtime().scope_from_header(value)
-    if scope is None:
-        return app(environ, start_response)
-    environ[SERVED_KEY] = True
-    return Reply(app, environ, start_response, scope, route)
+    scope = runtime().http_scope(environ.get(ENVIRON_KEY), environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
+    environ[SERVED_KEY] = scope is not None
+    return app(environ, start_response) if scope is None else Reply(app, environ, start_response, scope, route)
 
 
 def raw_path(environ: Dict[str, Any]) -> str:
@@ -149,7 +148,7 @@ class Reply:
         elif self._tail:
             yield tail(truncate(self._respond() or b"", HISTORY_BYTES) or b"")
         else:
-            self._scope.abandon()
+            self._respond()  # too late for the reply; the exporter may take it
 
     def close(self) -> None:
         try:
@@ -176,6 +175,8 @@ class Reply:
         return int(digits) if digits.isdigit() else 0
 
     def _streamed(self) -> bool:
+        if not self._scope.returns:
+            return True
         headers = {name.lower(): value for name, value in self._headers}
         kind = headers.get("content-type", "").split(";", 1)[0].strip().lower()
         return kind in _STREAMED or headers.get("x-accel-buffering", "").strip().lower() == "no"
@@ -202,7 +203,7 @@ class Reply:
         """Sends the headers, with the history of a complete reply or (None) without; what must follow the kept body."""
         headers = [(name, value) for name, value in self._headers if name.lower() not in (HISTORY_HEADER, REPLY_HEADER)]
         end = b""
-        if self._scope.envelope.history:
+        if self._scope.returns:
             if history is None:
                 self._tail = not self._streamed() and self._may_have_tail()
                 headers.append((REPLY_HEADER, "tail" if self._tail else "gap"))

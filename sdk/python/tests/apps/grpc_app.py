@@ -17,6 +17,18 @@ def chained(target, request):
         return channel.unary_unary("/t.T/Echo")(request, timeout=5)
 
 
+def relayed(request):
+    """The next address of "a b c", and what to ask it for."""
+    first, *rest = request.split()
+    return first.decode(), "/t.T/Relay" if rest else "/t.T/Echo", b" ".join(rest) or b"relayed"
+
+
+def relay(request):
+    target, method, message = relayed(request)
+    with grpc.insecure_channel(target) as channel:
+        return b"via:" + channel.unary_unary(method)(message, timeout=5)
+
+
 def fan(count):
     with grpc.insecure_channel("nowhere:1") as channel:
         call = channel.unary_unary("/t.T/Nothing")
@@ -38,6 +50,8 @@ def plain(method, request):
         raise ValueError("boom")
     if method == "Chain":
         return b"via:" + chained(request.decode(), b"chained")
+    if method == "Relay":
+        return relay(request)
     if method == "Fan":
         return fan(int(request))
     if method == "Slow":
@@ -83,6 +97,10 @@ def async_handler(method):
             context.set_code(code(int(request)))
             context.set_details("set")
             return b""
+        if method == "Relay":
+            target, method_, message = relayed(request)
+            async with grpc.aio.insecure_channel(target) as channel:
+                return b"via:" + await channel.unary_unary(method_)(message, timeout=5)
         if method == "Chain":
             async with grpc.aio.insecure_channel(request.decode()) as channel:
                 first, second = await asyncio.gather(*(channel.unary_unary("/t.T/Echo")(b"chained", timeout=5) for _ in range(2)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict
 
-from ..wsgi import ENVIRON_KEY, SERVED_KEY, serve
+from ..wsgi import SERVED_KEY, serve
 from .patching import Patch
 
 CONTEXT_KEY = "faultloom.flask"
@@ -25,13 +25,13 @@ def patch(patch: Patch, module: Any) -> None:
         return serve(lambda e, s: call(self, e, s), environ, start_response, route_of)
 
     def traced_wsgi_app(self: Any, environ: Dict[str, Any], start_response: Any) -> Any:
-        if ENVIRON_KEY not in environ or SERVED_KEY in environ:
+        if SERVED_KEY in environ:
             return wsgi_app(self, environ, start_response)
         return serve(lambda e, s: wsgi_app(self, e, s), environ, start_response, route_of)
 
     def noted_request_context(self: Any, environ: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         context = request_context(self, environ, *args, **kwargs)
-        if SERVED_KEY in environ:
+        if environ.get(SERVED_KEY):
             environ[CONTEXT_KEY] = context
         return context
 

@@ -75,7 +75,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
                 self._faultloom_target = target
                 response_deserializer = Reply(response_deserializer, send.fault.kind if send.fault else "")
                 self._faultloom_reply = response_deserializer
-                metadata = status.with_envelope(metadata, send.envelope)
+                metadata = status.outgoing(metadata, scope, send)
         super().__init__(request, deadline, metadata, credentials, wait_for_ready, channel, method,
                          request_serializer, response_deserializer, loop, *args, **kwargs)  # fmt: skip
         if self._faultloom is not None and response_deserializer.kind in _DECIDING:

@@ -13,7 +13,7 @@ from ..context import CURRENT
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
-from .grpc_server import Answer, answer_of, behaviour_of, envelope_in, in_scope, method_handler, wrapped_handler
+from .grpc_server import Answer, answer_of, behaviour_of, in_scope, method_handler, wrapped_handler
 from .patching import Patch
 
 
@@ -31,8 +31,7 @@ def patch(patch: Patch, module: Any) -> None:
 
 class _Intercepts:
     async def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        found = envelope_in(details.invocation_metadata)
-        scope = None if found is None else runtime().scope_from_bytes(*found)
+        scope = runtime().grpc_scope(details.invocation_metadata or ())
         if scope is None:
             return await continuation(details)
         token = CURRENT.set(scope)
@@ -64,7 +63,7 @@ class _Context:
     def _with_trailer(self, code: Any, trailing_metadata: Any) -> Any:
         trailer = self._faultloom_answer.trailer(status.number_of(code))
         metadata = tuple(trailing_metadata) or tuple(self.trailing_metadata() or ())
-        return metadata if trailer is None else status.with_envelope(metadata, trailer)
+        return metadata if trailer is None else status.with_own(metadata, trailer)
 
 
 class _AsyncContext(_Context):

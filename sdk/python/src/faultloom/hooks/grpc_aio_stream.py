@@ -208,7 +208,7 @@ def traced(base: Any, target_for: Callable[[Any], Optional[Target]]) -> Any:
                 super().__init__(request, deadline, metadata, credentials, wait_for_ready, channel, method, *args, **kwargs)
                 return
             replies = Replies(scope, send, None)
-            metadata = status.with_envelope(metadata, send.envelope)
+            metadata = status.outgoing(metadata, scope, send)
             stand_in = _Channel(channel, lambda inner: InnerCall(inner, replies, target, deadline))
             super().__init__(request, deadline, metadata, credentials, wait_for_ready, stand_in, method, *args, **kwargs)
 

@@ -130,7 +130,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
         fault = send.fault
         if fault is None:
-            metadata = status.with_envelope(metadata, send.envelope)
+            metadata = status.outgoing(metadata, scope, send)
             try:
                 future = self._pair_callable().future(request, timeout, metadata, *args, **kwargs)
             except BaseException:
@@ -174,7 +174,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
                     raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
                 hold(scope, seconds, wait)
                 timeout = None if timeout is None else timeout - seconds
-        metadata = status.with_envelope(metadata, send.envelope)
+        metadata = status.outgoing(metadata, scope, send)
         if not kind or kind == "delay":
             try:
                 pair, call = self._pair_callable().with_call(request, timeout, metadata, *args, **kwargs)

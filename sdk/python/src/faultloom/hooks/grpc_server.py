@@ -9,11 +9,11 @@ handler has ended.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional
 
 import grpc
 
-from ..carriers import GRPC_KEY, TRAILER_BYTES, field
+from ..carriers import TRAILER_BYTES, field
 from ..context import CURRENT
 from ..envelope import ACCEPT_FIELD
 from ..history import HISTORY_BYTES, truncate
@@ -31,19 +31,6 @@ def patch(patch: Patch, module: Any) -> None:
         return create_server(thread_pool, handlers, (Interceptor(), *(interceptors or ())), *args, **kwargs)
 
     patch.replace(module, "create_server", create_traced_server)
-
-
-def envelope_in(metadata: Any) -> Optional[Tuple[bytes, int]]:
-    """Envelope and attempt of a request's metadata."""
-    found: Optional[bytes] = None
-    attempt = 0
-    for key, value in metadata or ():
-        if key == GRPC_KEY:
-            found = value
-        elif key == status.ATTEMPTS_KEY:
-            text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
-            attempt = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-    return None if found is None else (found, attempt)
 
 
 class Answer:
@@ -92,7 +79,7 @@ class Answer:
     def with_error(self, code: int, context: Any) -> None:
         trailer = self.trailer(code)
         if trailer is not None:
-            context.set_trailing_metadata(status.with_envelope(context.trailing_metadata(), trailer))
+            context.set_trailing_metadata(status.with_own(context.trailing_metadata(), trailer))
 
     def trailer(self, code: int) -> Optional[bytes]:
         """Ends the scope with an error; the trailer's value, if one is to be sent."""
@@ -101,12 +88,12 @@ class Answer:
 
     def _history(self, code: int) -> Optional[bytes]:
         history = self.scope.respond(code)
-        return history if self.scope.envelope.history else None
+        return history if self.scope.returns else None
 
     def _set_trailer(self, history: bytes, context: Any) -> None:
         fits = truncate(history, TRAILER_BYTES)
         if fits is not None:
-            context.set_trailing_metadata(status.with_envelope(context.trailing_metadata(), fits))
+            context.set_trailing_metadata(status.with_own(context.trailing_metadata(), fits))
 
 
 class StreamAnswer(Answer):
@@ -135,10 +122,7 @@ class Interceptor(grpc.ServerInterceptor):
     """Wraps the handler of a request that carries an accepted envelope."""
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        found = envelope_in(details.invocation_metadata)
-        if found is None:
-            return continuation(details)
-        scope = runtime().scope_from_bytes(*found)
+        scope = runtime().grpc_scope(details.invocation_metadata or ())
         if scope is None:
             return continuation(details)
         token = CURRENT.set(scope)

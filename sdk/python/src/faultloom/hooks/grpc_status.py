@@ -7,12 +7,13 @@ from typing import Any, Iterable, Optional, Tuple
 import grpc
 from grpc._channel import _InactiveRpcError, _RPCState
 
+from ..bridge import BAGGAGE, TRACEPARENT
 from ..carriers import GRPC_KEY
 from ..errors import FaultloomError
 from ..history import split_head
 from ..plan import Fault
+from ..scope import Scope, Send
 
-ATTEMPTS_KEY = "grpc-previous-rpc-attempts"
 DEFAULT_RECEIVE_LIMIT = 4 << 20
 UNLIMITED = (1 << 31) - 1
 
@@ -84,10 +85,26 @@ def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
     return first
 
 
-def with_envelope(metadata: Optional[Iterable[Any]], envelope: Optional[bytes]) -> Tuple[Any, ...]:
-    """The call's metadata with our envelope, and without one that the application passed on from elsewhere."""
+def outgoing(metadata: Optional[Iterable[Any]], scope: Scope, send: Send) -> Tuple[Any, ...]:
+    """A call's metadata with our envelope, and without one that the application passed on from elsewhere."""
+    if send.envelope is None or not scope.envelope.bridge:
+        return with_own(metadata, send.envelope)
+    given = tuple(metadata or ())
+    values = [[_text(value) for key, value in given if key == name and value] for name in (TRACEPARENT, BAGGAGE)]
+    traceparent, baggage = scope.bridged(send, values[0][0] if values[0] else "", ",".join(values[1]))
+    kept = [pair for pair in given if pair[0] not in (TRACEPARENT, BAGGAGE)]
+    kept += [(TRACEPARENT, traceparent), *([(BAGGAGE, baggage)] if baggage else [])]
+    return with_own(kept, send.envelope)
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def with_own(metadata: Optional[Iterable[Any]], value: Optional[bytes]) -> Tuple[Any, ...]:
+    """Metadata with our value under our key, and without anybody else's."""
     kept = tuple(pair for pair in metadata or () if pair[0] != GRPC_KEY)
-    return kept if envelope is None else (*kept, (GRPC_KEY, envelope))
+    return kept if value is None else (*kept, (GRPC_KEY, value))
 
 
 def receive_limit(options: Optional[Iterable[Any]]) -> int:

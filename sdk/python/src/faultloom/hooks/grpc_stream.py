@@ -93,7 +93,7 @@ class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallabl
         if send.fault is not None and send.fault.kind in ("unavailable", "status", "deadline", "reset"):
             return FailedStream(refuse(scope, send, self._target))
         replies = Replies(scope, send, self._deserializer)
-        metadata = status.with_envelope(metadata, send.envelope)
+        metadata = status.outgoing(metadata, scope, send)
 
         def start(timeout: Any) -> TracedStream:
             replies.sent = True

@@ -13,6 +13,7 @@ import sys
 from typing import Any, List, Optional
 
 from .. import carriers
+from ..bridge import BAGGAGE, TRACEPARENT
 from ..carriers import REQUEST_HEADER
 from ..context import current
 from ..envelope import ACCEPT_TAIL, to_header
@@ -113,8 +114,8 @@ def patch(patch: Patch, module: Any) -> None:
             raise
 
     def begin(self: Any, call: Call) -> None:
-        encoding = take_headers(self)
-        accept = ACCEPT_TAIL if accepts_only_undone(encoding) else 0
+        accept = ACCEPT_TAIL if accepts_only_undone(",".join(header_values(self, b"accept-encoding"))) else 0
+        header_values(self, REQUEST_HEADER.encode(), remove=True)  # one that the application passed on
         call.send = call.scope.send(True, call.peer, call.name, accept, 0)
         if call.send is None:
             self._faultloom = None
@@ -137,6 +138,8 @@ def patch(patch: Patch, module: Any) -> None:
                 hold(call.scope, call.seconds)
         if call.send.envelope is not None and not (call.muted and call.held is None):
             connection.putheader(self, REQUEST_HEADER, to_header(call.send.envelope))
+            if call.scope.envelope.bridge:
+                put_bridge(self, call.scope, call.send)
 
     def traced_getresponse(self: Any) -> Any:
         call = self.__dict__.get("_faultloom")
@@ -241,18 +244,26 @@ def authority_of(connection: Any, url: str) -> str:
     return http_authority(connection.host, connection.port)
 
 
-def take_headers(connection: Any) -> str:
-    """The Accept-Encoding in the connection's header buffer; an envelope that the application passed on is removed."""
-    encoding: List[str] = []
+def header_values(connection: Any, wanted: bytes, remove: bool = False) -> List[str]:
+    """The values of a header in the connection's buffer, in which the request line comes first."""
+    values: List[str] = []
     lines = connection._buffer
     for index in range(len(lines) - 1, 0, -1):
         name, _, value = bytes(lines[index]).partition(b":")
-        name = name.lower()
-        if name == b"accept-encoding":
-            encoding.append(value.decode("latin-1"))
-        elif name == b"x-faultloom":
-            del lines[index]
-    return ",".join(encoding)
+        if name.lower() == wanted:
+            values.append(value.decode("latin-1").strip())
+            if remove:
+                del lines[index]
+    return values[::-1]
+
+
+def put_bridge(connection: Any, scope: Scope, send: Send) -> None:
+    """The envelope in ``baggage``, for hops that know OpenTelemetry only."""
+    given = next((value for value in header_values(connection, b"traceparent", remove=True) if value), "")
+    traceparent, baggage = scope.bridged(send, given, ",".join(header_values(connection, b"baggage", remove=True)))
+    connection._buffer.append(f"{TRACEPARENT}: {traceparent}".encode("latin-1"))
+    if baggage:
+        connection._buffer.append(f"{BAGGAGE}: {baggage}".encode("latin-1"))
 
 
 def timeout_of(connection: Any) -> Optional[float]:

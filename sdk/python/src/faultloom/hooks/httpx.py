@@ -6,10 +6,11 @@ the wire, before httpx undoes its encoding.
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Iterator, Optional, Tuple
+from typing import Any, AsyncIterator, Iterator, List, Mapping, Optional, Tuple
 
 import httpx
 
+from ..bridge import BAGGAGE, TRACEPARENT
 from ..carriers import REQUEST_HEADER, corrupt
 from ..context import current
 from ..envelope import ACCEPT_TAIL, to_header
@@ -93,7 +94,8 @@ class Exchange:
         self.scope, self.send, self.request = scope, send, request
         self.fault = send.fault
         self.kind = send.fault.kind if send.fault is not None else ""
-        self._ended = False
+        #: what the application had set of the headers that the bridge uses
+        self._given: Mapping[str, List[str]] = {}
         self._body: Optional[Window] = None
 
     @staticmethod
@@ -150,12 +152,26 @@ class Exchange:
             del headers[REQUEST_HEADER]  # one that the application passed on
         if self.send.envelope is not None:
             headers[REQUEST_HEADER] = to_header(self.send.envelope)
+            if self.scope.envelope.bridge:
+                self._given = {name: headers.get_list(name) for name in (TRACEPARENT, BAGGAGE)}
+                traceparent = next((value for value in self._given[TRACEPARENT] if value), "")
+                traceparent, baggage = self.scope.bridged(self.send, traceparent, ",".join(self._given[BAGGAGE]))
+                self._put({TRACEPARENT: [traceparent], BAGGAGE: [baggage] if baggage else []})
 
     def __exit__(self, kind: Any, error: Optional[BaseException], traceback: Any) -> None:
         if REQUEST_HEADER in self.request.headers:
             del self.request.headers[REQUEST_HEADER]
+        self._put(self._given)
         if error is not None:
             self.scope.failed(self.send.number, code_of(error), None, True)
+
+    def _put(self, given: Mapping[str, List[str]]) -> None:
+        headers = self.request.headers
+        for name, values in given.items():
+            if name in headers:
+                del headers[name]
+            if values:
+                headers[name] = ",".join(values)
 
     def _end(self, history: Optional[bytes], status: int) -> None:
         if self.kind == "lost-reply":
