@@ -76,7 +76,7 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
     let spec = RequestSpec::parse(&shop.url("/"), "GET").unwrap();
     let mut random = Random(seed("interference"));
 
-    let mut sender = Sender::new(credentials.clone(), [7; 16]);
+    let mut sender = Sender::new(credentials.clone(), None);
     for _ in 0..3 {
         sender.send(&spec, &[]).await.unwrap();
     }
@@ -101,7 +101,7 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
         let mut bystanders = tokio::task::JoinSet::new();
         for _ in 0..BYSTANDERS {
             let (mut sender, spec, page, done, clean) =
-                (Sender::new(credentials.clone(), [7; 16]), spec.clone(), page.clone(), done.clone(), clean.clone());
+                (Sender::new(credentials.clone(), None), spec.clone(), page.clone(), done.clone(), clean.clone());
             bystanders.spawn(async move {
                 while !done.load(Ordering::Relaxed) {
                     let (status, body) = sender.send_clean(&spec).await.expect("a clean request is answered");
@@ -118,7 +118,7 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
         let alone = Arc::new(alone);
         let mut workers = tokio::task::JoinSet::new();
         for _ in 0..IN_FLIGHT {
-            let mut sender = Sender::new(credentials.clone(), [7; 16]);
+            let mut sender = Sender::new(credentials.clone(), None);
             let (spec, plans, alone, next, at_once, most, clean) = (
                 spec.clone(),
                 plans.clone(),

@@ -1,7 +1,7 @@
 //! Whether to believe an envelope: the checks of the format in their order, and the memory against replays.
 
 use crate::WireError;
-use crate::envelope::{EXPIRY_SECONDS_MAX, Envelope, HTTP_HEADER_CHARS_MAX, Hop, open};
+use crate::envelope::{Accept, EXPIRY_SECONDS_MAX, Envelope, HTTP_HEADER_CHARS_MAX, Hop, open};
 use crate::plan;
 use crate::trust::{Purpose, Trust};
 use base64::Engine;
@@ -33,6 +33,13 @@ impl Seen {
     }
 }
 
+fn from_text(text: &str) -> Result<Vec<u8>, WireError> {
+    if text.len() > HTTP_HEADER_CHARS_MAX {
+        return Err(WireError::Oversized);
+    }
+    URL_SAFE_NO_PAD.decode(text).map_err(|_| WireError::Malformed)
+}
+
 pub struct Receiver {
     trust: Trust,
     seen: Seen,
@@ -44,15 +51,20 @@ impl Receiver {
     }
 
     pub fn accept_header(&mut self, header: &str, now: u64, attempt: u64) -> Result<Envelope, WireError> {
-        if header.len() > HTTP_HEADER_CHARS_MAX {
-            return Err(WireError::Oversized);
-        }
-        let bytes = URL_SAFE_NO_PAD.decode(header).map_err(|_| WireError::Malformed)?;
-        self.accept(&bytes, now, attempt)
+        self.check(&from_text(header)?, None, now, attempt)
+    }
+
+    /// An envelope that came in `baggage`. `call` is the parent id of `traceparent`; nobody takes a history back there.
+    pub fn accept_bridged(&mut self, text: &str, call: u64, now: u64, attempt: u64) -> Result<Envelope, WireError> {
+        self.check(&from_text(text)?, Some(call), now, attempt)
     }
 
     /// `now` in unix seconds; `attempt` from `grpc-previous-rpc-attempts`, else 0.
     pub fn accept(&mut self, bytes: &[u8], now: u64, attempt: u64) -> Result<Envelope, WireError> {
+        self.check(bytes, None, now, attempt)
+    }
+
+    fn check(&mut self, bytes: &[u8], bridged: Option<u64>, now: u64, attempt: u64) -> Result<Envelope, WireError> {
         let opened = open(bytes)?;
         let mut signed = opened.signed;
         if opened.signature == [0; 16] {
@@ -75,7 +87,10 @@ impl Receiver {
             }
             signed.plan = Some(plan::decode(bytes)?);
         }
-        let hop = Hop::decode(opened.hop, signed.plan.as_deref())?;
+        let mut hop = Hop::decode(opened.hop, signed.plan.as_deref())?;
+        if let Some(call) = bridged {
+            hop = Hop { call, accept: Accept::default(), receive_limit: 0, ..hop };
+        }
         if signed.plan.is_some() && !self.seen.admit((signed.trace_id, hop.call, attempt), signed.expires, now) {
             return Err(WireError::Replayed);
         }

@@ -9,8 +9,15 @@ pub const TRAILER_BYTES_MAX: usize = 3072;
 pub const MAGIC: [u8; 4] = *b"flm\x01";
 const FIELD_TAG: u64 = FIELD_NUMBER << 3 | 2;
 
+/// Size of the field around a history, or a piece, of this size.
+pub fn field_bytes(history_bytes: usize) -> usize {
+    let mut length = Vec::with_capacity(10);
+    put_varint(&mut length, history_bytes as u64 + 8);
+    5 + length.len() + history_bytes + 8
+}
+
 pub fn append_field(message: &[u8], history: &[u8]) -> Vec<u8> {
-    let mut field = Vec::with_capacity(history.len() + 24);
+    let mut field = Vec::with_capacity(field_bytes(history.len()));
     put_varint(&mut field, FIELD_TAG);
     put_varint(&mut field, history.len() as u64 + 8);
     field.extend_from_slice(history);

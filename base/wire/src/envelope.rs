@@ -13,6 +13,8 @@ pub const EXPIRY_SECONDS_MAX: u64 = 600;
 
 const HISTORY: u8 = 1;
 const PLAN: u8 = 2;
+const RUN: u8 = 4;
+const BRIDGE: u8 = 8;
 
 /// How a reply may bring the history back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,12 +27,15 @@ pub struct Accept {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     pub trace_id: [u8; 16],
-    pub run: [u8; 16],
+    /// The run the request belongs to, if it belongs to one.
+    pub run: Option<[u8; 16]>,
     /// Unix seconds.
     pub expires: u64,
     pub key_id: String,
     pub environment: String,
     pub history: bool,
+    /// Whether the envelope may also travel in `baggage`, for hops that know OpenTelemetry only.
+    pub bridge: bool,
     pub plan: Option<Vec<Fault>>,
 }
 
@@ -55,9 +60,15 @@ impl Signed {
     /// Version byte to signature, ready for a hop part to be appended.
     pub fn sign(&self, key: &Key) -> Result<Vec<u8>, WireError> {
         let mut part = Vec::with_capacity(128);
-        part.push(if self.history { HISTORY } else { 0 } | if self.plan.is_some() { PLAN } else { 0 });
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        part.push(
+            bit(self.history, HISTORY)
+                | bit(self.plan.is_some(), PLAN)
+                | bit(self.run.is_some(), RUN)
+                | bit(self.bridge, BRIDGE),
+        );
         part.extend_from_slice(&self.trace_id);
-        part.extend_from_slice(&self.run);
+        part.extend(self.run.iter().flatten());
         part.extend_from_slice(&(self.expires as u32).to_be_bytes());
         put_str(&mut part, &key.id);
         put_str(&mut part, &self.environment);
@@ -141,16 +152,17 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, WireError> {
     let part = r.take(n)?;
     let mut s = Reader::new(part);
     let permissions = s.u8()?;
-    if permissions & !(HISTORY | PLAN) != 0 {
+    if permissions & !(HISTORY | PLAN | RUN | BRIDGE) != 0 {
         return Err(WireError::Malformed);
     }
     let signed = Signed {
         trace_id: s.array()?,
-        run: s.array()?,
+        run: if permissions & RUN != 0 { Some(s.array()?) } else { None },
         expires: u64::from(u32::from_be_bytes(s.array()?)),
         key_id: s.str(1, 32)?.to_owned(),
         environment: s.str(1, 64)?.to_owned(),
         history: permissions & HISTORY != 0,
+        bridge: permissions & BRIDGE != 0,
         plan: None,
     };
     let plan_bytes = (permissions & PLAN != 0).then(|| s.rest());

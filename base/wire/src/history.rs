@@ -84,30 +84,8 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, WireError> {
     segment(bytes, 0, &mut { EVENTS_MAX })
 }
 
-/// Where an event's bytes lie inside a segment; what truncation works on.
-pub(crate) struct RawEvent<'a> {
-    pub tag: u8,
-    pub dt_us: u64,
-    pub bytes: &'a [u8],
-    /// Everything behind tag and time, without a child history.
-    pub fixed: &'a [u8],
-}
-
-struct Cursor<'a> {
-    whole: &'a [u8],
-    r: Reader<'a>,
-}
-
-impl<'a> Cursor<'a> {
-    fn at(&mut self) -> usize {
-        let rest = self.r.rest();
-        let at = self.whole.len() - rest.len();
-        self.r = Reader::new(rest);
-        at
-    }
-}
-
-fn prefix(r: &mut Reader) -> Result<Segment, WireError> {
+/// A segment up to its events.
+pub(crate) fn prefix(r: &mut Reader) -> Result<Segment, WireError> {
     let flags = r.u8()?;
     if flags & !(TRUNCATED | FAULTS_OFF) != 0 {
         return Err(WireError::Malformed);
@@ -182,104 +160,6 @@ fn segment(bytes: &[u8], depth: usize, budget: &mut usize) -> Result<Segment, Wi
         segment.events.push(Event { at_us, what });
     }
     Ok(segment)
-}
-
-/// The head of a segment (up to its events) and its events as raw bytes.
-fn raw(bytes: &[u8]) -> Result<(&[u8], Vec<RawEvent<'_>>), WireError> {
-    let mut c = Cursor { whole: bytes, r: Reader::new(bytes) };
-    prefix(&mut c.r)?;
-    let events_at = c.at();
-    let mut table = Vec::new();
-    let mut events = Vec::new();
-    while !c.r.is_empty() {
-        let start = c.at();
-        let tag = c.r.u8()?;
-        let dt_us = c.r.varint()?;
-        let fixed_at = c.at();
-        let mut fixed_end = None;
-        match tag & 7 {
-            SEND_REQUEST => {
-                reference(&mut c.r, &mut table)?;
-                reference(&mut c.r, &mut table)?;
-                if tag & FLAG_A != 0 {
-                    c.r.varint()?;
-                }
-            }
-            RECV_RESPONSE | CALL_FAILED => {
-                c.r.varint()?;
-                c.r.varint()?;
-                fixed_end = Some(c.at());
-                if tag & FLAG_A != 0 {
-                    let n = c.r.count(HISTORY_BYTES_MAX)?;
-                    c.r.take(n)?;
-                }
-            }
-            SEND_RESPONSE => {
-                c.r.varint()?;
-            }
-            _ => return Err(WireError::Malformed),
-        }
-        let end = c.at();
-        events.push(RawEvent {
-            tag,
-            dt_us,
-            bytes: &bytes[start..end],
-            fixed: &bytes[fixed_at..fixed_end.unwrap_or(end)],
-        });
-    }
-    Ok((&bytes[..events_at], events))
-}
-
-/// A history cut down to `limit` bytes, or None if not even its frame fits.
-pub fn truncate(history: &[u8], limit: usize) -> Result<Option<Vec<u8>>, WireError> {
-    if history.len() <= limit {
-        return Ok(Some(history.to_vec()));
-    }
-    let (_, segment) = head(history)?;
-    let (prefix, events) = raw(segment)?;
-    let mut flat = Vec::with_capacity(events.len());
-    for event in &events {
-        if event.tag & FLAG_A != 0 && matches!(event.tag & 7, RECV_RESPONSE | CALL_FAILED) {
-            let mut bytes = vec![event.tag & !FLAG_A | FLAG_B];
-            put_varint(&mut bytes, event.dt_us);
-            bytes.extend_from_slice(event.fixed);
-            flat.push(bytes);
-        } else {
-            flat.push(event.bytes.to_vec());
-        }
-    }
-    let mut out = history[..HEAD_BYTES].to_vec();
-    out.extend_from_slice(prefix);
-    out[HEAD_BYTES] |= TRUNCATED;
-    let room = limit.checked_sub(out.len());
-    if flat.iter().map(Vec::len).sum::<usize>() <= room.unwrap_or(0) {
-        out.extend(flat.into_iter().flatten());
-        return Ok(Some(out));
-    }
-    let last = match events.last() {
-        Some(event) if event.tag & 7 == SEND_RESPONSE => event,
-        _ => return Ok(None),
-    };
-    let closing = |kept: usize| {
-        let skipped: u64 = events[kept..].iter().map(|e| e.dt_us).sum();
-        let mut bytes = vec![SEND_RESPONSE];
-        put_varint(&mut bytes, skipped);
-        bytes.extend_from_slice(last.fixed);
-        bytes
-    };
-    let mut sizes = vec![0usize];
-    for bytes in &flat[..flat.len() - 1] {
-        sizes.push(sizes.last().expect("not empty") + bytes.len());
-    }
-    for kept in (0..flat.len()).rev() {
-        let end = closing(kept);
-        if room.is_some_and(|room| sizes[kept] + end.len() <= room) {
-            out.extend(flat.into_iter().take(kept).flatten());
-            out.extend(end);
-            return Ok(Some(out));
-        }
-    }
-    Ok(None)
 }
 
 /// Head of a history for a segment of this call.

@@ -4,16 +4,21 @@
 //! Source: 3MileBeach §4.2 and §4.3, deviations in the format document. No I/O, no clock: time comes in as an argument.
 
 pub mod accept;
+pub mod bridge;
 pub mod bytes;
 pub mod call_id;
 pub mod carrier;
 pub mod conform;
 pub mod envelope;
 pub mod history;
+pub mod otlp;
+pub mod piece;
 pub mod plan;
 pub mod scope;
 pub mod select;
+pub mod span;
 pub mod tree;
+pub mod truncate;
 pub mod trust;
 
 /// Why bytes from outside were refused. Stable codes, `spec/errors.json`.

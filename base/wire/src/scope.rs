@@ -262,12 +262,21 @@ impl Scope {
         put_varint(&mut self.events, status);
     }
 
-    /// The whole history; `name` is the callee's route template or empty.
-    pub fn history(&self, name: &str) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.events.len() + 64);
+    /// The history up to its events; `name` is the callee's route template or empty.
+    pub fn head(&self, name: &str) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.service.len() + name.len() + 32);
         put_head(&mut out, self.call);
         put_prefix(&mut out, !self.faults_on, &self.service, name, self.start_us);
-        out.extend_from_slice(&self.events);
         out
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> &[u8] {
+        &self.events
+    }
+
+    /// The whole history.
+    pub fn history(&self, name: &str) -> Vec<u8> {
+        [&self.head(name)[..], &self.events].concat()
     }
 }

@@ -23,7 +23,7 @@ pub const STARTER: &str = "faultloom";
 /// Joins the starter's side with the history that came back, if one did.
 pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
     let history = history.filter(|h| h.call == entry.call);
-    let scope = history.map(|h| Box::new(scope(h.segment, entry.call)));
+    let scope = history.map(|h| Box::new(self::scope(h.segment, entry.call)));
     let mut trace = Trace {
         trace_id: hex(&entry.trace_id),
         entry: Call {
@@ -67,7 +67,8 @@ fn name_callees(entry: &mut Call) {
     apply(entry, &names);
 }
 
-fn scope(segment: Segment, id: u64) -> Scope {
+/// A segment as the scope of the call with this id.
+pub fn scope(segment: Segment, id: u64) -> Scope {
     let mut out = Scope {
         service: segment.service,
         name: segment.name,

@@ -5,10 +5,12 @@ use model::trace::Protocol;
 use model::{After, Fault, FaultKind, Selector};
 use proptest::prelude::*;
 use wire::accept::Receiver;
+use wire::bridge::{Arrival, TraceParent, arrival, baggage_out};
 use wire::envelope::{Accept, Envelope, Hop, Signed, assemble, counters};
+use wire::piece::{Joiner, Pieces};
 use wire::scope::{End, Scope};
 use wire::trust::{Key, Purpose, Trust};
-use wire::{carrier, history, plan};
+use wire::{carrier, history, plan, truncate};
 
 fn word() -> impl Strategy<Value = String> {
     "[a-zA-Z/{}. -]{0,24}"
@@ -44,11 +46,12 @@ fn receiver() -> Receiver {
 fn envelope(faults: &[Fault]) -> Option<Vec<u8>> {
     let signed = Signed {
         trace_id: [1; 16],
-        run: [2; 16],
+        run: Some([2; 16]),
         expires: 1060,
         key_id: "f1".into(),
         environment: "demo".into(),
         history: true,
+        bridge: true,
         plan: (!faults.is_empty()).then(|| faults.to_vec()),
     };
     let hop = Hop { call: 9, accept: Accept::default(), receive_limit: 0, evidence: vec![3; counters(faults)] };
@@ -79,8 +82,28 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Plays the steps that make sense (a call ends once) and returns the history.
 fn play(steps: &[Step], faults: &[Fault]) -> Option<Vec<u8>> {
     let mut scope = Scope::new("service", &accepted(faults)?, 5, true);
+    play_in(&mut scope, steps, |_, _| ());
+    Some(scope.history("GET /"))
+}
+
+/// The same as a stream: a message of so many bytes leaves before the step of that number.
+fn stream(steps: &[Step], messages: &[(usize, usize)], limit: u64) -> Option<(Scope, Vec<Vec<u8>>)> {
+    let mut scope = Scope::new("service", &accepted(&[])?, 5, true);
+    let mut pieces = Pieces::new(Accept { field: true, tail: false }, limit);
+    let mut sent = Vec::new();
+    play_in(&mut scope, steps, |scope, at| {
+        for (_, bytes) in messages.iter().filter(|(step, _)| *step == at) {
+            sent.extend(pieces.message(*bytes, scope.head(""), scope.events()));
+        }
+    });
+    sent.push(pieces.last(500, &scope.head("GET /"), scope.events())?);
+    Some((scope, sent))
+}
+
+fn play_in(scope: &mut Scope, steps: &[Step], mut before: impl FnMut(&Scope, usize)) {
     let mut open: Vec<u64> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
+        before(scope, at);
         let at = at as u64 * 7;
         match step {
             Step::Send(http, peer, name) => {
@@ -100,15 +123,17 @@ fn play(steps: &[Step], faults: &[Fault]) -> Option<Vec<u8>> {
         }
     }
     scope.respond(200, 10_000);
-    Some(scope.history("GET /"))
 }
 
 proptest! {
     #[test]
     fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = history::decode(&bytes);
-        let _ = history::truncate(&bytes, 100);
+        let _ = truncate::truncate(&bytes, 100);
         let _ = plan::decode(&bytes);
+        let mut joiner = Joiner::default();
+        joiner.add(&bytes);
+        let _ = joiner.finish(9);
         let _ = receiver().accept(&bytes, 1000, 0);
         let _ = carrier::cut_field(&bytes);
         let _ = carrier::cut_tail(&bytes);
@@ -142,12 +167,48 @@ proptest! {
     #[test]
     fn what_is_cut_fits_and_can_be_read(steps in steps(), limit in 0..400usize) {
         let Some(bytes) = play(&steps, &[]) else { return Ok(()) };
-        if let Some(cut) = history::truncate(&bytes, limit).expect("our own history") {
+        if let Some(cut) = truncate::truncate(&bytes, limit).expect("our own history") {
             prop_assert!(cut.len() <= limit);
             let read = history::decode(&cut).expect("a cut history");
             prop_assert_eq!(read.segment.truncated, cut.len() != bytes.len());
         } else {
             prop_assert!(limit < 60);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_bridge_panic(parent in "[0-9a-f]{2}-[0-9a-g]{31,33}-[0-9a-f]{15,17}-[0-9ä]{1,3}|.{0,60}", baggage in "[a-z=;, \tä]{0,60}|.{0,60}") {
+        let read = TraceParent::parse(&parent);
+        if let Some(read) = read {
+            prop_assert_eq!(TraceParent::parse(&read.to_text()), Some(read));
+        }
+        let _ = arrival(|name| if name == "baggage" { Some(&baggage) } else { None });
+        let leaving = baggage_out(Some(&baggage), b"envelope").expect("at least our own");
+        let text = TraceParent { trace_id: [1; 16], parent: 7 }.to_text();
+        let arrived = arrival(|name| match name { "baggage" => Some(&leaving), "traceparent" => Some(&text), _ => None });
+        prop_assert_eq!(arrived, Arrival::Baggage { envelope: "ZW52ZWxvcGU", call: 7 });
+        prop_assert_eq!(baggage_out(Some(&leaving), b"envelope"), Some(leaving.clone()));
+    }
+
+    #[test]
+    fn pieces_make_the_history_they_came_from(steps in steps(), messages in prop::collection::vec((0..40usize, 0..300usize), 0..6), limit in 0..400u64) {
+        let Some((scope, pieces)) = stream(&steps, &messages, limit) else { return Ok(()) };
+        let mut joiner = Joiner::default();
+        pieces.iter().for_each(|piece| joiner.add(piece));
+        let joined = joiner.finish(9);
+        let history = joined.history.expect("head and last piece");
+        let read = history::decode(&history).expect("our own pieces");
+        prop_assert_eq!(read.segment.truncated, !joined.complete);
+        if joined.complete {
+            prop_assert_eq!(history, scope.history(if pieces.len() == 1 { "GET /" } else { "" }));
+        }
+        // a stream that breaks off leaves a history as well
+        let mut joiner = Joiner::default();
+        pieces[..pieces.len() - 1].iter().for_each(|piece| joiner.add(piece));
+        if let Some(shorter) = joiner.finish(9).history {
+            let whole = scope.history("");
+            let same_events = whole[10..].starts_with(&shorter[10..]);
+            prop_assert!(same_events && history::decode(&shorter).is_ok_and(|h| h.segment.truncated));
         }
     }
 

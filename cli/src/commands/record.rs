@@ -44,7 +44,7 @@ async fn with_stage(
     let spec_json = json!({"request": spec, "faults": faults, "count": args.count});
     let (mut run, dir) =
         store.begin(RunKind::Recording, &format!("{} {}", spec.name(), spec.authority), spec_json, 0).await?;
-    let mut sender = Sender::new(stage.credentials().clone(), *run.id.0.as_bytes());
+    let mut sender = Sender::new(stage.credentials().clone(), Some(*run.id.0.as_bytes()));
 
     let id = run.id.short();
     let work = async {

@@ -33,8 +33,14 @@ impl Credentials {
         Ok(Credentials { trust })
     }
 
-    /// A fresh envelope for one request. `run` ties it to a run; with faults it is signed by the fault key, else by the trace key.
-    pub fn start(&self, run: [u8; 16], faults: &[Fault], accept: Accept, receive_limit: u64) -> Result<Start, Failure> {
+    /// A fresh envelope for one request. `run` ties it to a run, if there is one; with faults it is signed by the fault key, else by the trace key.
+    pub fn start(
+        &self,
+        run: Option<[u8; 16]>,
+        faults: &[Fault],
+        accept: Accept,
+        receive_limit: u64,
+    ) -> Result<Start, Failure> {
         let purpose = if faults.is_empty() { Purpose::Trace } else { Purpose::Fault };
         let key = self.trust.key_for(purpose).or_else(|| self.trust.key_for(Purpose::Fault)).ok_or_else(|| {
             Failure::environment("the target's trust settings have no key for this")
@@ -51,6 +57,7 @@ impl Credentials {
             key_id: key.id.clone(),
             environment: self.trust.environment.clone(),
             history: true,
+            bridge: false,
             plan: (!faults.is_empty()).then(|| faults.to_vec()),
         };
         let evidence = vec![0; counters(faults)];

@@ -47,7 +47,7 @@ impl Reply {
 /// Sends requests over one connection, one after the other. Cheap to make; a sweep has one per worker.
 pub struct Sender {
     credentials: Credentials,
-    run: [u8; 16],
+    run: Option<[u8; 16]>,
     http: Option<Connection>,
     grpc: Option<grpc::Connection>,
     /// For what is sent before, which may go elsewhere.
@@ -55,7 +55,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub fn new(credentials: Credentials, run: [u8; 16]) -> Sender {
+    pub fn new(credentials: Credentials, run: Option<[u8; 16]>) -> Sender {
         Sender { credentials, run, http: None, grpc: None, before: HashMap::new() }
     }
 

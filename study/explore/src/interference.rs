@@ -88,7 +88,7 @@ pub async fn measure(
     count: usize,
     seed: u64,
 ) -> Result<Interference, Failure> {
-    let mut sender = Sender::new(credentials.clone(), [0; 16]);
+    let mut sender = Sender::new(credentials.clone(), None);
     let good = sender.send(spec, &[]).await?.trace;
     if good.walk().is_empty() {
         return Err(Failure::unknown("the request makes no call that could be faulted"));
@@ -104,7 +104,7 @@ pub async fn measure(
     let mut bystanders = Vec::new();
     for _ in 0..8 {
         let (mut sender, spec, clean, done) =
-            (Sender::new(credentials.clone(), [0; 16]), spec.clone(), clean.clone(), done.clone());
+            (Sender::new(credentials.clone(), None), spec.clone(), clean.clone(), done.clone());
         bystanders.push(tokio::spawn(async move {
             let (mut requests, mut different) = (0u64, 0u64);
             while !done.load(Ordering::Relaxed) {
@@ -116,7 +116,7 @@ pub async fn measure(
     }
     let mut flights = Vec::new();
     for plan in plans.clone() {
-        let (mut sender, spec) = (Sender::new(credentials.clone(), [0; 16]), spec.clone());
+        let (mut sender, spec) = (Sender::new(credentials.clone(), None), spec.clone());
         flights.push(tokio::spawn(async move {
             let mut outcomes = Vec::with_capacity(ROUNDS);
             for _ in 0..ROUNDS {

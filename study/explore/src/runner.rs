@@ -76,7 +76,7 @@ pub struct Outcome {
 
 impl Sweeper {
     pub fn sender(&self) -> Sender {
-        Sender::new(self.credentials.clone(), self.run)
+        Sender::new(self.credentials.clone(), Some(self.run))
     }
 
     /// Runs all cases of a space that `dir` does not have yet. Stops early, unfinished, when `stop` is set.

@@ -1,0 +1,168 @@
+//! Bridges: `traceparent` and `baggage` out and in, and what is accepted behind one.
+
+use crate::book::*;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use model::{Fault, FaultKind};
+use serde_json::{Value, json};
+use wire::bytes::hex;
+use wire::envelope::Signed;
+use wire::trust::Purpose;
+
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+fn bridged(plan: Option<Vec<Fault>>) -> Vec<u8> {
+    let purpose = if plan.is_some() { Purpose::Fault } else { Purpose::Trace };
+    seal(&Signed { bridge: true, ..signed(plan) }, purpose)
+}
+
+pub fn write(book: &Book) {
+    traceparents(book);
+    out(book);
+    arrivals(book);
+    accepted(book);
+}
+
+fn traceparents(book: &Book) {
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let parent = "b7ad6b7169203331";
+    book.good("traceparent", "traceparent", "valid: this version, any flags, a version to come", json!({"values": [
+        PARENT, format!("00-{trace}-{parent}-00"), format!("00-{trace}-{parent}-ff"), format!("01-{trace}-{parent}-01"),
+        format!("fe-{trace}-{parent}-01-what comes later"), format!("cc-{trace}-{parent}-01-"),
+        "00-00000000000000000000000000000001-0000000000000001-01", "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-01"]}));
+    let values = json!({"values": ["", "00", format!("00-{trace}-{parent}-0"), format!("00-{trace}-{parent}-011"),
+        format!("00-{trace}-{parent}-01-more"), format!("cc-{trace}-{parent}-01.more"), format!("cc-{trace}-{parent}-011"),
+        format!("ff-{trace}-{parent}-01"), format!("00-{}-{parent}-01", trace.to_uppercase()),
+        format!("00-{trace}-{}-01", parent.to_uppercase()), format!("0A-{trace}-{parent}-01"), format!("00-{trace}-{parent}-0A"),
+        format!("00-{}-{parent}-01", "0".repeat(32)), format!("00-{trace}-{}-01", "0".repeat(16)),
+        format!("00_{trace}-{parent}-01"), format!("00-{trace}_{parent}-01"), format!("00-{trace}-{parent}_01"),
+        format!(" {PARENT}"), format!("{PARENT} "), format!("00-+{}-{parent}-01", &trace[1..]), format!("00-{}ä-{parent}-01", &trace[2..])]});
+    book.write("bad", "traceparent", "traceparent", "none of these is one", values);
+}
+
+fn out(book: &Book) {
+    let envelope = bridged(None);
+    let trace = hex(&TRACE);
+    let call = format!("{ROOT:016x}");
+    let leave = |name: &str, about: &str, headers: Value| {
+        let input = json!({"envelope": hex(&envelope), "trace": trace, "call": call, "headers": headers});
+        book.good(&format!("bridge-out-{name}"), "bridge_out", about, input);
+    };
+    leave("fresh", "a request without either header", json!({}));
+    leave("traceparent", "the application's own is kept", json!({"traceparent": PARENT}));
+    leave("traceparent-invalid", "it is kept whatever it says", json!({"traceparent": "nonsense"}));
+    leave("traceparent-empty", "an empty one is replaced", json!({"traceparent": ""}));
+    leave(
+        "others",
+        "other members stay, with their properties, in their order",
+        json!({"baggage": "user=alice, tier=gold;ttl=3;private , empty=,odd,faultloomx=1,Faultloom=2"}),
+    );
+    leave(
+        "older",
+        "members of ours that came in are replaced by one",
+        json!({"baggage": "faultloom=AQ,user=alice, faultloom = AQ;x=1,z=1"}),
+    );
+    leave("blanks", "members that are blank go", json!({"baggage": " ,, \t,user=alice, "}));
+    leave(
+        "key-in-property",
+        "a key is what stands before the first = and any ;",
+        json!({"baggage": "a;faultloom=1,b=faultloom=2"}),
+    );
+    let own = "faultloom=".len() + envelope.len().div_ceil(3) * 4 - [0, 2, 1][envelope.len() % 3];
+    let room = 8192 - own - ",user=".len();
+    leave("limit", "8192 bytes are allowed", json!({"baggage": format!("user={}", "a".repeat(room))}));
+    leave(
+        "over-limit",
+        "a byte more: our member is left out, the rest stays",
+        json!({"baggage": format!("user={}", "a".repeat(room + 1))}),
+    );
+    leave(
+        "over-limit-older",
+        "left out means that an older one is gone as well",
+        json!({"baggage": format!("faultloom=AQ,user={}", "a".repeat(8190))}),
+    );
+}
+
+fn arrivals(book: &Book) {
+    let text = URL_SAFE_NO_PAD.encode(bridged(None));
+    let arrive = |name: &str, about: &str, headers: Value, carrier: &str| {
+        let input = json!({"headers": headers});
+        let got = wire::conform::result("bridge_in", &input).expect("documented shape");
+        assert_eq!(got["carrier"], carrier, "{name}");
+        book.good(&format!("bridge-in-{name}"), "bridge_in", about, input);
+    };
+    let member = |member: String| json!({"traceparent": PARENT, "baggage": member});
+    arrive(
+        "own",
+        "the usual carrier wins",
+        json!({"x-faultloom": "AQ", "traceparent": PARENT, "baggage": format!("faultloom={text}")}),
+        "own",
+    );
+    arrive("own-alone", "nothing to do with a bridge", json!({"x-faultloom": text}), "own");
+    arrive(
+        "baggage",
+        "an envelope, and the call id of whoever passed it on",
+        member(format!("faultloom={text}")),
+        "baggage",
+    );
+    arrive("others", "among other members", member(format!("user=alice,faultloom={text},z=1")), "baggage");
+    arrive(
+        "blanks",
+        "blanks and properties are dropped",
+        member(format!("a=1 , \tfaultloom \t=  {text} ;p=1; q ,z=1")),
+        "baggage",
+    );
+    arrive("twice", "the first one counts", member("faultloom=AQ,faultloom=Ag".into()), "baggage");
+    arrive("empty-value", "an empty value is an envelope of no bytes", member("faultloom=".into()), "baggage");
+    arrive(
+        "equals",
+        "a value may contain what it likes, acceptance judges it",
+        member("faultloom=AQ==".into()),
+        "baggage",
+    );
+    arrive("other-case", "keys have one case", member(format!("Faultloom={text}")), "none");
+    arrive("no-value", "a member without = has no key", member("faultloom,faultloom;x=1".into()), "none");
+    arrive(
+        "no-traceparent",
+        "without a call id it cannot be used",
+        json!({"baggage": format!("faultloom={text}")}),
+        "none",
+    );
+    arrive(
+        "bad-traceparent",
+        "nor with a wrong one",
+        json!({"traceparent": PARENT.to_uppercase(), "baggage": format!("faultloom={text}")}),
+        "none",
+    );
+    arrive("no-baggage", "traceparent alone says nothing to us", json!({"traceparent": PARENT}), "none");
+    arrive("nothing", "a request like any other", json!({}), "none");
+}
+
+fn accepted(book: &Book) {
+    let plan = || Some(vec![Fault::new(FaultKind::Unavailable, select("currency", "Convert")).nth(2)]);
+    let arrival = |envelope: &[u8], call: u64| json!({"carrier": "baggage", "value": URL_SAFE_NO_PAD.encode(envelope), "call": format!("{call:016x}"), "attempt": 0});
+    let attempts = |list: Vec<Value>| json!({"trust": TRUST, "now": NOW, "attempts": list});
+    let one = bridged(plan());
+    book.good(
+        "envelope-bridged",
+        "envelope",
+        "the call id is the bridge's, nothing is accepted for replies; evidence stays",
+        attempts(vec![arrival(&bridged(None), 7), arrival(&one, 8), arrival(&one, 9)]),
+    );
+    book.write(
+        "bad",
+        "bridged-replay",
+        "envelope",
+        "an identical copy is known by the bridge's call id",
+        attempts(vec![arrival(&one, 7), arrival(&one, 7)]),
+    );
+    let long = json!({"carrier": "baggage", "value": "A".repeat(2732), "call": "0000000000000007", "attempt": 0});
+    let garbage = json!({"carrier": "baggage", "value": "AQ==", "call": "0000000000000007", "attempt": 0});
+    book.write(
+        "bad",
+        "bridged-garbage",
+        "envelope",
+        "a value that is too long, one that is not base64url",
+        attempts(vec![long, garbage]),
+    );
+}

@@ -1,0 +1,78 @@
+//! Histories: read, truncated, and what is none.
+
+use crate::book::*;
+use crate::steps::*;
+use model::trace::Protocol;
+use serde_json::json;
+use wire::accept::Receiver;
+use wire::bytes::hex;
+use wire::scope::{End, Scope};
+use wire::trust::Purpose;
+
+pub fn write(book: &Book) {
+    let id = wire::call_id::derive(ROOT, 1);
+    let deep = child(
+        ROOT,
+        "checkout",
+        "POST /checkout",
+        &[("currency", CONVERT, 0), ("currency", CONVERT, -14), ("cart", "/shop.Cart/GetCart", 0)],
+    );
+    book.good("history-flat", "history", "a string table of two names and two peers", json!({"bytes": hex(&deep)}));
+    let nested = {
+        let mut envelope =
+            Receiver::new(trust()).accept(&seal(&signed(None), Purpose::Trace), NOW, 0).expect("our own envelope");
+        envelope.hop.call = ROOT;
+        let mut scope = Scope::new("frontend", &envelope, 1_800_000_000_000_000, true);
+        for n in 1..=6u64 {
+            scope.send(Protocol::Grpc, "checkout", "/shop.Checkout/Place", n * 100);
+            let below = child(
+                wire::call_id::derive(ROOT, n),
+                "checkout",
+                "",
+                &[("currency", CONVERT, 0), ("cart", "/shop.Cart/GetCart", 0)],
+            );
+            scope.reply(End { call: n, status: 0, history: Some(&below), gap: false }, n * 100 + 50);
+        }
+        scope.respond(200, 900);
+        scope.history("GET /")
+    };
+    book.good("history-nested", "history", "six calls with children", json!({"bytes": hex(&nested)}));
+    for (name, limit) in [
+        ("truncate-not-needed", nested.len()),
+        ("truncate-children", 150),
+        ("truncate-events", 90),
+        ("truncate-impossible", 20),
+    ] {
+        book.good(
+            name,
+            "truncate",
+            "see the format, «Truncating to a limit»",
+            json!({"history": hex(&nested), "limit": limit}),
+        );
+    }
+    let bad =
+        |name: &str, about: &str, bytes: &[u8]| book.write("bad", name, "history", about, json!({"bytes": hex(bytes)}));
+    bad("history-cut", "ends inside an event", &deep[..deep.len() - 1]);
+    bad("history-version", "a version of tomorrow", &[&[2], &deep[1..]].concat());
+    bad("history-empty", "no bytes", &[]);
+    let frame = |events: &[u8]| [&[1][..], &id.to_be_bytes(), &[0, 1, b'a', 0, 0], events].concat();
+    bad("history-answer-before-call", "a reply to a call that was never sent", &frame(&[2, 0, 1, 0]));
+    bad("history-answered-twice", "two replies to one call", &frame(&[1, 0, 0, 1, b'x', 1, 2, 0, 1, 0, 2, 0, 1, 0]));
+    bad("history-after-the-end", "an event behind SEND_RESPONSE", &frame(&[4, 0, 0, 4, 0, 0]));
+    bad("history-reference", "a string that is not in the table", &frame(&[1, 0, 2, 1]));
+    bad("history-kind", "event kind 5", &frame(&[5, 0, 0]));
+    bad("history-reserved-flag", "an event flag nobody knows", &frame(&[0x21, 0, 0, 1, b'x', 1]));
+    bad(
+        "history-no-service",
+        "a segment without a service name",
+        &[&[1][..], &id.to_be_bytes(), &[0, 0, 0, 0]].concat(),
+    );
+    let mut deeper = vec![0u8, 1, b'a', 0, 0];
+    for _ in 0..70 {
+        let mut outer = vec![0u8, 1, b'a', 0, 0, 1, 0, 0, 1, b'x', 1, 2 | 8, 0, 1, 0];
+        wire::bytes::put_varint(&mut outer, deeper.len() as u64);
+        outer.extend_from_slice(&deeper);
+        deeper = outer;
+    }
+    bad("history-too-deep", "seventy levels", &[&[1][..], &id.to_be_bytes(), &deeper].concat());
+}

@@ -1,0 +1,52 @@
+//! Scopes without faults.
+
+use crate::book::*;
+use crate::steps::*;
+
+pub fn write(book: &Book) {
+    let id = |n| wire::call_id::derive(ROOT, n);
+    book.good(
+        "scope-tree",
+        "scope",
+        "two calls, one with a history of two levels, one without: the tree is embedded as it came",
+        {
+            let deep = child(id(1), "catalogue", "", &[("127.0.0.1:9", "/store.Store/Read", 0)]);
+            scope_input(
+                TRUST,
+                None,
+                vec![
+                    send(100, "grpc", CATALOGUE, "/shop.Catalogue/ListProducts"),
+                    ended(900, "reply", 1, 0, Some(&deep), false),
+                    send(950, "http", "images.internal:80", "GET /img/1234/small.png?w=3"),
+                    ended(1400, "reply", 2, 404, None, true),
+                    respond(1500, 200, "GET /"),
+                ],
+            )
+        },
+    );
+    book.good("scope-wrong-history", "scope", "somebody else's history is a gap", {
+        let other = child(id(7), "currency", "", &[]);
+        scope_input(
+            TRUST,
+            None,
+            vec![send(10, "grpc", CURRENCY, GET), ended(20, "reply", 1, 0, Some(&other), false), respond(30, 200, "")],
+        )
+    });
+    book.good("scope-concurrent", "scope", "calls that overlap end in any order", {
+        let first = child(id(1), "currency", "", &[]);
+        let second = child(id(2), "catalogue", "", &[]);
+        scope_input(
+            TRUST,
+            None,
+            vec![
+                send(10, "grpc", CURRENCY, GET),
+                send(11, "grpc", CATALOGUE, "/shop.Catalogue/ListProducts"),
+                send(11, "grpc", "cart.prod.svc:80", "/shop.Cart/GetCart"),
+                ended(50, "reply", 2, 0, Some(&second), false),
+                ended(60, "reply", 1, 0, Some(&first), false),
+                ended(70, "failed", 3, 4, None, true),
+                respond(80, 500, ""),
+            ],
+        )
+    });
+}

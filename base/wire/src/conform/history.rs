@@ -1,0 +1,65 @@
+//! Vectors about histories: read, truncated, joined from pieces, as spans.
+
+use super::{bytes, error, id, list, number, parse_id, text};
+use crate::bytes::{hex, unhex};
+use crate::history::{self, Ended, Segment, What};
+use crate::piece::Joiner;
+use crate::{call_id, otlp, span, tree, truncate};
+use serde_json::{Value, json};
+
+pub(super) fn read(input: &Value) -> Result<Value, String> {
+    Ok(match history::decode(&bytes(input, "bytes")?) {
+        Ok(h) => json!({"call": id(h.call), "segment": segment(&h.segment, h.call)}),
+        Err(e) => error(e),
+    })
+}
+
+pub(super) fn cut(input: &Value) -> Result<Value, String> {
+    let limit = number(input, "limit")? as usize;
+    let cut = truncate::truncate(&bytes(input, "history")?, limit).map_err(|e| e.to_string())?;
+    Ok(json!({"history": cut.map(|b| hex(&b))}))
+}
+
+pub(super) fn join(input: &Value) -> Result<Value, String> {
+    let mut joiner = Joiner::default();
+    for piece in list(input, "pieces")? {
+        joiner.add(&piece.as_str().and_then(unhex).ok_or("a piece is not hex")?);
+    }
+    let joined = joiner.finish(parse_id(&text(input, "call")?)?);
+    Ok(json!({"history": joined.history.map(|b| hex(&b)), "complete": joined.complete}))
+}
+
+pub(super) fn spans(input: &Value) -> Result<Value, String> {
+    let trace = bytes(input, "trace")?.try_into().map_err(|_| "a trace id has 16 bytes")?;
+    let has_parent = input["has_parent"].as_bool().ok_or("'has_parent' is not a bool")?;
+    Ok(match history::decode(&bytes(input, "history")?) {
+        Ok(h) => otlp::document(trace, &span::spans(h.call, &tree::scope(h.segment, h.call), has_parent)),
+        Err(_) => json!({"error": "malformed"}),
+    })
+}
+
+fn segment(s: &Segment, call: u64) -> Value {
+    let mut sent = 0;
+    let events: Vec<Value> = s
+        .events
+        .iter()
+        .map(|event| {
+            let at_us = event.at_us;
+            let ended = |kind: &str, e: &Ended| {
+                let child = e.child.as_ref().map(|c| segment(c, call_id::derive(call, e.call)));
+                json!({"kind": kind, "at_us": at_us, "call": e.call, "status": e.status, "gap": e.gap, "child": child})
+            };
+            match &event.what {
+                What::SendRequest { name, peer, http, fault } => {
+                    sent += 1;
+                    json!({"kind": "SEND_REQUEST", "at_us": at_us, "call": sent, "id": id(call_id::derive(call, sent)), "name": name,
+                        "peer": peer, "protocol": if *http { "http" } else { "grpc" }, "fault": fault})
+                }
+                What::RecvResponse(e) => ended("RECV_RESPONSE", e),
+                What::CallFailed(e) => ended("CALL_FAILED", e),
+                What::SendResponse { status } => json!({"kind": "SEND_RESPONSE", "at_us": at_us, "status": status}),
+            }
+        })
+        .collect();
+    json!({"service": s.service, "name": s.name, "start_us": s.start_us, "truncated": s.truncated, "faults_off": s.faults_off, "events": events})
+}

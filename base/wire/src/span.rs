@@ -1,0 +1,109 @@
+//! A history as spans, the way other tracers see a request: one server span per scope, one client span per call.
+//!
+//! Every export starts from this list, so a call looks the same in each of them. Source: the format, "OTLP".
+
+use crate::call_id;
+use model::trace::{Call, Outcome, Protocol, Scope};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A scope: what a service did to answer one call.
+    Server,
+    /// A call, as its caller saw it.
+    Client,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    Text(String),
+    Int(u64),
+    True,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub service: String,
+    pub side: Side,
+    pub id: u64,
+    pub parent: Option<u64>,
+    pub name: String,
+    /// µs since the unix epoch, on the service's clock.
+    pub start_us: u64,
+    pub end_us: u64,
+    pub error: bool,
+    /// In the format's order.
+    pub attributes: Vec<(&'static str, Attribute)>,
+}
+
+pub const GRPC_STATUS: &str = "rpc.grpc.status_code";
+pub const HTTP_STATUS: &str = "http.response.status_code";
+pub const PEER: &str = "peer.service";
+pub const FAULT: &str = "faultloom.fault";
+pub const FAILED: &str = "faultloom.failed";
+pub const GAP: &str = "faultloom.gap";
+pub const TRUNCATED: &str = "faultloom.truncated";
+pub const FAULTS_OFF: &str = "faultloom.faults_off";
+
+/// The spans of the scope that answered `call`, depth first. `has_parent`: whether the request came with a `traceparent`.
+pub fn spans(call: u64, scope: &Scope, has_parent: bool) -> Vec<Span> {
+    let mut out = Vec::new();
+    visit(call, scope, has_parent, "", &mut out);
+    out
+}
+
+fn visit(id: u64, scope: &Scope, has_parent: bool, callers_name: &str, out: &mut Vec<Span>) {
+    let last_us =
+        scope.calls.iter().map(|c| c.ended_us.unwrap_or(c.sent_us)).chain(scope.answered_us).max().unwrap_or(0);
+    let at = |us: u64| scope.start_us.saturating_add(us);
+    let name = [&scope.name, callers_name].into_iter().find(|name| !name.is_empty()).unwrap_or(&scope.service);
+    let mut attributes = Vec::new();
+    if let Some(status) = scope.status {
+        attributes.push((if status < 100 { GRPC_STATUS } else { HTTP_STATUS }, Attribute::Int(status.into())));
+    }
+    attributes.extend(scope.truncated.then_some((TRUNCATED, Attribute::True)));
+    attributes.extend(scope.faults_off.then_some((FAULTS_OFF, Attribute::True)));
+    let server = call_id::derive(id, 0);
+    out.push(Span {
+        service: scope.service.clone(),
+        side: Side::Server,
+        id: server,
+        parent: has_parent.then_some(id),
+        name: name.to_owned(),
+        start_us: scope.start_us,
+        end_us: at(last_us),
+        error: scope.status.is_some_and(|status| if status < 100 { status != 0 } else { status >= 500 }),
+        attributes,
+    });
+    for call in &scope.calls {
+        let id = call_id::derive(id, call.number.into());
+        out.push(Span {
+            service: scope.service.clone(),
+            side: Side::Client,
+            id,
+            parent: Some(server),
+            name: call.name.clone(),
+            start_us: at(call.sent_us),
+            end_us: at(call.ended_us.unwrap_or(last_us)),
+            error: call.outcome != Outcome::Open && !call.is_ok(),
+            attributes: of_call(call),
+        });
+        if let Some(child) = &call.scope {
+            visit(id, child, true, &call.name, out);
+        }
+    }
+}
+
+fn of_call(call: &Call) -> Vec<(&'static str, Attribute)> {
+    let status = match (call.outcome, call.protocol) {
+        (Outcome::Replied { status }, Protocol::Http) => Some((HTTP_STATUS, status)),
+        (Outcome::Replied { status } | Outcome::Failed { status }, _) => Some((GRPC_STATUS, status)),
+        (Outcome::Open, _) => None,
+    };
+    let mut attributes = Vec::new();
+    attributes.extend(status.map(|(key, status)| (key, Attribute::Int(status.into()))));
+    attributes.push((PEER, Attribute::Text(call.peer.clone())));
+    attributes.extend(call.fault.map(|index| (FAULT, Attribute::Int(index as u64))));
+    attributes.extend(matches!(call.outcome, Outcome::Failed { .. }).then_some((FAILED, Attribute::True)));
+    attributes.extend(call.gap.then_some((GAP, Attribute::True)));
+    attributes
+}

@@ -1,0 +1,139 @@
+//! Cutting a history down to what a carrier holds, between events: the format, "Truncating to a limit".
+
+use crate::WireError;
+use crate::bytes::{Reader, put_varint};
+use crate::history::{
+    CALL_FAILED, FLAG_A, FLAG_B, HEAD_BYTES, HISTORY_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TRUNCATED,
+    head, prefix,
+};
+
+/// Where the parts of an event lie.
+struct RawEvent<'a> {
+    tag: u8,
+    dt_us: u64,
+    bytes: &'a [u8],
+    /// Everything behind tag and time, without a child history.
+    fixed: &'a [u8],
+}
+
+impl RawEvent<'_> {
+    fn without_child(&self) -> Vec<u8> {
+        if self.tag & FLAG_A == 0 || !matches!(self.tag & 7, RECV_RESPONSE | CALL_FAILED) {
+            return self.bytes.to_vec();
+        }
+        let mut bytes = vec![self.tag & !FLAG_A | FLAG_B];
+        put_varint(&mut bytes, self.dt_us);
+        bytes.extend_from_slice(self.fixed);
+        bytes
+    }
+}
+
+struct Cursor<'a> {
+    whole: &'a [u8],
+    r: Reader<'a>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(whole: &'a [u8]) -> Cursor<'a> {
+        Cursor { whole, r: Reader::new(whole) }
+    }
+
+    fn at(&mut self) -> usize {
+        let rest = self.r.rest();
+        let at = self.whole.len() - rest.len();
+        self.r = Reader::new(rest);
+        at
+    }
+
+    /// Past a `ref`; the table it points into may have begun in an earlier piece.
+    fn skip_reference(&mut self) -> Result<(), WireError> {
+        if self.r.varint()? == 0 {
+            let n = self.r.count(HISTORY_BYTES_MAX)?;
+            self.r.take(n)?;
+        }
+        Ok(())
+    }
+}
+
+fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
+    let mut c = Cursor::new(bytes);
+    let mut events = Vec::new();
+    while !c.r.is_empty() {
+        let start = c.at();
+        let tag = c.r.u8()?;
+        let dt_us = c.r.varint()?;
+        let fixed_at = c.at();
+        let mut fixed_end = None;
+        match tag & 7 {
+            SEND_REQUEST => {
+                c.skip_reference()?;
+                c.skip_reference()?;
+                if tag & FLAG_A != 0 {
+                    c.r.varint()?;
+                }
+            }
+            RECV_RESPONSE | CALL_FAILED => {
+                c.r.varint()?;
+                c.r.varint()?;
+                fixed_end = Some(c.at());
+                if tag & FLAG_A != 0 {
+                    let n = c.r.count(HISTORY_BYTES_MAX)?;
+                    c.r.take(n)?;
+                }
+            }
+            SEND_RESPONSE => {
+                c.r.varint()?;
+            }
+            _ => return Err(WireError::Malformed),
+        }
+        let end = c.at();
+        let fixed = &bytes[fixed_at..fixed_end.unwrap_or(end)];
+        events.push(RawEvent { tag, dt_us, bytes: &bytes[start..end], fixed });
+    }
+    Ok(events)
+}
+
+/// Events without child histories; if that is still too large, as many of the first ones as leave room for the last.
+pub(crate) fn shorten(bytes: &[u8], room: usize) -> Result<Option<Vec<u8>>, WireError> {
+    let events = raw(bytes)?;
+    let flat: Vec<Vec<u8>> = events.iter().map(RawEvent::without_child).collect();
+    if flat.iter().map(Vec::len).sum::<usize>() <= room {
+        return Ok(Some(flat.concat()));
+    }
+    let Some(last) = events.last().filter(|event| event.tag & 7 == SEND_RESPONSE) else { return Ok(None) };
+    let mut kept_bytes: usize = flat.iter().map(Vec::len).sum();
+    let mut skipped_us = 0u64;
+    for kept in (0..flat.len()).rev() {
+        kept_bytes -= flat[kept].len();
+        skipped_us = skipped_us.wrapping_add(events[kept].dt_us);
+        let mut end = vec![SEND_RESPONSE];
+        put_varint(&mut end, skipped_us);
+        end.extend_from_slice(last.fixed);
+        if kept_bytes + end.len() <= room {
+            return Ok(Some([flat[..kept].concat(), end].concat()));
+        }
+    }
+    Ok(None)
+}
+
+/// Size of a segment up to its events.
+pub(crate) fn prefix_bytes(segment: &[u8]) -> Result<usize, WireError> {
+    let mut c = Cursor::new(segment);
+    prefix(&mut c.r)?;
+    Ok(c.at())
+}
+
+/// A history cut down to `limit` bytes, or None if not even its frame fits.
+pub fn truncate(history: &[u8], limit: usize) -> Result<Option<Vec<u8>>, WireError> {
+    if history.len() <= limit {
+        return Ok(Some(history.to_vec()));
+    }
+    let (_, segment) = head(history)?;
+    let events_at = HEAD_BYTES + prefix_bytes(segment)?;
+    let Some(room) = limit.checked_sub(events_at) else { return Ok(None) };
+    let Some(events) = shorten(&history[events_at..], room)? else { return Ok(None) };
+    let mut out = history[..events_at].to_vec();
+    out[HEAD_BYTES] |= TRUNCATED;
+    out.extend(events);
+    Ok(Some(out))
+}
