@@ -27,23 +27,23 @@ def wait_seconds(fault: Fault) -> float:
     return min(milliseconds, WAIT_MS) / 1000
 
 
-def hold(scope: Scope, seconds: float, wait: Callable[[float], Any] = time.sleep) -> None:
-    """Lasts as long as a delay or a hang: until its time is up, or faults are switched off."""
+def hold(scope: Scope, seconds: float, wait: Callable[[float], Any] = time.sleep) -> bool:
+    """Lasts as long as a delay or a hang: until its time is up (True), or faults are switched off."""
     end = time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
         if left <= 0 or not scope.faults_on():
-            return
+            return left <= 0
         wait(min(left, LOOK_SECONDS))
 
 
-async def hold_async(scope: Scope, seconds: float, wait: Callable[[float], Any]) -> None:
+async def hold_async(scope: Scope, seconds: float, wait: Callable[[float], Any]) -> bool:
     """As ``hold``; ``wait`` is the event loop's sleep."""
     end = time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
         if left <= 0 or not scope.faults_on():
-            return
+            return left <= 0
         await wait(min(left, LOOK_SECONDS))
 
 

@@ -69,10 +69,10 @@ class InnerCall:
             if fault.kind in ("delay", "hang"):
                 seconds = wait_seconds(fault)
                 limit = None if self._deadline is None else max(0.0, self._deadline - time.time())
-                await hold_async(replies.scope, seconds if limit is None else min(seconds, limit), asyncio.sleep)
+                lasted = await hold_async(replies.scope, seconds if limit is None else min(seconds, limit), asyncio.sleep)
                 if self.done():
                     return False
-                if fault.kind == "hang" or (limit is not None and limit <= seconds):
+                if fault.kind == "hang" or (lasted and limit is not None and limit <= seconds):
                     replies.failed(4)
                     self._decide(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
                     return False

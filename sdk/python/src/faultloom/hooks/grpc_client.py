@@ -168,12 +168,12 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
                 raise refuse(scope, send, self._target)
             if kind in ("delay", "hang"):
                 seconds = wait_seconds(fault)
-                if kind == "hang" or (timeout is not None and timeout <= seconds):
-                    hold(scope, seconds if timeout is None else min(seconds, timeout), wait)
+                deadline = None if timeout is None else time.monotonic() + timeout
+                lasted = hold(scope, seconds if timeout is None else min(seconds, timeout), wait)
+                if kind == "hang" or (lasted and timeout is not None and timeout <= seconds):
                     scope.failed(send.number, 4)
                     raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-                hold(scope, seconds, wait)
-                timeout = None if timeout is None else timeout - seconds
+                timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
         metadata = status.outgoing(metadata, scope, send)
         if not kind or kind == "delay":
             try:

@@ -203,11 +203,10 @@ class HeldStream(Delegated):
         self._callbacks: List[Callable[[], Any]] = []
         self._deadline = None if timeout is None else time.monotonic() + timeout
         seconds = wait_seconds(replies.send.fault)
-        if timeout is not None and timeout <= seconds:
-            start, seconds = self._timed_out, timeout
-        elif replies.kind == "hang":
+        too_long = timeout is not None and timeout <= seconds
+        if replies.kind == "hang":
             start = self._timed_out
-        arguments = (seconds, start)
+        arguments = (seconds if timeout is None else min(seconds, timeout), start, self._timed_out if too_long else start)
         run = contextvars.copy_context().run
         threading.Thread(target=run, args=(self._run, *arguments), daemon=True, name="faultloom-stream").start()
 
@@ -215,9 +214,9 @@ class HeldStream(Delegated):
         self._replies.failed(4)
         return FailedStream(status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded"))
 
-    def _run(self, seconds: float, start: Callable[[Any], Any]) -> None:
+    def _run(self, seconds: float, released: Callable[[Any], Any], lasted: Callable[[Any], Any]) -> None:
         try:
-            hold(self._replies.scope, seconds, self._wait)
+            start = lasted if hold(self._replies.scope, seconds, self._wait) else released
         except InterruptedError:
             return
         with self._lock:

@@ -167,8 +167,9 @@ def patch(patch: Patch, module: Any) -> None:
         By now the socket's timeout is the one for reading; urllib3 1 sets it there and nowhere else.
         """
         kind, limit = call.kind, self.sock.gettimeout() if self.sock is not None else timeout_of(self)
-        if kind == "delay" and (limit is None or call.seconds < limit):
-            hold(call.scope, call.seconds)
+        in_time = limit is None or call.seconds < limit
+        lasted = kind not in ("delay", "hang") or hold(call.scope, call.seconds if limit is None else min(call.seconds, limit))
+        if kind == "delay" and (in_time or not lasted):
             held, call.held, call.muted = call.held or [], None, False
             if call.stood_in and self.sock is not None:
                 self.sock.close()
@@ -179,8 +180,6 @@ def patch(patch: Patch, module: Any) -> None:
                 self.sock.settimeout(limit)
             return
         self._faultloom = None
-        if kind in ("hang", "delay"):
-            hold(call.scope, call.seconds if limit is None else min(call.seconds, limit))
         call.failed(14 if kind == "reset" else 4, gap=False)
         self.close()
         if kind == "reset":

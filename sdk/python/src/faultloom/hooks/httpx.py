@@ -33,11 +33,10 @@ def patch(patch: Patch, module: Any) -> None:
             return handle(self, request)
         response = call.refuse()
         seconds = call.wait()
-        if seconds:
-            hold(call.scope, seconds)
+        lasted = not seconds or hold(call.scope, seconds)
         if response is not None:
             return response
-        call.after_wait()
+        call.after_wait(lasted)
         with call:
             response = handle(self, request)
         if call.shows(response):
@@ -58,17 +57,18 @@ def patch(patch: Patch, module: Any) -> None:
             return await handle_async(self, request)
         response = call.refuse()
         seconds = call.wait()
+        lasted = True
         if seconds:
             import anyio
 
             try:
-                await hold_async(call.scope, seconds, anyio.sleep)
+                lasted = await hold_async(call.scope, seconds, anyio.sleep)
             except BaseException:
                 call.scope.failed(call.send.number, 1)
                 raise
         if response is not None:
             return response
-        call.after_wait()
+        call.after_wait(lasted)
         with call:
             response = await handle_async(self, request)
         if call.shows(response):
@@ -138,11 +138,11 @@ class Exchange:
         limit, seconds = self._limit(), wait_seconds(self.fault)
         return seconds if limit is None else min(seconds, limit)
 
-    def after_wait(self) -> None:
+    def after_wait(self, lasted: bool) -> None:
         """Raises the timeout of a hang, or of a delay that lasted until the caller's own deadline."""
         limit = self._limit()
         too_long = self.kind == "delay" and limit is not None and self.fault is not None and wait_seconds(self.fault) >= limit
-        if self.kind == "hang" or too_long:
+        if self.kind == "hang" or (too_long and lasted):
             self.scope.failed(self.send.number, 4)
             raise httpx.ReadTimeout("timed out", request=self.request)
 
