@@ -1,12 +1,18 @@
 /** Installs the hooks, once per process, whichever copy of the SDK comes first. */
 
+import { syncBuiltinESMExports } from 'node:module';
+import http = require('node:http');
+import https = require('node:https');
 import { complain } from '../complain';
 import { Process, thisProcess } from '../scope/process';
 import { VERSION } from '../version';
 import { hookClient } from './grpc-client';
 import { hookServer } from './grpc-server';
+import { hookHttpClient } from './http-client';
+import { hookHttpServer } from './http-server';
 import { hookOne, Library, Told, watch } from './libraries';
-import type { Loose } from './patch';
+import { Loose, Patch } from './patch';
+import { watchFastify } from './routes';
 
 const INSTALLED = Symbol.for('faultloom.installed');
 
@@ -40,11 +46,31 @@ export function install(environment: NodeJS.ProcessEnv = process.env): void {
     const here = thisProcess();
     // a file may become valid later, and is then followed
     if (here.receiver.source.settings() !== null || (environment['FAULTLOOM_TRUST_FILE'] ?? '') !== '') {
-      watch(libraries(here), tellTo(here));
+      const tell = tellTo(here);
+      hookNode(here, tell);
+      watch(libraries(here), tell);
     }
     here.status?.write();
   } catch (error) {
     complain(`not installed: ${String(error)}`);
+  }
+}
+
+/** Node's own HTTP, which is there already. */
+function hookNode(here: Process, tell: Told): void {
+  const patch = new Patch();
+  try {
+    hookHttpServer(patch, http.Server, here);
+    hookHttpServer(patch, https.Server, here);
+    hookHttpClient(patch, http, 80);
+    hookHttpClient(patch, https, 443);
+    watchFastify();
+    syncBuiltinESMExports();
+    tell('node:http', process.versions.node, '');
+  } catch (error) {
+    patch.undo();
+    syncBuiltinESMExports();
+    tell('node:http', process.versions.node, `could not be hooked: ${String(error)}`);
   }
 }
 
