@@ -4,6 +4,9 @@ package main
 
 import (
 	"context"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"sync/atomic"
 
@@ -14,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 )
 
 // newTracing sets OpenTelemetry up as its manual says: batches with their defaults, every trace sampled, W3C headers.
@@ -62,11 +66,33 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
+// ServeHTTP is the same for exporters that speak OTLP/HTTP, as Java's does unless it is told otherwise.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	var batch collector.ExportTraceServiceRequest
+	body, err := io.ReadAll(request.Body)
+	if err == nil {
+		err = proto.Unmarshal(body, &batch)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Export(request.Context(), &batch) // counting cannot fail, and an empty answer says that all was taken
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+// sink serves OTLP/gRPC at its address, and OTLP/HTTP at the one that the command http tells.
 func sink() {
 	r := &receiver{}
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, r)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fail("%v", err)
+	}
+	go func() { fail("%v", http.Serve(l, r)) }()
 	serve(server, map[string]func([]string) any{
 		"spans": func([]string) any { return map[string]int64{"spans": r.spans.Load()} },
+		"http":  func([]string) any { return map[string]string{"address": l.Addr().String()} },
 	})
 }
