@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A figure against its goal.
 #[derive(Serialize)]
 pub struct Goal {
-    pub name: &'static str,
+    pub name: String,
     pub value: f64,
     /// In words with its direction: `≤ 0.35`.
     pub goal: String,
@@ -19,12 +19,12 @@ pub struct Goal {
 }
 
 impl Goal {
-    pub fn at_most(name: &'static str, value: f64, limit: f64) -> Goal {
-        Goal { name, value, goal: format!("≤ {limit}"), met: value <= limit }
+    pub fn at_most(name: impl Into<String>, value: f64, limit: f64) -> Goal {
+        Goal { name: name.into(), value, goal: format!("≤ {limit}"), met: value <= limit }
     }
 
-    pub fn equals(name: &'static str, value: f64, wanted: f64) -> Goal {
-        Goal { name, value, goal: format!("= {wanted}"), met: value == wanted }
+    pub fn equals(name: impl Into<String>, value: f64, wanted: f64) -> Goal {
+        Goal { name: name.into(), value, goal: format!("= {wanted}"), met: value == wanted }
     }
 }
 

@@ -11,10 +11,15 @@ import (
 	"bench.example/tracing/gen"
 )
 
-const (
-	clients  = 32
-	services = 3
-)
+const clients = 32
+
+// shape is what a request is known to do: how many services it passes, how many calls that makes, and that one in sample
+// requests is traced.
+type shape struct {
+	hops   int32
+	calls  int
+	sample int
+}
 
 // window is what one `run WARM_MS MEASURE_MS` found. The clients send as soon as they have their reply; requests are
 // counted for throughput and latency when they end inside the measured time, total also counts those before and after,
@@ -35,14 +40,16 @@ type client struct {
 	_         [64]byte // its counters are nobody else's cache line
 	latencies []int32  // µs
 	total     int
+	histories int
 	samples   [][]byte // histories kept for the check after the window
 	_         [64]byte
 }
 
 func load(arguments []string) {
-	if len(arguments) != 1 {
-		fail("usage: chain load ADDRESS")
+	if len(arguments) != 4 {
+		fail("usage: chain load ADDRESS HOPS CALLS SAMPLE")
 	}
+	requests := shape{int32(natural(arguments[1])), natural(arguments[2]), max(1, natural(arguments[3]))}
 	t := newTracing()
 	chain := dial(arguments[0], t.dial)
 	pool := make([]client, clients)
@@ -50,7 +57,7 @@ func load(arguments []string) {
 		if len(words) != 2 {
 			fail("usage: run WARM_MS MEASURE_MS")
 		}
-		return measure(chain, t, pool, milliseconds(words[0]), milliseconds(words[1]))
+		return measure(chain, t, requests, pool, milliseconds(words[0]), milliseconds(words[1]))
 	}
 	commands := map[string]func([]string) any{"run": run}
 	for name, command := range t.commands {
@@ -60,28 +67,36 @@ func load(arguments []string) {
 }
 
 func milliseconds(word string) time.Duration {
+	return time.Duration(natural(word)) * time.Millisecond
+}
+
+func natural(word string) int {
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 0 {
-		fail("%q is not a number of milliseconds", word)
+		fail("%q is not a natural number", word)
 	}
-	return time.Duration(n) * time.Millisecond
+	return n
 }
 
 var items = []string{"lamp-7", "chair-31", "kettle-2", "blanket-19"}
 
-func measure(chain gen.ChainClient, t tracing, pool []client, warm, measured time.Duration) window {
+func measure(chain gen.ChainClient, t tracing, requests shape, pool []client, warm, measured time.Duration) window {
 	var measuring, over atomic.Bool
 	var wg sync.WaitGroup
 	for i := range pool {
 		c := &pool[i]
-		c.latencies, c.total, c.samples = c.latencies[:0], 0, c.samples[:0]
+		c.latencies, c.total, c.histories, c.samples = c.latencies[:0], 0, 0, c.samples[:0]
 		wg.Go(func() {
 			id := "parcel-" + strconv.Itoa(i)
 			for !over.Load() {
 				begin := time.Now()
-				history, err := t.request(func(ctx context.Context) error {
+				request := plainRequest
+				if c.total%requests.sample == 0 {
+					request = t.request
+				}
+				history, err := request(func(ctx context.Context) error {
 					r, err := chain.Forward(ctx, &gen.Parcel{Id: id, Items: items})
-					if err == nil && (r.Hops != services || r.Id != id) {
+					if err == nil && (r.Hops != requests.hops || r.Id != id) {
 						fail("a reply that is none: %v", r)
 					}
 					return err
@@ -93,8 +108,11 @@ func measure(chain gen.ChainClient, t tracing, pool []client, warm, measured tim
 				if measuring.Load() {
 					c.latencies = append(c.latencies, int32(time.Since(begin)/time.Microsecond))
 				}
-				if c.total%64 == 1 && history != nil {
-					c.samples = append(c.samples, history)
+				if history != nil {
+					if c.histories%64 == 0 {
+						c.samples = append(c.samples, history)
+					}
+					c.histories++
 				}
 			}
 		})
@@ -114,7 +132,7 @@ func measure(chain gen.ChainClient, t tracing, pool []client, warm, measured tim
 		all = append(all, c.latencies...)
 		w.Total += c.total
 		for _, history := range c.samples {
-			events, err := t.check(history)
+			events, err := t.check(history, requests.calls)
 			if err != nil {
 				fail("%v", err)
 			}

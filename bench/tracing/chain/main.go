@@ -7,9 +7,9 @@
 //
 // and the services under Faultloom are the untraced source built by faultloom-go. What a build adds is in tracing_*.go.
 //
-//	chain node [NEXT]      a service; NEXT is the address of the one it calls
-//	chain load ADDRESS     the load generator
-//	chain sink             OTLP/gRPC receiver that counts spans
+//	chain node [NEXT [CALLS]]              a service; NEXT is the address of the one it calls, CALLS times each (1)
+//	chain load ADDRESS HOPS CALLS SAMPLE   the load generator; what a request does, and one in how many is traced
+//	chain sink                             OTLP receiver, gRPC and HTTP, that counts spans
 //
 // A process prints one JSON line when it is ready, then reads commands from standard input and answers each with one
 // JSON line; see control.go. It ends with its input, so that nothing outlives the bench.
@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("usage: chain node [NEXT] | load ADDRESS | sink")
+		fail("usage: chain node [NEXT [CALLS]] | load ADDRESS HOPS CALLS SAMPLE | sink")
 	}
 	switch role, rest := os.Args[1], os.Args[2:]; role {
 	case "node":

@@ -9,28 +9,36 @@ import (
 	"bench.example/tracing/gen"
 )
 
-// service passes a parcel on, if there is a next service, and hands back the receipt with one hop more.
+// service passes a parcel on, if there is a next service, and hands back the receipt with one hop more. It may ask the
+// next service several times, one after the other, and hands back the last receipt.
 type service struct {
 	gen.UnimplementedChainServer
-	next gen.ChainClient
+	next  gen.ChainClient
+	calls int
 }
 
 func (s *service) Forward(ctx context.Context, p *gen.Parcel) (*gen.Receipt, error) {
 	if s.next == nil {
 		return &gen.Receipt{Id: p.Id, Hops: p.Hops + 1, Items: p.Items}, nil
 	}
-	r, err := s.next.Forward(ctx, &gen.Parcel{Id: p.Id, Hops: p.Hops + 1, Items: p.Items})
-	if err != nil {
-		return nil, err
+	var r *gen.Receipt
+	for range s.calls {
+		var err error
+		if r, err = s.next.Forward(ctx, &gen.Parcel{Id: p.Id, Hops: p.Hops + 1, Items: p.Items}); err != nil {
+			return nil, err
+		}
 	}
 	return &gen.Receipt{Id: r.Id, Hops: r.Hops, Items: r.Items}, nil
 }
 
 func node(arguments []string) {
 	t := newTracing()
-	s := &service{}
+	s := &service{calls: 1}
 	if len(arguments) > 0 {
 		s.next = dial(arguments[0], t.dial)
+	}
+	if len(arguments) > 1 {
+		s.calls = natural(arguments[1])
 	}
 	server := grpc.NewServer(t.server...)
 	gen.RegisterChainServer(server, s)

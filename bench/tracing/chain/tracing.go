@@ -13,8 +13,8 @@ type tracing struct {
 	commands map[string]func([]string) any
 	// request makes one request of the load generator; the history is that of the whole request, if one came back.
 	request func(call func(context.Context) error) (history []byte, err error)
-	// check tells how many events a history holds; an incomplete one is an error.
-	check func(history []byte) (events int, err error)
+	// check tells how many events a history of so many calls holds; an incomplete one is an error.
+	check func(history []byte, calls int) (events int, err error)
 }
 
 func plainRequest(call func(context.Context) error) ([]byte, error) {

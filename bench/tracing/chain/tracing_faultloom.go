@@ -25,27 +25,40 @@ func begin(call func(context.Context) error) ([]byte, error) {
 	return request.Finish(), err
 }
 
-// check walks the chain of calls. Each call has four events: request sent and received, reply sent and received.
-func check(bytes []byte) (events int, err error) {
+// check walks the tree of calls. Each has four events: request sent and received, reply sent and received.
+func check(bytes []byte, calls int) (events int, err error) {
 	history, err := wire.DecodeHistory(bytes)
 	if err != nil {
 		return 0, err
 	}
-	depth := 0
-	for s := history.Segment; ; depth++ {
-		if s.Truncated {
-			return 0, fmt.Errorf("the history of service %s is truncated", s.Service)
+	segments, err := count(history.Segment)
+	found := segments - 1 // the outermost is the load generator's own
+	if err == nil && found != calls {
+		err = fmt.Errorf("the history has %d of %d calls", found, calls)
+	}
+	return 4 * found, err
+}
+
+// count is how many segments there are from here on; a gap is an error.
+func count(s *wire.Segment) (segments int, err error) {
+	if s.Truncated {
+		return 0, fmt.Errorf("the history of service %s is truncated", s.Service)
+	}
+	segments = 1
+	for _, event := range s.Events {
+		if event.Kind != wire.RecvResponse {
+			continue
 		}
-		if depth == services {
-			break
-		}
-		if len(s.Events) != 3 || s.Events[1].Gap || s.Events[1].Child == nil {
+		if event.Gap || event.Child == nil {
 			return 0, fmt.Errorf("the history has a gap after service %s", s.Service)
 		}
-		s = s.Events[1].Child
-		events += 4
+		below, err := count(event.Child)
+		if err != nil {
+			return 0, err
+		}
+		segments += below
 	}
-	return events, nil
+	return segments, nil
 }
 
 func sink() { fail("the sink is in the build with -tags otel") }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"io"
 	"net"
@@ -66,33 +67,43 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// ServeHTTP is the same for exporters that speak OTLP/HTTP, as Java's does unless it is told otherwise.
+// ServeHTTP is the same for exporters that speak OTLP/HTTP.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	var batch collector.ExportTraceServiceRequest
-	body, err := io.ReadAll(request.Body)
+	var export collector.ExportTraceServiceRequest
+	body, err := body(request)
 	if err == nil {
-		err = proto.Unmarshal(body, &batch)
+		err = proto.Unmarshal(body, &export)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	r.Export(request.Context(), &batch) // counting cannot fail, and an empty answer says that all was taken
-	w.Header().Set("Content-Type", "application/x-protobuf")
+	r.Export(request.Context(), &export)
+	w.Header().Set("content-type", "application/x-protobuf")
 }
 
-// sink serves OTLP/gRPC at its address, and OTLP/HTTP at the one that the command http tells.
+func body(request *http.Request) ([]byte, error) {
+	if request.Header.Get("content-encoding") != "gzip" {
+		return io.ReadAll(request.Body)
+	}
+	plain, err := gzip.NewReader(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(plain)
+}
+
 func sink() {
 	r := &receiver{}
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, r)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	web, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fail("%v", err)
 	}
-	go func() { fail("%v", http.Serve(l, r)) }()
+	go func() { fail("%v", http.Serve(web, r)) }()
 	serve(server, map[string]func([]string) any{
 		"spans": func([]string) any { return map[string]int64{"spans": r.spans.Load()} },
-		"http":  func([]string) any { return map[string]string{"address": l.Addr().String()} },
+		"http":  func([]string) any { return map[string]string{"address": web.Addr().String()} },
 	})
 }

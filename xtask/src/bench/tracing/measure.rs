@@ -1,0 +1,225 @@
+//! Measuring a workload: epochs of rounds of windows.
+//!
+//! The processes of all modes run through a whole epoch, one mode is loaded at a time, in short windows whose order is
+//! shuffled anew in each round; only figures of one round are compared. An epoch begins with fresh processes, so that the
+//! luck of one process (where its memory lies) does not pass for a difference.
+
+use super::build::{self, Surroundings};
+use super::worker::{Worker, number};
+use super::workload::{Language, Mode, Workload};
+
+const WARM_MS: u64 = 30;
+
+/// One window of one mode.
+#[derive(Clone, Default)]
+pub struct Sample {
+    pub per_s: f64,
+    pub cpu_us: f64,
+    pub load_cpu_us: f64,
+    pub sink_cpu_us: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+}
+
+/// A window of each mode, in the order of the workload's modes.
+pub type Round = Vec<Sample>;
+
+/// What is checked: that nothing was lost that was paid for.
+#[derive(Clone, Default)]
+pub struct Tally {
+    pub otel_requests: u64,
+    pub spans: u64,
+    pub histories: u64,
+    pub history_bytes: u64,
+    pub events: u64,
+}
+
+impl Tally {
+    /// A tracer that loses what it recorded did less work: then the comparison means nothing.
+    pub fn verify(&self, workload: &Workload) -> Result<(), String> {
+        let calls = workload.calls_per_request();
+        let whole = 2 * calls * self.otel_requests; // a client and a server span per call
+        let expected = whole / u64::from(workload.sample);
+        // which requests are sampled is up to chance
+        let tolerance = if workload.sample == 1 { 0.0 } else { 5.0 * (expected as f64 * 2.0 * calls as f64).sqrt() };
+        let (least, most) = (0.95 * expected as f64 - tolerance, expected as f64 + tolerance);
+        if (self.spans as f64) < least || self.spans as f64 > most {
+            return Err(format!("the sink has {} of {expected} spans", self.spans));
+        }
+        if self.histories == 0 || self.events != self.histories * 4 * calls {
+            return Err(format!("{} histories hold {} events", self.histories, self.events));
+        }
+        Ok(())
+    }
+}
+
+pub fn run(workload: &Workload, trust_file: &str, order: &mut Shuffle) -> Result<(Vec<Round>, Tally), String> {
+    let (mut rounds, mut tally) = (Vec::new(), Tally::default());
+    for _ in 0..workload.epochs {
+        epoch(workload, trust_file, order, &mut rounds, &mut tally)?;
+    }
+    tally.verify(workload)?;
+    Ok((rounds, tally))
+}
+
+fn epoch(
+    workload: &Workload,
+    trust_file: &str,
+    order: &mut Shuffle,
+    rounds: &mut Vec<Round>,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let mut sink = Worker::start(&build::sink(), &[])?;
+    let http = sink.ask("http")?["address"].as_str().unwrap_or_default().to_owned();
+    let mut sets = Vec::new();
+    for mode in workload.modes {
+        sets.push(Set::start(workload, *mode, trust_file, &sink.address, &http)?);
+    }
+    for set in &mut sets {
+        set.window(&mut sink, 0, workload.warm_up_ms, tally)?;
+    }
+    for _ in 0..workload.rounds {
+        let mut round = vec![Sample::default(); sets.len()];
+        for i in order.permutation(sets.len()) {
+            round[i] = sets[i].window(&mut sink, WARM_MS, workload.window_ms, tally)?;
+        }
+        rounds.push(round);
+    }
+    tally.spans += number(&sink.ask("spans")?, "spans") as u64;
+    Ok(())
+}
+
+/// The processes of one mode.
+struct Set {
+    mode: Mode,
+    services: Vec<Worker>,
+    load: Worker,
+}
+
+impl Set {
+    fn start(
+        workload: &Workload,
+        mode: Mode,
+        trust_file: &str,
+        grpc_sink: &str,
+        http_sink: &str,
+    ) -> Result<Set, String> {
+        let environment = |language, service: &str, peers: &str| {
+            let sample = workload.sample;
+            let surroundings = Surroundings { service, peers, trust_file, grpc_sink, http_sink, sample };
+            build::environment(language, mode, &surroundings)
+        };
+        let mut services: Vec<Worker> = Vec::new();
+        let mut peers = String::new();
+        for (depth, name) in workload.services.iter().enumerate().rev() {
+            let mut argv = build::service(workload.language, mode);
+            argv.push("node".to_owned());
+            argv.extend(services.last().map(|next| next.address.clone()));
+            if depth == 0 && workload.calls > 1 {
+                argv.push(workload.calls.to_string());
+            }
+            let worker = Worker::start(&argv, &environment(workload.language, name, &peers))?;
+            peers = format!("{}={name}", worker.address);
+            services.push(worker);
+        }
+        let mut argv = build::load(mode);
+        argv.push("load".to_owned());
+        argv.extend(services.last().map(|first| first.address.clone()));
+        argv.push(workload.services.len().to_string());
+        argv.push(workload.calls_per_request().to_string());
+        argv.push(workload.sample.to_string());
+        let load = Worker::start(&argv, &environment(Language::Go, "load", &peers))?;
+        Ok(Set { mode, services, load })
+    }
+
+    /// Loads this mode alone.
+    fn window(&mut self, sink: &mut Worker, warm_ms: u64, window_ms: u64, tally: &mut Tally) -> Result<Sample, String> {
+        let before = self.cpu()?;
+        let sink_before = sink.cpu()?;
+        let w = self.load.ask(&format!("run {warm_ms} {window_ms}"))?;
+        if self.mode == Mode::OpenTelemetry {
+            for worker in self.services.iter_mut().chain([&mut self.load]) {
+                worker.ask("flush")?; // its cost belongs to this window, not to the next one
+            }
+        }
+        let after = self.cpu()?;
+        let total = number(&w, "total");
+        if total == 0.0 {
+            return Err(format!("{}: no request in a window", self.mode.name()));
+        }
+        tally.histories += number(&w, "histories_checked") as u64;
+        tally.history_bytes += number(&w, "history_bytes") as u64;
+        tally.events += number(&w, "history_events") as u64;
+        if self.mode == Mode::OpenTelemetry {
+            tally.otel_requests += total as u64;
+        }
+        Ok(Sample {
+            per_s: number(&w, "requests") / number(&w, "seconds"),
+            cpu_us: (after.0 - before.0) / total,
+            load_cpu_us: (after.1 - before.1) / total,
+            sink_cpu_us: (sink.cpu()? - sink_before) / total,
+            p50_us: number(&w, "latency_us_p50"),
+            p99_us: number(&w, "latency_us_p99"),
+        })
+    }
+
+    /// CPU time so far in µs, of the services and of the load generator.
+    fn cpu(&mut self) -> Result<(f64, f64), String> {
+        let mut services = 0.0;
+        for worker in &mut self.services {
+            services += worker.cpu()?;
+        }
+        Ok((services, self.load.cpu()?))
+    }
+}
+
+/// SplitMix64, for the order of the modes.
+pub struct Shuffle(pub u64);
+
+impl Shuffle {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
+        let mut list: Vec<usize> = (0..n).collect();
+        for i in (1..n).rev() {
+            list.swap(i, (self.next() % (i as u64 + 1)) as usize);
+        }
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_mode_once() {
+        let mut order = Shuffle(7);
+        for _ in 0..100 {
+            let mut list = order.permutation(5);
+            list.sort_unstable();
+            assert_eq!(list, [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn lost_spans_and_incomplete_histories_fail_the_bench() {
+        let chain = &Workload::all()[0];
+        let good = Tally { otel_requests: 100, spans: 598, histories: 10, history_bytes: 2000, events: 120 };
+        assert!(good.verify(chain).is_ok());
+        assert!(Tally { spans: 500, ..good.clone() }.verify(chain).is_err());
+        assert!(Tally { events: 116, ..good.clone() }.verify(chain).is_err());
+        assert!(Tally { histories: 0, events: 0, ..good.clone() }.verify(chain).is_err());
+        // one in four, give or take
+        let quarter = Workload { sample: 4, ..chain.clone() };
+        let sampled = Tally { otel_requests: 40_000, spans: 60_300, ..good.clone() };
+        assert!(sampled.verify(&quarter).is_ok());
+        assert!(Tally { spans: 30_000, ..sampled }.verify(&quarter).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! What is measured: languages, shapes of requests, sampling, and the variants that take turns.
+
+/// The language of the services. The load generator is always Go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Go,
+    Java,
+    Python,
+    Node,
+}
+
+impl Language {
+    pub const ALL: [Language; 4] = [Language::Go, Language::Java, Language::Python, Language::Node];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Go => "go",
+            Language::Java => "java",
+            Language::Python => "python",
+            Language::Node => "node",
+        }
+    }
+}
+
+/// A variant of all processes of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    UntracedA,
+    UntracedB,
+    Faultloom,
+    Dormant,
+    OpenTelemetry,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::UntracedA => "untraced a",
+            Mode::UntracedB => "untraced b",
+            Mode::Faultloom => "faultloom",
+            Mode::Dormant => "faultloom, untraced",
+            Mode::OpenTelemetry => "opentelemetry",
+        }
+    }
+}
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    pub name: &'static str,
+    pub language: Language,
+    /// From the outermost to the innermost.
+    pub services: &'static [&'static str],
+    /// How often the outermost service calls the next one for each request, one call after the other.
+    pub calls: u32,
+    /// One in so many requests is traced.
+    pub sample: u32,
+    pub modes: &'static [Mode],
+    pub epochs: usize,
+    pub rounds: usize,
+    pub window_ms: u64,
+    /// Before an epoch is measured: pools filled, connections opened, code compiled.
+    pub warm_up_ms: u64,
+}
+
+const CHAIN: &[&str] = &["orders", "prices", "stock"];
+const PAIR: &[&str] = &["orders", "prices"];
+const ALL: &[Mode] = &[Mode::UntracedA, Mode::UntracedB, Mode::Faultloom, Mode::Dormant, Mode::OpenTelemetry];
+const TRACED: &[Mode] = &[Mode::UntracedA, Mode::UntracedB, Mode::Faultloom, Mode::OpenTelemetry];
+
+impl Workload {
+    const fn chain(name: &'static str, language: Language) -> Workload {
+        Workload {
+            name,
+            language,
+            services: CHAIN,
+            calls: 1,
+            sample: 1,
+            modes: ALL,
+            epochs: 6,
+            rounds: 30,
+            window_ms: 150,
+            warm_up_ms: 600,
+        }
+    }
+
+    const fn wide(name: &'static str, calls: u32) -> Workload {
+        Workload { services: PAIR, calls, modes: TRACED, epochs: 3, rounds: 15, ..Workload::chain(name, Language::Go) }
+    }
+
+    const fn sampled(name: &'static str, sample: u32) -> Workload {
+        Workload { sample, modes: TRACED, epochs: 3, rounds: 15, ..Workload::chain(name, Language::Go) }
+    }
+
+    /// All of them. The chain in Go comes first: it is the one with the longest history of figures.
+    pub fn all() -> Vec<Workload> {
+        vec![
+            Workload::chain("chain", Language::Go),
+            Workload::wide("fan-out 8", 8),
+            Workload::wide("history of 10 events", 2),
+            Workload::wide("history of 100 events", 24),
+            Workload { rounds: 6, window_ms: 1000, ..Workload::wide("history of 1,000 events", 249) },
+            Workload::sampled("sampling 1/4", 4),
+            Workload::sampled("sampling 1/16", 16),
+            Workload::sampled("sampling 1/64", 64),
+            Workload::sampled("sampling 1/256", 256),
+        ]
+    }
+
+    /// Only proves that it runs.
+    pub fn quick(self) -> Workload {
+        Workload { epochs: 1, rounds: 2, window_ms: 100, warm_up_ms: 300, ..self }
+    }
+
+    /// Calls of one request, the first one included.
+    pub fn calls_per_request(&self) -> u64 {
+        let inner = self.services.len() as u64 - 1;
+        1 + u64::from(self.calls) * inner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histories_have_the_events_their_names_say() {
+        for w in Workload::all() {
+            let Some(events) = w.name.strip_prefix("history of ") else { continue };
+            let wanted: u64 = events.replace(',', "").split(' ').next().unwrap().parse().unwrap();
+            let events = 4 * w.calls_per_request();
+            assert!(events.abs_diff(wanted) <= 2, "{}: {events}", w.name);
+        }
+        assert_eq!(Workload::all()[0].calls_per_request(), 3);
+        assert_eq!(Workload::wide("", 8).calls_per_request(), 9);
+    }
+}
