@@ -51,7 +51,8 @@ def _key_of(member: str) -> str:
 
 def baggage_with(baggage: str, envelope: str) -> str:
     """``baggage`` with our member behind the others; without it if it has no room. "" is no header."""
-    kept = [member for member in baggage.split(",") if _key_of(member) != MEMBER] if baggage.strip() else []
+    members = (member.strip() for member in baggage.split(","))
+    kept = [member for member in members if member and _key_of(member) != MEMBER]
     added = ",".join([*kept, f"{MEMBER}={envelope}"])
     return added if len(added.encode("utf-8", "replace")) <= BAGGAGE_BYTES else ",".join(kept)
 

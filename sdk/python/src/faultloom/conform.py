@@ -45,7 +45,9 @@ def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
     results: List[Any] = []
     for attempt in given["attempts"]:
         try:
-            if attempt["carrier"] == "http":
+            if attempt["carrier"] == "baggage":
+                accepted = receiver.accept_header(attempt["value"], attempt["attempt"], int(attempt["call"], 16))
+            elif attempt["carrier"] == "http":
                 accepted = receiver.accept_header(attempt["value"], attempt["attempt"])
             else:
                 accepted = receiver.accept(bytes.fromhex(attempt["value"]), attempt["attempt"])
@@ -82,7 +84,7 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
         elif "message" in step:
             result = {"piece": _hex(_joined(joiner, scope.piece(step["message"]["bytes"])))}
         elif "respond" in step and given.get("stream"):
-            result = {"piece": _hex(_joined(joiner, scope.respond_stream(step["respond"]["status"])))}
+            result = {"piece": _hex(_joined(joiner, scope.respond_stream(step["respond"]["status"], step["respond"]["name"])))}
             history = joiner.history()
         elif "respond" in step:
             history = scope.respond(step["respond"]["status"], step["respond"]["name"])
@@ -106,7 +108,8 @@ def _join(given: Dict[str, Any]) -> Dict[str, Any]:
     joiner = Joiner(int(given["call"], 16))
     for piece in given["pieces"]:
         joiner.add(bytes.fromhex(piece))
-    return {"history": _hex(joiner.history()), "complete": joiner.complete}
+    history = joiner.history()
+    return {"history": _hex(history), "complete": history is not None and joiner.complete}
 
 
 def _bridge_out(given: Dict[str, Any]) -> Dict[str, Any]:

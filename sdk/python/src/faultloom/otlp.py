@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union
 
 from . import ids
 from .history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Event, History, Segment
+from .wire import U64
 
 SERVER, CLIENT = 2, 3
 ERROR = 2
@@ -50,6 +51,10 @@ def _attribute(key: str, value: Union[str, int, bool]) -> Dict[str, Any]:
     if isinstance(value, int):
         return {"key": key, "value": {"intValue": str(value)}}
     return {"key": key, "value": {"stringValue": value}}
+
+
+def _nanoseconds(time_us: int) -> str:
+    return str(min(time_us * 1000, U64))
 
 
 def _status(http: bool, status: int) -> Dict[str, Any]:
@@ -110,11 +115,11 @@ class _Walk:
     def _span(self, kind: int, id: int, parent: str, name: str, start_us: int, length_us: int, failed: bool, attributes: List[Dict[str, Any]]) -> Dict[str, Any]:
         span: Dict[str, Any] = {
             "attributes": attributes,
-            "endTimeUnixNano": str((start_us + length_us) * 1000),
+            "endTimeUnixNano": _nanoseconds(start_us + length_us),
             "kind": kind,
             "name": name,
             "spanId": f"{id:016x}",
-            "startTimeUnixNano": str(start_us * 1000),
+            "startTimeUnixNano": _nanoseconds(start_us),
             "status": {"code": ERROR} if failed else {},
             "traceId": self._trace,
         }

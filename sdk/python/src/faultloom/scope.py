@@ -314,14 +314,14 @@ class Scope:
             self._events = bytearray()
             return out
 
-    def respond_stream(self, status: int) -> Optional[bytes]:
-        """Ends the scope of a stream; the piece for its trailer, if there is one."""
+    def respond_stream(self, status: int, name: str = "") -> Optional[bytes]:
+        """Ends the scope of a stream; the piece for its trailer, if there is one. ``name`` counts if no message took the head along."""
         with self._lock:
             if self.over:
                 return None
             events = bytes(self._end(status))
             self._events = bytearray()
-            head = b"" if self._taken else self._head("")
+            head = b"" if self._taken else self._head(name)
         if self.destination is not None:
             self.destination(head + events)
             return None
