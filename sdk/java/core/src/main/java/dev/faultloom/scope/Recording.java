@@ -3,6 +3,7 @@ package dev.faultloom.scope;
 import dev.faultloom.wire.Pool;
 import dev.faultloom.wire.Writer;
 import java.util.Arrays;
+import java.util.function.Supplier;
 
 /**
  * What grows while a scope lives. A scope itself stays reachable for as long as the program likes; its recording goes back
@@ -29,6 +30,7 @@ final class Recording {
         long status; // of a reply that has begun
         boolean begun;
         boolean ended;
+        Supplier<byte[]> open; // of a stream: the history so far
     }
 
     static Recording take() {
@@ -45,6 +47,7 @@ final class Recording {
         for (int i = 0; i < sentCount; i++) {
             sent[i].peer = null;
             sent[i].name = null;
+            sent[i].open = null;
         }
         sentCount = 0;
         POOL.give(this);
@@ -67,6 +70,7 @@ final class Recording {
         s.name = name;
         s.begun = false;
         s.ended = false;
+        s.open = null;
     }
 
     /** The call with that number, from 1. Null if there is none. */

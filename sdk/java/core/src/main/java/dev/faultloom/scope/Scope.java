@@ -15,6 +15,7 @@ import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
 import dev.faultloom.wire.Writer;
 import java.time.Instant;
+import java.util.function.Supplier;
 
 /**
  * The work done to answer one call. Times are µs since its start, by the monotonic clock; see {@link #now}.
@@ -25,6 +26,7 @@ import java.time.Instant;
 public final class Scope {
     /** Left for the end of a history that would become too large to be read. */
     private static final int ROOM = 1024;
+    private static final int CANCELLED = 1; // gRPC
 
     private final Process process;
     private final Envelope envelope;
@@ -204,6 +206,17 @@ public final class Scope {
         }
     }
 
+    /**
+     * Notes that a call is a stream. If it is still open at the answer, it is recorded as cancelled then, with what
+     * {@code history} returns: the history so far, or null. That is called under the scope's lock.
+     */
+    public synchronized void opened(int call, Supplier<byte[]> history) {
+        Recording.Sent sent = recording == null ? null : recording.sent(call);
+        if (sent != null) {
+            sent.open = history;
+        }
+    }
+
     private synchronized void end(int kind, long at, int number, long status, byte[] b, int from, int to, boolean gap) {
         Recording.Sent sent = recording == null ? null : recording.sent(number);
         if (sent == null || sent.ended) {
@@ -296,7 +309,10 @@ public final class Scope {
     private void close(long at, long status) {
         for (int number = 1; number <= recording.sentCount(); number++) {
             Recording.Sent sent = recording.sent(number);
-            if (sent.begun && !sent.ended) {
+            if (sent.open != null && !sent.ended) {
+                byte[] history = sent.open.get();
+                end(Event.CALL_FAILED, at, number, CANCELLED, history, 0, history == null ? 0 : history.length, true);
+            } else if (sent.begun && !sent.ended) {
                 end(Event.RECV_RESPONSE, at, number, sent.status, null, 0, 0, true);
             }
         }

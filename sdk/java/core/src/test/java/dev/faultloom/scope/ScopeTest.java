@@ -81,6 +81,24 @@ class ScopeTest {
     }
 
     @Test
+    void aStreamThatIsOpenAtTheAnswerIsRecordedAsCancelled() throws Exception {
+        Scope s = Scopes.begin(Accept.NONE, 0);
+        Call a = s.sendGrpc("b", "/x", 0);
+        Call b = s.sendGrpc("b", "/x", 0);
+        Call c = s.sendGrpc("b", "/x", 0);
+        s.opened(a.number, () -> child(a.number, 0));
+        s.opened(b.number, () -> null);
+        s.opened(c.number, () -> child(c.number, 0));
+        s.reply(1, c.number, 0, null, false);
+        History h = History.decode(s.finish(9, 0, ""));
+        assertEquals(7, h.segment.events.size());
+        Event first = h.segment.events.get(4);
+        assertTrue(first.kind == Event.CALL_FAILED && first.call == 1 && first.status == 1 && first.child != null && !first.gap);
+        Event second = h.segment.events.get(5);
+        assertTrue(second.kind == Event.CALL_FAILED && second.call == 2 && second.status == 1 && second.child == null && second.gap);
+    }
+
+    @Test
     void aHistoryOfSomebodyElseIsAGap() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
         for (byte[] foreign : new byte[][] {child(99, 0), {}, {2}, {1, 2, 3}}) {
