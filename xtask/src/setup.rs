@@ -11,6 +11,8 @@ pub struct Package {
 
 pub const MEMCACHED: Package = Package { name: "memcached", program: "memcached" };
 pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
+pub const JDK: Package = Package { name: "default-jdk-headless", program: "javac" };
+pub const MAVEN: Package = Package { name: "maven", program: "mvn" };
 
 /// Installs what is missing as root; otherwise says what is missing. The words name what is there.
 pub fn packages(packages: &[&Package]) -> Result<String, String> {
@@ -59,6 +61,11 @@ pub fn faultloom() -> PathBuf {
 
 pub fn build_tool() -> Result<(), String> {
     run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom"]))
+}
+
+/// The Java agent, which every Java service is started with.
+pub fn build_agent() -> Result<(), String> {
+    maven("sdk/java", "agent/target/faultloom-agent.jar")
 }
 
 pub fn shop_dir() -> PathBuf {

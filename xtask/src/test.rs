@@ -1,6 +1,6 @@
 //! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
 
-use crate::setup::{self, MEMCACHED, NGINX};
+use crate::setup::{self, JDK, MAVEN, MEMCACHED, NGINX};
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
 use crate::{check, conform};
@@ -14,13 +14,14 @@ static SKIPPED: AtomicU64 = AtomicU64::new(0);
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
 type Area = (&'static str, u32, fn() -> Result<String, String>);
 
-const AREAS: [Area; 9] = [
+const AREAS: [Area; 10] = [
     ("set-up", 12, set_up),
     ("check", 6, checks),
     ("rust", 6, rust_tests),
     ("vectors", 1, vectors),
     ("sdk go", 5, sdk_go),
     ("sdk python", 4, sdk_python),
+    ("sdk java", 4, sdk_java),
     ("shop", 3, shop),
     ("tool", 6, tool),
     ("benches", 3, benches),
@@ -55,12 +56,13 @@ pub fn test() -> Result<(), String> {
 }
 
 fn set_up() -> Result<String, String> {
-    let packages = match setup::packages(&[&MEMCACHED, &NGINX]) {
+    let packages = match setup::packages(&[&MEMCACHED, &NGINX, &JDK, &MAVEN]) {
         Ok(versions) => versions,
         // what needs them is skipped and counted where it would run
         Err(missing) => missing.lines().next().unwrap_or_default().to_owned(),
     };
     setup::build_tool()?;
+    setup::build_agent()?;
     setup::build_shop()?;
     setup::build_relay()?;
     Ok(packages)
@@ -112,6 +114,10 @@ fn sdk_python() -> Result<String, String> {
     setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
     let python = root().join("out/python-sdk/bin/python");
     counted(command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]).current_dir(root().join("sdk/python")))
+}
+
+fn sdk_java() -> Result<String, String> {
+    counted(command("mvn", &["--batch-mode", "--no-transfer-progress", "test"]).current_dir(root().join("sdk/java")))
 }
 
 fn shop() -> Result<String, String> {

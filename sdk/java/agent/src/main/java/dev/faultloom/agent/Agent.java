@@ -1,0 +1,43 @@
+package dev.faultloom.agent;
+
+import java.io.File;
+import java.lang.instrument.Instrumentation;
+import java.util.jar.JarFile;
+
+/**
+ * What the JVM calls for {@code -javaagent:faultloom-agent.jar}.
+ *
+ * <p>The jar is put on the boot class path as it is: code of every class loader, the JDK's own included, then sees one
+ * and the same core, and nothing has to be unpacked. This class alone is loaded before that, by the system class loader.
+ * Whatever goes wrong, the application starts.
+ */
+public final class Agent {
+    private static final String LOADED = "dev.faultloom.agent.loaded";
+
+    private Agent() {}
+
+    public static void premain(String arguments, Instrumentation instrumentation) {
+        start(instrumentation);
+    }
+
+    public static void agentmain(String arguments, Instrumentation instrumentation) {
+        start(instrumentation);
+    }
+
+    private static void start(Instrumentation instrumentation) {
+        try {
+            if (System.getProperties().putIfAbsent(LOADED, "true") != null) {
+                System.err.println("faultloom: the agent is loaded already; this second one does nothing");
+                return;
+            }
+            File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+            instrumentation.appendToBootstrapClassLoaderSearch(new JarFile(jar));
+            Class.forName("dev.faultloom.agent.Installer", true, null)
+                    .getMethod("install", Instrumentation.class, File.class)
+                    .invoke(null, instrumentation, jar);
+        } catch (Throwable e) {
+            Throwable cause = e.getCause() == null ? e : e.getCause();
+            System.err.println("faultloom: the agent could not start (" + cause + "); the application runs without it");
+        }
+    }
+}

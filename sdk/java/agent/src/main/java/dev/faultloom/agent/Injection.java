@@ -1,0 +1,89 @@
+package dev.faultloom.agent;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.instrument.Instrumentation;
+import java.lang.reflect.Method;
+import java.security.ProtectionDomain;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.jar.JarFile;
+import java.util.stream.Collectors;
+import net.bytebuddy.jar.asm.ClassReader;
+
+/**
+ * Defines the hooks of a library in the class loader that has the library: only there can they name its classes.
+ *
+ * <p>They lie in our jar below {@code hooks/}, where no class loader finds them by itself. {@code ClassLoader.defineClass}
+ * takes them, opened to us by the instrumentation, so no file is written.
+ */
+final class Injection {
+    private static final String ROOT = "hooks/";
+
+    private final JarFile jar;
+    private final Method define;
+    private final Map<ClassLoader, Set<String>> done = Collections.synchronizedMap(new WeakHashMap<>());
+
+    Injection(Instrumentation instrumentation, JarFile jar) throws ReflectiveOperationException {
+        this.jar = jar;
+        instrumentation.redefineModule(
+                Object.class.getModule(), Set.of(), Map.of(), Map.of("java.lang", Set.of(Injection.class.getModule())), Set.of(), Map.of());
+        define = ClassLoader.class.getDeclaredMethod(
+                "defineClass", String.class, byte[].class, int.class, int.class, ProtectionDomain.class);
+        define.setAccessible(true);
+    }
+
+    /** Defines every class of {@code dev.faultloom.hooks.<name>} in {@code loader}, once. */
+    void inject(ClassLoader loader, String name) throws IOException, ReflectiveOperationException {
+        synchronized (done.computeIfAbsent(loader, l -> ConcurrentHashMap.newKeySet())) {
+            if (!done.get(loader).add(name)) {
+                return;
+            }
+            String folder = ROOT + "dev/faultloom/hooks/" + name + "/";
+            Map<String, String> paths = jar.stream()
+                    .map(entry -> entry.getName())
+                    .filter(path -> path.startsWith(folder) && path.endsWith(".class"))
+                    .collect(Collectors.toMap(path -> path.substring(ROOT.length(), path.length() - 6), path -> path, (a, b) -> a, TreeMap::new));
+            while (!paths.isEmpty()) {
+                define(loader, paths.keySet().iterator().next(), paths);
+            }
+        }
+    }
+
+    /** Defines a class, those of ours that it extends or implements before it. */
+    private void define(ClassLoader loader, String name, Map<String, String> paths) throws IOException, ReflectiveOperationException {
+        String path = paths.remove(name);
+        if (path == null) {
+            return;
+        }
+        byte[] code;
+        try (InputStream in = jar.getInputStream(jar.getEntry(path))) {
+            code = in.readAllBytes();
+        }
+        ClassReader reader = new ClassReader(code);
+        define(loader, reader.getSuperName(), paths);
+        for (String implemented : reader.getInterfaces()) {
+            define(loader, implemented, paths);
+        }
+        try {
+            define.invoke(loader, name.replace('/', '.'), code, 0, code.length, null);
+        } catch (java.lang.reflect.InvocationTargetException e) {
+            // the application brings the same classes along and uses them itself
+            if (!(e.getCause() instanceof LinkageError) || !isDefined(loader, name.replace('/', '.'))) {
+                throw e;
+            }
+        }
+    }
+
+    private static boolean isDefined(ClassLoader loader, String name) {
+        try {
+            return Class.forName(name, false, loader).getClassLoader() == loader;
+        } catch (ClassNotFoundException | LinkageError e) {
+            return false;
+        }
+    }
+}

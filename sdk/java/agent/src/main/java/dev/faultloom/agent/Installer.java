@@ -1,0 +1,35 @@
+package dev.faultloom.agent;
+
+import static net.bytebuddy.matcher.ElementMatchers.nameStartsWith;
+
+import dev.faultloom.entry.Status;
+import dev.faultloom.scope.Process;
+import java.io.File;
+import java.io.IOException;
+import java.lang.instrument.Instrumentation;
+import java.util.Map;
+import java.util.jar.JarFile;
+import net.bytebuddy.agent.builder.AgentBuilder;
+
+/** Puts every hook in place. Without trust settings none is: the application runs as if the agent were not there. */
+public final class Installer {
+    private Installer() {}
+
+    public static void install(Instrumentation instrumentation, File jar) throws IOException, ReflectiveOperationException {
+        Map<String, String> variables = System.getenv();
+        Process process = Process.current();
+        Status status = Status.of(variables, process.service(), process.receiver()::state);
+        if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && process.deaf()) {
+            return; // settings in a file may still come, those of a variable cannot
+        }
+        Report report = new Report(status);
+        Hooking hooking = new Hooking(new Injection(instrumentation, new JarFile(jar)), report);
+        AgentBuilder builder = new AgentBuilder.Default()
+                .disableClassFormatChanges()
+                .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
+                .with(report)
+                .ignore(nameStartsWith("dev.faultloom."));
+        builder = GrpcHooking.add(builder, hooking);
+        builder.installOn(instrumentation);
+    }
+}

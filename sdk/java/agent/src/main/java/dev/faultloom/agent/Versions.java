@@ -1,0 +1,36 @@
+package dev.faultloom.agent;
+
+import java.io.IOException;
+import java.io.InputStream;
+import net.bytebuddy.jar.asm.ClassReader;
+import net.bytebuddy.jar.asm.ClassVisitor;
+import net.bytebuddy.jar.asm.FieldVisitor;
+import net.bytebuddy.jar.asm.Opcodes;
+
+/** Versions of libraries, read from their files: nothing of the application is loaded for it. */
+final class Versions {
+    private Versions() {}
+
+    /** The value of a constant in a class file that {@code loader} finds, or null. */
+    static String constant(ClassLoader loader, String type, String field) {
+        String path = type.replace('.', '/') + ".class";
+        String[] found = new String[1];
+        try (InputStream in = loader == null ? ClassLoader.getSystemResourceAsStream(path) : loader.getResourceAsStream(path)) {
+            if (in == null) {
+                return null;
+            }
+            new ClassReader(in.readAllBytes()).accept(new ClassVisitor(Opcodes.ASM9) {
+                @Override
+                public FieldVisitor visitField(int access, String name, String descriptor, String signature, Object value) {
+                    if (name.equals(field) && value instanceof String) {
+                        found[0] = (String) value;
+                    }
+                    return null;
+                }
+            }, ClassReader.SKIP_CODE | ClassReader.SKIP_FRAMES | ClassReader.SKIP_DEBUG);
+        } catch (IOException | IllegalArgumentException e) {
+            return null;
+        }
+        return found[0];
+    }
+}

@@ -1,0 +1,28 @@
+package dev.faultloom.agent.advice;
+
+import dev.faultloom.hooks.grpc.GrpcHooks;
+import java.util.List;
+import net.bytebuddy.asm.Advice;
+
+/** grpc-java's builders: one interceptor more. The library's types stay out of signatures: we are loaded where it is not. */
+public final class GrpcAdvice {
+    private GrpcAdvice() {}
+
+    public static final class Server {
+        private Server() {}
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static void enter(@Advice.This Object builder, @Advice.FieldValue("interceptors") List<?> interceptors) {
+            GrpcHooks.server(builder, interceptors);
+        }
+    }
+
+    public static final class Channel {
+        private Channel() {}
+
+        @Advice.OnMethodExit(suppress = Throwable.class)
+        static void exit(@Advice.This Object builder, @Advice.Return List<?> interceptors) {
+            GrpcHooks.channel(builder, interceptors);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+package dev.faultloom.agent;
+
+import dev.faultloom.wire.Event;
+import dev.faultloom.wire.Segment;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A segment's calls in words, to be compared. */
+final class Calls {
+    private Calls() {}
+
+    /** For each call {@code name > peer: replied|failed|open status [fault N] [gap] [child service]}. */
+    static List<String> of(Segment segment) {
+        List<String> out = new ArrayList<>();
+        for (Event sent : segment.events) {
+            if (sent.kind != Event.SEND_REQUEST) {
+                continue;
+            }
+            StringBuilder text = new StringBuilder(sent.name).append(" > ").append(sent.peer).append(": ");
+            Event end = null;
+            for (Event event : segment.events) {
+                if ((event.kind == Event.RECV_RESPONSE || event.kind == Event.CALL_FAILED) && event.call == sent.call) {
+                    end = event;
+                }
+            }
+            if (end == null) {
+                text.append("open");
+            } else {
+                text.append(end.kind == Event.RECV_RESPONSE ? "replied " : "failed ").append(end.status);
+            }
+            if (sent.fault >= 0) {
+                text.append(" fault ").append(sent.fault);
+            }
+            if (end != null && end.gap) {
+                text.append(" gap");
+            }
+            if (end != null && end.child != null) {
+                text.append(" child ").append(end.child.service);
+            }
+            out.add(text.toString());
+        }
+        return out;
+    }
+
+    /** What the callee of the n-th call recorded, from 1. */
+    static Segment child(Segment segment, int call) {
+        for (Event event : segment.events) {
+            if (event.child != null && event.call == call) {
+                return event.child;
+            }
+        }
+        throw new AssertionError("no child: " + of(segment));
+    }
+}

@@ -1,0 +1,139 @@
+package dev.faultloom.agent;
+
+import com.google.protobuf.StringValue;
+import dev.faultloom.wire.Accept;
+import dev.faultloom.wire.Carrier;
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.History;
+import dev.faultloom.wire.Segment;
+import io.grpc.CallOptions;
+import io.grpc.ClientCall;
+import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.Arrays;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Sends requests as the tool does, and looks at the replies' bytes: this process has no hooks. */
+final class GrpcDriver implements AutoCloseable {
+    private static final Metadata.Key<byte[]> CARRIER = Metadata.Key.of(Envelope.GRPC_KEY, Metadata.BINARY_BYTE_MARSHALLER);
+
+    private final ManagedChannel channel;
+
+    /** What came back. */
+    static final class Reply {
+        Status status;
+        Metadata trailers;
+        byte[] message;
+        /** The field cut off the message, the trailer's history, or null. */
+        byte[] field;
+        byte[] trailer;
+        Segment segment;
+
+        String text() throws IOException {
+            return StringValue.parseFrom(message).getValue();
+        }
+    }
+
+    GrpcDriver(String address) {
+        channel = NettyChannelBuilder.forTarget(address).usePlaintext().maxInboundMessageSize(64 << 20).build();
+    }
+
+    /** A request with an envelope and these faults. */
+    Reply send(String method, String text, Fault... faults) throws Exception {
+        Envelope envelope = Requests.begin(faults);
+        return send(method, text, Requests.bytes(envelope, Accept.FIELD, 4 << 20), envelope.hop.call);
+    }
+
+    /** A request without one. */
+    Reply plain(String method, String text) throws Exception {
+        return send(method, text, null, 0);
+    }
+
+    Reply send(String method, String text, byte[] envelope, long call) throws Exception {
+        MethodDescriptor<byte[], byte[]> descriptor = MethodDescriptor.<byte[], byte[]>newBuilder()
+                .setType(MethodDescriptor.MethodType.UNARY)
+                .setFullMethodName("t.T/" + method)
+                .setRequestMarshaller(Raw.INSTANCE)
+                .setResponseMarshaller(Raw.INSTANCE)
+                .build();
+        ClientCall<byte[], byte[]> started = channel.newCall(descriptor, CallOptions.DEFAULT.withDeadlineAfter(60, TimeUnit.SECONDS));
+        Metadata headers = new Metadata();
+        if (envelope != null) {
+            headers.put(CARRIER, envelope);
+        }
+        Reply reply = new Reply();
+        CompletableFuture<Reply> done = new CompletableFuture<>();
+        started.start(new ClientCall.Listener<>() {
+            @Override
+            public void onMessage(byte[] message) {
+                reply.message = message;
+            }
+
+            @Override
+            public void onClose(Status status, Metadata trailers) {
+                reply.status = status;
+                reply.trailers = trailers;
+                done.complete(reply);
+            }
+        }, headers);
+        started.request(2);
+        started.sendMessage(StringValue.of(text).toByteArray());
+        started.halfClose();
+        wait(done);
+        reply.trailer = reply.trailers.get(CARRIER);
+        if (reply.message != null) {
+            Carrier.Cut cut = Carrier.cutField(reply.message, 0, reply.message.length);
+            if (cut != null) {
+                reply.field = Arrays.copyOfRange(reply.message, cut.historyFrom, cut.historyTo);
+                reply.message = Arrays.copyOf(reply.message, cut.end);
+            }
+        }
+        byte[] history = reply.field != null ? reply.field : reply.trailer;
+        if (history != null) {
+            History decoded = History.decode(history);
+            if (decoded.call != call) {
+                throw new AssertionError("a history of another call");
+            }
+            reply.segment = decoded.segment;
+        }
+        return reply;
+    }
+
+    private static void wait(CompletableFuture<Reply> done) throws InterruptedException, ExecutionException, TimeoutException {
+        done.get(65, TimeUnit.SECONDS);
+    }
+
+    @Override
+    public void close() {
+        channel.shutdownNow();
+    }
+
+    private enum Raw implements MethodDescriptor.Marshaller<byte[]> {
+        INSTANCE;
+
+        @Override
+        public InputStream stream(byte[] value) {
+            return new ByteArrayInputStream(value);
+        }
+
+        @Override
+        public byte[] parse(InputStream in) {
+            try {
+                return in.readAllBytes();
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+    }
+}

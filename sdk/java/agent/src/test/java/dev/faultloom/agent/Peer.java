@@ -1,0 +1,129 @@
+package dev.faultloom.agent;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/** A service in a process of its own. It ends with the test. */
+final class Peer implements AutoCloseable {
+    static final Path AGENT = Path.of("target", "faultloom-agent.jar").toAbsolutePath();
+    private static final String CLASSES = classPath();
+
+    private final java.lang.Process process;
+    private final Path errors;
+    private final Map<String, Integer> ports = new HashMap<>();
+
+    /** How to start a peer. */
+    static final class Plan {
+        private final List<String> options = new ArrayList<>();
+        private final Map<String, String> variables = new HashMap<>();
+        private String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+
+        Plan option(String... more) {
+            options.addAll(List.of(more));
+            return this;
+        }
+
+        Plan with(String variable, String value) {
+            variables.put(variable, value);
+            return this;
+        }
+
+        Plan java(String path) {
+            java = path;
+            return this;
+        }
+
+        Plan agent() {
+            return option("-javaagent:" + AGENT);
+        }
+
+        Peer start(String... arguments) throws IOException {
+            return new Peer(this, arguments);
+        }
+    }
+
+    /** A peer that is not started yet, without the agent. */
+    static Plan stock() {
+        return new Plan();
+    }
+
+    /** A peer with the agent and both keys. */
+    static Plan traced(String service) {
+        return stock().agent().with("FAULTLOOM_SERVICE", service).with("FAULTLOOM_TRUST", Requests.TRUST);
+    }
+
+    private Peer(Plan plan, String... arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of(plan.java, "-XX:TieredStopAtLevel=1", "-Xshare:auto"));
+        command.addAll(plan.options);
+        command.addAll(List.of("-cp", CLASSES, "example.peer.Main"));
+        command.addAll(Arrays.asList(arguments));
+        errors = Files.createTempFile("peer", ".txt");
+        ProcessBuilder builder = new ProcessBuilder(command).redirectError(errors.toFile());
+        builder.environment().keySet().removeIf(name -> name.startsWith("FAULTLOOM_") || name.equals("JAVA_TOOL_OPTIONS"));
+        builder.environment().putAll(plan.variables);
+        process = builder.start();
+        BufferedReader out = new BufferedReader(new InputStreamReader(process.getInputStream()));
+        String line = out.readLine();
+        if (line == null || !line.startsWith("ready")) {
+            throw new IOException("the peer did not start: " + line + "\n" + stop());
+        }
+        for (String pair : line.substring("ready".length()).trim().split(" ")) {
+            int equals = pair.indexOf('=');
+            if (equals > 0) {
+                ports.put(pair.substring(0, equals), Integer.parseInt(pair.substring(equals + 1)));
+            }
+        }
+    }
+
+    /** Everything the tests have, but nothing of ours: an application that knows nothing of us. */
+    private static String classPath() {
+        return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+                .filter(part -> !part.contains("faultloom") && !part.matches(".*/(core|hooks|agent)/target/classes/?"))
+                .filter(part -> !part.matches(".*/(core|hooks)/target/.*"))
+                .collect(Collectors.joining(File.pathSeparator)) + File.pathSeparator + Path.of("target", "test-classes").toAbsolutePath();
+    }
+
+    /** {@code host:port} of one of its servers. */
+    String address(String server) {
+        return "127.0.0.1:" + ports.get(server);
+    }
+
+    long pid() {
+        return process.pid();
+    }
+
+    /** What it wrote to standard error so far. */
+    String errors() throws IOException {
+        return Files.readString(errors);
+    }
+
+    /** Ends it; what it wrote to standard error. */
+    String stop() throws IOException {
+        close();
+        return Files.readString(errors);
+    }
+
+    @Override
+    public void close() throws IOException {
+        process.getOutputStream().close();
+        try {
+            if (!process.waitFor(5, java.util.concurrent.TimeUnit.SECONDS)) {
+                process.destroyForcibly().waitFor();
+            }
+        } catch (InterruptedException e) {
+            process.destroyForcibly();
+            Thread.currentThread().interrupt();
+        }
+        errors.toFile().deleteOnExit();
+    }
+}

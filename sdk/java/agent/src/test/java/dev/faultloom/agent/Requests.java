@@ -1,0 +1,34 @@
+package dev.faultloom.agent;
+
+import dev.faultloom.trust.Signer;
+import dev.faultloom.trust.TrustSettings;
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.WireError;
+import java.util.List;
+
+/** Envelopes of requests that begin at a test. */
+final class Requests {
+    static final String TRUST = "environment test;key trace t1 " + "01".repeat(32) + ";key fault f1 " + "02".repeat(32) + ";faults on";
+    private static final Signer SIGNER = Signer.of(settings(), true);
+
+    private Requests() {}
+
+    private static TrustSettings settings() {
+        try {
+            return TrustSettings.parse(TRUST);
+        } catch (TrustSettings.Invalid e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    /** A request with these faults, or none. */
+    static Envelope begin(Fault... faults) throws WireError {
+        return SIGNER.begin(faults.length == 0 ? null : List.of(faults), System.currentTimeMillis() / 1000 + 60);
+    }
+
+    /** The bytes of its first call. */
+    static byte[] bytes(Envelope envelope, int accept, long limit) {
+        return envelope.assemble(envelope.hop.call, accept, limit, envelope.signed.plan == null ? null : envelope.hop.evidence);
+    }
+}

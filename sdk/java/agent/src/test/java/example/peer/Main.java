@@ -1,0 +1,29 @@
+package example.peer;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** A service that knows nothing of Faultloom: {@code Main [grpc] …} starts these servers and does what requests ask. */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] arguments) throws Exception {
+        List<String> ports = new ArrayList<>();
+        for (String argument : arguments) {
+            ports.add(argument + "=" + start(argument));
+        }
+        System.out.println("ready " + String.join(" ", ports));
+        // whoever started us closes our standard input, or ends
+        while (System.in.read() >= 0) { }
+        System.exit(0);
+    }
+
+    private static int start(String server) throws Exception {
+        switch (server) {
+            case "grpc":
+                return GrpcService.start();
+            default:
+                throw new IllegalArgumentException(server);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+package example.peer;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a request asks this service to do: steps, one a line, each {@code VERB arguments…}. The answer has a line for each:
+ * what the step's caller got to see.
+ */
+final class Script {
+    private Script() {}
+
+    static String run(String script) {
+        List<String> seen = new ArrayList<>();
+        for (String line : script.split("\n")) {
+            if (!line.isEmpty()) {
+                seen.add(step(line.split(" ", 4)));
+            }
+        }
+        return String.join("\n", seen);
+    }
+
+    private static String step(String[] words) {
+        switch (words[0]) {
+            case "say":
+                return words[1];
+            case "grpc":
+                return GrpcClient.unary(words[1], words[2], words.length > 3 ? words[3].replace('|', '\n') : "");
+            default:
+                return "no such step: " + words[0];
+        }
+    }
+}

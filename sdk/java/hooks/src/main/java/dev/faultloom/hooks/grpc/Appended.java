@@ -1,0 +1,115 @@
+package dev.faultloom.hooks.grpc;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.CodedOutputStream;
+import com.google.protobuf.MessageLite;
+import com.google.protobuf.Parser;
+import io.grpc.MethodDescriptor;
+import io.grpc.ServerCall;
+import java.io.IOException;
+import java.io.OutputStream;
+
+/**
+ * A message with our field behind it, as it looks to the library's marshaller. The application's message stays as it is:
+ * it may be shared.
+ */
+final class Appended implements MessageLite {
+    private static final String LIBRARY_CALL = "io.grpc.internal.ServerCallImpl";
+    private static final String OTHER_AGENT = "io.opentelemetry.";
+    private static final String LIBRARY_MARSHALLER = "io.grpc.protobuf.lite.ProtoLiteUtils$MessageMarshaller";
+
+    private final MessageLite message;
+    private final byte[] field;
+
+    private Appended(MessageLite message, byte[] field) {
+        this.message = message;
+        this.field = field;
+    }
+
+    /**
+     * Whether messages of this call may be wrapped: nobody but the library looks at them on their way out, and its own
+     * marshaller writes them.
+     */
+    static boolean possible(ServerCall<?, ?> call, MethodDescriptor<?, ?> method) {
+        String outer = call.getClass().getName();
+        return (outer.equals(LIBRARY_CALL) || outer.startsWith(OTHER_AGENT))
+                && method.getResponseMarshaller().getClass().getName().equals(LIBRARY_MARSHALLER);
+    }
+
+    /** The length of a message in bytes, or -1 if it is of an unknown make. */
+    static int length(Object message) {
+        return message instanceof MessageLite ? ((MessageLite) message).getSerializedSize() : -1;
+    }
+
+    @SuppressWarnings("unchecked") // the marshaller takes any MessageLite, whatever its type parameter says
+    static <R> R append(R message, byte[] field) {
+        return (R) new Appended((MessageLite) message, field);
+    }
+
+    @Override
+    public int getSerializedSize() {
+        return message.getSerializedSize() + field.length;
+    }
+
+    @Override
+    public void writeTo(CodedOutputStream out) throws IOException {
+        message.writeTo(out);
+        out.writeRawBytes(field);
+    }
+
+    @Override
+    public void writeTo(OutputStream out) throws IOException {
+        message.writeTo(out);
+        out.write(field);
+    }
+
+    @Override
+    public void writeDelimitedTo(OutputStream out) throws IOException {
+        CodedOutputStream coded = CodedOutputStream.newInstance(out);
+        coded.writeUInt32NoTag(getSerializedSize());
+        writeTo(coded);
+        coded.flush();
+    }
+
+    @Override
+    public byte[] toByteArray() {
+        byte[] bytes = new byte[getSerializedSize()];
+        CodedOutputStream out = CodedOutputStream.newInstance(bytes);
+        try {
+            writeTo(out);
+        } catch (IOException e) {
+            throw new IllegalStateException(e); // an array has room for what was measured
+        }
+        return bytes;
+    }
+
+    @Override
+    public ByteString toByteString() {
+        return ByteString.copyFrom(toByteArray());
+    }
+
+    @Override
+    public Builder newBuilderForType() {
+        return message.newBuilderForType();
+    }
+
+    @Override
+    public Builder toBuilder() {
+        return message.toBuilder();
+    }
+
+    @Override
+    public Parser<? extends MessageLite> getParserForType() {
+        return message.getParserForType();
+    }
+
+    @Override
+    public boolean isInitialized() {
+        return message.isInitialized();
+    }
+
+    @Override
+    public MessageLite getDefaultInstanceForType() {
+        return message.getDefaultInstanceForType();
+    }
+}

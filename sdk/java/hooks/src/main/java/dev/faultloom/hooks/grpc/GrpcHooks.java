@@ -1,0 +1,42 @@
+package dev.faultloom.hooks.grpc;
+
+import dev.faultloom.scope.Process;
+import io.grpc.ClientInterceptor;
+import io.grpc.ServerBuilder;
+import java.lang.reflect.Field;
+import java.util.List;
+
+/** What the agent puts into grpc-java's builders. */
+public final class GrpcHooks {
+    private GrpcHooks() {}
+
+    /** Before a server is built. The interceptor that was added last runs first. */
+    public static void server(Object builder, List<?> interceptors) {
+        interceptors.removeIf(interceptor -> interceptor instanceof ServerHook);
+        ((ServerBuilder<?>) builder).intercept(new ServerHook(Process.current()));
+    }
+
+    /** When the list of a new channel's interceptors is complete. The first of them runs last. */
+    @SuppressWarnings("unchecked")
+    public static void channel(Object builder, List<?> list) {
+        List<ClientInterceptor> interceptors = (List<ClientInterceptor>) list;
+        interceptors.removeIf(interceptor -> interceptor instanceof ClientHook);
+        interceptors.add(0, new ClientHook(receiveLimit(builder)));
+    }
+
+    /** Only the transport's own builder knows it, which the channel's builder knows by an inner class of it; 0: unknown. */
+    private static int receiveLimit(Object builder) {
+        try {
+            Object inner = field(builder, "clientTransportFactoryBuilder");
+            return (int) field(field(inner, "this$0"), "maxInboundMessageSize");
+        } catch (ReflectiveOperationException | RuntimeException e) {
+            return 0;
+        }
+    }
+
+    private static Object field(Object of, String name) throws ReflectiveOperationException {
+        Field field = of.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(of);
+    }
+}

@@ -1,0 +1,26 @@
+package dev.faultloom.hooks.grpc;
+
+import dev.faultloom.wire.Bridge;
+import dev.faultloom.wire.Envelope;
+import io.grpc.Metadata;
+
+/** Our places in grpc-java's metadata. */
+final class GrpcKeys {
+    /** The envelope in a request, the history in a reply's trailer. */
+    static final Metadata.Key<byte[]> CARRIER = Metadata.Key.of(Envelope.GRPC_KEY, Metadata.BINARY_BYTE_MARSHALLER);
+    static final Metadata.Key<String> TRACEPARENT = text(Bridge.TRACEPARENT);
+    static final Metadata.Key<String> BAGGAGE = text(Bridge.BAGGAGE);
+
+    private GrpcKeys() {}
+
+    /** A key whose values are text. */
+    static Metadata.Key<String> text(String name) {
+        return Metadata.Key.of(name, Metadata.ASCII_STRING_MARSHALLER);
+    }
+
+    /** All values of a key, joined as HTTP joins them, or null. */
+    static String joined(Metadata metadata, Metadata.Key<String> key) {
+        Iterable<String> values = metadata.getAll(key);
+        return values == null ? null : String.join(",", values);
+    }
+}

@@ -1,0 +1,115 @@
+package dev.faultloom.hooks.grpc;
+
+import dev.faultloom.scope.Ended;
+import dev.faultloom.scope.Scope;
+import dev.faultloom.wire.Accept;
+import dev.faultloom.wire.Carrier;
+import dev.faultloom.wire.History;
+import dev.faultloom.wire.WireError;
+import io.grpc.ForwardingServerCall.SimpleForwardingServerCall;
+import io.grpc.Metadata;
+import io.grpc.ServerCall;
+import io.grpc.Status;
+
+/**
+ * The answer to one request, with the history. The only message of a call that is no stream is held back until the
+ * application has finished: the library sends it no earlier anyway, and only then the history is known.
+ */
+final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
+    private final Scope scope;
+    private final boolean stream;
+    private final boolean field;
+    private R held;
+    private volatile boolean closed;
+
+    ServedCall(ServerCall<Q, R> call, Scope scope) {
+        super(call);
+        this.scope = scope;
+        this.stream = !call.getMethodDescriptor().getType().clientSendsOneMessage()
+                || !call.getMethodDescriptor().getType().serverSendsOneMessage();
+        this.field = scope.answers() && (scope.envelope().hop.accept & Accept.FIELD) != 0
+                && scope.envelope().hop.receiveLimit != 0 && Appended.possible(call, call.getMethodDescriptor());
+    }
+
+    @Override
+    public void sendMessage(R message) {
+        if (stream) {
+            super.sendMessage(withPiece(message));
+        } else if (held == null) {
+            held = message;
+        } else {
+            sendHeld(); // one too many: the library knows what to say
+            super.sendMessage(message);
+        }
+    }
+
+    private R withPiece(R message) {
+        int length = field ? Appended.length(message) : -1;
+        byte[] piece = length < 0 ? null : scope.nextPiece(length, Integer.MAX_VALUE);
+        return piece == null ? message : Appended.append(message, Carrier.field(piece));
+    }
+
+    @Override
+    public void close(Status status, Metadata trailers) {
+        if (closed) {
+            super.close(status, trailers);
+            return;
+        }
+        closed = true;
+        Metadata out = trailers;
+        int code = status.getCode().value();
+        if (stream) {
+            out = with(scope.lastPiece(scope.now(), code), trailers);
+        } else if (status.isOk() && held == null && getMethodDescriptor().getType().serverSendsOneMessage()) {
+            scope.finish(scope.now(), Status.Code.INTERNAL.value(), ""); // the library will say so: nothing was answered
+        } else {
+            out = answer(status, trailers);
+        }
+        sendHeld();
+        super.close(status, out);
+    }
+
+    private Metadata answer(Status status, Metadata trailers) {
+        Ended ended = scope.finishLater(scope.now(), status.getCode().value());
+        if (ended == null) {
+            return trailers;
+        }
+        int length = field && status.isOk() ? Appended.length(held) : -1;
+        if (length >= 0 && ended.length() <= History.MAX_BYTES
+                && Long.compareUnsigned((long) length + ended.fieldLength(), scope.envelope().hop.receiveLimit) <= 0) {
+            held = Appended.append(held, ended.field());
+            return trailers;
+        }
+        try {
+            return with(History.truncate(ended.history(), Carrier.MAX_TRAILER_BYTES), trailers);
+        } catch (WireError e) {
+            return trailers; // not even the answer fits
+        }
+    }
+
+    /** A copy: what the application hands over may be shared. */
+    private static Metadata with(byte[] carried, Metadata trailers) {
+        if (carried == null) {
+            return trailers;
+        }
+        Metadata out = new Metadata();
+        out.merge(trailers);
+        out.discardAll(GrpcKeys.CARRIER);
+        out.put(GrpcKeys.CARRIER, carried);
+        return out;
+    }
+
+    private void sendHeld() {
+        R message = held;
+        held = null;
+        if (message != null) {
+            super.sendMessage(message);
+        }
+    }
+
+    /** Nobody waits for the answer any more. */
+    void cancelled() {
+        closed = true;
+        scope.finish(scope.now(), Status.Code.CANCELLED.value(), "");
+    }
+}

@@ -1,0 +1,161 @@
+package dev.faultloom.hooks.grpc;
+
+import dev.faultloom.scope.Call;
+import dev.faultloom.scope.Current;
+import dev.faultloom.scope.Scope;
+import dev.faultloom.wire.History;
+import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.WireError;
+import io.grpc.ClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+
+/**
+ * What comes back to one call, on its way to the application. The end is recorded before the application can know of it:
+ * what it does next may depend on it. So the one message of a call that is no stream waits for the end, unless it brought
+ * the history along.
+ */
+final class TracedReply<R> extends ClientCall.Listener<R> {
+    final ReplyMarshaller<R> marshaller;
+    Seen seen;
+
+    private final Scope scope;
+    private final Call call;
+    private final boolean stream;
+    private final boolean lost;
+    private final ClientCall.Listener<R> application;
+    private final Runnable cancel;
+    private R waiting;
+    private boolean closed;
+
+    /** {@code cancel}: ends the library's call. */
+    TracedReply(Scope scope, Call call, MethodDescriptor<?, R> method, ClientCall.Listener<R> application, Runnable cancel) {
+        Kind kind = call.fault == null ? null : call.fault.kind;
+        this.marshaller = new ReplyMarshaller<>(method.getResponseMarshaller(), kind);
+        this.scope = scope;
+        this.call = call;
+        this.stream = !method.getType().clientSendsOneMessage() || !method.getType().serverSendsOneMessage();
+        this.lost = kind == Kind.LOST_REPLY;
+        this.application = application;
+        this.cancel = cancel;
+        if (stream) {
+            scope.opened(call.number, () -> marshaller.history(call.id));
+        }
+    }
+
+    @Override
+    public void onHeaders(Metadata headers) {
+        if (!lost && !closed) {
+            try (Current.Binding ignored = Current.bind(scope)) {
+                application.onHeaders(headers);
+            }
+        }
+    }
+
+    @Override
+    public void onMessage(R message) {
+        if (closed) {
+            return;
+        }
+        if (!stream) {
+            if (lost || !marshaller.complete()) {
+                waiting = message;
+                return;
+            }
+            scope.reply(scope.now(), call.number, 0, marshaller.history(call.id), true);
+        } else if (lost) {
+            lose();
+            cancel.run();
+            return;
+        }
+        try (Current.Binding ignored = Current.bind(scope)) {
+            application.onMessage(message);
+        }
+    }
+
+    @Override
+    public void onClose(Status status, Metadata trailers) {
+        if (closed) {
+            return;
+        }
+        take(trailers);
+        byte[] history = marshaller.history(call.id);
+        boolean gap = history == null;
+        boolean replied = status.isOk() || !gap || seen.answered();
+        if (lost && replied) {
+            lose();
+            return;
+        }
+        int code = marshaller.changed() ? 0 : status.getCode().value(); // the library's complaint follows from the fault
+        if (replied) {
+            scope.reply(scope.now(), call.number, code, history, gap);
+        } else {
+            scope.failed(scope.now(), call.number, code, null, true);
+        }
+        R message = waiting;
+        waiting = null;
+        if (message != null) {
+            try (Current.Binding ignored = Current.bind(scope)) {
+                application.onMessage(message);
+            }
+        }
+        close(status, trailers);
+    }
+
+    private void lose() {
+        byte[] history = marshaller.history(call.id);
+        scope.failed(scope.now(), call.number, Status.Code.UNAVAILABLE.value(), history, history == null);
+        close(Outcome.of(call.fault, ""), new Metadata());
+    }
+
+    /** Takes histories out of the trailers; those of other calls, passed on by the application, are not ours to read. */
+    private void take(Metadata trailers) {
+        Iterable<byte[]> found = trailers.removeAll(GrpcKeys.CARRIER);
+        if (found == null) {
+            return;
+        }
+        byte[] other = null;
+        for (byte[] value : found) {
+            if (value.length > 0 && (value[0] & 0xFF) == 0x81 || answers(value)) {
+                marshaller.take(value);
+                return;
+            }
+            other = value;
+        }
+        marshaller.take(other); // its wrong id makes a gap
+    }
+
+    private boolean answers(byte[] history) {
+        try {
+            return History.callOf(history, 0, history.length) == call.id;
+        } catch (WireError e) {
+            return false;
+        }
+    }
+
+    /** The application gives the call up. */
+    void cancelled() {
+        byte[] history = marshaller.history(call.id);
+        scope.failed(scope.now(), call.number, Status.Code.CANCELLED.value(), history, history == null);
+    }
+
+    void close(Status status, Metadata trailers) {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        try (Current.Binding ignored = Current.bind(scope)) {
+            application.onClose(status, trailers);
+        }
+    }
+
+    @Override
+    public void onReady() {
+        if (!closed) {
+            try (Current.Binding ignored = Current.bind(scope)) {
+                application.onReady();
+            }
+        }
+    }
+}
