@@ -354,13 +354,20 @@ public final class Scope {
         return piece;
     }
 
+    /** {@link #lastPiece(long, long, String)} for a call that has the caller's name. */
+    public byte[] lastPiece(long at, long status) {
+        return lastPiece(at, status, "");
+    }
+
     /**
      * Records the end of a stream's handler and returns the last piece, for the trailer, or null: nothing goes back, or not
      * even the answer fits. The scope records and decides nothing more.
+     *
+     * @param name as for {@link #finish}; it is lost if the head has left already
      */
-    public byte[] lastPiece(long at, long status) {
+    public byte[] lastPiece(long at, long status, String name) {
         if (!answers()) {
-            end(at, status, "");
+            end(at, status, name);
             return null;
         }
         synchronized (this) {
@@ -368,7 +375,7 @@ public final class Scope {
                 return null;
             }
             close(at, status);
-            byte[] first = head != null ? head : head("");
+            byte[] first = head != null ? head : head(Text.cut(name, Names.MAX_NAME_BYTES));
             Writer events = recording.events;
             byte[] history = new Writer(first.length + events.length()).bytes(first).bytes(events.array(), 0, events.length()).array();
             recording.release();

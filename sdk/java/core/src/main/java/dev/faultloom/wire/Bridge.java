@@ -19,61 +19,52 @@ public final class Bridge {
         return present != null && !present.isEmpty() ? present : Traceparent.format(traceHigh, traceLow, call);
     }
 
-    /** What {@code baggage} becomes, of what the request has (null: nothing) and the envelope's bytes. Null if it is empty. */
+    /**
+     * What {@code baggage} becomes, of what the request has (null: nothing) and the envelope's bytes: its members without
+     * blank ones and ours, then ours unless it has no room. Null if nothing is left.
+     */
     public static String baggage(String present, byte[] envelope) {
         StringBuilder out = new StringBuilder();
-        if (present != null && !trim(present, 0, present.length()).isEmpty()) {
-            boolean first = true;
-            for (int at = 0; at <= present.length(); ) {
-                int end = memberEnd(present, at);
-                if (!key(present, at, end).equals(KEY)) {
-                    out.append(first ? "" : ",").append(present, at, end);
-                    first = false;
-                }
-                at = end + 1;
+        for (int at = 0; present != null && at <= present.length(); ) {
+            int end = memberEnd(present, at);
+            String member = trim(present, at, end);
+            if (!member.isEmpty() && !isOurs(member)) {
+                out.append(out.length() == 0 ? "" : ",").append(member);
             }
+            at = end + 1;
         }
-        String rest = out.toString();
-        if (!rest.isEmpty()) {
-            out.append(',');
+        String ours = KEY + '=' + Text.base64(envelope);
+        int others = Text.utf8Length(out.toString());
+        if (others + (others == 0 ? 0 : 1) + ours.length() <= MAX_BAGGAGE_BYTES) {
+            out.append(others == 0 ? "" : ",").append(ours);
         }
-        out.append(KEY).append('=').append(Text.base64(envelope));
-        if (out.length() > MAX_BAGGAGE_BYTES || Text.utf8Length(out.toString()) > MAX_BAGGAGE_BYTES) {
-            return rest.isEmpty() ? null : rest;
-        }
-        return out.toString();
+        return out.length() == 0 ? null : out.toString();
     }
 
     /** The text of the envelope in a request's {@code baggage} (null: none), or null. */
     public static String envelope(String baggage) {
-        if (baggage != null) {
-            for (int at = 0; at < baggage.length(); ) {
-                int end = memberEnd(baggage, at);
-                int value = keyEnd(baggage, at, end);
-                if (value < end && baggage.charAt(value) == '=' && key(baggage, at, end).equals(KEY)) {
-                    int semicolon = baggage.indexOf(';', value);
-                    return trim(baggage, value + 1, semicolon >= 0 && semicolon < end ? semicolon : end);
-                }
-                at = end + 1;
+        for (int at = 0; baggage != null && at < baggage.length(); ) {
+            int end = memberEnd(baggage, at);
+            String member = baggage.substring(at, end);
+            if (isOurs(member)) {
+                int semicolon = member.indexOf(';');
+                return trim(member, member.indexOf('=') + 1, semicolon < 0 ? member.length() : semicolon);
             }
+            at = end + 1;
         }
         return null;
+    }
+
+    /** The key stands before the first {@code =}, which must come before any {@code ;}. */
+    private static boolean isOurs(String member) {
+        int equals = member.indexOf('=');
+        // a key that holds a semicolon is not ours either
+        return equals >= 0 && trim(member, 0, equals).equals(KEY);
     }
 
     private static int memberEnd(String s, int at) {
         int end = s.indexOf(',', at);
         return end < 0 ? s.length() : end;
-    }
-
-    private static int keyEnd(String s, int at, int end) {
-        while (at < end && s.charAt(at) != '=' && s.charAt(at) != ';') {
-            at++;
-        }
-        return at;
-    }
-
-    private static String key(String s, int from, int to) {
-        return trim(s, from, keyEnd(s, from, to));
     }
 
     private static String trim(String s, int from, int to) {

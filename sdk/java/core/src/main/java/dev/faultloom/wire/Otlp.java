@@ -58,12 +58,12 @@ public final class Otlp {
         attributes.flag("faultloom.truncated", s.truncated);
         attributes.flag("faultloom.faults_off", s.faultsOff);
         String name = !s.name.isEmpty() ? s.name : !callersName.isEmpty() ? callersName : s.service;
-        span(s.service, attributes, s.startUs + last, 2, name, hasParent, call, server, s.startUs, failed);
+        span(s.service, attributes, plus(s.startUs, last), 2, name, hasParent, call, server, s.startUs, failed);
         for (Event e : s.events) {
             if (e.kind == Event.SEND_REQUEST) {
                 Event end = ends.get(e.call - 1);
                 long id = CallId.of(call, e.call);
-                client(s, e, end, server, id, s.startUs + (end == null ? last : end.atUs));
+                client(s, e, end, server, id, plus(s.startUs, end == null ? last : end.atUs));
                 if (end != null && end.child != null) {
                     segment(end.child, id, e.name, true);
                 }
@@ -89,7 +89,7 @@ public final class Otlp {
         }
         attributes.flag("faultloom.failed", lost);
         attributes.flag("faultloom.gap", end == null || end.gap);
-        span(s.service, attributes, endUs, 3, send.name, true, server, id, s.startUs + send.atUs, failed);
+        span(s.service, attributes, endUs, 3, send.name, true, server, id, plus(s.startUs, send.atUs), failed);
     }
 
     private void span(String service, Attributes attributes, long endUs, int kind, String name, boolean hasParent, long parent,
@@ -108,8 +108,14 @@ public final class Otlp {
         out.append("\",\"status\":{").append(failed ? "\"code\":2" : "").append("},\"traceId\":\"").append(trace).append("\"}");
     }
 
+    /** Times that no 64 bits can hold are the largest that they can. */
     private static void nanos(StringBuilder out, long us) {
-        out.append(Long.toUnsignedString(us)).append(us == 0 ? "" : "000");
+        boolean fits = Long.compareUnsigned(us, Long.divideUnsigned(-1, 1000)) <= 0;
+        out.append(Long.toUnsignedString(fits ? us * 1000 : -1));
+    }
+
+    private static long plus(long a, long b) {
+        return Long.compareUnsigned(a + b, a) < 0 ? -1 : a + b;
     }
 
     private static final class Attributes {

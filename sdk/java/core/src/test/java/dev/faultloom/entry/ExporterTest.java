@@ -95,7 +95,7 @@ class ExporterTest {
         assertTrue(next().contains(grpc.envelope().signed.trace()));
         Scope stream = p.openGrpc(new byte[] {9}, n -> null); // a refused envelope is as if it were not there
         assertNull(stream.nextPiece(0, 1 << 20));
-        assertNull(stream.lastPiece(1, 0));
+        assertNull(stream.lastPiece(1, 0, ""));
         assertTrue(next().contains(stream.envelope().signed.trace()));
         p.entry().exporter().close();
         assertEquals("", told.toString());

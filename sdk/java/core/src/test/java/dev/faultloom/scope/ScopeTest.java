@@ -77,7 +77,7 @@ class ScopeTest {
         assertNull(s.finish(12, 0, ""));
         assertNull(s.finishLater(12, 0));
         assertNull(s.nextPiece(0, 1 << 20));
-        assertNull(s.lastPiece(12, 0));
+        assertNull(s.lastPiece(12, 0, ""));
     }
 
     @Test
@@ -177,7 +177,7 @@ class ScopeTest {
         assertNull(s.nextPiece(10, 1 << 20), "too large, waits for the end");
         assertFalse(join.complete());
         assertEquals(1, History.decode(join.history(ROOT)).segment.events.size());
-        add(join, s.lastPiece(3, 0));
+        add(join, s.lastPiece(3, 0, ""));
         History h = History.decode(join.history(ROOT));
         assertEquals(3, h.segment.events.size());
         assertTrue(h.segment.truncated && h.segment.events.get(1).gap, "the child did not fit into the trailer");
@@ -192,7 +192,7 @@ class ScopeTest {
         Scope s = Scopes.begin(Accept.NONE, 0);
         assertNull(s.nextPiece(10, 1 << 20));
         Join join = new Join();
-        add(join, s.lastPiece(3, 5));
+        add(join, s.lastPiece(3, 5, ""));
         assertTrue(join.complete());
         assertEquals(5, History.decode(join.history(ROOT)).segment.events.get(0).status);
     }

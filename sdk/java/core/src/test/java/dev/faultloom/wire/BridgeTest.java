@@ -28,7 +28,7 @@ class BridgeTest {
     void baggageKeepsWhatIsNotOurs() {
         byte[] e = {1, 2, 3};
         assertEquals("faultloom=AQID", Bridge.baggage(null, e));
-        assertEquals("a=1, b=2;p,faultloom=AQID", Bridge.baggage("a=1, faultloom = x;y, b=2;p", e));
+        assertEquals("a=1,b=2;p,faultloom=AQID", Bridge.baggage("a=1, faultloom = x;y, ,b=2;p", e));
         assertEquals("AQID", Bridge.envelope("a=1, faultloom = AQID ;y,faultloom=zz"));
         assertNull(Bridge.envelope("faultloom;x=1,xfaultloom=2"));
         assertNull(Bridge.baggage("faultloom=old", new byte[8000]));

@@ -1,0 +1,83 @@
+package dev.faultloom.conform;
+
+import dev.faultloom.wire.Text;
+import java.math.BigInteger;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** An object of a vector's input, with its members as what they mean. */
+final class Input {
+    private final Map<?, ?> object;
+
+    Input(Object object) {
+        this.object = (Map<?, ?>) object;
+    }
+
+    boolean has(String key) {
+        return object.get(key) != null;
+    }
+
+    String text(String key) {
+        return (String) object.get(key);
+    }
+
+    /** An unsigned number of 64 bits; 0 if it is not there. */
+    long number(String key) {
+        return has(key) ? ((BigInteger) object.get(key)).longValue() : 0;
+    }
+
+    boolean flag(String key) {
+        return Boolean.TRUE.equals(object.get(key));
+    }
+
+    /** An id in hex. */
+    long id(String key) {
+        return Long.parseUnsignedLong(text(key), 16);
+    }
+
+    /** Hex, or null. */
+    byte[] bytes(String key) {
+        return has(key) ? Text.unhex(text(key)) : null;
+    }
+
+    Input in(String key) {
+        return new Input(object.get(key));
+    }
+
+    List<Input> list(String key) {
+        List<Input> out = new ArrayList<>();
+        for (Object element : (List<?>) object.get(key)) {
+            out.add(new Input(element));
+        }
+        return out;
+    }
+
+    List<String> texts(String key) {
+        List<String> out = new ArrayList<>();
+        for (Object element : (List<?>) object.get(key)) {
+            out.add((String) element);
+        }
+        return out;
+    }
+
+    List<Long> numbers(String key) {
+        List<Long> out = new ArrayList<>();
+        for (Object element : (List<?>) object.get(key)) {
+            out.add(((BigInteger) element).longValue());
+        }
+        return out;
+    }
+
+    /** An object whose members are texts. */
+    Map<String, String> table(String key) {
+        Map<String, String> out = new LinkedHashMap<>();
+        if (has(key)) {
+            for (Map.Entry<?, ?> e : ((Map<?, ?>) object.get(key)).entrySet()) {
+                out.put((String) e.getKey(), (String) e.getValue());
+            }
+        }
+        return out;
+    }
+}
