@@ -3,26 +3,21 @@
 
 const assert = require('node:assert');
 const { test } = require('node:test');
-const { app, below, events, faultloom, request } = require('./world.js');
+const { app, below, chain, events, faultloom, request } = require('./world.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const { fault } = faultloom;
 
-/** test → front → back */
-async function chain(t, { back = {}, front = {} } = {}) {
-  const last = await app(t, 'grpc.js', { service: 'back', ...back });
-  const first = await app(t, 'grpc.js', {
-    service: 'front',
-    ...front,
-    env: { NEXT: `127.0.0.1:${last.port}`, FAULTLOOM_PEERS: `127.0.0.1:${last.port}=back`, ...front.env },
-  });
+/** test → front → back, and a client of the front. */
+async function clientOf(t, options) {
+  const { first, last } = await chain(t, 'grpc.js', options);
   const client = connect(`127.0.0.1:${first.port}`);
   t.after(() => client.close());
   return { client, first, last };
 }
 
 test('a unary call brings back the whole tree', async (t) => {
-  const { client } = await chain(t);
+  const { client } = await clientOf(t);
   const { result, segment } = await request([], () => unary(client, 'call 2'));
   assert.deepStrictEqual(JSON.parse(result), ['hello', 'hello']);
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 < front', 'ANSWER 0']);
@@ -48,7 +43,7 @@ const SEEN = [
 ];
 
 test('each fault is what the library would report; then the next call is healthy', async (t) => {
-  const { client } = await chain(t);
+  const { client } = await clientOf(t);
   for (const [kind, parts, code, details, end, runs] of SEEN) {
     const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
     const { result, segment } = await request(plan, () => unary(client, 'call 3 hello world'));
@@ -65,7 +60,7 @@ test('each fault is what the library would report; then the next call is healthy
 });
 
 test('an empty reply is an empty message, a corrupted one what the library makes of it', async (t) => {
-  const { client } = await chain(t);
+  const { client } = await clientOf(t);
   const plan = [fault('empty-reply', { callee: 'back', nth: 1 }), fault('corrupt-reply', { callee: 'back', nth: 2 })];
   const { result, segment } = await request(plan, () => unary(client, 'call 3 hello world'));
   const [empty, corrupted, healthy] = JSON.parse(result);
@@ -84,7 +79,7 @@ test('an empty reply is an empty message, a corrupted one what the library makes
 });
 
 test('a delay comes before the call, and the deadline of the caller ends it', async (t) => {
-  const { last } = await chain(t);
+  const { last } = await clientOf(t);
   const client = connect(`127.0.0.1:${last.port}`);
   t.after(() => client.close());
   const plan = [fault('delay', { arg: 150, nth: 1 })];
@@ -100,4 +95,133 @@ test('a delay comes before the call, and the deadline of the caller ends it', as
 
   const healthy = await request([], () => unary(client, 'hello', { deadline: Date.now() + 5000 }));
   assert.strictEqual(healthy.result, 'hello');
+});
+
+/** What a stream brought: texts, and [code, details] of its error. */
+function stream(call, { read = Infinity, write = [] } = {}) {
+  return new Promise((resolve) => {
+    const texts = [];
+    let error = null;
+    call.on('data', (message) => {
+      texts.push(message.text);
+      if (texts.length === read) {
+        call.cancel();
+      }
+    });
+    call.on('error', (e) => {
+      error = [e.code, e.details];
+      resolve({ texts, error });
+    });
+    call.on('end', () => setImmediate(() => resolve({ texts, error })));
+    for (const text of write) {
+      call.write({ text });
+    }
+    call.end?.();
+  });
+}
+
+/** The four kinds of call, each with the same answer of the service behind. */
+const STREAMS = {
+  Upload: (client, text, options = {}) =>
+    new Promise((resolve) => {
+      const call = client.Upload(options, (error, reply) => resolve({ texts: error ? [] : [reply.text], error: error ? [error.code, error.details] : null }));
+      call.write({ text });
+      call.end();
+    }),
+  Download: (client, text, options = {}) => stream(client.Download({ text, count: 2 }, options)),
+  Chat: (client, text, options = {}) => stream(client.Chat(options), { write: [text, text] }),
+};
+
+for (const [method, call] of Object.entries(STREAMS)) {
+  test(`${method}: the history comes in pieces, and the calls of its events are in the scope`, async (t) => {
+    const { client } = await clientOf(t);
+    const times = method === 'Upload' ? 1 : 2;
+    const { result, segment } = await request([], () => call(client, 'call 1'));
+    assert.deepStrictEqual(result, { texts: Array(times).fill('["hello"]'), error: null });
+    assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method}`, 'RECV 0 < front', 'ANSWER 0']);
+    const [front] = below(segment);
+    assert.strictEqual(front.truncated, false);
+    assert.deepStrictEqual(events(front), [...Array(times).fill(['SEND /test.Echo/Unary', 'RECV 0 < back']).flat(), 'ANSWER 0']);
+  });
+
+  test(`${method}: each fault is what the library would report`, async (t) => {
+    const last = await app(t, 'grpc.js', { service: 'back' });
+    const client = connect(`127.0.0.1:${last.port}`);
+    t.after(() => client.close());
+    for (const [kind, parts, code, details, end] of SEEN) {
+      const { result, segment } = await request([fault(kind, parts)], () => call(client, 'hello world'));
+      assert.deepStrictEqual(result.texts, [], kind);
+      assert.strictEqual(result.error[0], code, kind);
+      assert.match(result.error[1], details, kind);
+      assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method} fault 0`, ...end, 'ANSWER 0'], kind);
+      const healthy = await request([], () => call(client, 'hello'));
+      assert.deepStrictEqual(healthy.result.error, null);
+    }
+    const times = method === 'Upload' ? 1 : 2;
+    const empty = await request([fault('empty-reply')], () => call(client, 'hello world'));
+    assert.deepStrictEqual(empty.result, { texts: Array(times).fill(''), error: null });
+    assert.deepStrictEqual(events(empty.segment), [`SEND /test.Echo/${method} fault 0`, 'RECV 0 < back', 'ANSWER 0']);
+    const corrupted = await request([fault('corrupt-reply')], () => call(client, 'hello world'));
+    for (const text of corrupted.result.texts) {
+      assert.match(text, /\ufffd/);
+    }
+    const delayed = await request([fault('delay', { arg: 50 })], () => call(client, 'hello'));
+    assert.deepStrictEqual(delayed.result, { texts: Array(times).fill('hello'), error: null });
+  });
+}
+
+test('a stream that its caller cancels keeps the history until then', async (t) => {
+  const { client } = await clientOf(t);
+  const { result, segment } = await request([], () => stream(client.Download({ text: 'call 1', count: 50 }), { read: 2 }));
+  assert.strictEqual(result.error[0], 1);
+  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Download', 'FAILED 1 < front', 'ANSWER 0']);
+  const [front] = below(segment);
+  assert.strictEqual(front.truncated, true);
+  assert.ok(events(front).length >= 4);
+});
+
+test('an error status brings its history in the trailers, of a stream too', async (t) => {
+  const { client } = await clientOf(t);
+  const one = await request([], () => unary(client, 'fail 9'));
+  assert.deepStrictEqual(one.result.slice(0, 2), [9, 'as asked']);
+  assert.deepStrictEqual(events(one.segment), ['SEND /test.Echo/Unary', 'RECV 9 < front', 'ANSWER 0']);
+  const many = await request([], () => stream(client.Download({ text: 'fail 5', count: 2 })));
+  assert.deepStrictEqual(many.result, { texts: ['fail 5', 'fail 5'], error: [5, 'as asked'] });
+  assert.deepStrictEqual(events(many.segment), ['SEND /test.Echo/Download', 'RECV 5 < front', 'ANSWER 0']);
+});
+
+test('a history of 5,000 events comes whole behind a message, and truncated in a trailer', async (t) => {
+  const { client } = await clientOf(t);
+  const whole = await request([], () => unary(client, 'call 1250'));
+  const [front, ...backs] = below(whole.segment);
+  assert.strictEqual(front.events.length, 2501);
+  assert.strictEqual(backs.length, 1250);
+  // a caller that takes hardly more than the message
+  const small = connect(client.getChannel().getTarget().replace('dns:', ''), { 'grpc.max_receive_message_length': 20_000 });
+  t.after(() => small.close());
+  const cut = await request([], () => unary(small, 'call 1250'));
+  assert.strictEqual(JSON.parse(cut.result).length, 1250);
+  const [shortened] = below(cut.segment);
+  assert.strictEqual(shortened.truncated, true);
+  assert.ok(shortened.events.length > 100);
+});
+
+test('peers without the SDK are not touched: small and large messages both ways', async (t) => {
+  const plain = await app(t, 'grpc.js', { sdk: false });
+  const client = connect(`127.0.0.1:${plain.port}`);
+  t.after(() => client.close());
+  const text = 'x'.repeat(3_900_000);
+  for (const words of ['hello', `big 3900000`, text]) {
+    const { result, segment } = await request([], () => unary(client, words));
+    assert.strictEqual(result, words.startsWith('big') ? text : words);
+    assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 gap', 'ANSWER 0']);
+  }
+  const { segment } = await request([], () => STREAMS.Chat(client, 'hello'));
+  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Chat', 'RECV 0 gap', 'ANSWER 0']);
+
+  // a caller without a scope is answered as if there were no SDK
+  const traced = await app(t, 'grpc.js', { service: 'back' });
+  const other = connect(`127.0.0.1:${traced.port}`);
+  t.after(() => other.close());
+  assert.strictEqual(await unary(other, 'hello'), 'hello');
 });

@@ -2,39 +2,13 @@
 'use strict';
 
 const assert = require('node:assert');
-const http = require('node:http');
 const { test } = require('node:test');
-const { app, below, events, faultloom, request } = require('./world.js');
+const { ask, below, chain, events, faultloom, request } = require('./world.js');
 
 const { fault } = faultloom;
 
-/** test → front → back */
-async function chain(t, { back = {}, front = {} } = {}) {
-  const last = await app(t, 'http.js', { service: 'back', ...back });
-  const first = await app(t, 'http.js', {
-    service: 'front',
-    ...front,
-    env: { NEXT: `127.0.0.1:${last.port}`, FAULTLOOM_PEERS: `127.0.0.1:${last.port}=back`, ...front.env },
-  });
-  return { first, last };
-}
-
-/** Status, headers and body of one request; `options` as for http.request. */
-function ask(port, path, { body, ...options } = {}) {
-  return new Promise((resolve, reject) => {
-    const one = http.request({ host: '127.0.0.1', port, path, ...options }, (response) => {
-      const chunks = [];
-      response.on('data', (chunk) => chunks.push(chunk));
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }));
-      response.on('error', reject);
-    });
-    one.on('error', reject);
-    one.end(body);
-  });
-}
-
 test('a request brings back the whole tree', async (t) => {
-  const { first } = await chain(t);
+  const { first } = await chain(t, 'http.js');
   const { result, segment } = await request([], () => ask(first.port, '/call/2/hello'));
   assert.deepStrictEqual(JSON.parse(result.body), [
     [200, 'hello /hello'],
@@ -61,7 +35,7 @@ const SEEN = [
 ];
 
 test('each fault is what Node would report; then the next call is healthy', async (t) => {
-  const { first } = await chain(t);
+  const { first } = await chain(t, 'http.js');
   for (const [kind, parts, [code, text], end, runs] of SEEN) {
     const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
     const { result, segment } = await request(plan, () => ask(first.port, '/call/3/hello'));
@@ -75,3 +49,47 @@ test('each fault is what Node would report; then the next call is healthy', asyn
     assert.strictEqual(backs.length, 2 + runs, kind);
   }
 });
+
+// what fetch and undici say of the same faults
+const UNDICI = {
+  unavailable: ['ECONNREFUSED', /^connect ECONNREFUSED 127\.0\.0\.1:\d+$/],
+  deadline: ['UND_ERR_HEADERS_TIMEOUT', /^Headers Timeout Error$/],
+  reset: ['ECONNRESET', /^read ECONNRESET$/],
+  hang: ['UND_ERR_HEADERS_TIMEOUT', /^Headers Timeout Error$/],
+  'lost-reply': ['ECONNRESET', /^read ECONNRESET$/],
+};
+
+for (const client of ['fetch', 'undici']) {
+  test(`each fault is what ${client} would report; then the next call is healthy`, async (t) => {
+    const { first } = await chain(t, 'http.js', { front: { env: { CLIENT: client } } });
+    for (const [kind, parts, plain, end, runs] of SEEN) {
+      const [code, text] = UNDICI[kind] ?? plain;
+      const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
+      const { result, segment } = await request(plan, () => ask(first.port, '/call/3/hello'));
+      const [before, disturbed, after] = JSON.parse(result.body);
+      assert.deepStrictEqual(before, [200, 'hello /hello'], kind);
+      assert.deepStrictEqual(after, [200, 'hello /hello'], kind);
+      assert.strictEqual(disturbed[0], code, kind);
+      if (disturbed.length === 3) {
+        assert.strictEqual(disturbed[1], 'fetch failed', kind);
+      }
+      assert.match(disturbed.at(-1), text, kind);
+      const [front, ...backs] = below(segment);
+      assert.deepStrictEqual(events(front).slice(2, 4), ['SEND GET /hello fault 0', ...end], kind);
+      assert.strictEqual(backs.length, 2 + runs, kind);
+    }
+  });
+}
+
+for (const framework of ['express', 'fastify']) {
+  test(`${framework} tells the route's template, and a parsed body keeps the scope`, async (t) => {
+    const { first } = await chain(t, 'http.js', { front: { env: { FRAMEWORK: framework } } });
+    const { result, segment } = await request([], () =>
+      ask(first.port, '/cart/jo/items', { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } }),
+    );
+    assert.deepStrictEqual(JSON.parse(result.body), { got: { a: 1 }, answers: [[200, 'hello /hello']] });
+    const [front] = below(segment);
+    assert.strictEqual(front.name, 'POST /cart/{user}/items');
+    assert.deepStrictEqual(events(front), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
+  });
+}

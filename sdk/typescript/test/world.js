@@ -3,6 +3,7 @@
 
 const { spawn } = require('node:child_process');
 const { once } = require('node:events');
+const http = require('node:http');
 const path = require('node:path');
 const readline = require('node:readline');
 
@@ -45,6 +46,31 @@ async function app(t, file, { service = 'app', sdk = true, env = {}, flags = [],
   return started;
 }
 
+/** test → front → back */
+async function chain(t, file, { back = {}, front = {} } = {}) {
+  const last = await app(t, file, { service: 'back', ...back });
+  const first = await app(t, file, {
+    service: 'front',
+    ...front,
+    env: { NEXT: `127.0.0.1:${last.port}`, FAULTLOOM_PEERS: `127.0.0.1:${last.port}=back`, ...front.env },
+  });
+  return { first, last };
+}
+
+/** Status, headers and body of one request; `options` as for http.request. */
+function ask(port, path, { body, ...options } = {}) {
+  return new Promise((resolve, reject) => {
+    const one = http.request({ host: '127.0.0.1', port, path, ...options }, (response) => {
+      const chunks = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }));
+      response.on('error', reject);
+    });
+    one.on('error', reject);
+    one.end(body);
+  });
+}
+
 /** Runs `work` as a request with these faults; its result (an error it threw) and the starter's segment. */
 async function request(plan, work, options = {}) {
   const started = faultloom.start({ plan, ...options });
@@ -76,4 +102,4 @@ function below(segment) {
   return segment.events.flatMap((e) => (e.child ? [e.child, ...below(e.child)] : []));
 }
 
-module.exports = { app, below, events, faultloom, request, TRUST, KEY, REGISTER };
+module.exports = { app, ask, below, chain, events, faultloom, request, TRUST, KEY, REGISTER };

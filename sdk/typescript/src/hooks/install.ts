@@ -13,6 +13,7 @@ import { hookHttpServer } from './http-server';
 import { hookOne, Library, Told, watch } from './libraries';
 import { Loose, Patch } from './patch';
 import { watchFastify } from './routes';
+import { hookFetch, hookUndici } from './undici';
 
 const INSTALLED = Symbol.for('faultloom.installed');
 
@@ -29,6 +30,10 @@ function libraries(process: Process): Library[] {
         hookServer(patch, exports, process);
       },
     },
+    { name: 'undici', file: 'index.js', lowest: '5.20.0', below: '9', hook: hookUndici },
+    // their routes are read from the request
+    { name: 'express', file: 'index.js', lowest: '4.0.0', below: '6', hook: () => undefined },
+    { name: 'fastify', file: 'fastify.js', lowest: '4.0.0', below: '6', hook: () => undefined },
   ];
 }
 
@@ -64,6 +69,7 @@ function hookNode(here: Process, tell: Told): void {
     hookHttpServer(patch, https.Server, here);
     hookHttpClient(patch, http, 80);
     hookHttpClient(patch, https, 443);
+    hookFetch(patch);
     watchFastify();
     syncBuiltinESMExports();
     tell('node:http', process.versions.node, '');

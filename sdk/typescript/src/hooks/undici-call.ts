@@ -1,0 +1,244 @@
+/** One request of undici (and so of fetch) that is sent in a scope. */
+
+import { STATUS_CODES } from 'node:http';
+import type { Call, Scope } from '../scope/scope';
+import { within } from '../scope/context';
+import { wait } from '../scope/wait';
+import { fromHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../wire/envelope';
+import type { Kind } from '../wire/plan';
+import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status';
+import { Body, canUndo } from './http-body';
+import { Address, failureCode, systemError } from './http-errors';
+import { Headers, Speaker, Told } from './undici-handler';
+
+/** A reply of known length that announces a tail is read first and handed out then, up to this many bytes. */
+const MAX_EAGER_BYTES = 256 << 10;
+
+export class UndiciCall implements Told {
+  private body: Body | null = null;
+  /** What is said once the body has been read. */
+  private announce: (() => void) | null = null;
+  private readonly chunks: Buffer[] = [];
+  private trailers: unknown;
+  private over = false;
+  private sent = false;
+  private stopWaiting: () => void = () => undefined;
+
+  constructor(
+    private readonly scope: Scope,
+    private readonly call: Call,
+    private readonly out: Speaker,
+    private readonly address: Address,
+    private readonly timeout: () => Error,
+  ) {}
+
+  get kind(): Kind | '' {
+    return this.call.fault?.kind ?? '';
+  }
+
+  /** Sends it by `go`, or plays its fault. */
+  run(go: () => boolean): boolean {
+    switch (this.kind) {
+      case 'unavailable':
+        return this.later(() => this.fail(UNAVAILABLE, systemError('connect', 'ECONNREFUSED', this.address)));
+      case 'reset':
+        return this.later(() => this.fail(UNAVAILABLE, systemError('read', 'ECONNRESET')));
+      case 'deadline':
+        return this.later(() => this.fail(DEADLINE_EXCEEDED, this.timeout()));
+      case 'status':
+        return this.later(() => this.answer());
+      case 'hang':
+        return this.waiting(() => this.fail(DEADLINE_EXCEEDED, this.timeout()));
+      case 'delay':
+        return this.waiting(() => within(this.scope, () => void this.send(go)));
+      default:
+        return this.send(go);
+    }
+  }
+
+  private send(go: () => boolean): boolean {
+    this.sent = true;
+    return go();
+  }
+
+  private later(then: () => void): boolean {
+    return this.before(then, (done) => {
+      const soon = setImmediate(done);
+      return () => clearImmediate(soon);
+    });
+  }
+
+  private waiting(then: () => void): boolean {
+    return this.before(then, (done) => wait(this.scope.process.receiver, this.call.fault!, done));
+  }
+
+  /** Lets time pass in which the caller may give up. */
+  private before(then: () => void, pass: (done: () => void) => () => void): boolean {
+    const abort = (reason?: Error): void => {
+      if (this.over || this.sent) {
+        this.abortSent(reason);
+        return;
+      }
+      this.stopWaiting();
+      const error = reason ?? Object.assign(new Error('Request aborted'), { name: 'AbortError', code: 'UND_ERR_ABORTED' });
+      this.fail(failureCode(error), error);
+    };
+    this.stopWaiting = pass(() => {
+      if (!this.over) {
+        then();
+      }
+    });
+    within(this.scope, () => this.out.start(abort));
+    return true;
+  }
+
+  private abortSent: (reason?: Error) => void = () => undefined;
+
+  private fail(code: number, error: Error): void {
+    this.over = true;
+    this.scope.failed(this.call, code, null, false);
+    within(this.scope, () => this.out.error(error));
+  }
+
+  private answer(): void {
+    this.over = true;
+    const given = Number(this.call.fault!.arg);
+    const status = given >= 200 && given <= 999 ? given : 500;
+    this.scope.replied(this.call, this.call.fault!.arg, null, false);
+    const headers = this.out.noHeaders();
+    headers.set('content-length', '0');
+    within(this.scope, () => {
+      this.out.headers(status, headers, STATUS_CODES[status] ?? '');
+      this.out.end(undefined);
+    });
+  }
+
+  // what undici tells of a request that was sent
+
+  start(abort: (reason?: Error) => void): void {
+    this.abortSent = abort;
+    within(this.scope, () => this.out.start(abort));
+  }
+
+  upgrade(status: number): void {
+    this.scope.replied(this.call, status, null, true);
+  }
+
+  headers(status: number, headers: Headers, text: string): boolean {
+    const { scope, call, kind } = this;
+    const { tail, coding, history } = takeHeaders(headers);
+    const lost = kind === 'lost-reply';
+    const changed = lost || kind === 'empty-reply' || kind === 'corrupt-reply';
+    const record = (late: Buffer | null): void => {
+      const found = late ?? history;
+      if (lost) {
+        scope.failed(call, UNAVAILABLE, found, found === null);
+      } else {
+        scope.replied(call, status, found, found === null);
+      }
+    };
+    const say = (): boolean => within(scope, () => this.out.headers(status, headers, text));
+    if (!tail && !changed) {
+      record(null);
+      return say();
+    }
+    scope.begun(call, status);
+    if (tail || kind === 'empty-reply') {
+      headers.remove('content-encoding');
+    }
+    const eager = changed || Number(headers.get('content-length') ?? Infinity) <= MAX_EAGER_BYTES;
+    if (eager) {
+      this.announce = () => {
+        if (headers.get('content-length') !== undefined) {
+          headers.set('content-length', String(this.chunks.reduce((sum, chunk) => sum + chunk.length, 0)));
+        }
+        say();
+      };
+    } else {
+      headers.remove('content-length');
+    }
+    this.body = new Body(call.id, tail, coding, kind, {
+      data: (chunk) => this.pass(chunk),
+      end: (error) => {
+        if (!tail) {
+          record(null);
+        }
+        if (lost) {
+          this.out.error(systemError('read', 'ECONNRESET'));
+        } else {
+          this.finish(error);
+        }
+      },
+      history: record,
+    });
+    return eager || say();
+  }
+
+  private pass(chunk: Buffer): boolean {
+    if (this.announce !== null) {
+      this.chunks.push(Buffer.from(chunk));
+      return true;
+    }
+    return within(this.scope, () => this.out.data(chunk));
+  }
+
+  private finish(error?: Error): void {
+    const announce = this.announce;
+    this.announce = null;
+    within(this.scope, () => {
+      announce?.();
+      for (const chunk of this.chunks.splice(0)) {
+        this.out.data(chunk);
+      }
+      if (error === undefined) {
+        this.out.end(this.trailers);
+      } else {
+        this.out.error(error);
+      }
+    });
+  }
+
+  data(chunk: Buffer): boolean {
+    return this.body === null ? within(this.scope, () => this.out.data(chunk)) : this.body.feed(chunk);
+  }
+
+  end(trailers: unknown): void {
+    this.trailers = trailers;
+    if (this.body === null) {
+      within(this.scope, () => this.out.end(trailers));
+    } else {
+      this.body.end();
+    }
+  }
+
+  error(error: Error): void {
+    if (this.body !== null) {
+      this.body.abandon();
+      this.finish(error);
+      return;
+    }
+    this.scope.failed(this.call, failureCode(error), null, true);
+    within(this.scope, () => this.out.error(error));
+  }
+}
+
+/** What a reply's headers say about its history; ours are removed. */
+function takeHeaders(headers: Headers): { tail: boolean; coding: string; history: Buffer | null } {
+  const carried = headers.get(HISTORY_HEADER);
+  const mark = headers.get(REPLY_HEADER);
+  if (carried === undefined && mark === undefined) {
+    return { tail: false, coding: '', history: null };
+  }
+  headers.remove(HISTORY_HEADER);
+  headers.remove(REPLY_HEADER);
+  const vary = headers.get('vary');
+  if (vary !== undefined) {
+    const others = vary.split(',').filter((one) => one.trim().toLowerCase() !== HTTP_HEADER);
+    headers.remove('vary');
+    if (others.length > 0) {
+      headers.set('vary', others.join(',').trim());
+    }
+  }
+  const coding = (headers.get('content-encoding') ?? '').trim().toLowerCase();
+  return { tail: mark === 'tail' && canUndo(coding), coding, history: carried === undefined ? null : (fromHeader(carried) ?? null) };
+}
