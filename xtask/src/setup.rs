@@ -13,6 +13,8 @@ pub const MEMCACHED: Package = Package { name: "memcached", program: "memcached"
 pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
 pub const JDK: Package = Package { name: "default-jdk-headless", program: "javac" };
 pub const MAVEN: Package = Package { name: "maven", program: "mvn" };
+pub const NODE: Package = Package { name: "nodejs", program: "node" };
+pub const NPM: Package = Package { name: "npm", program: "npm" };
 
 /// Installs what is missing as root; otherwise says what is missing. The words name what is there.
 pub fn packages(packages: &[&Package]) -> Result<String, String> {
@@ -66,6 +68,11 @@ pub fn build_tool() -> Result<(), String> {
 /// The Java agent, which every Java service is started with.
 pub fn build_agent() -> Result<(), String> {
     maven("sdk/java", "agent/target/faultloom-agent.jar")
+}
+
+/// The hooks for Node.js, with what their tests need.
+pub fn build_node_sdk() -> Result<(), String> {
+    npm("sdk/typescript")
 }
 
 pub fn shop_dir() -> PathBuf {

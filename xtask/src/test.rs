@@ -1,6 +1,6 @@
 //! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
 
-use crate::setup::{self, JDK, MAVEN, MEMCACHED, NGINX};
+use crate::setup::{self, JDK, MAVEN, MEMCACHED, NGINX, NODE, NPM};
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
 use crate::{check, conform};
@@ -14,7 +14,7 @@ static SKIPPED: AtomicU64 = AtomicU64::new(0);
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
 type Area = (&'static str, u32, fn() -> Result<String, String>);
 
-const AREAS: [Area; 10] = [
+const AREAS: [Area; 11] = [
     ("set-up", 12, set_up),
     ("check", 6, checks),
     ("rust", 6, rust_tests),
@@ -22,6 +22,7 @@ const AREAS: [Area; 10] = [
     ("sdk go", 5, sdk_go),
     ("sdk python", 4, sdk_python),
     ("sdk java", 4, sdk_java),
+    ("sdk node", 3, sdk_node),
     ("shop", 3, shop),
     ("tool", 6, tool),
     ("benches", 3, benches),
@@ -56,13 +57,14 @@ pub fn test() -> Result<(), String> {
 }
 
 fn set_up() -> Result<String, String> {
-    let packages = match setup::packages(&[&MEMCACHED, &NGINX, &JDK, &MAVEN]) {
+    let packages = match setup::packages(&[&MEMCACHED, &NGINX, &JDK, &MAVEN, &NODE, &NPM]) {
         Ok(versions) => versions,
         // what needs them is skipped and counted where it would run
         Err(missing) => missing.lines().next().unwrap_or_default().to_owned(),
     };
     setup::build_tool()?;
     setup::build_agent()?;
+    setup::build_node_sdk()?;
     setup::build_shop()?;
     setup::build_relay()?;
     Ok(packages)
@@ -118,6 +120,11 @@ fn sdk_python() -> Result<String, String> {
 
 fn sdk_java() -> Result<String, String> {
     counted(command("mvn", &["--batch-mode", "--no-transfer-progress", "test"]).current_dir(root().join("sdk/java")))
+}
+
+fn sdk_node() -> Result<String, String> {
+    setup::build_node_sdk()?;
+    counted(command("npm", &["--loglevel=error", "test"]).current_dir(root().join("sdk/typescript")))
 }
 
 fn shop() -> Result<String, String> {
@@ -203,6 +210,8 @@ impl Counts {
                 counts.reasons.push(trimmed.trim_start_matches("--- SKIP: ").to_owned());
             } else if let Some(reason) = trimmed.strip_prefix("skipped: ") {
                 counts.skipped += 1;
+                counts.reasons.push(reason.to_owned());
+            } else if let Some((_, reason)) = line.split_once(" # SKIP ") {
                 counts.reasons.push(reason.to_owned());
             } else if trimmed.starts_with("SKIPPED [") {
                 counts.reasons.push(trimmed.to_owned());
