@@ -78,6 +78,7 @@ class Reply:
         self._start = start_response
         self._scope = scope
         self._route = route
+        self._name = ""
         self._status = ""
         self._headers: Headers = []
         self._exc_info: Any = None
@@ -103,6 +104,7 @@ class Reply:
         if self._status and exc_info is None:
             raise AssertionError("start_response called a second time without exc_info")
         self._status, self._headers, self._exc_info = status, list(headers), exc_info
+        self._note_route()  # now, because Flask forgets its request before the reply has left
         return self.write
 
     def write(self, data: bytes) -> None:
@@ -188,11 +190,17 @@ class Reply:
         accepts = self._scope.envelope.accept & ACCEPT_TAIL
         return bool(accepts) and may_have_tail(environ["REQUEST_METHOD"], asked, self._code(), headers)
 
+    def _note_route(self) -> None:
+        if self._route is not None and not self._name:
+            try:
+                self._name = self._route(self._environ)
+            except Exception:
+                pass
+
     def _respond(self) -> Optional[bytes]:
-        name = ""
+        self._note_route()
+        name = self._name
         try:
-            if self._route is not None:
-                name = self._route(self._environ)
             if not name:
                 name = normalised_http_name(raw_http_name(self._environ["REQUEST_METHOD"], raw_path(self._environ)))
         except Exception:

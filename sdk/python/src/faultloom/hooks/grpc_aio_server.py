@@ -13,7 +13,7 @@ from ..context import CURRENT
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
-from .grpc_server import Answer, answer_of, behaviour_of, in_scope, method_handler, wrapped_handler
+from .grpc_server import Answer, answer_of, behaviour_of, in_scope, interest, method_handler, wrapped_handler
 from .patching import Patch
 
 
@@ -30,8 +30,12 @@ def patch(patch: Patch, module: Any) -> None:
 
 
 class _Intercepts:
+    def __init__(self) -> None:
+        self.concerns_us = interest()
+
     async def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        scope = runtime().grpc_scope(details.invocation_metadata or ())
+        metadata = details.invocation_metadata
+        scope = runtime().grpc_scope(metadata) if self.concerns_us(metadata) else None
         if scope is None:
             return await continuation(details)
         token = CURRENT.set(scope)

@@ -1,7 +1,7 @@
 """grpcio's synchronous server: handlers of unary calls and of streams.
 
-Our interceptor is the first, so the application's interceptors and handlers run inside the scope. A request without an
-envelope gets the application's handler object itself. The answer of a unary call is recorded in the response serializer,
+Where the library looks up a call's handler we go around it, so the application's interceptors and handlers run inside the
+scope. A request without an envelope gets the application's handler object itself. The answer of a unary call is recorded in the response serializer,
 the last moment at which both the message and the trailers can still be changed; that of a stream of replies when its
 handler has ended.
 """
@@ -13,7 +13,8 @@ from typing import Any, Callable, Dict, Iterator, Optional
 
 import grpc
 
-from ..carriers import TRAILER_BYTES, field
+from ..bridge import BAGGAGE
+from ..carriers import GRPC_KEY, TRAILER_BYTES, field
 from ..context import CURRENT
 from ..envelope import ACCEPT_FIELD
 from ..history import HISTORY_BYTES, truncate
@@ -25,12 +26,46 @@ from .patching import Patch
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._server."""
-    create_server = module.create_server
+    find = module._find_method_handler
+    concerns_us = interest()
 
-    def create_traced_server(thread_pool: Any, handlers: Any, interceptors: Any, *args: Any, **kwargs: Any) -> Any:
-        return create_server(thread_pool, handlers, (Interceptor(), *(interceptors or ())), *args, **kwargs)
+    def find_and_trace(rpc_event: Any, *args: Any) -> Any:
+        metadata = rpc_event.invocation_metadata
+        scope = runtime().grpc_scope(metadata) if concerns_us(metadata) else None
+        if scope is None:
+            return find(rpc_event, *args)
+        # newer libraries look handlers up in a context of the call's own
+        context = getattr(args[0], "context", None) if args else None
+        run: Callable[..., Any] = _here if context is None else context.run
+        run(CURRENT.set, scope)
+        try:
+            handler = find(rpc_event, *args)
+        finally:
+            run(CURRENT.set, None)
+        return in_scope_handler(handler, scope)
 
-    patch.replace(module, "create_server", create_traced_server)
+    patch.replace(module, "_find_method_handler", find_and_trace)
+
+
+def _here(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+def interest() -> Callable[[Any], bool]:
+    """A quick look at a request's metadata: whether it may get a scope. Every request pays for it."""
+    if runtime().entry.one_in:
+        return lambda metadata: metadata is not None
+
+    def carries(metadata: Any) -> bool:
+        for pair in metadata or ():
+            if pair[0] in _KEYS:
+                return True
+        return False
+
+    return carries
+
+
+_KEYS = frozenset((GRPC_KEY, BAGGAGE))
 
 
 class Answer:
@@ -118,24 +153,14 @@ class StreamAnswer(Answer):
         return self.scope.respond_stream(code)
 
 
-class Interceptor(grpc.ServerInterceptor):
-    """Wraps the handler of a request that carries an accepted envelope."""
-
-    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        scope = runtime().grpc_scope(details.invocation_metadata or ())
-        if scope is None:
-            return continuation(details)
-        token = CURRENT.set(scope)
-        try:
-            handler = continuation(details)
-        finally:
-            CURRENT.reset(token)
-        behaviour = behaviour_of(handler)
-        if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
-            return handler
-        if handler.response_streaming:
-            return traced_stream_handler(handler, behaviour, scope)
-        return traced_handler(handler, behaviour, scope)
+def in_scope_handler(handler: Any, scope: Scope) -> Any:
+    """The handler that the application's interceptors and functions gave, inside the scope."""
+    behaviour = behaviour_of(handler)
+    if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
+        return handler
+    if handler.response_streaming:
+        return traced_stream_handler(handler, behaviour, scope)
+    return traced_handler(handler, behaviour, scope)
 
 
 def behaviour_of(handler: Any) -> Any:

@@ -79,10 +79,11 @@ def patch(patch: Patch, module: Any) -> None:
 
     def traced_putrequest(self: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
         scope = current()
-        left = self.__dict__.get("_faultloom")
-        if left is not None:
-            left.failed(2)
-        self._faultloom = None
+        if scope is None and self._faultloom is None:
+            return putrequest(self, method, url, *args, **kwargs)
+        if self._faultloom is not None:
+            self._faultloom.failed(2)
+            self._faultloom = None
         putrequest(self, method, url, *args, **kwargs)
         if scope is not None:
             try:
@@ -91,13 +92,13 @@ def patch(patch: Patch, module: Any) -> None:
                 pass  # a connection of an unknown make is left alone
 
     def traced_endheaders(self: Any, *args: Any, **kwargs: Any) -> Any:
-        call = self.__dict__.get("_faultloom")
+        call = self._faultloom
         if call is not None and call.send is None:
             begin(self, call)
         endheaders(self, *args, **kwargs)
 
     def traced_send(self: Any, data: Any) -> Any:
-        call = self.__dict__.get("_faultloom")
+        call = self._faultloom
         if call is None:
             return send(self, data)
         if call.muted:
@@ -142,7 +143,7 @@ def patch(patch: Patch, module: Any) -> None:
                 put_bridge(self, call.scope, call.send)
 
     def traced_getresponse(self: Any) -> Any:
-        call = self.__dict__.get("_faultloom")
+        call = self._faultloom
         if call is None or call.send is None:
             return getresponse(self)
         if call.muted and call.kind != "status":
@@ -218,13 +219,14 @@ def patch(patch: Patch, module: Any) -> None:
         return response
 
     def traced_close(self: Any) -> None:
-        call = self.__dict__.get("_faultloom")
+        call = self._faultloom
         if call is not None:
             # given up between request and reply; the reason is being handled, if there is one
             self._faultloom = None
             call.failed(code_of(sys.exc_info()[1]) if sys.exc_info()[1] is not None else 1)
         close(self)
 
+    patch.replace(connection, "_faultloom", None)
     patch.replace(connection, "putrequest", traced_putrequest)
     patch.replace(connection, "endheaders", traced_endheaders)
     patch.replace(connection, "send", traced_send)
