@@ -8,6 +8,7 @@ public final class Main {
     private Main() {}
 
     public static void main(String[] arguments) throws Exception {
+        Elsewhere.prepare();
         List<String> ports = new ArrayList<>();
         for (String argument : arguments) {
             ports.add(argument + "=" + start(argument));

@@ -20,12 +20,18 @@ final class Script {
         return String.join("\n", seen);
     }
 
+    private static String rest(String[] words) {
+        return words[2] + (words.length > 3 ? " " + words[3] : "");
+    }
+
     private static String step(String[] words) {
         switch (words[0]) {
             case "say":
                 return words[1];
             case "grpc":
                 return GrpcClient.unary(words[1], words[2], words.length > 3 ? words[3].replace('|', '\n') : "");
+            case "in":
+                return Elsewhere.run(words[1], () -> step(rest(words).split(" ", 4)));
             default:
                 return "no such step: " + words[0];
         }

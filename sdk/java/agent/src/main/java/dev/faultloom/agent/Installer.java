@@ -29,6 +29,7 @@ public final class Installer {
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
                 .with(report)
                 .ignore(nameStartsWith("dev.faultloom."));
+        builder = TaskHooking.add(builder, hooking);
         builder = GrpcHooking.add(builder, hooking);
         builder.installOn(instrumentation);
     }

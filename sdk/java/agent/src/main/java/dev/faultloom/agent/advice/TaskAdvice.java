@@ -4,8 +4,8 @@ import dev.faultloom.carry.Carried;
 import net.bytebuddy.asm.Advice;
 
 /** What is handed to an executor, fork or thread inside a scope runs inside it. */
-public final class ThreadPoolAdvice {
-    private ThreadPoolAdvice() {}
+public final class TaskAdvice {
+    private TaskAdvice() {}
 
     /** A method whose first argument is a task that will run later. */
     public static final class Handed {
@@ -27,6 +27,16 @@ public final class ThreadPoolAdvice {
         }
     }
 
+    /** A task's constructor: it belongs to the scope that made it, whoever hands it over. */
+    public static final class Made {
+        private Made() {}
+
+        @Advice.OnMethodExit(suppress = Throwable.class)
+        static void exit(@Advice.This Object task) {
+            Carried.put(task);
+        }
+    }
+
     /** A method of a task, or thread, that runs it. */
     public static final class Runs {
         private Runs() {}
@@ -37,12 +47,27 @@ public final class ThreadPoolAdvice {
         }
 
         @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
-        static void exit(@Advice.Enter Object before) {
-            Carried.end(before);
+        static void exit(@Advice.Enter Object begun) {
+            Carried.end(begun);
         }
     }
 
-    /** A pool's method that starts a worker: the worker is not part of the scope in which it happens to be needed. */
+    /** A method of a task that may find that it cannot run yet. */
+    public static final class Tries {
+        private Tries() {}
+
+        @Advice.OnMethodEnter(suppress = Throwable.class)
+        static Object enter(@Advice.This Object task) {
+            return Carried.beginAgain(task);
+        }
+
+        @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
+        static void exit(@Advice.Enter Object begun) {
+            Carried.end(begun);
+        }
+    }
+
+    /** A pool's method that starts a worker, which is no part of the scope in which it happens to be needed. */
     public static final class StartsWorker {
         private StartsWorker() {}
 
@@ -52,8 +77,8 @@ public final class ThreadPoolAdvice {
         }
 
         @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
-        static void exit(@Advice.Enter Object before) {
-            Carried.end(before);
+        static void exit(@Advice.Enter Object begun) {
+            Carried.end(begun);
         }
     }
 }
