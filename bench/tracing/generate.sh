@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the committed Go code for proto/chain.proto anew, into gen/. The tools are pinned here and kept outside the
-# source tree; a drift check is: run this, then `git diff --exit-code -- gen`.
+# Writes the committed Go and Python code for proto/chain.proto anew, into gen/ and python/. The tools are pinned here and
+# kept outside the source tree; a drift check is: run this, then `git diff --exit-code -- gen python`.
 #
 # BENCH_TOOLS names their folder (default: out/bench/tools at the repository root).
 set -eu
@@ -31,3 +31,5 @@ rm -f gen/*.pb.go
     --go_out=. --go_opt=module=bench.example/tracing \
     --go-grpc_out=. --go-grpc_opt=module=bench.example/tracing \
     chain.proto
+
+"$tools/venv/bin/python" -m grpc_tools.protoc -I proto --python_out=python --grpc_python_out=python chain.proto
