@@ -1,5 +1,6 @@
 //! Conformance: every SDK over every vector. The vectors' `expect` comes from the reference implementation; the programs never see it.
 
+use crate::setup;
 use crate::shell::{command, quiet, root, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,6 +35,9 @@ fn programs() -> Result<Vec<Program>, String> {
     let go = out.join("go-conform").to_string_lossy().into_owned();
     quiet(command("go", &["build", "-o", &go, "./cmd/faultloom-conform"]).current_dir(root().join("sdk/go")))?;
     let path = |p: &str| root().join(p).to_string_lossy().into_owned();
+    setup::build_agent()?; // builds the whole project, and nothing if it is there
+    let classes = format!("{}:{}", path("sdk/java/core/target/classes"), path("sdk/java/conform/target/classes"));
+    let java = ["java", "-cp", &classes, "dev.faultloom.conform.Main"].map(str::to_owned).to_vec();
     // `env` because the package need not be installed to be tried
     let python = vec![
         "env".to_owned(),
@@ -46,6 +50,7 @@ fn programs() -> Result<Vec<Program>, String> {
         Program { name: "reference", argv: vec![path("target/debug/wire-conform")] },
         Program { name: "go", argv: vec![go] },
         Program { name: "python", argv: python },
+        Program { name: "java", argv: java },
     ])
 }
 
