@@ -34,6 +34,8 @@ pub struct Common {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Draft a target file for your own application, every guess explained
+    Init(Init),
     /// Start the target's services and keep them until Ctrl-C
     Up(Up),
     /// Stop a target that was started with `up --detach`
@@ -56,6 +58,8 @@ pub enum Command {
     Doctor,
     /// Switch every fault at the target off, or on again
     Faults(Faults),
+    /// The JSON Schema of a file of ours, for editors
+    Schema(Schema),
     /// `go` with the SDK built in, without a change to your source
     #[command(disable_help_flag = true)]
     Go(Passed),
@@ -65,6 +69,34 @@ pub enum Command {
     /// Watches over started services (internal)
     #[command(hide = true)]
     Reaper,
+}
+
+#[derive(ClapArgs)]
+pub struct Init {
+    /// A compose file, a Procfile, or a folder with one of them or with start scripts [default: this folder]
+    #[arg(conflicts_with_all = ["attach", "ports"])]
+    pub from: Option<PathBuf>,
+    /// From the listeners of this machine: services that run already
+    #[arg(long)]
+    pub attach: bool,
+    /// Only this listener; may be repeated
+    #[arg(long = "port", value_name = "PORT", requires = "attach", value_parser = clap::value_parser!(u16).range(1..))]
+    pub ports: Vec<u16>,
+    /// Where to write it [default: target.yaml]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Name of the application
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(ClapArgs)]
+pub struct Schema {
+    #[arg(value_parser = ["target"])]
+    pub of: String,
 }
 
 #[derive(ClapArgs)]

@@ -4,6 +4,9 @@
 macro_rules! println {
     ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*))); }};
 }
+macro_rules! print {
+    ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($text)*)); }};
+}
 macro_rules! eprintln {
     ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($text)*))); }};
 }
@@ -11,6 +14,7 @@ macro_rules! eprintln {
 mod args;
 mod commands;
 mod context;
+mod draft;
 mod render;
 mod sdk_places;
 mod stage;

@@ -3,9 +3,11 @@
 mod diff;
 mod doctor;
 mod faults;
+mod init;
 mod record;
 mod report;
 mod runs;
+mod schema;
 mod show;
 mod sweep;
 mod up;
@@ -21,6 +23,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     match &args.command {
         Command::Reaper => crate::stage::reaper(),
         Command::Go(passed) => return wrap::go(&passed.arguments),
+        Command::Init(args) => return init::init(&context, args),
+        Command::Schema(_) => return schema::schema(),
         Command::Python(passed) => return wrap::python(&passed.arguments),
         _ => {}
     }
@@ -39,7 +43,9 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Report(args) => report::report(&context, &args).await,
             Command::Doctor => doctor::doctor(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,
-            Command::Reaper | Command::Go(_) | Command::Python(_) => unreachable!("handled above"),
+            Command::Reaper | Command::Go(_) | Command::Python(_) | Command::Init(_) | Command::Schema(_) => {
+                unreachable!("handled above")
+            }
         }
     })
 }

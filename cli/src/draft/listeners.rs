@@ -1,0 +1,278 @@
+//! The listeners of this machine as a target of attached services.
+//!
+//! `/proc/net/tcp` names the sockets, `/proc/<pid>/fd` who holds them, as far as this user may see. A socket that a
+//! parent shares with its workers is the parent's. Nobody is asked, nothing is connected to.
+
+use super::language::{self, mark_support, program_sdk, support};
+use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
+use model::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use target::Sdk;
+
+/// What a process is known by; taken from `/proc` in [`processes`], from a test otherwise.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub pid: i32,
+    pub command: Vec<String>,
+    pub folder: PathBuf,
+    /// `FAULTLOOM_SERVICE` of its environment, and whether trust settings are in it.
+    pub service: Option<String>,
+    pub trusted: bool,
+    /// Built by Go.
+    pub go: bool,
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// Only these `ports`; all if empty.
+pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
+    let found = processes(ports);
+    let mut draft = from_processes(&found);
+    let seen: BTreeSet<u16> = found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
+    for port in ports.iter().filter(|port| !seen.contains(port)) {
+        draft.notes.push(format!("port {port}: nothing listens there that this user may see"));
+    }
+    if draft.services.is_empty() {
+        return Err(Failure::request("no listeners to attach to")
+            .why(match ports {
+                [] => "no process of this user listens on TCP".to_owned(),
+                _ => draft.notes.join("\n"),
+            })
+            .next("start your application first; other users' processes are seen by root only"));
+    }
+    Ok(draft)
+}
+
+pub fn from_processes(processes: &[Process]) -> Draft {
+    let mut draft = Draft::new("listeners of this machine", folder_name(Path::new(".")));
+    for process in processes {
+        draft.services.push(service(process));
+    }
+    let web = draft.services.iter().find(|service| service.support.is_none() && service.sdk.value != Sdk::None);
+    draft.entry = web.and_then(|web| {
+        let address = web.listens.first()?;
+        Some(guess(format!("http://{}/", address.value), "the first of these; gRPC services are asked by grpc://…"))
+    });
+    draft
+}
+
+fn service(process: &Process) -> Service {
+    let program = process.command.first().map_or("", |program| base(program));
+    let sdk: Guess<Sdk> = match program_sdk(&process.command[..process.command.len().min(1)]) {
+        Some(known) => likely(known.value, format!("it runs {program}")),
+        None if process.go => stated(Sdk::Go, format!("{program} was built by Go")),
+        None => language::none(format!("{program} is of no language that has an SDK")),
+    };
+    let mut service = Service::new(name(process), sdk);
+    let trust = if process.trusted { "with trust settings" } else { "without trust settings" };
+    service.attached = Some(format!("runs already: pid {}, {trust}", process.pid));
+    if let Some((known, _)) = support(program) {
+        mark_support(&mut service, known);
+    }
+    for address in &process.addresses {
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            ip => ip,
+        };
+        let shown = SocketAddr::new(host, address.port()).to_string();
+        service.listens.push(stated(shown, format!("pid {} listens there", process.pid)));
+    }
+    service
+}
+
+/// The name it was given, the script's, the jar's, the module's, or the folder's for names like `main` and `server`.
+fn name(process: &Process) -> String {
+    if let Some(name) = &process.service {
+        return name.clone();
+    }
+    let words = &process.command;
+    let program = words.first().map_or("service", |program| base(program));
+    let module = words.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].as_str());
+    let jar = words.iter().find(|word| word.ends_with(".jar")).map(|jar| base(jar));
+    let script = words.iter().skip(1).find(|word| !word.starts_with('-')).map(|script| base(script));
+    let known = program_sdk(&words[..words.len().min(1)]).is_some();
+    let stem = match (known, module, jar, script) {
+        (false, ..) => program,
+        (true, Some(module), ..) => module.split(':').next().unwrap_or(module).rsplit('.').next().unwrap_or(module),
+        (true, None, Some(jar), _) => jar.trim_end_matches(".jar"),
+        (true, None, None, Some(script)) => script.split(['.', ':']).next().unwrap_or(script),
+        (true, None, None, None) => program,
+    };
+    // a version at the end is no part of a name: shipping-1.2.0
+    let stem = stem
+        .rsplit_once('-')
+        .filter(|(_, last)| last.starts_with(|c: char| c.is_ascii_digit()))
+        .map_or(stem, |(name, _)| name);
+    let says_nothing = ["main", "server", "index", "app", "start", "wsgi", "manage", "flask", "http"];
+    match says_nothing.contains(&stem) {
+        true => process.folder.file_name().map_or(stem.to_owned(), |name| name.to_string_lossy().into_owned()),
+        false => stem.to_owned(),
+    }
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn processes(ports: &[u16]) -> Vec<Process> {
+    let own = std::process::id() as i32;
+    let mut sockets: BTreeMap<String, SocketAddr> = BTreeMap::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = std::fs::read_to_string(table).unwrap_or_default();
+        for (inode, address) in text.lines().skip(1).filter_map(listener) {
+            if ports.is_empty() || ports.contains(&address.port()) {
+                sockets.insert(format!("socket:[{inode}]"), address);
+            }
+        }
+    }
+    let mut pids: Vec<i32> = std::fs::read_dir("/proc")
+        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        .unwrap_or_default();
+    // parents have lower numbers than their workers, but for numbers that came round
+    pids.sort_unstable();
+    let mut found = Vec::new();
+    for pid in pids.into_iter().filter(|pid| *pid != own) {
+        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
+        let mut addresses: BTreeSet<SocketAddr> = BTreeSet::new();
+        for link in descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()) {
+            if let Some(address) = link.to_str().and_then(|link| sockets.remove(link)) {
+                addresses.insert(address);
+            }
+        }
+        let addresses = one_per_port(addresses);
+        if !addresses.is_empty() {
+            found.extend(process(pid, addresses));
+        }
+    }
+    found.sort_by_key(|process: &Process| process.addresses[0].port());
+    found
+}
+
+/// A listener on both families is one.
+fn one_per_port(addresses: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
+    let mut kept: Vec<SocketAddr> = Vec::new();
+    for address in addresses {
+        if !kept.iter().any(|known| known.port() == address.port()) {
+            kept.push(address);
+        }
+    }
+    kept.sort_by_key(SocketAddr::port);
+    kept
+}
+
+fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
+    let split = |file: &str| -> Vec<String> {
+        let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    };
+    let mut command = split("cmdline");
+    while command.last().is_some_and(String::is_empty) {
+        command.pop();
+    }
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    if command.is_empty() {
+        return None;
+    }
+    let environment = split("environ");
+    let variable = |name: &str| environment.iter().find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='));
+    Some(Process {
+        pid,
+        go: built_by_go(Path::new(&format!("/proc/{pid}/exe"))),
+        // a script that is its own program: the interpreter tells the language, its name stays in the words
+        command: match program.as_deref().and_then(|program| program.file_name()?.to_str()) {
+            Some(real) if program_sdk(&[real.to_owned()]).is_some() && program_sdk(&command[..1]).is_none() => {
+                [vec![real.to_owned()], command].concat()
+            }
+            _ => command,
+        },
+        folder: std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default(),
+        service: variable("FAULTLOOM_SERVICE").map(str::to_owned),
+        trusted: variable("FAULTLOOM_TRUST_FILE").or(variable("FAULTLOOM_TRUST")).is_some(),
+        addresses,
+    })
+}
+
+/// `sl local_address rem_address st … inode(10th column)`; state 0A is LISTEN.
+fn listener(line: &str) -> Option<(String, SocketAddr)> {
+    let columns: Vec<&str> = line.split_whitespace().collect();
+    if columns.get(3) != Some(&"0A") {
+        return None;
+    }
+    let (host, port) = columns.get(1)?.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    // words of 32 bits, each in this machine's byte order
+    let words: Option<Vec<u32>> =
+        (0..host.len() / 8).map(|at| u32::from_str_radix(host.get(at * 8..at * 8 + 8)?, 16).ok()).collect();
+    let bytes: Vec<u8> = words?.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let ip = match <[u8; 16]>::try_from(bytes.as_slice()) {
+        Ok(long) => Ipv6Addr::from(long).to_canonical(),
+        Err(_) => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes.as_slice()).ok()?)),
+    };
+    Some(((*columns.get(9)?).to_owned(), SocketAddr::new(ip, port)))
+}
+
+/// Go puts a mark into every binary it builds, before its list of modules.
+fn built_by_go(program: &Path) -> bool {
+    const MARK: &[u8] = b"\xff Go buildinf:";
+    const LONGEST: u64 = 256 << 20;
+    let Ok(file) = std::fs::File::open(program) else { return false };
+    let mut file = file.take(LONGEST);
+    let mut window = Vec::new();
+    let mut chunk = vec![0; 1 << 20];
+    while let Ok(read @ 1..) = file.read(&mut chunk) {
+        window.extend_from_slice(&chunk[..read]);
+        if window.windows(MARK.len()).any(|bytes| bytes == MARK) {
+            return true;
+        }
+        window.drain(..window.len().saturating_sub(MARK.len()));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(command: &str, folder: &str) -> Process {
+        Process {
+            pid: 7,
+            command: command.split(' ').map(str::to_owned).collect(),
+            folder: folder.into(),
+            service: None,
+            trusted: false,
+            go: false,
+            addresses: vec!["0.0.0.0:8001".parse().unwrap()],
+        }
+    }
+
+    #[test]
+    fn names_come_from_what_runs() {
+        for (command, folder, expected) in [
+            ("/usr/bin/python3 -m shop.payment", "/srv", "payment"),
+            ("/venv/bin/python /venv/bin/gunicorn -b :1 web:app", "/srv/rec", "gunicorn"),
+            ("node /srv/web/server.js", "/srv/web", "web"),
+            ("node billing.js", "/srv", "billing"),
+            ("java -Xmx1g -jar /opt/shipping-1.2.0.jar", "/", "shipping"),
+            ("/opt/rates --port 1", "/opt", "rates"),
+        ] {
+            assert_eq!(name(&process(command, folder)), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn lines_of_the_kernels_table_are_read() {
+        let v4 = "0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 1000 0 4711 1";
+        assert_eq!(listener(v4), Some(("4711".into(), "127.0.0.1:8080".parse().unwrap())));
+        let v6 = "0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 9 1";
+        assert_eq!(listener(v6), Some(("9".into(), "[::]:8080".parse().unwrap())));
+        assert_eq!(listener(&v4.replace(" 0A ", " 01 ")), None);
+    }
+
+    #[test]
+    fn an_open_listener_of_ours_is_not_reported_to_ourselves() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(processes(&[listener.local_addr().unwrap().port()]).is_empty());
+    }
+}

@@ -1,0 +1,294 @@
+//! A command that was meant for a container, as it can be started from the source beside it.
+//!
+//! In a container programs lie at absolute paths that were built or copied there. Here they lie where the language's own
+//! tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a virtual
+//! environment. Where it is not clear which, the question is left open.
+
+use super::{Command, Guess, guess, likely, open};
+use std::path::Path;
+use target::Sdk;
+
+pub struct Local {
+    pub command: Guess<Command>,
+    /// What has to be run before, in the service's folder.
+    pub build: Option<String>,
+}
+
+/// `folder`: where the source lies, shown as `shown`. `meant`: the command and where it is written. `workdir`: the
+/// folder in the container.
+pub fn local(
+    name: &str,
+    folder: &Path,
+    shown: &str,
+    sdk: Sdk,
+    meant: Option<(Command, String)>,
+    workdir: Option<&str>,
+) -> Local {
+    let (command, from) = match meant {
+        Some((command, from)) => (Some(command), from),
+        None => (None, format!("no command is written down for {name}")),
+    };
+    let plain = |command: Command| Local { command: likely(command, from.clone()), build: None };
+    let words = match &command {
+        Some(Command::Words(words)) => Some(words.clone()),
+        // a plain line needs no shell
+        Some(Command::Shell(text)) if !text.contains(['$', '|', '&', ';', '<', '>', '`', '*', '(']) => {
+            Some(self::words(text.trim_start_matches("exec ")))
+        }
+        _ => None,
+    };
+    match sdk {
+        Sdk::Go => match words.as_deref() {
+            Some([first, ..]) if first == "go" => plain(Command::Words(words.unwrap_or_default())),
+            _ => go(name, folder, words, &from),
+        },
+        Sdk::Java => java(folder, shown, words, &from),
+        Sdk::Node => node(folder, shown, command, words, workdir, &from),
+        Sdk::Python => python(folder, shown, command, words, workdir, &from),
+        Sdk::None => match command {
+            Some(Command::Words(words)) if words.first().is_some_and(|first| only_there(first)) => {
+                asked(&format!("which program? {} is its place in the container", words[0]), from, None)
+            }
+            Some(command) => plain(command),
+            None => asked("how is it started?", from, None),
+        },
+    }
+}
+
+/// A program that an image has and this machine has not.
+fn only_there(program: &str) -> bool {
+    program.starts_with('/') && !Path::new(program).exists()
+}
+
+fn asked(question: &str, from: String, build: Option<String>) -> Local {
+    let Guess { value, from, sure } = open(question, from);
+    Local { command: Guess { value: Command::Shell(value), from, sure }, build }
+}
+
+fn go(name: &str, folder: &Path, words: Option<Vec<String>>, from: &str) -> Local {
+    let arguments = words.map(|words| words.into_iter().skip(1).collect::<Vec<_>>()).unwrap_or_default();
+    let Some(package) = go_package(name, folder) else {
+        return asked("which binary? build it with `faultloom go build -o bin/ ./…`", from.to_owned(), None);
+    };
+    let binary = format!("./bin/{name}");
+    Local {
+        build: Some(format!("faultloom go build -o bin/{name} {package}")),
+        command: guess(
+            Command::Words([vec![binary], arguments].concat()),
+            format!("built from package {package}; arguments: {from}"),
+        ),
+    }
+}
+
+/// The main package: the folder itself, `cmd/<name>`, or the only one below `cmd`.
+pub(super) fn go_package(name: &str, folder: &Path) -> Option<String> {
+    if folder.join("main.go").is_file() {
+        return Some(".".to_owned());
+    }
+    if folder.join("cmd").join(name).is_dir() {
+        return Some(format!("./cmd/{name}"));
+    }
+    let mains: Vec<String> = std::fs::read_dir(folder.join("cmd"))
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.path().join("main.go").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    match mains.as_slice() {
+        [only] => Some(format!("./cmd/{only}")),
+        _ if folder.join("cmd/main.go").is_file() => Some("./cmd".to_owned()),
+        _ => None,
+    }
+}
+
+fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> Local {
+    let maven = folder.join("pom.xml").is_file();
+    let build = match (maven, folder.join("mvnw").is_file(), folder.join("gradlew").is_file()) {
+        (true, true, _) => Some("./mvnw -q package -DskipTests"),
+        (true, false, _) => Some("mvn -q package -DskipTests"),
+        (false, _, true) => Some("./gradlew build -x test"),
+        _ => None,
+    };
+    let build = build.map(str::to_owned);
+    let place = if maven { "target" } else { "build/libs" };
+    let words = words.filter(|words| words.first().is_some_and(|first| first.rsplit('/').next() == Some("java")));
+    let jar = only_jar(&folder.join(place)).map(|jar| format!("{place}/{jar}"));
+    // without a jar to be found in it, the command names a class and a class path of the container's own
+    let words = words.unwrap_or_else(|| vec!["java".into(), "-jar".into(), "app.jar".into()]);
+    let Some(at) = words.iter().position(|word| word.ends_with(".jar")) else {
+        return asked("how is it started from its build folder?", from.to_owned(), build);
+    };
+    let mut words = words;
+    words[0] = "java".to_owned();
+    if folder.join(&words[at]).is_file() && !words[at].starts_with('/') {
+        return Local { command: likely(Command::Words(words), from), build };
+    }
+    match jar {
+        Some(jar) => {
+            words[at] = jar;
+            let from = format!("the only jar in {place} of {shown}; the rest: {from}");
+            Local { command: guess(Command::Words(words), from), build }
+        }
+        None => {
+            let from = format!("{from}; {place} of {shown} has no jar, or several");
+            words[at] = format!("{place}/….jar");
+            asked(&format!("which jar? such as {}", words.join(" ")), from, build)
+        }
+    }
+}
+
+fn only_jar(folder: &Path) -> Option<String> {
+    let extra = ["-sources.jar", "-javadoc.jar", "-plain.jar", "-tests.jar", "original-"];
+    let jars: Vec<String> = std::fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".jar") && !extra.iter().any(|word| name.contains(word)))
+        .collect();
+    match jars.as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    }
+}
+
+fn node(
+    folder: &Path,
+    shown: &str,
+    command: Option<Command>,
+    words: Option<Vec<String>>,
+    workdir: Option<&str>,
+    from: &str,
+) -> Local {
+    let package: serde_json::Value = std::fs::read_to_string(folder.join("package.json"))
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let modules = package["dependencies"].as_object().is_some_and(|wanted| !wanted.is_empty());
+    let install = (modules && !folder.join("node_modules").is_dir()).then_some("npm install");
+    let compile = package["scripts"]["build"].as_str().map(|_| "npm run build");
+    let steps: Vec<&str> = install.into_iter().chain(compile).collect();
+    let build = (!steps.is_empty()).then(|| steps.join(" && "));
+    // npm only stands in between: signals and variables go to the program itself
+    let script = |name: &str| package["scripts"][name].as_str().map(|line| (self::words(line), name.to_owned()));
+    let from_npm = words.as_ref().and_then(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["npm" | "yarn" | "pnpm", "start"] | ["npm" | "pnpm", "run", "start"] => script("start"),
+            ["npm" | "yarn" | "pnpm", "run", name] => script(name),
+            [] => script("start"),
+            _ => None,
+        }
+    });
+    let from_npm = from_npm.or_else(|| if command.is_none() { script("start") } else { None });
+    if let Some((words, name)) = from_npm.filter(|(words, _)| words.first().is_some_and(|first| first == "node")) {
+        let from = format!("scripts.{name} of package.json in {shown}");
+        return Local { command: likely(Command::Words(words), from), build };
+    }
+    match (words, command) {
+        (Some(words), _) if !words.is_empty() => {
+            let words = words.into_iter().map(|word| inside(word, workdir)).collect();
+            Local { command: likely(Command::Words(words), from), build }
+        }
+        (_, Some(command)) => Local { command: likely(command, from), build },
+        (_, None) => match package["main"].as_str().filter(|main| folder.join(main).is_file()) {
+            Some(main) => {
+                let from = format!("main of package.json in {shown}");
+                Local { command: guess(Command::Words(vec!["node".into(), main.to_owned()]), from), build }
+            }
+            None => asked("how is it started? such as node server.js", from.to_owned(), build),
+        },
+    }
+}
+
+fn python(
+    folder: &Path,
+    shown: &str,
+    command: Option<Command>,
+    words: Option<Vec<String>>,
+    workdir: Option<&str>,
+    from: &str,
+) -> Local {
+    let venv = [".venv", "venv", "env"].into_iter().find(|name| folder.join(name).join("bin/python").exists());
+    let wanted = folder.join("requirements.txt").is_file() && venv.is_none();
+    let build = wanted.then(|| "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".to_owned());
+    let venv = venv.or(wanted.then_some(".venv"));
+    let Some(words) = words.filter(|words| !words.is_empty()) else {
+        return match command {
+            Some(command) => Local { command: likely(command, from), build },
+            None => match ["app.py", "main.py", "server.py"].into_iter().find(|file| folder.join(file).is_file()) {
+                Some(file) => {
+                    let words = with_venv(vec!["python".into(), file.into()], venv);
+                    Local { command: guess(Command::Words(words), format!("{file} in {shown}")), build }
+                }
+                None => asked("how is it started? such as python app.py", from.to_owned(), build),
+            },
+        };
+    };
+    let words: Vec<String> = words.into_iter().map(|word| inside(word, workdir)).collect();
+    let from = match venv {
+        Some(venv) => format!("{from}; its programs in {venv}"),
+        None => from.to_owned(),
+    };
+    Local { command: likely(Command::Words(with_venv(words, venv)), from), build }
+}
+
+/// The program from the virtual environment; without one, Debian's name of Python.
+fn with_venv(mut words: Vec<String>, venv: Option<&str>) -> Vec<String> {
+    let program = words[0].rsplit('/').next().unwrap_or_default().to_owned();
+    let local = words[0].starts_with("./") || (words[0].contains('/') && !words[0].starts_with('/'));
+    match venv {
+        Some(venv) if !local => words[0] = format!("{venv}/bin/{program}"),
+        None if program == "python" => words[0] = "python3".to_owned(),
+        _ => {}
+    }
+    words
+}
+
+/// `/app/server.js` is `server.js` where the container's folder is `/app`.
+fn inside(word: String, workdir: Option<&str>) -> String {
+    let rest = workdir.and_then(|workdir| word.strip_prefix(workdir)?.strip_prefix('/'));
+    rest.map(str::to_owned).unwrap_or(word)
+}
+
+/// Words as a shell splits them: blanks, quotes, backslashes. No variables, no substitution.
+pub fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut any) = (Vec::new(), String::new(), None, false);
+    let mut letters = text.chars();
+    while let Some(c) = letters.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\\', Some('"') | None) => word.extend(letters.next()),
+            ('\'' | '"', None) => (quote, any) = (Some(c), true),
+            (c, None) if c.is_whitespace() => {
+                if any || !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                any = false;
+            }
+            (c, _) => word.push(c),
+        }
+    }
+    if any || !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_a_shell_does() {
+        assert_eq!(words(r#"a 'b c' "d\"e" f\ g '' h"#), ["a", "b c", "d\"e", "f g", "", "h"]);
+        assert_eq!(words("  "), [""; 0]);
+    }
+
+    #[test]
+    fn paths_of_the_container_become_paths_of_the_folder() {
+        assert_eq!(inside("/app/server.js".into(), Some("/app")), "server.js");
+        assert_eq!(inside("/application/x".into(), Some("/app")), "/application/x");
+        assert_eq!(with_venv(vec!["/usr/local/bin/gunicorn".into()], Some(".venv")), [".venv/bin/gunicorn"]);
+        assert_eq!(with_venv(vec!["python".into()], None), ["python3"]);
+    }
+}

@@ -1,0 +1,219 @@
+//! A target file drafted from what is there already, with a reason for every line.
+//!
+//! Each source (a compose file, a Procfile, a folder of start scripts, the listeners of this machine) becomes a
+//! [`Draft`]: guesses, each with the words it was taken from and how sure it is. What nobody can know from outside is
+//! a text that begins with TODO, and `faultloom up` refuses it by name. Nothing is started and nothing is changed.
+
+pub mod compose;
+mod compose_environment;
+mod compose_ports;
+mod dockerfile;
+mod language;
+pub mod listeners;
+mod local_command;
+mod node;
+mod port_text;
+pub mod procfile;
+pub mod scripts;
+pub mod yaml;
+
+use serde_json::{Value, json};
+use target::{Sdk, UNKNOWN};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sure {
+    /// The source says so.
+    Stated,
+    /// It follows by a convention that is rarely broken.
+    Likely,
+    /// Have a look.
+    Guess,
+    /// Only the user knows.
+    Open,
+}
+
+impl Sure {
+    pub fn name(self) -> &'static str {
+        match self {
+            Sure::Stated => "stated",
+            Sure::Likely => "likely",
+            Sure::Guess => "guess",
+            Sure::Open => "TODO",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Guess<T> {
+    pub value: T,
+    pub from: String,
+    pub sure: Sure,
+}
+
+pub fn stated<T>(value: T, from: impl Into<String>) -> Guess<T> {
+    Guess { value, from: from.into(), sure: Sure::Stated }
+}
+
+pub fn likely<T>(value: T, from: impl Into<String>) -> Guess<T> {
+    Guess { value, from: from.into(), sure: Sure::Likely }
+}
+
+pub fn guess<T>(value: T, from: impl Into<String>) -> Guess<T> {
+    Guess { value, from: from.into(), sure: Sure::Guess }
+}
+
+/// What only the user knows: `question` is what the file and `up` ask.
+pub fn open(question: &str, from: impl Into<String>) -> Guess<String> {
+    Guess { value: format!("{UNKNOWN}: {question}"), from: from.into(), sure: Sure::Open }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Words(Vec<String>),
+    Shell(String),
+}
+
+impl Command {
+    pub fn json(&self) -> Value {
+        match self {
+            Command::Words(words) => json!(words),
+            Command::Shell(text) => json!(text),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Service {
+    pub name: String,
+    /// `None`: attached, something else starts it.
+    pub command: Option<Guess<Command>>,
+    /// Why it is attached, and who starts it.
+    pub attached: Option<String>,
+    pub directory: Option<Guess<String>>,
+    pub sdk: Guess<Sdk>,
+    pub environment: Vec<(String, Guess<String>)>,
+    pub listens: Vec<Guess<String>>,
+    /// `http`, `tcp` or `grpc`, and its address.
+    pub health: Option<Guess<(&'static str, String)>>,
+    pub support: Option<Guess<bool>>,
+    /// What has to be run before its first start.
+    pub build: Option<String>,
+}
+
+impl Service {
+    pub fn new(name: impl Into<String>, sdk: Guess<Sdk>) -> Service {
+        Service {
+            name: name.into(),
+            command: None,
+            attached: None,
+            directory: None,
+            sdk,
+            environment: Vec::new(),
+            listens: Vec::new(),
+            health: None,
+            support: None,
+            build: None,
+        }
+    }
+
+    /// Everything but the environment, in the order of the file.
+    pub fn fields(&self) -> Vec<(&'static str, Value, &str, Sure)> {
+        let mut fields: Vec<(&'static str, Value, &str, Sure)> = Vec::new();
+        let mut add = |key, value, from, sure| fields.push((key, value, from, sure));
+        if let Some(guess) = &self.command {
+            add("command", guess.value.json(), guess.from.as_str(), guess.sure);
+        }
+        if let Some(guess) = &self.directory {
+            add("directory", json!(guess.value), guess.from.as_str(), guess.sure);
+        }
+        add("sdk", json!(self.sdk.value.name()), self.sdk.from.as_str(), self.sdk.sure);
+        if let Some(first) = self.listens.first() {
+            let values: Vec<&str> = self.listens.iter().map(|listen| listen.value.as_str()).collect();
+            let worst = self.listens.iter().find(|listen| listen.sure == Sure::Open).unwrap_or(first);
+            add("listens", json!(values), worst.from.as_str(), worst.sure);
+        }
+        if let Some(guess) = &self.health {
+            add("health", json!({guess.value.0: guess.value.1}), guess.from.as_str(), guess.sure);
+        }
+        if let Some(guess) = &self.support {
+            add("support", json!(guess.value), guess.from.as_str(), guess.sure);
+        }
+        fields
+    }
+}
+
+#[derive(Debug)]
+pub struct Draft {
+    /// The source, as the user names it.
+    pub source: String,
+    pub name: Guess<String>,
+    pub entry: Option<Guess<String>>,
+    pub services: Vec<Service>,
+    /// What was left out or could not be taken over.
+    pub notes: Vec<String>,
+}
+
+impl Draft {
+    pub fn new(source: impl Into<String>, name: Guess<String>) -> Draft {
+        Draft { source: source.into(), name, entry: None, services: Vec::new(), notes: Vec::new() }
+    }
+
+    /// What the user has to write before the target can be used: where, and the question.
+    pub fn todos(&self) -> Vec<String> {
+        let mut todos = Vec::new();
+        let mut add = |at: String, value: &Value| {
+            let texts = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+            for text in texts.iter().filter_map(Value::as_str).filter(|text| text.starts_with(UNKNOWN)) {
+                todos.push(format!("{at}: {}", text[UNKNOWN.len()..].trim_start_matches([':', ' '])));
+            }
+        };
+        for service in &self.services {
+            for (key, value, ..) in service.fields() {
+                add(format!("{key} of service '{}'", service.name), &value);
+            }
+            for (name, guess) in &service.environment {
+                add(format!("environment {name} of service '{}'", service.name), &json!(guess.value));
+            }
+        }
+        todos
+    }
+
+    /// Names are unique, and of letters that the target file allows.
+    pub fn settle_names(&mut self) {
+        self.name.value = allowed(&self.name.value, "app");
+        let mut seen: Vec<String> = Vec::new();
+        for service in &mut self.services {
+            let plain = allowed(&service.name, "service");
+            let mut name = plain.clone();
+            let mut number = 2;
+            while seen.contains(&name) {
+                name = format!("{plain}-{number}");
+                number += 1;
+            }
+            seen.push(name.clone());
+            service.name = name;
+        }
+    }
+}
+
+fn allowed(name: &str, otherwise: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(48).collect();
+    let name = name.trim_matches(['-', '.']);
+    if name.is_empty() { otherwise.to_owned() } else { name.to_owned() }
+}
+
+/// The application's name: that of the folder.
+pub fn folder_name(folder: &std::path::Path) -> Guess<String> {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let name = folder.file_name().map_or("app".to_owned(), |name| name.to_string_lossy().into_owned());
+    likely(name, "the folder's name")
+}
+
+/// Environment variables whose values are better not written into another file.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "CREDENTIAL", "PRIVATE", "API_KEY", "APIKEY", "ACCESS_KEY"]
+        .iter()
+        .any(|word| name.contains(word))
+}

@@ -1,0 +1,107 @@
+//! A Procfile as a target: one service per line, `name: command`.
+//!
+//! What reads such a file gives each process type a port of its own in `$PORT`, from 5000 on in steps of 100; so does
+//! the draft, for commands that ask for it.
+
+use super::compose_environment::lines;
+use super::language::{self, folder_sdk, mark_support, program_sdk, support};
+use super::local_command::{go_package, words};
+use super::{Command, Draft, Service, folder_name, guess, is_secret, likely, port_text, stated};
+use model::Failure;
+use std::path::Path;
+use target::Sdk;
+
+const FIRST_PORT: u16 = 5000;
+const STEP: u16 = 100;
+/// Run once, not started and kept.
+const ONCE: [&str; 2] = ["release", "postdeploy"];
+
+pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::request(format!("cannot read {shown}")).why(error.to_string()).next("check the path")
+    })?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut draft = Draft::new(shown, folder_name(folder));
+    let mut variables = Vec::new();
+    for (name, value) in std::fs::read_to_string(folder.join(".env")).map(|text| lines(&text)).unwrap_or_default() {
+        match is_secret(&name) {
+            true => draft.notes.push(format!("{name} of .env is not copied: export it before `faultloom up`")),
+            false => variables.push((name, stated(value, ".env"))),
+        }
+    }
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((name, command)) = line.split_once(':').filter(|(name, _)| name.chars().all(plain)) else {
+            return Err(Failure::request(format!("{shown}, line {}: not 'name: command'", number + 1))
+                .why(format!("the line is: {line}"))
+                .next("correct the line, or name another file"));
+        };
+        let command = command.trim();
+        if ONCE.contains(&name) {
+            draft.notes.push(format!("{name}: runs once, so it is no service: {command}"));
+            continue;
+        }
+        let mut service = line_service(name, command, draft.services.len(), folder);
+        service.environment.extend(variables.iter().filter(|(known, _)| known != "PORT").cloned());
+        draft.services.push(service);
+    }
+    if draft.services.is_empty() {
+        return Err(Failure::request(format!("{shown} has no process types"))
+            .why("a line looks like: web: gunicorn -b 127.0.0.1:$PORT app:app")
+            .next("name another file, or take what runs: faultloom init --attach"));
+    }
+    let web = draft.services.iter().find(|service| service.name == "web" && !service.listens.is_empty());
+    draft.entry = web.map(|web| likely(format!("http://{}/", web.listens[0].value), "web is what gets requests"));
+    Ok(draft)
+}
+
+fn plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service {
+    let split = words(command);
+    let place = split.windows(2).find(|pair| pair[0] == "cd").map(|pair| pair[1].clone());
+    let inside = place.as_ref().map_or(folder.to_owned(), |place| folder.join(place));
+    let shown = place.map_or("this folder".to_owned(), |place| format!("{place}/"));
+    // behind `cd … &&` the program is another one
+    let program: Vec<String> = match split.iter().rposition(|word| word == "&&") {
+        Some(last) => split[last + 1..].to_vec(),
+        None => split.clone(),
+    };
+    let local_binary = program.first().is_some_and(|first| first.contains('/'));
+    let sdk = program_sdk(&program).or_else(|| if local_binary { folder_sdk(&inside, &shown) } else { None });
+    let sdk = sdk.unwrap_or_else(|| language::none("the command tells no language that has an SDK"));
+    let mut service = Service::new(name, sdk);
+    if let Some((known, port)) = program.first().and_then(|program| support(program)) {
+        mark_support(&mut service, known);
+        let port = port_text::in_command(&split).unwrap_or(port);
+        service.listens.push(likely(format!("127.0.0.1:{port}"), format!("{known}'s port")));
+    } else if command.contains("$PORT") || command.contains("${PORT") {
+        let port = FIRST_PORT + STEP * u16::try_from(at).unwrap_or(0);
+        let from = "$PORT in the command: from 5000 on in steps of 100";
+        service.environment.push(("PORT".into(), likely(port.to_string(), from)));
+        service.listens.push(likely(format!("127.0.0.1:{port}"), from));
+    } else if let Some(port) = port_text::in_command(&split) {
+        service.listens.push(likely(format!("127.0.0.1:{port}"), "the port in its command"));
+    } else if name == "web" {
+        let port = FIRST_PORT + STEP * u16::try_from(at).unwrap_or(0);
+        let from = "PORT as every web process type gets it";
+        service.environment.push(("PORT".into(), guess(port.to_string(), from)));
+        service.listens.push(guess(format!("127.0.0.1:{port}"), from));
+    }
+    if service.sdk.value == Sdk::Go && local_binary {
+        let binary = &program[0];
+        service.build = Some(match go_package(name, &inside) {
+            Some(package) => format!("faultloom go build -o {binary} {package}"),
+            None => format!("build {binary} by `faultloom go build`, with the arguments that `go build` gets"),
+        });
+    }
+    let simple = !command.contains(['$', '|', '&', ';', '<', '>', '`', '*', '(', '=']);
+    let drafted = if simple { Command::Words(split) } else { Command::Shell(command.to_owned()) };
+    service.command = Some(stated(drafted, "its line"));
+    service
+}

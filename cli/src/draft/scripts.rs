@@ -1,0 +1,89 @@
+//! A folder of start scripts as a target: one service per script.
+//!
+//! A script's name without `start-` or `run-` is the service's. Its text is read for its language and its port, never run.
+
+use super::language::{self, mark_support, program_sdk, support};
+use super::local_command::words;
+use super::{Command, Draft, Service, folder_name, likely, port_text, stated};
+use model::Failure;
+use std::path::Path;
+
+const BEGINS: [&str; 6] = ["start-", "start_", "run-", "run_", "serve-", "serve_"];
+const NOT_SERVICES: [&str; 10] =
+    ["build", "test", "install", "setup", "deploy", "stop", "clean", "lint", "all", "start"];
+
+/// `from_target`: the folder of scripts as seen from the target file's folder.
+pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Failure> {
+    let mut draft =
+        Draft::new(shown, folder_name(folder.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))));
+    let entries = std::fs::read_dir(folder).map_err(|error| {
+        Failure::request(format!("cannot read {shown}")).why(error.to_string()).next("check the path")
+    })?;
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    for file in names {
+        let Ok(text) = std::fs::read_to_string(folder.join(&file)) else { continue };
+        if !text.starts_with("#!") && !file.ends_with(".sh") {
+            continue;
+        }
+        let stem = file.split('.').next().unwrap_or(&file);
+        let begun = BEGINS.iter().find_map(|begin| stem.strip_prefix(begin));
+        let name = begun.unwrap_or(stem);
+        if NOT_SERVICES.contains(&name) {
+            draft.notes.push(format!("{file}: by its name not the start of one service"));
+            continue;
+        }
+        draft.services.push(script(name, &file, &text, folder, from_target, &mut draft.notes));
+    }
+    if draft.services.is_empty() {
+        return Err(Failure::request(format!("{shown} has no compose file, no Procfile and no start scripts"))
+            .why("start scripts end with .sh or begin with #!, such as start-api.sh")
+            .next("name another place, or take what runs: faultloom init --attach"));
+    }
+    Ok(draft)
+}
+
+fn script(name: &str, file: &str, text: &str, folder: &Path, from_target: &str, notes: &mut Vec<String>) -> Service {
+    let lines: Vec<Vec<String>> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).map(words).collect();
+    // the last line that starts something known is the one that stays
+    let sdk = lines.iter().rev().find_map(|line| program_sdk(line));
+    let sdk = sdk.unwrap_or_else(|| language::none(format!("{file} starts no program of a language that has an SDK")));
+    let mut service = Service::new(name, sdk);
+    let program = |line: &Vec<String>| line.iter().find(|word| *word != "exec").and_then(|program| support(program));
+    let known = lines.iter().rev().find_map(program);
+    if let Some((known, _)) = known {
+        mark_support(&mut service, known);
+    }
+    let variable = lines.iter().flatten().find_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        let default = value.strip_prefix("${").and_then(|value| value.split_once(":-")).map(|(_, rest)| rest);
+        port_text::in_variable(name, default.map_or(value, |default| default.trim_end_matches('}')))
+    });
+    let flag = lines.iter().rev().find_map(|line| port_text::in_command(line));
+    let port = flag.or(variable).or(known.map(|(_, port)| port));
+    if let Some(port) = port {
+        service.listens.push(likely(format!("127.0.0.1:{port}"), format!("the port in {file}")));
+    }
+    let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    if last.trim_end().ends_with('&') || text.contains("nohup ") {
+        notes.push(format!("{file}: leaves its program in the background; remove the &, or `up` takes it for ended"));
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let executable = folder.join(file).metadata().is_ok_and(|data| data.permissions().mode() & 0o111 != 0);
+    let path = if from_target.is_empty() { format!("./{file}") } else { format!("./{from_target}/{file}") };
+    let command = match executable && text.starts_with("#!") {
+        true => vec![path],
+        false => vec![interpreter(text).to_owned(), path],
+    };
+    service.command = Some(stated(Command::Words(command), "the script itself"));
+    service
+}
+
+/// The last word of the first line, `#!/usr/bin/env bash`.
+fn interpreter(text: &str) -> &str {
+    let first = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or("sh");
+    let word = first.split_whitespace().find(|word| !word.ends_with("/env") && !word.starts_with('-')).unwrap_or("sh");
+    word.rsplit('/').next().unwrap_or(word)
+}

@@ -1,0 +1,103 @@
+//! A draft as a target file: every line with its reason, what is open marked.
+
+use super::{Draft, Sure};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// `schema`: where editors find the schema, as seen from the file.
+pub fn render(draft: &Draft, schema: &str) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "# yaml-language-server: $schema={schema}");
+    let _ =
+        writeln!(out, "# Drafted by `faultloom init` from {}. Behind each line: where it comes from.", draft.source);
+    line(&mut out, "", "name", &Value::from(draft.name.value.as_str()), &draft.name.from, draft.name.sure);
+    match &draft.entry {
+        Some(entry) => line(&mut out, "", "entry", &Value::from(entry.value.as_str()), &entry.from, entry.sure),
+        None => out += "# entry: http://127.0.0.1:8080/   # where requests go if no URL is named; nothing here tells\n",
+    }
+    out += "services:\n";
+    for service in &draft.services {
+        let _ = writeln!(out, "  - name: {}", scalar(&service.name));
+        if let Some(attached) = &service.attached {
+            let _ = writeln!(out, "    # attached, so it has no command: {}", one_line(attached));
+        }
+        if let Some(build) = &service.build {
+            let _ = writeln!(out, "    # before its first start: {}", one_line(build));
+        }
+        let mut environment_due = !service.environment.is_empty();
+        for (key, value, from, sure) in service.fields() {
+            line(&mut out, "    ", key, &value, from, sure);
+            if key == "sdk" && std::mem::take(&mut environment_due) {
+                out += "    environment:\n";
+                for (name, guess) in &service.environment {
+                    let value = Value::from(guess.value.as_str());
+                    line(&mut out, "      ", &scalar(name), &value, &guess.from, guess.sure);
+                }
+            }
+        }
+        out.push('\n');
+    }
+    for note in &draft.notes {
+        let _ = writeln!(out, "# note: {}", one_line(note));
+    }
+    let end = out.trim_end().len();
+    out.truncate(end);
+    out + "\n"
+}
+
+fn line(out: &mut String, indent: &str, key: &str, value: &Value, from: &str, sure: Sure) {
+    let sure = match sure {
+        Sure::Stated => String::new(),
+        other => format!(" ({})", other.name()),
+    };
+    let _ = writeln!(out, "{indent}{key}: {}   # {}{sure}", flow(value), one_line(from));
+}
+
+/// Comments end with their line.
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_control()).collect::<Vec<_>>().join(" ")
+}
+
+/// On one line; JSON's quoting is YAML's.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::String(text) => scalar(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")),
+        Value::Object(entries) => {
+            let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Plain if nothing else can be meant.
+fn scalar(text: &str) -> String {
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.');
+    let safe = text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
+    let word = !["true", "false", "null", "yes", "no", "on", "off", "y", "n", ".", "..", ".inf", ".nan"]
+        .contains(&text.to_ascii_lowercase().as_str());
+    let url =
+        text.starts_with("http://") && !text.contains([' ', '#', '\'', '"']) && !text.chars().any(char::is_control);
+    if (begins && safe && word) || url { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_stay_texts() {
+        for (text, expected) in [
+            ("a/b-c.d", "a/b-c.d"),
+            ("8080", "\"8080\""),
+            ("yes", "\"yes\""),
+            ("", "\"\""),
+            ("a: b # c", "\"a: b # c\""),
+            ("a\nb", "\"a\\nb\""),
+            ("http://127.0.0.1:1/", "http://127.0.0.1:1/"),
+        ] {
+            assert_eq!(scalar(text), expected);
+        }
+    }
+}
