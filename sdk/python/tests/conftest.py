@@ -45,9 +45,10 @@ def clean_environment(**more: str) -> Dict[str, str]:
 class Peer:
     """A service in a process of its own. ``address`` is host:port."""
 
-    def __init__(self, app: str, *arguments: str, sdk: bool = True, service: str = "", trust: Optional[str] = None, **env: str) -> None:
+    def __init__(self, app: str, *arguments: str, sdk: bool = True, service: str = "", trust: Optional[str] = None, launcher: str = "", **env: str) -> None:
         if sdk:
-            env.setdefault("PYTHONPATH", str(SOURCE / "boot"))
+            if not launcher:
+                env.setdefault("PYTHONPATH", str(SOURCE / "boot"))
             env.setdefault("FAULTLOOM_SERVICE", service or app.split("_")[0])
             env.setdefault("FAULTLOOM_TRUST", (trust_text() if trust is None else trust).replace("\n", ";"))
             if not env["FAULTLOOM_TRUST"]:
@@ -55,7 +56,7 @@ class Peer:
         # a file, not a pipe: nobody reads it while the peer runs, and a full pipe would stop the peer
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [sys.executable, str(APPS / f"{app}.py"), *arguments],
+            [launcher or sys.executable, str(APPS / f"{app}.py"), *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, env=clean_environment(**env),
         )  # fmt: skip
         assert self.process.stdout is not None

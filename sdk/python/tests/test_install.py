@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -153,6 +154,50 @@ def test_a_patch_that_fails_half_way_is_undone_with_one_line(tmp_path):
     (tmp_path / "httpx.py").write_text("__version__ = '0.28.1'\nclass HTTPTransport:\n    def handle_request(self): return 'original'\n")
     ran = python("-c", "import httpx; print(httpx.HTTPTransport().handle_request())", PYTHONPATH=f"{BOOT}:{tmp_path}")
     assert ran.stdout.strip() == "original" and ran.stderr.count("\n") == 1 and "left as it is" in ran.stderr
+
+
+def test_an_unsupported_grpcio_is_refused_by_name_and_left_alone(tmp_path):
+    package = tmp_path / "grpc"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import _channel\n")
+    (package / "_grpcio_metadata.py").write_text("__version__ = '1.50.0'\n")
+    (package / "_channel.py").write_text("class Channel:\n    def unary_unary(self): return 'original'\n")
+    ran = python("-c", "import grpc; print(grpc._channel.Channel().unary_unary())", PYTHONPATH=f"{BOOT}:{tmp_path}")
+    assert ran.stdout.strip() == "original" and ran.stderr.count("\n") == 1 and "grpcio 1.50.0 is not supported" in ran.stderr
+
+
+TWICE = """
+import http.client, sys
+import faultloom.auto
+from faultloom.hooks.patching import Finder
+finders = [f for f in sys.meta_path if type(f).__name__ == "Finder" and "faultloom" in type(f).__module__]
+frames, send = 0, http.client.HTTPConnection.send
+while send is not None and "faultloom" in send.__code__.co_filename:
+    inner = [c.cell_contents for c in send.__closure__ or () if callable(c.cell_contents)]
+    frames, send = frames + 1, next((f for f in inner if f.__name__ == "send"), None)
+print(len(finders), frames, len([m for m in sys.modules if m == "faultloom" or m.endswith(".faultloom")]))
+"""
+
+
+def test_loaded_twice_is_loaded_once(tmp_path):
+    copy = tmp_path / "faultloom"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    ways = (BOOT, f"{BOOT}:{SOURCE.parent}", f"{BOOT}:{copy / 'boot'}", f"{copy / 'boot'}:{BOOT}:{tmp_path}:{SOURCE.parent}")
+    for way in ways:
+        ran = python("-c", TWICE, PYTHONPATH=way)
+        assert ran.stdout.split() == ["1", "1", "1"] and ran.stderr == "", way
+
+
+def test_a_service_with_the_launcher_and_the_import_records_once(own_peer, tmp_path):
+    for name in ("flask_app", "lifetime"):
+        text = (APPS / f"{name}.py").read_text()
+        (tmp_path / f"{name}.py").write_text(("import faultloom.auto\n" if name == "flask_app" else "") + text)
+    front = own_peer(str(tmp_path / "flask_app"), service="front")
+    with faultloom.starting(SIGNER) as started:
+        assert requests.get(f"{front.url}/chain?url={front.url}/echo", timeout=5).text == "via:hello"
+    (sent, received) = started.history.segment.events[:2]
+    assert [event.kind for event in received.child.events] == [1, 2, 4]
+    assert len(started.history.segment.events) == 3 and sent.call == 1
 
 
 def test_hooked_modules_keep_their_own_loader_and_reload():

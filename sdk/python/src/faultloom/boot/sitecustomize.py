@@ -35,7 +35,10 @@ def _chain() -> None:
     import os
 
     here = os.path.realpath(os.path.dirname(os.path.abspath(__file__)))
-    others = [entry for entry in sys.path if os.path.realpath(entry or os.curdir) != here]
+    folders = [os.path.realpath(entry or os.curdir) for entry in sys.path]
+    # only what stands behind us: a second folder like this one would call us again
+    behind = folders.index(here) + 1 if here in folders else 0
+    others = [entry for entry, folder in zip(sys.path[behind:], folders[behind:]) if folder != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
     if spec is None or spec.loader is None:
         return
