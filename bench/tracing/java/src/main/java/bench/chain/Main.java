@@ -15,7 +15,7 @@ import java.net.InetSocketAddress;
  * A service of the chain that the tracing bench measures, in Java: the counterpart of {@code ../chain/node.go}. The same jar
  * runs untraced, with {@code -javaagent:faultloom-agent.jar}, and with {@code -javaagent:opentelemetry-javaagent.jar}.
  *
- * <pre>java -jar chain.jar node [NEXT]     NEXT is the address of the service it calls</pre>
+ * <pre>java -jar chain.jar node [NEXT [CALLS]]     NEXT is the address of the service it calls, CALLS times each (1)</pre>
  *
  * It prints one JSON line when it is ready, then answers commands; see {@link Control}.
  */
@@ -23,17 +23,18 @@ public final class Main {
     private Main() {}
 
     public static void main(String[] arguments) throws IOException {
-        if (arguments.length < 1 || arguments.length > 2 || !arguments[0].equals("node")) {
-            System.err.println("usage: java -jar chain.jar node [NEXT]");
+        if (arguments.length < 1 || arguments.length > 3 || !arguments[0].equals("node")) {
+            System.err.println("usage: java -jar chain.jar node [NEXT [CALLS]]");
             System.exit(2);
         }
         ChainGrpc.ChainBlockingStub next = null;
-        if (arguments.length == 2) {
+        if (arguments.length > 1) {
             next = ChainGrpc.newBlockingStub(Grpc.newChannelBuilder(arguments[1], InsecureChannelCredentials.create()).build());
         }
+        int calls = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 1;
         ServerBuilder<?> builder = NettyServerBuilder.forAddress(
                 new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), InsecureServerCredentials.create());
-        Server server = builder.addService(new Node(next)).build().start();
+        Server server = builder.addService(new Node(next, calls)).build().start();
         Control.run("{\"address\":\"127.0.0.1:" + server.getPort() + "\"}");
         System.exit(0);
     }

@@ -6,12 +6,17 @@ import bench.chain.v1.ChainOuterClass.Receipt;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
 
-/** Passes a parcel on, if there is a next service, and hands back the receipt with one hop more. */
+/**
+ * Passes a parcel on, if there is a next service, and hands back the receipt with one hop more. It may ask the next service
+ * several times, one after the other, and hands back the last receipt.
+ */
 final class Node extends ChainGrpc.ChainImplBase {
     private final ChainGrpc.ChainBlockingStub next;
+    private final int calls;
 
-    Node(ChainGrpc.ChainBlockingStub next) {
+    Node(ChainGrpc.ChainBlockingStub next, int calls) {
         this.next = next;
+        this.calls = calls;
     }
 
     @Override
@@ -31,7 +36,11 @@ final class Node extends ChainGrpc.ChainImplBase {
         if (next == null) {
             return Receipt.newBuilder().setId(p.getId()).setHops(p.getHops() + 1).addAllItems(p.getItemsList()).build();
         }
-        Receipt r = next.forward(Parcel.newBuilder().setId(p.getId()).setHops(p.getHops() + 1).addAllItems(p.getItemsList()).build());
+        Receipt r = Receipt.getDefaultInstance();
+        for (int i = 0; i < calls; i++) {
+            Parcel parcel = Parcel.newBuilder().setId(p.getId()).setHops(p.getHops() + 1).addAllItems(p.getItemsList()).build();
+            r = next.forward(parcel);
+        }
         return Receipt.newBuilder().setId(r.getId()).setHops(r.getHops()).addAllItems(r.getItemsList()).build();
     }
 }
