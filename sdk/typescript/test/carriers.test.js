@@ -1,0 +1,164 @@
+// Where histories ride on HTTP replies, and what must not be touched by them.
+'use strict';
+
+const assert = require('node:assert');
+const http = require('node:http');
+const { test } = require('node:test');
+const { app, ask, below, chain, events, faultloom, request } = require('./world.js');
+
+const { fault } = faultloom;
+const MANY = 60; // calls whose history does not fit into a header
+
+/** Has the segment that came back from the first call so many calls, all with their own histories? */
+function assertWhole(segment, calls) {
+  const [front, ...backs] = below(segment);
+  assert.strictEqual(front.truncated, false);
+  assert.strictEqual(front.events.length, 2 * calls + 1);
+  assert.strictEqual(backs.length, calls);
+}
+
+const CALLERS = {
+  http: (port, path, options) => ask(port, path, options),
+  fetch: async (port, path, options = {}) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, options);
+    return { status: response.status, headers: Object.fromEntries(response.headers), body: Buffer.from(await response.arrayBuffer()) };
+  },
+  undici: async (port, path, options = {}) => {
+    const { statusCode, headers, body } = await require('undici').request(`http://127.0.0.1:${port}${path}`, options);
+    return { status: statusCode, headers, body: Buffer.from(await body.arrayBuffer()) };
+  },
+};
+
+for (const [name, call] of Object.entries(CALLERS)) {
+  test(`${name}: a large history comes behind the body, which arrives as it was`, async (t) => {
+    const { first } = await chain(t, 'http.js');
+    const whole = await request([], () => call(first.port, `/call/${MANY}/hello`));
+    assert.strictEqual(JSON.parse(whole.result.body).length, MANY);
+    assert.strictEqual(Number(whole.result.headers['content-length']), whole.result.body.length);
+    assertWhole(whole.segment, MANY);
+
+    // the headers leave before the history is known
+    const pieces = await request([], () => call(first.port, `/pieces/100/${MANY}`));
+    assert.strictEqual(pieces.result.body.length, 100_000);
+    for (let n = 0; n < 100; n++) {
+      assert.strictEqual(pieces.result.body[n * 1000 + 500], 100 - n);
+    }
+    assertWhole(pieces.segment, MANY);
+
+    const large = await request([], () => call(first.port, '/big/5000000'));
+    assert.strictEqual(large.result.body.toString(), 'x'.repeat(5_000_000));
+    assertWhole(large.segment, 0);
+  });
+
+  test(`${name}: replies that may not have a tail`, async (t) => {
+    const { first } = await chain(t, 'http.js');
+    const streamed = await request([], () => call(first.port, '/events'));
+    assert.strictEqual(streamed.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
+    assert.deepStrictEqual(events(streamed.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
+    const none = await request([], () => call(first.port, '/status/204'));
+    assert.strictEqual(none.result.status, 204);
+    assertWhole(none.segment, 0);
+    const unchanged = await request([], () => call(first.port, '/status/304'));
+    assert.strictEqual(unchanged.result.status, 304);
+    assertWhole(unchanged.segment, 0);
+    const head = await request([], () => call(first.port, `/call/${MANY}/hello`, { method: 'HEAD' }));
+    assert.strictEqual(head.result.body.length, 0);
+    const [front] = below(head.segment);
+    assert.strictEqual(front.truncated, true);
+    const ranged = await request([], () => call(first.port, `/call/${MANY}/hello`, { headers: { range: 'bytes=0-' } }));
+    assert.strictEqual(JSON.parse(ranged.result.body).length, MANY);
+    assert.strictEqual(below(ranged.segment)[0].truncated, true);
+  });
+
+  test(`${name}: a history of 5,000 events`, async (t) => {
+    const { first } = await chain(t, 'http.js');
+    const { segment } = await request([], () => call(first.port, '/call/1250/hello'));
+    assertWhole(segment, 1250);
+  });
+}
+
+test('only replies to an accepted envelope are changed, and those are not to be cached', async (t) => {
+  const bare = await app(t, 'http.js', { sdk: false });
+  const back = await app(t, 'http.js', { service: 'back' });
+  // the headers of a request as they leave
+  const seen = await request([], () => ask(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }));
+  const sent = JSON.parse(seen.result.body);
+  assert.strictEqual(sent['accept-encoding'], 'gzip, br');
+  assert.deepStrictEqual(events(seen.segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
+
+  const untraced = await ask(back.port, '/headers');
+  assert.strictEqual(untraced.headers['cache-control'], undefined);
+  assert.strictEqual(untraced.headers.vary, 'accept');
+  for (const name of ['x-faultloom-history', 'x-faultloom-reply']) {
+    assert.strictEqual(untraced.headers[name], undefined);
+  }
+  const refused = await ask(back.port, '/headers', { headers: { 'x-faultloom': 'AAAA' } });
+  assert.strictEqual(refused.headers['x-faultloom-history'], undefined);
+  assert.strictEqual(JSON.parse(refused.body)['x-faultloom'], undefined);
+
+  const traced = await ask(back.port, '/headers', { headers: { 'x-faultloom': sent['x-faultloom'] } });
+  assert.strictEqual(traced.headers['cache-control'], 'no-store, no-transform');
+  assert.strictEqual(traced.headers.vary, 'accept, x-faultloom');
+  assert.match(traced.headers['x-faultloom-history'], /^[\w-]+$/);
+  assert.strictEqual(JSON.parse(traced.body)['x-faultloom'], undefined);
+});
+
+test('a caller that stops reading has a gap, and its connections go on', async (t) => {
+  const { first } = await chain(t, 'http.js');
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(() => agent.destroy());
+  const stopped = await request([], () => {
+    return new Promise((resolve) => {
+      http.get({ host: '127.0.0.1', port: first.port, path: `/pieces/3000/${MANY}`, agent }, (response) => {
+        response.once('data', () => {
+          response.destroy();
+          resolve('stopped');
+        });
+      });
+    });
+  });
+  assert.deepStrictEqual(events(stopped.segment), ['SEND GET /pieces/{id}/{id}', 'RECV 200 gap', 'ANSWER 0']);
+  for (let n = 0; n < 3; n++) {
+    const again = await request([], () => ask(first.port, `/call/${MANY}/hello`, { agent }));
+    assertWhole(again.segment, MANY);
+    const small = await request([], () => ask(first.port, '/hello', { agent }));
+    assert.strictEqual(small.result.body.toString(), 'hello /hello');
+    assertWhole(small.segment, 0);
+  }
+});
+
+test('the deadline of the caller ends a delay and a hang', async (t) => {
+  const { port } = await app(t, 'http.js', { service: 'back' });
+  const url = `http://127.0.0.1:${port}/hello`;
+  for (const kind of ['hang', 'delay']) {
+    const plan = [fault(kind, { arg: 20_000 })];
+    const end = ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0'];
+    const cancelled = ['SEND GET /hello fault 0', 'FAILED 1', 'ANSWER 0'];
+    const byEvent = await request(plan, () => {
+      return new Promise((resolve) => {
+        const one = http.get(url, { timeout: 50 });
+        one.on('timeout', () => one.destroy(new Error('too slow')));
+        one.on('error', (error) => resolve(error.message));
+      });
+    });
+    assert.strictEqual(byEvent.result, 'too slow');
+    assert.deepStrictEqual(events(byEvent.segment), end);
+
+    const bySignal = await request(plan, () => ask(port, '/hello', { signal: AbortSignal.timeout(50) }));
+    assert.strictEqual(bySignal.result.name, 'AbortError');
+    assert.deepStrictEqual(events(bySignal.segment), end);
+
+    const fetched = await request(plan, () => fetch(url, { signal: AbortSignal.timeout(50) }));
+    assert.strictEqual(fetched.result.name, 'TimeoutError');
+    assert.deepStrictEqual(events(fetched.segment), end);
+
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 50);
+    const aborted = await request(plan, () => fetch(url, { signal: controller.signal }));
+    assert.strictEqual(aborted.result.name, 'AbortError');
+    assert.deepStrictEqual(events(aborted.segment), cancelled);
+
+    const healthy = await request([], () => fetch(url).then((response) => response.text()));
+    assert.strictEqual(healthy.result, 'hello /hello');
+  }
+});
