@@ -172,17 +172,30 @@ function ownConnections(options: RequestOptions): object {
 
 /** Waits before the connection is asked for; the request's own timeout comes first if it is shorter. */
 function delay(scope: Scope, call: Call, options: RequestOptions, request: ClientRequest, go: () => void): void {
-  const limit = watchTimeout(request, options, waitMs(call.fault!));
+  const loose = request as unknown as Loose;
+  const destroy = loose['destroy'] as Fn;
+  let waiting = true;
+  const over = (): void => {
+    waiting = false;
+    stop();
+    unwatch();
+  };
+  const unwatch = watchTimeout(request, options, waitMs(call.fault!));
   const stop = wait(scope.process.receiver, call.fault!, () => {
-    limit();
-    if (!request.destroyed) {
+    if (waiting) {
+      over();
       go();
     }
   });
-  request.once('close', () => {
-    stop();
-    limit();
-  });
+  loose['destroy'] = (error?: unknown) => {
+    const result: unknown = destroy.call(request, error);
+    if (waiting) {
+      over();
+      // Node ends a request only when it has a socket
+      request.onSocket(new StandIn());
+    }
+    return result;
+  };
 }
 
 /** Lets a request hear of its timeout while it has no socket that could tell; returns what ends that. */

@@ -1,0 +1,146 @@
+// A proxy between peers: nginx that compresses and caches, as configured well and as configured badly.
+'use strict';
+
+const assert = require('node:assert');
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
+const fs = require('node:fs');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const { test } = require('node:test');
+const { ask, below, chain, events, faultloom, request } = require('./world.js');
+
+const { fault } = faultloom;
+
+function find() {
+  const given = process.env.FAULTLOOM_TEST_NGINX;
+  const folders = [...process.env.PATH.split(':'), '/usr/sbin', '/usr/local/sbin'];
+  return given ?? folders.map((folder) => path.join(folder, 'nginx')).find((file) => fs.existsSync(file));
+}
+
+const NGINX = find();
+const skip = NGINX === undefined ? 'nginx is not installed (Debian package nginx-light): behaviour behind a proxy is not tested' : false;
+
+const CONFIG = ({ root, port, upstream }) => `
+daemon off;
+${process.getuid() === 0 ? 'user root;' : ''}
+worker_processes 1;
+pid ${root}/pid;
+error_log ${root}/error.log;
+events { worker_connections 64; }
+http {
+  access_log off;
+  client_body_temp_path ${root}/body; proxy_temp_path ${root}/proxy;
+  fastcgi_temp_path ${root}/f; uwsgi_temp_path ${root}/u; scgi_temp_path ${root}/s;
+  proxy_cache_path ${root}/cache keys_zone=one:1m;
+  gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1; gzip_http_version 1.0;
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://127.0.0.1:${upstream};
+      proxy_cache one; proxy_cache_valid 200 1m; add_header X-Cache $upstream_cache_status;
+    }
+    location /careless/ {
+      proxy_pass http://127.0.0.1:${upstream}/;
+      proxy_cache one; proxy_cache_valid 200 1m; add_header X-Cache $upstream_cache_status;
+      proxy_cache_key $uri$is_args$args; proxy_ignore_headers Cache-Control Vary Expires;
+    }
+  }
+}
+`;
+
+async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** nginx in front of front; the port it listens on. */
+async function proxied(t) {
+  const { first } = await chain(t, 'http.js');
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-nginx-'));
+  const port = await freePort();
+  fs.writeFileSync(`${root}/conf`, CONFIG({ root, port, upstream: first.port }));
+  const child = spawn(NGINX, ['-p', root, '-c', `${root}/conf`, '-e', `${root}/error.log`], { stdio: 'inherit' });
+  t.after(async () => {
+    child.kill('SIGTERM');
+    if (child.exitCode === null) {
+      await once(child, 'exit');
+    }
+    fs.rmSync(root, { recursive: true });
+  });
+  for (let tries = 0; ; tries++) {
+    try {
+      await ask(port, '/hello');
+      return port;
+    } catch (error) {
+      if (tries > 200 || child.exitCode !== null) {
+        throw error;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+const GZIP = { headers: { 'accept-encoding': 'gzip, deflate' } };
+const CALLERS = {
+  http: (port, target) => ask(port, target, GZIP),
+  fetch: async (port, target) => {
+    const response = await fetch(`http://127.0.0.1:${port}${target}`);
+    return { headers: Object.fromEntries(response.headers), body: Buffer.from(await response.arrayBuffer()) };
+  },
+};
+
+test('histories survive a proxy that compresses; a traced reply is not cached', { skip }, async (t) => {
+  const port = await proxied(t);
+  for (const [name, call] of Object.entries(CALLERS)) {
+    for (const pieces of [1, 100, 3000]) {
+      const { result, segment } = await request([], () => call(port, `/pieces/${pieces}/60`));
+      assert.strictEqual(result.body.length, pieces * 1000, name);
+      assert.ok(result.body.subarray(-1000).every((byte) => byte === 1));
+      assert.strictEqual(result.headers['content-encoding'], undefined);
+      assert.strictEqual(below(segment).length, 61);
+    }
+    for (let n = 0; n < 2; n++) {
+      const { result, segment } = await request([], () => call(port, `/traced/${name}`));
+      assert.strictEqual(result.headers['x-cache'], 'MISS');
+      assert.deepStrictEqual(events(segment), [`SEND GET /traced/${name}`, 'RECV 200 < front', 'ANSWER 0']);
+    }
+  }
+});
+
+test("a careless cache that hands out somebody else's history makes a gap", { skip }, async (t) => {
+  const port = await proxied(t);
+  for (const [name, call] of Object.entries(CALLERS)) {
+    for (const target of [`/careless/hello/${name}`, `/careless/pieces/80/60?${name}`]) {
+      const found = [];
+      for (let n = 0; n < 2; n++) {
+        const { result, segment } = await request([], () => call(port, target));
+        found.push([result.headers['x-cache'], result.body.length, events(segment)[1]]);
+      }
+      assert.deepStrictEqual(found[0].slice(0, 1).concat(found[0][2]), ['MISS', 'RECV 200 < front']);
+      assert.deepStrictEqual(found[1], ['HIT', found[0][1], 'RECV 200 gap']);
+    }
+  }
+});
+
+test('faults look the same behind a proxy', { skip }, async (t) => {
+  const port = await proxied(t);
+  const plan = [fault('corrupt-reply', { nth: 2, callee: '127.0.0.1' }), fault('lost-reply', { nth: 3, callee: '127.0.0.1' })];
+  const { result, segment } = await request(plan, async () => {
+    const bodies = [];
+    for (let n = 0; n < 4; n++) {
+      bodies.push(await ask(port, '/other').then(({ body }) => body.toString('latin1'), (error) => error.code));
+    }
+    return bodies;
+  });
+  assert.deepStrictEqual(result, ['hello /other', 'hello \xff\xff\xff\xff\xff\xff', 'ECONNRESET', 'hello /other']);
+  assert.deepStrictEqual(
+    events(segment).filter((event) => !event.startsWith('SEND')),
+    ['RECV 200 < front', 'RECV 200 < front', 'FAILED 14 < front', 'RECV 200 < front', 'ANSWER 0'],
+  );
+});
