@@ -9,9 +9,11 @@
 package faultloom
 
 import (
+	"context"
 	"net/http"
 
 	"faultloom.dev/go/message/httphook"
+	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
 
@@ -25,6 +27,14 @@ type (
 	Segment  = wire.Segment
 	Event    = wire.Event
 )
+
+// Flush exports the histories that wait for it (FAULTLOOM_EXPORT), and returns when that is done or the context ends. Call it before a program
+// ends, with a second at most: what was finished just before would be lost otherwise.
+func Flush(ctx context.Context) {
+	if x := scope.Default().Entry.Export; x != nil {
+		x.Flush(ctx)
+	}
+}
 
 // Handler makes an HTTP server traceable: requests with an acceptable envelope are served within a scope, and their
 // replies bring the history back. Other requests go to next untouched.

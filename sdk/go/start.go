@@ -3,7 +3,6 @@ package faultloom
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"faultloom.dev/go/message/scope"
@@ -18,6 +17,7 @@ type Options struct {
 	Run     [16]byte      // the run this belongs to; zero: none
 	Trace   [16]byte      // zero: a random one
 	Root    uint64        // id from which all call ids are derived; 0: random. The same root gives the same ids
+	Bridge  bool          // also travel in traceparent and baggage, over hops that know OpenTelemetry only
 	TTL     time.Duration // how long the envelope is good for, at most 10 minutes; 0: one minute
 	Trust   *trust.Settings
 }
@@ -63,17 +63,16 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 		ttl = time.Minute
 	}
 	now := time.Now()
-	env := &wire.Envelope{Signed: wire.Signed{History: true, HasRun: o.Run != [16]byte{}, Run: o.Run, Trace: o.Trace, KeyID: key.ID, Environment: settings.Environment}}
+	env := &wire.Envelope{Signed: wire.Signed{History: true, Bridge: o.Bridge, HasRun: o.Run != [16]byte{}, Run: o.Run, Trace: o.Trace, KeyID: key.ID, Environment: settings.Environment}}
 	env.Expires = uint32(now.Add(min(ttl, wire.MaxExpirySeconds*time.Second)).Unix())
 	if len(o.Plan) > 0 {
 		env.Plan = o.Plan
 	}
 	if env.Trace == [16]byte{} {
-		for i, a, b := 0, rand.Uint64(), rand.Uint64(); i < 8; i++ {
-			env.Trace[i], env.Trace[i+8] = byte(a>>(8*i)), byte(b>>(8*i))
-		}
+		env.Trace = scope.RandomTrace()
 	}
-	for env.Call = o.Root; env.Call == 0; env.Call = rand.Uint64() {
+	if env.Call = o.Root; env.Call == 0 {
+		env.Call = scope.RandomCall()
 	}
 	var buf [256]byte
 	part, err := wire.AppendSigned(buf[:0], &env.Signed)

@@ -9,14 +9,17 @@ package auto
 
 import (
 	"net/http"
+	"runtime"
 
 	"faultloom.dev/go/message/grpchook"
 	"faultloom.dev/go/message/httphook"
+	"faultloom.dev/go/message/status"
 )
 
 func init() {
 	grpchook.Install()
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		httphook.InstallTransport(t)
+		status.Report("net/http", runtime.Version(), "")
 	}
 }

@@ -9,3 +9,7 @@ import (
 )
 
 func TestNewestGRPC(t *testing.T) { suite.Run(t) }
+
+func BenchmarkChainBare(b *testing.B)    { suite.Chain(b, suite.Bare) }
+func BenchmarkChainDormant(b *testing.B) { suite.Chain(b, suite.Dormant) }
+func BenchmarkChainTraced(b *testing.B)  { suite.Chain(b, suite.Traced) }

@@ -17,7 +17,7 @@ var kinds = map[string]func(json.RawMessage) (object, error){
 	"envelope": with(envelopes), "scope": with(steps), "history": with(history), "truncate": with(truncate),
 	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail),
 	"match": with(match), "name": with(name), "carrier": with(carrier), "call_id": with(callID), "corrupt": with(corrupt),
-	"join": with(join),
+	"join": with(join), "bridge_out": with(bridgeOut), "bridge_in": with(bridgeIn), "traceparent": with(traceparents), "otlp": with(otlp),
 }
 
 func with[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
@@ -68,6 +68,7 @@ func envelopes(in struct {
 	Now      int64
 	Attempts []struct {
 		Carrier, Value string
+		Call           string // baggage: the parent of traceparent
 		Attempt        uint64
 	}
 }) (object, error) {
@@ -79,9 +80,16 @@ func envelopes(in struct {
 	results := []any{}
 	for _, a := range in.Attempts {
 		env := new(wire.Envelope)
-		if a.Carrier == "http" {
+		switch a.Carrier {
+		case "http":
 			_, err = receiver.AcceptHeader(env, a.Value, in.Now)
-		} else {
+		case "baggage":
+			call, bad := strconv.ParseUint(a.Call, 16, 64)
+			if bad != nil {
+				return nil, bad
+			}
+			_, err = receiver.AcceptBridged(env, a.Value, in.Now, a.Attempt, call)
+		default:
 			raw, bad := hex.DecodeString(a.Value)
 			if bad != nil {
 				return nil, bad

@@ -20,17 +20,16 @@ var patches = []patch{
 		file:   "net/http/server.go",
 		anchor: "\n\thandler.ServeHTTP(rw, req)\n",
 		instead: `
-	if faultloomServer != nil && len(req.Header["X-Faultloom"]) > 0 {
-		faultloomServer(handler, rw, req)
+	if faultloomServer != nil && faultloomServer(handler, rw, req) {
 		return
 	}
 	handler.ServeHTTP(rw, req)
 `,
 		end: `
-// faultloomServer serves a request that carries an envelope.
+// faultloomServer serves a request that belongs to a scope. False: it does not, and was not served.
 //
 //go:linkname faultloomServer
-var faultloomServer func(Handler, ResponseWriter, *Request)
+var faultloomServer func(Handler, ResponseWriter, *Request) bool
 `,
 	},
 	{

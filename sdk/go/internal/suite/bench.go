@@ -10,8 +10,16 @@ import (
 	faultloom "faultloom.dev/go"
 )
 
-// Chain measures one request through three services, A→B→C, all in this process, with the hooks and without.
-func Chain(b *testing.B, hooks bool) {
+// Variants of a chain.
+const (
+	Bare    = iota // no hooks
+	Dormant        // hooks and keys, requests without an envelope
+	Traced         // each request begun with an envelope, its history taken
+)
+
+// Chain measures one request through three services, A→B→C, all in this process.
+func Chain(b *testing.B, variant int) {
+	hooks, traced := variant != Bare, variant == Traced
 	server := func(name string) []grpc.ServerOption {
 		if !hooks {
 			return nil
@@ -40,14 +48,14 @@ func Chain(b *testing.B, hooks bool) {
 		for pb.Next() {
 			ctx := context.Background()
 			var r *faultloom.Request
-			if hooks {
+			if traced {
 				ctx, r, _ = faultloom.Start(ctx, faultloom.Options{Trust: settings})
 			}
 			if _, err := call(ctx, a, "Get", []byte("0123456789012345678901234567890123456789")); err != nil {
 				b.Error(err)
 				return
 			}
-			if hooks && len(r.Finish()) < 100 {
+			if traced && len(r.Finish()) < 100 {
 				gaps.Add(1)
 			}
 		}

@@ -98,6 +98,8 @@ func Run(t *testing.T) {
 		"streams_with_foreign_codecs_and_interceptors":       streamForeign,
 		"a_stream_that_fails_brings_history_in_the_trailer":  streamErrors,
 		"retry_is_not_a_replay":                              retry,
+		"drawn_requests_are_exported_once":                   drawn,
+		"a_hop_that_passes_baggage_on_is_bridged":            func(t *testing.T) { Bridge(t, passing) },
 	} {
 		t.Run(name, f)
 	}

@@ -21,21 +21,24 @@ const defaultReceiveLimit = 4 << 20
 
 func unaryClient(authority string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		s := scope.From(ctx)
-		if s == nil {
-			return invoke(ctx, method, req, reply, cc, opts...)
+		if s := scope.From(ctx); s != nil { // in functions of their own: a call without a scope needs no room on the stack for one
+			return callUnary(ctx, s, authority, method, req, reply, cc, invoke, opts)
 		}
-		call, field, ok := send(ctx, s, authority, cc, method, opts)
-		if !ok {
-			return invoke(ctx, method, req, reply, cc, opts...)
-		}
-		if call.Fault != nil {
-			if over, err := before(ctx, s, &call, authority); over {
-				return err
-			}
-		}
-		return sendRequest(ctx, s, &call, field, method, req, reply, cc, invoke, opts)
+		return invoke(ctx, method, req, reply, cc, opts...)
 	}
+}
+
+func callUnary(ctx context.Context, s *scope.Scope, authority, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
+	call, field, ok := send(ctx, s, authority, cc, method, opts)
+	if !ok {
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+	if call.Fault != nil {
+		if over, err := before(ctx, s, &call, authority); over {
+			return err
+		}
+	}
+	return sendRequest(ctx, s, &call, field, method, req, reply, cc, invoke, opts)
 }
 
 // send decides about a call and records it. field tells that its replies may bring a field.
@@ -50,9 +53,25 @@ func send(ctx context.Context, s *scope.Scope, authority string, cc *grpc.Client
 }
 
 // outgoing is the context to send a request with.
-func outgoing(ctx context.Context, call *scope.Call) context.Context {
+func outgoing(ctx context.Context, s *scope.Scope, call *scope.Call) context.Context {
 	if call.Envelope == "" {
 		return ctx
+	}
+	if s.Envelope().Bridge {
+		md, _ := metadata.FromOutgoingContext(ctx) // a copy
+		if md == nil {
+			md = metadata.MD{}
+		}
+		traceparent := ""
+		if v := md[wire.TraceparentKey]; len(v) > 0 {
+			traceparent = v[0]
+		}
+		traceparent, baggage := s.BridgeOut(call, traceparent, strings.Join(md[wire.BaggageKey], ","))
+		md[wire.TraceparentKey] = []string{traceparent}
+		if delete(md, wire.BaggageKey); baggage != "" {
+			md[wire.BaggageKey] = []string{baggage}
+		}
+		ctx = metadata.NewOutgoingContext(ctx, md)
 	}
 	return metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, call.Envelope)
 }
@@ -67,7 +86,7 @@ type clientCall struct {
 
 // sendRequest sends the request with its envelope and records how the call ended.
 func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
-	ctx = outgoing(ctx, call)
+	ctx = outgoing(ctx, s, call)
 	var kind wire.Kind
 	if call.Fault != nil {
 		kind = call.Fault.Kind

@@ -8,5 +8,6 @@ import (
 
 func TestLowestGRPC(t *testing.T) { suite.Run(t) }
 
-func BenchmarkChainPlain(b *testing.B)  { suite.Chain(b, false) }
-func BenchmarkChainHooked(b *testing.B) { suite.Chain(b, true) }
+func BenchmarkChainBare(b *testing.B)    { suite.Chain(b, suite.Bare) }
+func BenchmarkChainDormant(b *testing.B) { suite.Chain(b, suite.Dormant) }
+func BenchmarkChainTraced(b *testing.B)  { suite.Chain(b, suite.Traced) }

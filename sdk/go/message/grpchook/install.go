@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/status"
 )
 
 //go:linkname addGlobalServerOptions google.golang.org/grpc/internal.AddGlobalServerOptions
@@ -37,12 +38,14 @@ var Install = sync.OnceFunc(func() {
 	server, ok := addGlobalServerOptions.(func(...grpc.ServerOption))
 	client, ok2 := addGlobalPerTargetDialOptions.(func(any))
 	if !ok || !ok2 {
-		return // a grpc-go that has moved its hooks: inert rather than broken
+		status.Report("google.golang.org/grpc", grpc.Version, "it has moved its hooks") // inert rather than broken
+		return
 	}
 	register()
 	server(grpc.ChainUnaryInterceptor(unaryServer(scope.Default)), grpc.ChainStreamInterceptor(streamServer(scope.Default)))
 	client(unaryPerTarget{})
 	client(streamPerTarget{})
+	status.Report("google.golang.org/grpc", grpc.Version, "")
 })
 
 // ServerOptions are the server hooks for one process description; for programs that do not use Install. Call it in an

@@ -22,39 +22,53 @@ import (
 var serverFromContext any // func(context.Context) *grpc.Server
 
 func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		md := incoming(ctx)
-		if len(md[wire.GRPCKey]) == 0 {
-			return handler(ctx, req)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		p, md := process(), incoming(ctx)
+		if drawn := false; len(md[wire.GRPCKey]) > 0 || len(md[wire.BaggageKey]) > 0 || drawOnce(p, &drawn) {
+			return serveUnary(ctx, req, info.FullMethod, md, drawn, p, handler)
 		}
-		return serveUnary(ctx, req, md, process(), handler)
-	}
-}
-
-// open begins the scope of a call whose metadata has an envelope, or returns nil.
-func open(p *scope.Process, md metadata.MD) *scope.Scope {
-	values := md[wire.GRPCKey]
-	// a proxy that forwards metadata repeats its own envelope before the one its client hook adds
-	raw := values[len(values)-1]
-	var previous uint64 // only replays of plans are looked for
-	if wire.CarriesPlan(raw) {
-		previous = attempt(md)
-	}
-	return p.Open(raw, previous)
-}
-
-func serveUnary(ctx context.Context, req any, md metadata.MD, p *scope.Process, handler grpc.UnaryHandler) (any, error) {
-	s := open(p, md)
-	if s == nil {
 		return handler(ctx, req)
 	}
-	call := &serverCall{scoped: scope.Scoped{Context: ctx, Scope: s}}
+}
+
+func drawOnce(p *scope.Process, drawn *bool) bool {
+	*drawn = p.Draw()
+	return *drawn
+}
+
+// open begins in s the scope of a call with this metadata, if it has one.
+func open(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, drawn bool) bool {
+	a := scope.Arrival{Drawn: drawn}
+	if values := md[wire.GRPCKey]; len(values) > 0 {
+		a.Own = values[len(values)-1] // a proxy that forwards metadata repeats its own envelope before the one its client hook adds
+	} else if scope.From(ctx) != nil {
+		return false // another hook was here
+	}
+	if a.Own == "" || wire.CarriesPlan(a.Own) { // only replays of plans are looked for
+		a.Attempt = attempt(md)
+	}
+	if values := md[wire.TraceparentKey]; len(values) > 0 {
+		a.Traceparent = values[0]
+	}
+	if a.Own == "" {
+		a.Baggage = strings.Join(md[wire.BaggageKey], ",")
+	}
+	return p.Open(s, a)
+}
+
+func serveUnary(ctx context.Context, req any, method string, md metadata.MD, drawn bool, p *scope.Process, handler grpc.UnaryHandler) (any, error) {
+	call := &serverCall{}
+	s := &call.scope
+	if !open(ctx, p, s, md, drawn) {
+		return handler(ctx, req)
+	}
+	call.scoped = scope.Scoped{Context: ctx, Scope: s}
 	reply, err := handler(&call.scoped, req)
-	env := s.Envelope()
-	if !env.History {
+	env, status := s.Envelope(), uint64(code(err))
+	if !s.Returns() {
+		s.Finish(s.Now(), status, method) // what is exported has no caller that names it
 		return reply, err
 	}
-	status := uint64(code(err))
 	if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
 		if limit := fieldLimit(ctx); limit > 0 {
 			if message, ok := reply.(proto.Message); ok {
@@ -70,6 +84,7 @@ func serveUnary(ctx context.Context, req any, md metadata.MD, p *scope.Process, 
 
 // serverCall is what serving one call needs, in one piece.
 type serverCall struct {
+	scope  scope.Scope
 	scoped scope.Scoped
 	reply  serverReply
 }

@@ -35,7 +35,7 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 			c.reply.alter = c.kind
 		}
 		c.ctx, c.cancel = ctx, func() {}
-		out := outgoing(ctx, &call)
+		out := outgoing(ctx, s, &call)
 		if c.kind == wire.LostReply || c.kind == wire.CorruptReply { // such a stream is ended from here
 			out, c.cancel = context.WithCancel(out)
 		}

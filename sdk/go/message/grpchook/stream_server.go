@@ -13,28 +13,31 @@ import (
 )
 
 func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
-	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()
-		md := incoming(ctx)
-		if len(md[wire.GRPCKey]) == 0 {
+		p, md := process(), incoming(ctx)
+		drawn := false
+		if len(md[wire.GRPCKey]) == 0 && len(md[wire.BaggageKey]) == 0 && !drawOnce(p, &drawn) {
 			return handler(srv, ss)
 		}
-		s := open(process(), md)
-		if s == nil {
+		s := new(scope.Scope)
+		if !open(ctx, p, s, md, drawn) {
 			return handler(srv, ss)
 		}
 		stream := &serverStream{ServerStream: ss, scoped: scope.Scoped{Context: ctx, Scope: s}, pieces: scope.Pieces{Scope: s}}
 		env := s.Envelope()
-		if env.History && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 && isOwn(ss) {
+		if s.Returns() && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 && isOwn(ss) {
 			if server, ok := protoServer(ctx); ok {
 				stream.limit = min(sendLimit(server), int(min(env.ReceiveLimit, 1<<31-1)))
 			}
 		}
 		err := handler(srv, stream)
-		if !env.History {
+		status := uint64(code(err))
+		if !s.Returns() {
+			s.Finish(s.Now(), status, info.FullMethod)
 			return err
 		}
-		if piece := stream.pieces.Finish(s.Now(), uint64(code(err)), "", wire.MaxTrailerBytes); piece != nil {
+		if piece := stream.pieces.Finish(s.Now(), status, "", wire.MaxTrailerBytes); piece != nil {
 			ss.SetTrailer(metadata.MD{wire.GRPCKey: {string(piece)}})
 		}
 		return err

@@ -79,6 +79,13 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 		for k, v := range r.Header {
 			r2.Header[k] = v
 		}
+		if s.Envelope().Bridge {
+			traceparent, baggage := s.BridgeOut(&call, r.Header.Get(wire.TraceparentKey), strings.Join(r.Header["Baggage"], ","))
+			r2.Header["Traceparent"] = []string{traceparent}
+			if delete(r2.Header, "Baggage"); baggage != "" {
+				r2.Header["Baggage"] = []string{baggage}
+			}
+		}
 		r2.Header[wire.HTTPHeader] = []string{base64.RawURLEncoding.EncodeToString([]byte(call.Envelope))}
 	}
 	resp, err := next(r2)

@@ -8,41 +8,52 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Handler returns a handler that opens a scope for every request with an acceptable envelope and serves it with next.
-// Other requests are passed to next as they are. A nil process means the one the environment describes.
+// Handler returns a handler that opens a scope for every request with an acceptable envelope, or that this service draws, and serves it with
+// next. Other requests are passed to next as they are. A nil process means the one the environment describes.
 func Handler(next http.Handler, p *scope.Process) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Serve(next, w, r, p) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !Serve(next, w, r, p) {
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
-// Serve serves one request; see Handler. Under two hooks the inner one finds no envelope any more and stays out of the way.
-func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.Process) {
-	values := r.Header[wire.HTTPHeader]
-	if len(values) == 0 {
-		next.ServeHTTP(w, r)
-		return
-	}
+// Serve serves one request within a scope; see Handler. False: it has none, and nothing was done. Under two hooks the inner one stays out of the
+// way.
+func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.Process) bool {
 	if p == nil {
 		p = scope.Default()
 	}
-	if p.Receiver.Settings() == nil { // deaf: not even the header is touched
-		next.ServeHTTP(w, r)
-		return
+	own := r.Header[wire.HTTPHeader]
+	drawn := false
+	if len(own) == 0 && len(r.Header["Baggage"]) == 0 {
+		if drawn = p.Draw(); !drawn {
+			return false
+		}
 	}
-	delete(r.Header, wire.HTTPHeader) // accepted or refused, nobody passes it on as his own
-	s := p.OpenHeader(values[len(values)-1])
-	if s == nil {
-		next.ServeHTTP(w, r)
-		return
+	if p.Receiver.Settings() == nil || (len(own) == 0 && scope.From(r.Context()) != nil) { // deaf: not even the header is touched
+		return false
+	}
+	a := scope.Arrival{HTTP: true, Drawn: drawn, Traceparent: r.Header.Get(wire.TraceparentKey)}
+	if len(own) > 0 {
+		a.Own = own[len(own)-1]
+		delete(r.Header, wire.HTTPHeader) // accepted or refused, nobody passes it on as his own
+	} else {
+		a.Baggage = strings.Join(r.Header["Baggage"], ",")
+	}
+	s := new(scope.Scope)
+	if !p.Open(s, a) {
+		return false
 	}
 	r2 := r.WithContext(scope.With(r.Context(), s))
-	if !s.Envelope().History {
-		next.ServeHTTP(w, r2)
-		return
-	}
 	rw := &writer{under: w, request: r, scope: s}
+	if !s.Returns() { // only the status is wanted
+		rw.committed, rw.declared = true, -1
+	}
 	// a panic ends the reply in net/http as it would without us: nothing that is still buffered is sent
 	next.ServeHTTP(rw.facade(), r2)
 	rw.finish(routeName(r2))
+	return true
 }
 
 // routeName is the call as this service knows it: the template of ServeMux ("METHOD /cart/{user}"), or the normalised path.

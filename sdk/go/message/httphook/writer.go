@@ -22,6 +22,8 @@ const maxBuffered = 32 << 10
 //	buffering ──finish──▶ header | tail | truncated header, then the body
 //	buffering ──overflow, Flush──▶ committed: tail announced, or "gap" ──finish──▶ tail, or nothing
 //	buffering ──Hijack──▶ hijacked: out of our hands
+//
+// One whose reply takes no history along is committed from the beginning.
 type writer struct {
 	under   http.ResponseWriter
 	request *http.Request
@@ -41,6 +43,9 @@ func (w *writer) Header() http.Header { return w.under.Header() }
 
 func (w *writer) WriteHeader(status int) {
 	if w.committed || w.hijacked || (status >= 100 && status < 200) {
+		if w.status == 0 && (status < 100 || status >= 200) {
+			w.status = status
+		}
 		w.under.WriteHeader(status) // also complains about a second status, as it would without us
 		return
 	}
@@ -75,7 +80,7 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 func (w *writer) WriteString(s string) (int, error) {
-	if w.committed && !w.tail {
+	if w.committed && !w.tail && w.status != 0 {
 		return io.WriteString(w.under, s)
 	}
 	return w.Write([]byte(s))
@@ -115,6 +120,9 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 			}
 		}
 		w.commit(nil)
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
 	}
 	if w.declared >= 0 {
 		src = io.LimitReader(src, w.declared-w.written)

@@ -2,12 +2,17 @@
 package installgrpc
 
 import (
+	"google.golang.org/grpc"
+
 	"faultloom.dev/go/message/grpchook"
+	"faultloom.dev/go/message/status"
 	"faultloom.dev/go/message/trust"
 )
 
 func init() {
-	if trust.Configured() { // else keys can never come, and nothing needs to stand in the program's way
-		grpchook.Install()
+	if !trust.Configured() { // keys can never come, and nothing needs to stand in the program's way
+		status.Report("google.golang.org/grpc", grpc.Version, trust.NoSettings)
+		return
 	}
+	grpchook.Install()
 }

@@ -1,6 +1,9 @@
 package scope
 
-import "faultloom.dev/go/message/wire"
+import (
+	"faultloom.dev/go/message/export"
+	"faultloom.dev/go/message/wire"
+)
 
 // End says how a call ended.
 type End struct {
@@ -111,8 +114,8 @@ func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
 	}
 }
 
-// Finish records the answer and returns the whole history; the scope records and decides nothing more, and a second
-// Finish returns nil. name is the call as this service knows it (an HTTP route template), or empty: the same as the
+// Finish records the answer and returns the whole history, or nil if no reply takes it along; then it is exported. The scope records and
+// decides nothing more, and a second Finish does nothing. name is the call as this service knows it (an HTTP route template), or empty: the same as the
 // caller's.
 func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	s.mu.Lock()
@@ -124,6 +127,12 @@ func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	out := s.write(make([]byte, 0, size), s.rec, name)
 	s.rec.release()
 	s.rec = nil
+	if s.apart {
+		if x := s.process.Entry.Export; x != nil && s.env.History {
+			x.Add(export.Finished{Trace: s.env.Trace, HasParent: s.hasParent, History: out})
+		}
+		return nil
+	}
 	return out
 }
 

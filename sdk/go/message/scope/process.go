@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"faultloom.dev/go/message/trust"
 	"faultloom.dev/go/message/wire"
@@ -16,12 +15,14 @@ type Process struct {
 	Service  string            // 1 to 64 bytes
 	Peers    map[string]string // address "host:port" to service name
 	Receiver *trust.Receiver
+	Entry    Entry
 }
 
 // Default describes this process, by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS and the trust
 // settings. They are read at the first use.
 var Default = sync.OnceValue(func() *Process {
 	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")), Receiver: trust.FromEnvironment()}
+	p.Entry = ParseEntry(os.Getenv, os.Stderr)
 	if p.Service == "" {
 		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}
@@ -47,28 +48,4 @@ func (p *Process) Peer(authority string) string {
 		return name
 	}
 	return authority
-}
-
-// Open begins the scope of a request that carried this envelope (raw bytes), or returns nil: deaf or refused, then the
-// request is to be served as if there were no envelope. attempt is the number in grpc-previous-rpc-attempts, or 0.
-func (p *Process) Open(raw string, attempt uint64) *Scope {
-	s := &Scope{start: time.Now()}
-	if ok, err := p.Receiver.Accept(&s.env, raw, s.start.Unix(), attempt); !ok || err != nil {
-		return nil
-	}
-	return s.begin(p)
-}
-
-// OpenHeader is Open for the text of an HTTP header.
-func (p *Process) OpenHeader(header string) *Scope {
-	s := &Scope{start: time.Now()}
-	if ok, err := p.Receiver.AcceptHeader(&s.env, header, s.start.Unix()); !ok || err != nil {
-		return nil
-	}
-	return s.begin(p)
-}
-
-// New begins the scope of an accepted envelope. start also serves as the wall clock.
-func (p *Process) New(env *wire.Envelope, start time.Time) *Scope {
-	return (&Scope{env: *env, start: start}).begin(p)
 }

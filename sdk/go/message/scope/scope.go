@@ -25,6 +25,9 @@ type Scope struct {
 	start   time.Time
 	startUS uint64
 
+	apart     bool // no reply takes the history along: it is exported
+	hasParent bool // the request came with a traceparent
+
 	mu       sync.Mutex
 	evidence *evidence // nil without a plan
 	flags    byte
@@ -82,7 +85,7 @@ type Send struct {
 	Limit  uint64 // receive limit in bytes, 0: unknown
 }
 
-func (s *Scope) begin(p *Process) *Scope {
+func (s *Scope) begin(p *Process) {
 	s.process = p
 	s.startUS = uint64(s.start.UnixMicro())
 	s.rec = recordings.Get().(*recording)
@@ -90,7 +93,6 @@ func (s *Scope) begin(p *Process) *Scope {
 		s.evidence = newEvidence(s.env.Plan, s.env.Evidence)
 		s.on()
 	}
-	return s
 }
 
 // on reads the switch; that it was off once stays on record.
@@ -107,6 +109,9 @@ func (s *Scope) Process() *Process { return s.process }
 
 // Envelope is the accepted envelope. Do not change it.
 func (s *Scope) Envelope() *wire.Envelope { return &s.env }
+
+// Returns tells whether the reply brings the history back. Else Finish exports it, if it is wanted.
+func (s *Scope) Returns() bool { return s.env.History && !s.apart }
 
 // Now is the time since the scope's start in µs.
 func (s *Scope) Now() uint64 { return uint64(time.Since(s.start) / time.Microsecond) }

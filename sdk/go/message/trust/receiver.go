@@ -27,6 +27,11 @@ func NewReceiver(s *Settings) *Receiver {
 // Accept judges the envelope of a gRPC request and fills e. now is in unix seconds, attempt the number in
 // grpc-previous-rpc-attempts or 0. ok is false without an error when the receiver is deaf; the error is a wire.Error.
 func (r *Receiver) Accept(e *wire.Envelope, raw string, now int64, attempt uint64) (ok bool, err error) {
+	return r.accept(e, raw, now, attempt, 0)
+}
+
+// accept is Accept for an envelope that came over a bridge: call, if not 0, takes the place of the hop part's.
+func (r *Receiver) accept(e *wire.Envelope, raw string, now int64, attempt, call uint64) (ok bool, err error) {
 	s := r.Settings()
 	if s == nil {
 		return false, nil
@@ -56,6 +61,9 @@ func (r *Receiver) Accept(e *wire.Envelope, raw string, now int64, attempt uint6
 	if err := o.Finish(e); err != nil {
 		return false, err
 	}
+	if call != 0 { // nobody up there would take a history away
+		e.Call, e.Accept, e.ReceiveLimit = call, 0, 0
+	}
 	if e.Plan != nil && !r.seen.admit(seenKey{e.Trace, e.Call, attempt}, int64(e.Expires), now) {
 		return false, wire.Replayed
 	}
@@ -69,6 +77,11 @@ var strict = base64.RawURLEncoding.Strict()
 
 // AcceptHeader judges the envelope of an HTTP request; see Accept.
 func (r *Receiver) AcceptHeader(e *wire.Envelope, header string, now int64) (ok bool, err error) {
+	return r.AcceptBridged(e, header, now, 0, 0)
+}
+
+// AcceptBridged judges the text of an envelope that came in the baggage of a request for that call; see Accept.
+func (r *Receiver) AcceptBridged(e *wire.Envelope, header string, now int64, attempt, call uint64) (ok bool, err error) {
 	if r.Settings() == nil {
 		return false, nil
 	}
@@ -82,7 +95,7 @@ func (r *Receiver) AcceptHeader(e *wire.Envelope, header string, now int64) (ok 
 	if err != nil {
 		return false, wire.Malformed
 	}
-	return r.Accept(e, string(raw), now, 0)
+	return r.accept(e, string(raw), now, attempt, call)
 }
 
 // FaultsOn tells whether faults may fire at this service now. It re-reads a changed trust file, at most every 200 ms.

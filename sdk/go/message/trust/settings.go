@@ -107,11 +107,11 @@ func Parse(text string) (*Settings, error) {
 	s := &Settings{Faults: true}
 	for i, line := range strings.Split(strings.ReplaceAll(text, ";", "\n"), "\n") {
 		if err := s.line(strings.Fields(line)); err != nil {
-			return nil, fmt.Errorf("trust settings, line %d: %w", i+1, err)
+			return nil, fmt.Errorf("line %d of the trust settings: %w", i+1, err)
 		}
 	}
 	if s.Environment == "" {
-		return nil, fmt.Errorf("trust settings: no environment is named")
+		return nil, fmt.Errorf("no environment in the trust settings")
 	}
 	return s, nil
 }

@@ -17,6 +17,7 @@ var started = time.Now()
 // every fault at once.
 type source struct {
 	current atomic.Pointer[Settings]
+	broken  atomic.Pointer[string] // why there are no settings
 	path    string
 	next    atomic.Int64 // when to look again, ns since started
 
@@ -62,12 +63,38 @@ func (r *Receiver) Settings() *Settings {
 	return r.source.current.Load()
 }
 
+// NoSettings is why most programs are deaf.
+const NoSettings = "no trust settings"
+
+// State is "keys", or says why the receiver is deaf.
+func (r *Receiver) State() string {
+	s := r.Settings()
+	switch why := r.source.broken.Load(); {
+	case s != nil && len(s.keys) > 0:
+		return "keys"
+	case s != nil:
+		return "no key in the trust settings"
+	case why != nil:
+		return *why
+	}
+	return NoSettings
+}
+
 func (s *source) set(text string) {
 	settings, err := Parse(text)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "faultloom:", err)
+		s.deafen(err)
+		return
 	}
 	s.current.Store(settings)
+}
+
+// deafen forgets the settings and says why.
+func (s *source) deafen(why error) {
+	text := why.Error()
+	s.broken.Store(&text)
+	s.current.Store(nil)
+	fmt.Fprintln(os.Stderr, "faultloom:", text)
 }
 
 func (s *source) look(now int64) {
@@ -80,10 +107,9 @@ func (s *source) look(now int64) {
 	info, err := os.Stat(s.path)
 	if err != nil {
 		if s.current.Load() != nil || !s.looked {
-			fmt.Fprintln(os.Stderr, "faultloom: trust file:", err)
+			s.deafen(fmt.Errorf("trust file: %w", err))
 		}
 		s.looked, s.modified, s.size = true, time.Time{}, -1
-		s.current.Store(nil)
 		return
 	}
 	if s.looked && info.ModTime().Equal(s.modified) && info.Size() == s.size {
@@ -91,8 +117,7 @@ func (s *source) look(now int64) {
 	}
 	text, err := os.ReadFile(s.path)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "faultloom: trust file:", err)
-		s.current.Store(nil)
+		s.deafen(fmt.Errorf("trust file: %w", err))
 	} else {
 		s.set(string(text))
 	}

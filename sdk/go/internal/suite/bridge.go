@@ -1,0 +1,147 @@
+package suite
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	faultloom "faultloom.dev/go"
+	"faultloom.dev/go/message/httphook"
+	"faultloom.dev/go/message/wire"
+)
+
+// Hop is how a service is instrumented that does not know us.
+type Hop struct {
+	Server    []grpc.ServerOption
+	Dial      []grpc.DialOption
+	Handler   func(http.Handler) http.Handler
+	Transport func(http.RoundTripper) http.RoundTripper
+}
+
+// Bridge lets requests pass such a hop: loadgen → hop → back → leaf, by gRPC and by HTTP on either side of the hop. The hop is a gap, what is
+// behind it plays its part and exports its history.
+func Bridge(t *testing.T, hop Hop) {
+	for _, protocols := range []string{"grpc grpc", "grpc http", "http grpc", "http http"} {
+		t.Run(protocols, func(t *testing.T) {
+			in, out, _ := strings.Cut(protocols, " ")
+			c := NewCollector(t)
+			ask, address := hop.between(t, c, in, out)
+			sees := func(bridge bool, plan ...faultloom.Fault) (string, *wire.Segment, string) {
+				ctx, r := start(t, faultloom.Options{Plan: plan, Bridge: bridge})
+				text := ask(ctx)
+				trace := r.Trace()
+				return text, finish(t, r), hexOf(trace[:])
+			}
+			broken := faultloom.Fault{Kind: wire.Status, Arg: 8, Selector: faultloom.Selector{Caller: "back", Call: "Leaf"}}
+			// without the permission nothing passes the hop
+			if text, _, _ := sees(false, broken); text != "leaf says hi" {
+				t.Errorf("without a bridge: %q", text)
+			}
+			for i, plan := range [][]faultloom.Fault{nil, {broken}, nil} {
+				want := "leaf says hi"
+				if plan != nil {
+					want = "leaf: ResourceExhausted"
+				}
+				text, h, trace := sees(true, plan...)
+				if text != want {
+					t.Errorf("%q, want %q", text, want)
+				}
+				if e := h.Events[1]; len(h.Events) != 3 || !e.Gap || e.Child != nil || h.Events[0].Peer != address {
+					t.Errorf("the hop should be a gap:\n%s", Draw(h))
+				}
+				spans := c.Wait(2 + i*3)
+				var of []string
+				for _, s := range spans {
+					if s.Trace == trace {
+						of = append(of, s.String())
+						if s.Service == "back" && s.Kind == 2 && s.Parent == "" {
+							t.Errorf("nothing links %+v to the hop", s)
+						}
+					}
+				}
+				got := strings.Join(of, "\n")
+				server, client := `back server "/shop.Service/Back"`, `back client "/shop.Service/Leaf"`
+				if out == "http" {
+					server = `back server "GET /back"`
+				}
+				wantSpans := server + "\n" + client + "\n" + `leaf server "/shop.Service/Leaf"`
+				if plan != nil {
+					wantSpans = server + "\n" + client + " error fault=0"
+				}
+				if got != wantSpans {
+					t.Errorf("spans\n%s\nwant\n%s", got, wantSpans)
+				}
+			}
+		})
+	}
+}
+
+func hexOf(b []byte) string {
+	const digits = "0123456789abcdef"
+	var out strings.Builder
+	for _, c := range b {
+		out.WriteByte(digits[c>>4])
+		out.WriteByte(digits[c&15])
+	}
+	return out.String()
+}
+
+// between starts the three services and returns how to ask the hop, and its address.
+func (hop Hop) between(t *testing.T, c *Collector, in, out string) (ask func(context.Context) string, address string) {
+	leaf := dial(t, serve(t, methods{"Leaf": func(context.Context, *Message) (*Message, error) {
+		return &Message{Value: []byte("leaf says hi")}, nil
+	}}, hooked(Process(t, "leaf"))))
+	answer := func(ctx context.Context) string {
+		text, err := call(ctx, leaf, "Leaf", nil)
+		if err != nil {
+			return "leaf: " + status.Code(err).String()
+		}
+		return string(text)
+	}
+	process := Process(t, "back")
+	process.Entry = c.Entry(0, false)
+
+	var next func(context.Context) string // of the hop
+	if out == "grpc" {
+		back := serve(t, methods{"Back": func(ctx context.Context, _ *Message) (*Message, error) {
+			return &Message{Value: []byte(answer(ctx))}, nil
+		}}, hooked(process))
+		cc := stock(t, back, hop.Dial...)
+		next = func(ctx context.Context) string {
+			text, err := call(ctx, cc, "Back", nil)
+			return string(text) + bad(err)
+		}
+	} else {
+		back := HTTPServer(t, process, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer(r.Context())) }))
+		client := &http.Client{Transport: hop.Transport(http.DefaultTransport)}
+		next = func(ctx context.Context) string {
+			_, text, err := Get(ctx, client, back+"/back")
+			return text + bad(err)
+		}
+	}
+	if in == "grpc" {
+		address = serve(t, methods{"Hop": func(ctx context.Context, _ *Message) (*Message, error) {
+			return &Message{Value: []byte(next(ctx))}, nil
+		}}, hop.Server...)
+		cc := dial(t, address)
+		return func(ctx context.Context) string {
+			text, err := call(ctx, cc, "Hop", nil)
+			return string(text) + bad(err)
+		}, address
+	}
+	url := HTTPServer(t, nil, hop.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, next(r.Context())) })))
+	client := &http.Client{Transport: httphook.Transport(nil)}
+	return func(ctx context.Context) string { _, text, err := Get(ctx, client, url+"/hop"); return text + bad(err) }, strings.TrimPrefix(url, "http://")
+}
+
+func bad(err error) string {
+	if err != nil {
+		return " " + err.Error()
+	}
+	return ""
+}

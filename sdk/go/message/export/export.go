@@ -1,0 +1,184 @@
+// Package export sends finished histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. A reply never waits for it: histories go
+// into a queue, and one that finds it full is lost and counted.
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"faultloom.dev/go/message/wire"
+)
+
+const (
+	maxQueue   = 256
+	maxBatch   = 64
+	batchAfter = time.Second
+	sendLimit  = 5 * time.Second
+	tellEvery  = time.Minute
+)
+
+// Finished is the history of one request.
+type Finished struct {
+	Trace     [16]byte
+	HasParent bool // the request came with a traceparent
+	History   []byte
+}
+
+// Exporter has a queue and a goroutine that empties it, which starts with the first history. Safe for concurrent use.
+type Exporter struct {
+	endpoint string
+	client   *http.Client
+	start    sync.Once
+	queue    chan Finished
+	flushes  chan chan struct{}
+
+	mu   sync.Mutex
+	lost int
+	told time.Time
+	say  io.Writer
+}
+
+// New makes an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error says what is wrong with it.
+func New(endpoint string) (*Exporter, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		return nil, fmt.Errorf("not an http:// or https:// address")
+	}
+	return &Exporter{
+		endpoint: endpoint,
+		client:   &http.Client{Timeout: sendLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}},
+		queue:    make(chan Finished, maxQueue),
+		flushes:  make(chan chan struct{}),
+		say:      os.Stderr,
+	}, nil
+}
+
+// Add queues a history, which is kept. It never blocks.
+func (x *Exporter) Add(f Finished) {
+	x.start.Do(func() { go x.run() })
+	select {
+	case x.queue <- f:
+	default:
+		x.lose(1)
+	}
+}
+
+// Flush sends what is queued, and returns when that is done or the context ends.
+func (x *Exporter) Flush(ctx context.Context) {
+	x.start.Do(func() { go x.run() })
+	done := make(chan struct{})
+	select {
+	case x.flushes <- done:
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+}
+
+func (x *Exporter) run() {
+	for {
+		var batch []Finished
+		var flushed chan struct{}
+		select {
+		case f := <-x.queue:
+			batch = append(batch, f)
+		case flushed = <-x.flushes:
+		}
+		due := time.NewTimer(batchAfter)
+		for more := flushed == nil; more && len(batch) < maxBatch; {
+			select {
+			case f := <-x.queue:
+				batch = append(batch, f)
+			case flushed = <-x.flushes:
+				more = false
+			case <-due.C:
+				more = false
+			}
+		}
+		due.Stop()
+		x.send(batch)
+		if flushed != nil {
+			for n := len(x.queue); n > 0; n = len(x.queue) {
+				batch = batch[:0]
+				for len(batch) < min(n, maxBatch) {
+					batch = append(batch, <-x.queue)
+				}
+				x.send(batch)
+			}
+			close(flushed)
+		}
+	}
+}
+
+// send exports one batch, or counts it as lost.
+func (x *Exporter) send(batch []Finished) {
+	if len(batch) == 0 {
+		return
+	}
+	defer func() {
+		if recover() != nil { // whatever it was, it is not the program's business
+			x.lose(len(batch))
+		}
+	}()
+	var request Request
+	good := 0
+	for _, f := range batch {
+		if h, err := wire.DecodeHistory(f.History); err == nil { // a callee may have sent anything
+			request.Add(f.Trace, f.HasParent, h)
+			good++
+		}
+	}
+	lost := len(batch) - good
+	if good > 0 && x.post(&request) != nil {
+		lost = len(batch)
+	}
+	if lost > 0 {
+		x.lose(lost)
+	}
+}
+
+func (x *Exporter) post(request *Request) error {
+	body, err := encode(request)
+	if err != nil {
+		return err
+	}
+	resp, err := x.client.Post(x.endpoint, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("%s", resp.Status)
+	}
+	return nil
+}
+
+func encode(request *Request) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(request)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// lose counts histories that nobody will see, and says so at most once a minute.
+func (x *Exporter) lose(n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lost += n
+	if now := time.Now(); x.told.IsZero() || now.Sub(x.told) >= tellEvery {
+		fmt.Fprintf(x.say, "faultloom: %d histories were not exported: the collector did not take them, or not fast enough\n", x.lost)
+		x.lost, x.told = 0, now
+	}
+}

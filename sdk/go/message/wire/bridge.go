@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+// W3C headers, which hops that know OpenTelemetry only pass on.
+const (
+	TraceparentKey  = "traceparent"
+	BaggageKey      = "baggage"
+	baggageMember   = "faultloom"
+	maxBaggageBytes = 8192
+)
+
+// Traceparent is what such a header says about the caller.
+type Traceparent struct {
+	Trace  [16]byte
+	Parent uint64
+}
+
+// ParseTraceparent reads a traceparent: version-trace-parent-flags. ok is false for what is not valid.
+func ParseTraceparent(text string) (t Traceparent, ok bool) {
+	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !lowerHex(text[:2]) || !lowerHex(text[53:55]) ||
+		!lowerHex(text[3:35]) || !lowerHex(text[36:52]) {
+		return t, false
+	}
+	version := text[:2]
+	if version == "ff" || (len(text) > 55 && (version == "00" || text[55] != '-')) {
+		return t, false
+	}
+	var parent [8]byte
+	hex.Decode(t.Trace[:], []byte(text[3:35]))
+	hex.Decode(parent[:], []byte(text[36:52]))
+	r := reader{left: string(parent[:])}
+	t.Parent = r.uint64()
+	return t, t.Parent != 0 && t.Trace != [16]byte{}
+}
+
+func lowerHex(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the header of a call that has no other: sampled, in this version.
+func (t Traceparent) String() string {
+	b := append(make([]byte, 0, 55), "00-"...)
+	b = append(hex.AppendEncode(b, t.Trace[:]), '-')
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[t.Parent>>shift&15])
+	}
+	return string(append(b, "-01"...))
+}
+
+// BridgeOut is what both headers are when a request leaves. traceparent and baggage are what the request has already, or empty; a returned
+// baggage may be empty too: then there is none.
+func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, string) {
+	if traceparent == "" {
+		traceparent = own.String()
+	}
+	var out strings.Builder
+	for rest, more := baggage, true; more; {
+		var m string
+		m, rest, more = strings.Cut(rest, ",")
+		m = strings.Trim(m, blanks)
+		if key, _, ok := member(m); m == "" || (ok && key == baggageMember) {
+			continue
+		}
+		if out.Len() > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(m)
+	}
+	kept := out.Len()
+	if kept > 0 {
+		out.WriteByte(',')
+	}
+	out.WriteString(baggageMember + "=" + base64.RawURLEncoding.EncodeToString([]byte(envelope)))
+	if out.Len() > maxBaggageBytes {
+		return traceparent, out.String()[:kept]
+	}
+	return traceparent, out.String()
+}
+
+// BridgeIn finds the envelope of a request without the usual carrier: its text in the baggage, and the call that it belongs to now.
+func BridgeIn(traceparent, baggage string) (envelope string, call uint64, ok bool) {
+	for rest, more := baggage, strings.Contains(baggage, baggageMember); more; {
+		var m string
+		m, rest, more = strings.Cut(rest, ",")
+		if key, value, found := member(m); found && key == baggageMember {
+			t, ok := ParseTraceparent(traceparent)
+			return value, t.Parent, ok
+		}
+	}
+	return "", 0, false
+}
+
+const blanks = " \t"
+
+// member takes a member of a baggage apart, without its properties. ok is false if it has no key.
+func member(m string) (key, value string, ok bool) {
+	m, _, _ = strings.Cut(m, ";")
+	key, value, ok = strings.Cut(m, "=")
+	return strings.Trim(key, blanks), strings.Trim(value, blanks), ok
+}
