@@ -9,6 +9,7 @@ import { complain } from '../complain';
 import { outside } from '../scope/context';
 import { readHistory } from '../wire/history';
 import { ResourceSpans, resourceSpans } from '../wire/otlp';
+import { atExit } from './exit';
 
 const MAX_QUEUE = 256;
 const MAX_BATCH = 64;
@@ -18,7 +19,7 @@ const COMPLAIN_MS = 60_000;
 
 // as they are before hooks and the application's tests change them
 const send = { 'http:': http.request, 'https:': https.request };
-const { setTimeout, clearTimeout } = globalThis;
+const { setTimeout, clearTimeout, setImmediate } = globalThis;
 
 /** A history that is finished, and what its spans need besides. */
 export interface Finished {
@@ -27,10 +28,17 @@ export interface Finished {
   history: Buffer;
 }
 
+/** A batch on its way; without a request nothing of it has left. */
+interface Sending {
+  batch: Finished[];
+  request: http.ClientRequest | null;
+}
+
 export class Exporter {
   private queue: Finished[] = [];
   private timer: NodeJS.Timeout | null = null;
-  private sending = false;
+  private sending: Sending | null = null;
+  private exitWatched = false;
   private lost = 0;
   private toldMs = -Infinity;
   private whenIdle: (() => void)[] = [];
@@ -62,6 +70,10 @@ export class Exporter {
       return;
     }
     this.queue.push(finished);
+    if (!this.exitWatched) {
+      this.exitWatched = true;
+      atExit(this);
+    }
     if (this.queue.length >= MAX_BATCH) {
       this.soon(0);
     } else if (this.timer === null) {
@@ -69,10 +81,34 @@ export class Exporter {
     }
   }
 
+  pending(): boolean {
+    return this.queue.length > 0 || this.sending !== null;
+  }
+
+  rest(): { url: string; bodies: string[] } {
+    const left = this.queue;
+    this.queue = [];
+    const socket = this.sending?.request?.socket;
+    if (this.sending !== null && (socket == null || socket.connecting)) {
+      left.unshift(...this.sending.batch); // not a byte of it has left
+    }
+    const bodies: string[] = [];
+    for (let at = 0; at < left.length; at += MAX_BATCH) {
+      bodies.push(document(left.slice(at, at + MAX_BATCH).flatMap(spans)));
+    }
+    return { url: this.endpoint.href, bodies };
+  }
+
+  lostBodies(count: number): void {
+    if (count > 0) {
+      complain(`the last histories did not get to ${this.endpoint.host}`);
+    }
+  }
+
   /** Resolves when everything that was added has left or is lost, at the latest after `ms`. */
   flush(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      if (this.queue.length === 0 && !this.sending) {
+      if (!this.pending()) {
         resolve();
         return;
       }
@@ -100,7 +136,7 @@ export class Exporter {
       clearTimeout(this.timer);
       this.timer = null;
     }
-    if (this.sending) {
+    if (this.sending !== null) {
       return;
     }
     if (this.queue.length === 0) {
@@ -109,24 +145,28 @@ export class Exporter {
       waiting.forEach((one) => one());
       return;
     }
-    const batch = this.queue.splice(0, MAX_BATCH);
-    this.sending = true;
-    outside(() =>
-      this.post(batch, (delivered) => {
-        this.sending = false;
-        if (!delivered) {
-          this.lose(batch.length);
-        }
-        if (this.queue.length >= MAX_BATCH || this.whenIdle.length > 0) {
-          this.drain();
-        } else if (this.queue.length > 0) {
-          this.soon(LINGER_MS);
-        }
-      }),
-    );
+    const sending: Sending = { batch: this.queue.splice(0, MAX_BATCH), request: null };
+    this.sending = sending;
+    outside(() => {
+      encode(sending.batch, [], (body) => {
+        this.post(sending, body, (delivered) => this.sent(sending.batch.length, delivered));
+      });
+    });
   }
 
-  private post(batch: Finished[], done: (delivered: boolean) => void): void {
+  private sent(count: number, delivered: boolean): void {
+    this.sending = null;
+    if (!delivered) {
+      this.lose(count);
+    }
+    if (this.queue.length >= MAX_BATCH || this.whenIdle.length > 0) {
+      this.drain();
+    } else if (this.queue.length > 0) {
+      this.soon(LINGER_MS);
+    }
+  }
+
+  private post(sending: Sending, text: string, done: (delivered: boolean) => void): void {
     let over = false;
     const end = (delivered: boolean): void => {
       if (!over) {
@@ -137,21 +177,20 @@ export class Exporter {
     };
     const late = setTimeout(() => {
       end(false);
-      request?.destroy();
+      sending.request?.destroy();
     }, REQUEST_MS);
     late.unref();
-    let request: http.ClientRequest | undefined;
     try {
-      const body = Buffer.from(encode(batch));
-      request = send[this.endpoint.protocol as keyof typeof send](
-        this.endpoint,
-        { method: 'POST', headers: { 'content-type': 'application/json', 'content-length': body.length } },
-        (response) => {
-          response.resume();
-          response.on('error', () => end(false));
-          response.on('end', () => end(response.statusCode! >= 200 && response.statusCode! <= 299));
-        },
-      );
+      const body = Buffer.from(text);
+      const headers = { 'content-type': 'application/json', 'content-length': body.length };
+      // a connection of its own: one that was kept might be closed from the other end just now
+      const how = { method: 'POST', headers, agent: false };
+      const request = send[this.endpoint.protocol as keyof typeof send](this.endpoint, how, (response) => {
+        response.resume();
+        response.on('error', () => end(false));
+        response.on('end', () => end(response.statusCode! >= 200 && response.statusCode! <= 299));
+      });
+      sending.request = request;
       request.on('error', () => end(false));
       // a process that is otherwise done does not stay for this; `flush` has a timer of its own
       request.on('socket', (socket) => socket.unref());
@@ -172,14 +211,29 @@ export class Exporter {
   }
 }
 
-/** The body of a request. What cannot be read (a callee sent something else than a history) has no spans. */
-function encode(batch: readonly Finished[]): string {
-  const all: ResourceSpans[] = [];
-  for (const { trace, hasParent, history } of batch) {
+/** The spans of a history. What cannot be read (a callee sent something else than a history) has none. */
+function spans({ trace, hasParent, history }: Finished): ResourceSpans[] {
+  try {
     const decoded = readHistory(history);
-    if (typeof decoded !== 'string') {
-      all.push(...resourceSpans(trace, hasParent, decoded));
-    }
+    return typeof decoded === 'string' ? [] : resourceSpans(trace, hasParent, decoded);
+  } catch {
+    return []; // a timer's exception would end the application
   }
+}
+
+function document(all: ResourceSpans[]): string {
   return JSON.stringify({ resourceSpans: all });
+}
+
+/** The body of a request, made one history at a time: replies that wait for this thread go first. */
+function encode(batch: readonly Finished[], done: ResourceSpans[], then: (body: string) => void, at = 0): void {
+  const finished = batch[at];
+  if (finished === undefined) {
+    then(document(done));
+    return;
+  }
+  setImmediate(() => {
+    done.push(...spans(finished));
+    encode(batch, done, then, at + 1);
+  });
 }

@@ -1,6 +1,6 @@
 /** A file that tells `faultloom doctor` what this process can see. A folder that cannot be written is ignored. */
 
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../version';
 
@@ -15,7 +15,6 @@ export interface Library {
 export class Status {
   private readonly libraries = new Map<string, Library>();
   private readonly path: string;
-  private folderMade = false;
 
   /** `trust`: `keys`, or why the SDK is deaf. */
   constructor(
@@ -59,9 +58,8 @@ export class Status {
       libraries: [...this.libraries.values()],
     });
     try {
-      if (!this.folderMade) {
-        mkdirSync(this.folder, { recursive: true });
-        this.folderMade = true;
+      if (!existsSync(this.folder)) {
+        mkdirSync(this.folder); // not recursively: below /proc that never comes back (Node 20)
       }
       const part = `${this.path}.part`;
       writeFileSync(part, `${text}\n`);

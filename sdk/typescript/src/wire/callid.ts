@@ -30,10 +30,13 @@ export class CallId {
     return id.high === 0 && id.low === 0 ? new CallId(0, 1) : id;
   }
 
-  /** The id of the n-th call sent by the scope of this call, counted from 1; 0 gives the scope's own span in OTLP. */
+  /** The id of the n-th call sent by the scope of this call, counted from 1 (at most 2^53 - 1); 0 gives the scope's own span in OTLP. */
   derive(n: number): CallId {
-    // z = p + n * 0x9E3779B97F4A7C15; n stays far below 2^32
-    let high = multiplyHigh(n, 0x9e3779b9, 0x7f4a7c15);
+    // z = p + n * 0x9E3779B97F4A7C15
+    let high = multiplyHigh(n >>> 0, 0x9e3779b9, 0x7f4a7c15);
+    if (n > 0xffffffff) {
+      high += Math.imul(Math.floor(n / 0x100000000), 0x7f4a7c15);
+    }
     let low = Math.imul(n, 0x7f4a7c15) >>> 0;
     const carried = low + this.low;
     low = carried >>> 0;

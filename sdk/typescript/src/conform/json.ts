@@ -1,0 +1,30 @@
+/** JSON as vectors have it: whole numbers of 64 bits stay exact, keys come out sorted, no blanks. */
+
+import { whole } from '../wire/bytes';
+
+/** `unknown` at the edge: whoever takes a part says what it must be. */
+export type Json = { [key: string]: unknown };
+
+/** Numbers above 2^53 - 1 become bigints. */
+export function parse(text: string): unknown {
+  const exact = text.replace(/"(?:[^"\\]|\\.)*"|\b\d{16,}\b/g, (token) => (token.startsWith('"') ? token : `{"\\u0000":"${token}"}`));
+  return JSON.parse(exact, (_key, value: unknown) => {
+    const digits = typeof value === 'object' && value !== null ? (value as Json)['\0'] : undefined;
+    return typeof digits === 'string' ? whole(BigInt(digits)) : value;
+  });
+}
+
+export function print(value: unknown): string {
+  if (typeof value === 'bigint') {
+    return value.toString();
+  }
+  if (Array.isArray(value)) {
+    return `[${value.map(print).join(',')}]`;
+  }
+  if (typeof value === 'object' && value !== null) {
+    const members = Object.entries(value).filter(([, member]) => member !== undefined);
+    members.sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${print(member)}`).join(',')}}`;
+  }
+  return JSON.stringify(value);
+}

@@ -1,0 +1,165 @@
+/** Who is believed: nobody without settings, keys that rotate, a switch, and every plan once. */
+
+import * as assert from 'node:assert/strict';
+import { mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ENVIRONMENT, envelope, everySeed, FAULT_KEY, NOW, SETTINGS, TRACE_KEY, trustText, until } from '../testing';
+import { CallId } from '../wire/callid';
+import { toHeader } from '../wire/envelope';
+import { fault } from '../wire/plan';
+import { Receiver } from './receiver';
+import { Key, parseSettings, TrustError } from './settings';
+import { sign } from './signer';
+import { Source } from './source';
+
+const PLAN = [fault('reset')];
+
+test('without settings everything is ignored', () => {
+  const deaf = Receiver.fixed(null);
+  assert.equal(deaf.accept(envelope()!, NOW, 0), null);
+  assert.equal(deaf.acceptHeader('!', NOW, 0), null);
+  assert.equal(deaf.faultsOn(), false);
+  assert.equal(Source.fromEnvironment({}).state(), 'no trust settings');
+});
+
+test('settings are taken whole or not at all', () => {
+  const settings = parseSettings(`# comment\n\nenvironment e;key trace t ${'ab'.repeat(32)}; faults off\r\n`);
+  assert.equal(settings.environment, 'e');
+  assert.equal(settings.faultsOn, false);
+  assert.equal(settings.key('t')?.fault, false);
+  const bad: [string, number][] = [
+    ['environment e\nkey fault f1 zz', 2],
+    [`environment e\nkey fault f1 ${'ab'.repeat(31)}`, 2],
+    [`environment e\nkey admin f1 ${'ab'.repeat(32)}`, 2],
+    [`environment e\nkey fault ${'f'.repeat(33)} ${'ab'.repeat(32)}`, 2],
+    ['nonsense', 1],
+    ['environment e;faults maybe', 2],
+    [`key fault f1 ${'ab'.repeat(32)}`, 0],
+    ['', 0],
+  ];
+  for (const [text, line] of bad) {
+    assert.throws(
+      () => parseSettings(text),
+      (error: TrustError) => error.line === line && !error.message.includes('abab'),
+    );
+  }
+  everySeed((random) => {
+    try {
+      parseSettings(random.text(40));
+    } catch (error) {
+      assert.ok(error instanceof TrustError);
+    }
+  });
+});
+
+test('a key does not show its secret', () => {
+  assert.ok(!JSON.stringify(FAULT_KEY).includes('02') && !`${FAULT_KEY}`.includes('02'));
+  assert.throws(() => new Key('k', true, Buffer.alloc(31)), RangeError);
+});
+
+test('a trace key signs no plan', () => {
+  assert.throws(() => envelope({ plan: PLAN }, TRACE_KEY), { code: 'plan_not_permitted' });
+  const history = { ...SETTINGS, history: true, bridge: false, trace: Buffer.alloc(16), run: null, expires: 1, plan: null };
+  assert.ok(sign(TRACE_KEY, history).length > 0);
+});
+
+test('a plan is accepted once per call and attempt, a history as often as it likes', () => {
+  const receiver = Receiver.fixed(SETTINGS);
+  const plan = envelope({ plan: PLAN })!;
+  assert.equal(typeof receiver.accept(plan, NOW, 0), 'object');
+  assert.equal(receiver.accept(plan, NOW, 0), 'replayed');
+  assert.equal(typeof receiver.accept(plan, NOW, 1), 'object');
+  assert.equal(typeof receiver.accept(plan, NOW, 0, new CallId(9, 9)), 'object');
+  assert.equal(receiver.acceptHeader(toHeader(plan), NOW, 0, new CallId(9, 9)), 'replayed');
+  const history = envelope()!;
+  assert.equal(typeof receiver.accept(history, NOW, 0), 'object');
+  assert.equal(typeof receiver.accept(history, NOW, 0), 'object');
+});
+
+test('the memory against replays forgets the oldest first, and only for what is new', () => {
+  const receiver = new Receiver(Source.fixed(SETTINGS), 3);
+  const plan = (n: number) => envelope({ plan: PLAN, call: new CallId(0, n) })!;
+  for (const n of [1, 2, 3]) {
+    assert.equal(typeof receiver.accept(plan(n), NOW, 0), 'object');
+  }
+  // a replay makes no room: all three stay known
+  assert.equal(receiver.accept(plan(1), NOW, 0), 'replayed');
+  assert.equal(receiver.accept(plan(2), NOW, 0), 'replayed');
+  assert.equal(receiver.accept(plan(3), NOW, 0), 'replayed');
+  assert.equal(typeof receiver.accept(plan(4), NOW, 0), 'object');
+  assert.equal(typeof receiver.accept(plan(1), NOW, 0), 'object');
+  assert.equal(receiver.accept(plan(3), NOW, 0), 'replayed');
+});
+
+/** A trust file that is replaced as administrators do, by rename. */
+class TrustFile {
+  private readonly folder = mkdtempSync(join(tmpdir(), 'faultloom-trust-'));
+  readonly path = join(this.folder, 'trust');
+  private version = 0;
+
+  write(text: string): void {
+    writeFileSync(`${this.path}.new`, text);
+    // two writes within the clock's grain must differ all the same
+    utimesSync(`${this.path}.new`, 1_000_000, ++this.version);
+    renameSync(`${this.path}.new`, this.path);
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+const FUTURE_KEY = `environment ${ENVIRONMENT}\nkey fault f2 ${'03'.repeat(32)}\n`;
+
+test('keys rotate and the switch works while the process runs', async () => {
+  const file = new TrustFile();
+  try {
+    file.write(trustText());
+    const receiver = new Receiver(Source.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }));
+    const heard = (key: Key): boolean => {
+      const accepted = receiver.accept(envelope({}, key)!, NOW, 0);
+      return accepted !== null && typeof accepted === 'object';
+    };
+    const next = new Key('f2', true, Buffer.alloc(32, 3));
+    assert.ok(heard(FAULT_KEY) && !heard(next) && receiver.faultsOn());
+    file.write(trustText('off'));
+    await until(() => !receiver.faultsOn());
+    assert.ok(heard(FAULT_KEY));
+    file.write(FUTURE_KEY);
+    await until(() => heard(next));
+    assert.ok(!heard(FAULT_KEY) && receiver.faultsOn());
+    file.write('environment e\nbroken');
+    await until(() => !heard(next));
+    assert.ok(!receiver.faultsOn());
+    assert.equal(receiver.source.state(), 'line 2 of the trust settings');
+    file.write(trustText());
+    await until(() => heard(FAULT_KEY));
+    assert.equal(receiver.source.state(), 'keys');
+    file.remove();
+    await until(() => !heard(FAULT_KEY));
+    assert.match(receiver.source.state(), /ENOENT/);
+  } finally {
+    rmSync(file.path, { force: true });
+  }
+});
+
+test('the file is looked at no more often than every 200 ms', async () => {
+  const file = new TrustFile();
+  try {
+    file.write(trustText());
+    const source = Source.file(file.path);
+    const began = performance.now();
+    assert.ok(source.settings()!.faultsOn);
+    file.write(trustText('off'));
+    let looks = 0;
+    while (source.settings()!.faultsOn) {
+      looks++;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assert.ok(performance.now() - began >= 200 && looks > 1);
+  } finally {
+    file.remove();
+  }
+});
