@@ -38,6 +38,7 @@ fn programs() -> Result<Vec<Program>, String> {
     setup::build_agent()?; // builds the whole project, and nothing if it is there
     let classes = format!("{}:{}", path("sdk/java/core/target/classes"), path("sdk/java/conform/target/classes"));
     let java = ["java", "-cp", &classes, "dev.faultloom.conform.Main"].map(str::to_owned).to_vec();
+    setup::build_node_sdk()?;
     // `env` because the package need not be installed to be tried
     let python = vec![
         "env".to_owned(),
@@ -51,6 +52,7 @@ fn programs() -> Result<Vec<Program>, String> {
         Program { name: "go", argv: vec![go] },
         Program { name: "python", argv: python },
         Program { name: "java", argv: java },
+        Program { name: "node", argv: vec!["node".to_owned(), path("sdk/typescript/dist/conform.js")] },
     ])
 }
 

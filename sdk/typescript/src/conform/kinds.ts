@@ -86,7 +86,7 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   }),
   otlp: (input: { trace: string; has_parent: boolean; history: string }) => {
     const history = readHistory(hex(input.history));
-    return typeof history === 'string' ? { error: history } : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
+    return typeof history === 'string' ? { error: 'malformed' } : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corrupt(hex(bytes)).toString('hex') }),
 };
