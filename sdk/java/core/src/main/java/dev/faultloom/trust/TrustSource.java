@@ -18,6 +18,8 @@ public final class TrustSource {
     /** How often the file is looked at, and only when an envelope arrives or a fault is under way. */
     private static final long LOOK_EVERY_NANOS = 200_000_000;
 
+    private static final long MAX_FILE_BYTES = 64 << 10;
+
     private final Path path; // null: fixed
     private volatile TrustSettings current;
     private volatile long next = System.nanoTime();
@@ -75,6 +77,9 @@ public final class TrustSource {
         try {
             BasicFileAttributes now = Files.readAttributes(path, BasicFileAttributes.class);
             if (!looked || now.size() != size || !now.lastModifiedTime().equals(modified)) {
+                if (now.size() > MAX_FILE_BYTES) {
+                    throw new IOException("larger than " + MAX_FILE_BYTES + " bytes");
+                }
                 size = now.size();
                 modified = now.lastModifiedTime();
                 set(new String(Files.readAllBytes(path), UTF_8));

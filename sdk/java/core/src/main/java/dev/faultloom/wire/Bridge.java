@@ -43,7 +43,10 @@ public final class Bridge {
 
     /** The text of the envelope in a request's {@code baggage} (null: none), or null. */
     public static String envelope(String baggage) {
-        for (int at = 0; baggage != null && at < baggage.length(); ) {
+        if (baggage == null || !baggage.contains(KEY)) {
+            return null; // the usual case, without looking at members
+        }
+        for (int at = 0; at < baggage.length(); ) {
             int end = memberEnd(baggage, at);
             String member = baggage.substring(at, end);
             if (isOurs(member)) {

@@ -65,6 +65,26 @@ class TrustTest {
     }
 
     @Test
+    void randomSettingsAreReadOrRefused() {
+        Random r = Seeded.random("random settings");
+        String[] words = {"environment", "demo", "key", "trace", "fault", "t1", SECRET, "faults", "on", "off", "#", ";", "\n", " ", "é", "\t", "\r"};
+        int read = 0;
+        for (int i = 0; i < 20_000; i++) {
+            StringBuilder text = new StringBuilder(r.nextBoolean() ? "environment demo;" : "");
+            for (int n = r.nextInt(8); n > 0; n--) {
+                text.append(words[r.nextInt(words.length)]).append(r.nextBoolean() ? " " : "");
+            }
+            try {
+                assertNotNull(settings(text.toString()).environment);
+                read++;
+            } catch (TrustSettings.Invalid e) {
+                assertFalse(e.getMessage().contains(SECRET), e.getMessage());
+            }
+        }
+        assertTrue(read > 500, "too few were right to say anything: " + read);
+    }
+
+    @Test
     void theMemoryAgainstReplaysIsBoundedAndForgetsTheOldest() {
         Seen seen = new Seen();
         for (int call = 1; call <= Seen.MAX_ENTRIES; call++) {
@@ -132,6 +152,8 @@ class TrustTest {
         assertNotNull(receiver.accept(envelope(settings(BOTH), false, 5), 1000, 0));
         follow(receiver, file, BOTH + ";faults off", false, "keys");
         follow(receiver, file, BOTH + ";faults on\n\n", true, "keys");
+        follow(receiver, file, BOTH + "\n" + "#".repeat(70_000), false, "trust file cannot be read");
+        follow(receiver, file, BOTH, true, "keys");
         follow(receiver, file, BOTH + "\nnonsense, and " + SECRET, false, "line 4 of the trust settings");
         assertNull(receiver.accept(envelope(settings(BOTH), false, 5), 1000, 0), "deaf");
     }
