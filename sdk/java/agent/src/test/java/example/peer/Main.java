@@ -23,6 +23,8 @@ public final class Main {
         switch (server) {
             case "grpc":
                 return GrpcService.start();
+            case "http":
+                return HttpService.start();
             default:
                 throw new IllegalArgumentException(server);
         }

@@ -30,6 +30,9 @@ final class Script {
                 return words[1];
             case "grpc":
                 return GrpcClient.unary(words[1], words[2], words.length > 3 ? words[3].replace('|', '\n') : "");
+            case "http":
+                String[] rest = words[3].split(" ", 2);
+                return HttpClients.call(words[1], words[2], rest[0], rest.length > 1 ? rest[1].replace('|', '\n') : "");
             case "in":
                 return Elsewhere.run(words[1], () -> step(rest(words).split(" ", 4)));
             default:

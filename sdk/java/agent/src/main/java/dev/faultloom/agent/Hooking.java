@@ -9,6 +9,7 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.matcher.ElementMatcher;
+import net.bytebuddy.utility.JavaModule;
 
 /** Puts advice into a library's classes, where the library is of a version we know and our classes could be put beside it. */
 final class Hooking {
@@ -26,7 +27,7 @@ final class Hooking {
     /** Advice on methods of a library's class. */
     AgentBuilder.Transformer advise(Library library, ElementMatcher<? super MethodDescription> method, Class<?> advice) {
         return (builder, type, loader, module, domain) ->
-                admits(library, type.getName(), loader) ? builder.visit(Advice.to(advice, source).on(method)) : builder;
+                admits(library, type.getName(), loader, module) ? builder.visit(Advice.to(advice, source).on(method)) : builder;
     }
 
     /** A class that only versions have which are not supported. */
@@ -37,13 +38,13 @@ final class Hooking {
         };
     }
 
-    private boolean admits(Library library, String type, ClassLoader loader) {
+    private boolean admits(Library library, String type, ClassLoader loader, JavaModule module) {
         return admitted.computeIfAbsent(loader, l -> new ConcurrentHashMap<>()).computeIfAbsent(library, l -> {
             String version = library.version(loader);
             String reason = library.refusal(version);
             if (reason == null && library.hooks != null) {
                 try {
-                    injection.inject(loader, library.hooks);
+                    injection.inject(loader, library.hooks, module == null ? null : (Module) module.unwrap());
                 } catch (Exception | LinkageError e) {
                     reason = "its hooks cannot be loaded: " + (e.getCause() == null ? e : e.getCause());
                 }

@@ -24,11 +24,13 @@ import net.bytebuddy.jar.asm.ClassReader;
 final class Injection {
     private static final String ROOT = "hooks/";
 
+    private final Instrumentation instrumentation;
     private final JarFile jar;
     private final Method define;
     private final Map<ClassLoader, Set<String>> done = Collections.synchronizedMap(new WeakHashMap<>());
 
     Injection(Instrumentation instrumentation, JarFile jar) throws ReflectiveOperationException {
+        this.instrumentation = instrumentation;
         this.jar = jar;
         instrumentation.redefineModule(
                 Object.class.getModule(), Set.of(), Map.of(), Map.of("java.lang", Set.of(Injection.class.getModule())), Set.of(), Map.of());
@@ -37,8 +39,11 @@ final class Injection {
         define.setAccessible(true);
     }
 
-    /** Defines every class of {@code dev.faultloom.hooks.<name>} in {@code loader}, once. */
-    void inject(ClassLoader loader, String name) throws IOException, ReflectiveOperationException {
+    /** Defines every class of {@code dev.faultloom.hooks.<name>} in {@code loader}, once, where {@code module} can name them. */
+    void inject(ClassLoader loader, String name, Module module) throws IOException, ReflectiveOperationException {
+        if (module != null && module.isNamed()) {
+            instrumentation.redefineModule(module, Set.of(loader.getUnnamedModule()), Map.of(), Map.of(), Set.of(), Map.of());
+        }
         synchronized (done.computeIfAbsent(loader, l -> ConcurrentHashMap.newKeySet())) {
             if (!done.get(loader).add(name)) {
                 return;

@@ -30,6 +30,7 @@ public final class Installer {
                 .with(report)
                 .ignore(nameStartsWith("dev.faultloom."));
         builder = TaskHooking.add(builder, hooking);
+        builder = JdkHttpHooking.add(builder, hooking);
         builder = GrpcHooking.add(builder, hooking);
         builder.installOn(instrumentation);
     }

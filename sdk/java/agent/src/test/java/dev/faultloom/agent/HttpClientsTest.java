@@ -1,0 +1,115 @@
+package dev.faultloom.agent;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.Kind;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What every HTTP client has to do, once per client. */
+final class HttpClientsTest {
+    private static final List<String> CLIENTS = List.of("jdk", "jdk-async", "jdk-stream");
+
+    private static Peer back;
+    private static Peer stock;
+    private static Peer front;
+    private static HttpDriver driver;
+
+    @BeforeAll
+    static void start() throws Exception {
+        back = Peer.traced("back").start("http");
+        stock = Peer.stock().start("http");
+        front = Peer.traced("front").with("FAULTLOOM_PEERS", back.address("http") + "=back," + stock.address("http") + "=stock").start("http");
+        driver = new HttpDriver(front.address("http"));
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        front.close();
+        stock.close();
+        back.close();
+    }
+
+    static List<String> clients() {
+        return CLIENTS;
+    }
+
+    private static String call(Peer to, String client, String path) {
+        return "http " + client + " GET http://" + to.address("http") + path;
+    }
+
+    @ParameterizedTest
+    @MethodSource("clients")
+    void aHistoryComesBackWhateverCarriesIt(String client) throws Exception {
+        for (String path : new String[] {"/x", "/big/100000", "/binary/200000", "/chunked/70000", "/flushed/9000", "/status/404", "/status/204"}) {
+            String plain = driver.plain("POST", "/run", call(back, client, path)).text();
+            HttpDriver.Reply reply = driver.send("POST", "/run", call(back, client, path));
+            assertEquals(plain, reply.text(), path);
+            int status = path.startsWith("/status/") ? Integer.parseInt(path.substring(8)) : 200;
+            String recorded = path.replaceFirst("/[0-9]+$", "/{id}");
+            assertEquals(List.of("GET " + recorded + " > back: replied " + status + " child back"), Calls.of(reply.segment), path);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("clients")
+    void aLongHistoryComesBehindTheBody(String client) throws Exception {
+        String script = "http " + client + " POST http://" + back.address("http") + "/fan/300 grpc nowhere.invalid:1 Run x";
+        HttpDriver.Reply reply = driver.send("POST", "/run", script, Fault.of(Kind.STATUS).arg(5).callee("nowhere.invalid:1"));
+        assertEquals("200 done", reply.text());
+        assertEquals(300, Calls.of(Calls.child(reply.segment, 1)).size());
+    }
+
+    @ParameterizedTest
+    @MethodSource("clients")
+    void aPeerWithoutSdkIsAGapAndNotDisturbed(String client) throws Exception {
+        for (String path : new String[] {"/x", "/big/3000000"}) {
+            String plain = driver.plain("POST", "/run", call(stock, client, path)).text();
+            HttpDriver.Reply reply = driver.send("POST", "/run", call(stock, client, path));
+            assertEquals(plain, reply.text());
+            assertTrue(Calls.of(reply.segment).get(0).endsWith("> stock: replied 200 gap"), Calls.of(reply.segment).toString());
+        }
+    }
+
+    static Stream<Arguments> faults() {
+        return CLIENTS.stream().flatMap(client -> Stream.of(
+                Arguments.of(client, Fault.of(Kind.UNAVAILABLE), "java.net.ConnectException", "failed 14 fault 0"),
+                Arguments.of(client, Fault.of(Kind.STATUS).arg(503), "503 ", "replied 503 fault 0"),
+                Arguments.of(client, Fault.of(Kind.STATUS).arg(7), "500 ", "replied 7 fault 0"),
+                Arguments.of(client, Fault.of(Kind.DEADLINE), "imeout", "failed 4 fault 0"),
+                Arguments.of(client, Fault.of(Kind.RESET), "Connection reset", "failed 14 fault 0"),
+                Arguments.of(client, Fault.of(Kind.DELAY).arg(200), "200 /x", "replied 200 fault 0 child back"),
+                Arguments.of(client, Fault.of(Kind.HANG).arg(200), "imeout", "failed 4 fault 0"),
+                Arguments.of(client, Fault.of(Kind.LOST_REPLY), "Connection reset", "failed 14 fault 0 child back"),
+                Arguments.of(client, Fault.of(Kind.EMPTY_REPLY), "200 ", "replied 200 fault 0 child back"),
+                Arguments.of(client, Fault.of(Kind.CORRUPT_REPLY), "200 /\uFFFD", "replied 200 fault 0 child back")));
+    }
+
+    @ParameterizedTest
+    @MethodSource("faults")
+    void aFaultIsSeenByTheCallerAndRecorded(String client, Fault fault, String seen, String recorded) throws Exception {
+        String script = call(back, client, "/x");
+        assertEquals("200 /x", driver.send("POST", "/run", script).text(), "healthy");
+        HttpDriver.Reply reply = driver.send("POST", "/run", script, fault.callee("back"));
+        assertTrue(reply.text().contains(seen), reply.text());
+        assertFalse(fault.kind == Kind.EMPTY_REPLY && !reply.text().equals("200 "), reply.text());
+        assertEquals(List.of("GET /x > back: " + recorded), Calls.of(reply.segment));
+        assertEquals("200 /x", driver.send("POST", "/run", script).text(), "healthy again");
+    }
+
+    @ParameterizedTest
+    @MethodSource("clients")
+    void aDelayEndsWithTheCallersOwnDeadline(String client) throws Exception {
+        HttpDriver.Reply reply = driver.send("POST", "/run", call(back, client, "/x@150"), Fault.of(Kind.DELAY).arg(20_000).callee("back"));
+        assertTrue(reply.text().contains("imeout"), reply.text());
+        assertEquals(List.of("GET /x > back: failed 4 fault 0"), Calls.of(reply.segment));
+    }
+}

@@ -1,0 +1,78 @@
+package example.peer;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * What this service answers to an HTTP request, whatever server it came in by:
+ *
+ * <pre>
+ * /run          does the script in the body and answers with what it saw
+ * /big/N        N bytes
+ * /binary/N     N bytes, of all values
+ * /fan/N        does the body's script N times and answers "done"
+ * /chunked/N    N bytes of unknown length; /flushed/N: flushed as they come
+ * /later/N      N bytes, flushed; then does the body's script before it ends
+ * /events/N     the same as text/event-stream
+ * /status/N     that status, with a short body
+ * /throw        throws
+ * </pre>
+ */
+final class HttpAnswer {
+    int status = 200;
+    byte[] body = new byte[0];
+    boolean chunked;
+    boolean flushes;
+    String after = "";
+    final Map<String, String> headers = new LinkedHashMap<>();
+
+    static HttpAnswer to(String path, String body) {
+        HttpAnswer answer = new HttpAnswer();
+        String[] parts = path.split("/");
+        int number = parts.length > 2 && parts[2].matches("[0-9]{1,8}") ? Integer.parseInt(parts[2]) : 0;
+        answer.headers.put("Content-Type", "text/plain");
+        switch (parts.length > 1 ? parts[1] : "") {
+            case "run":
+                answer.body = Script.run(body).getBytes(UTF_8);
+                break;
+            case "big":
+                answer.body = "x".repeat(number).getBytes(UTF_8);
+                break;
+            case "binary":
+                answer.body = new byte[number];
+                for (int i = 0; i < number; i++) {
+                    answer.body[i] = (byte) (i * 7);
+                }
+                break;
+            case "fan":
+                for (int i = 0; i < number; i++) {
+                    Script.run(body);
+                }
+                answer.body = "done".getBytes(UTF_8);
+                break;
+            case "chunked":
+            case "flushed":
+            case "later":
+            case "events":
+                answer.body = "y".repeat(number).getBytes(UTF_8);
+                answer.chunked = true;
+                answer.flushes = !parts[1].equals("chunked");
+                answer.after = parts[1].equals("later") ? body : "";
+                if (parts[1].equals("events")) {
+                    answer.headers.put("Content-Type", "text/event-stream");
+                }
+                break;
+            case "status":
+                answer.status = number;
+                answer.body = number == 204 ? new byte[0] : ("status " + number).getBytes(UTF_8);
+                break;
+            case "throw":
+                throw new IllegalStateException("thrown");
+            default:
+                answer.body = path.getBytes(UTF_8);
+        }
+        return answer;
+    }
+}

@@ -1,0 +1,76 @@
+package example.peer;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.InputStream;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.zip.CRC32;
+
+/** HTTP clients; what their caller gets to see: {@code 200 text}, or the exception. */
+final class HttpClients {
+    private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+
+    private HttpClients() {}
+
+    static String call(String client, String method, String url, String body) {
+        try {
+            switch (client) {
+                case "jdk":
+                    return seen(CLIENT.send(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()));
+                case "jdk-stream":
+                    HttpResponse<InputStream> streamed = CLIENT.send(request(method, url, body), HttpResponse.BodyHandlers.ofInputStream());
+                    try (InputStream in = streamed.body()) {
+                        return text(streamed.statusCode(), in.readAllBytes());
+                    }
+                case "jdk-async":
+                    return CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray())
+                            .thenApply(HttpClients::seen).get(30, TimeUnit.SECONDS);
+                case "jdk-compose":
+                    return CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray())
+                            .thenCompose(first -> CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()))
+                            .thenApplyAsync(HttpClients::seen).get(30, TimeUnit.SECONDS);
+                default:
+                    return "no such client: " + client;
+            }
+        } catch (ExecutionException e) {
+            return e.getCause().toString();
+        } catch (Exception e) {
+            return e.toString();
+        }
+    }
+
+    private static HttpRequest request(String method, String url, String body) {
+        HttpRequest.Builder builder = HttpRequest.newBuilder(URI.create(url.replaceFirst("@[0-9]+$", "")));
+        int at = url.lastIndexOf('@');
+        if (at > 0) {
+            builder.timeout(Duration.ofMillis(Long.parseLong(url.substring(at + 1))));
+        }
+        return builder.method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body)).build();
+    }
+
+    private static String seen(HttpResponse<byte[]> response) {
+        if (response.headers().map().keySet().stream().anyMatch(name -> name.startsWith("x-faultloom"))) {
+            return "foreign headers: " + response.headers();
+        }
+        return text(response.statusCode(), response.body());
+    }
+
+    static String text(int status, byte[] body) {
+        if (body.length > 1000) {
+            return status + " " + body.length + " bytes, sum " + sum(body);
+        }
+        return status + " " + new String(body, UTF_8);
+    }
+
+    private static long sum(byte[] body) {
+        CRC32 sum = new CRC32();
+        sum.update(body);
+        return sum.getValue();
+    }
+}

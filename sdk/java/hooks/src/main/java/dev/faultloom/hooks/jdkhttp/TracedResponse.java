@@ -1,0 +1,72 @@
+package dev.faultloom.hooks.jdkhttp;
+
+import dev.faultloom.http.HttpCall;
+import dev.faultloom.wire.Envelope;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpHeaders;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.util.Optional;
+import javax.net.ssl.SSLSession;
+
+/** The library's response without our headers. */
+final class TracedResponse<T> implements HttpResponse<T> {
+    private final HttpResponse<T> response;
+    private final HttpRequest request;
+
+    TracedResponse(HttpResponse<T> response, HttpRequest request) {
+        this.response = response;
+        this.request = request;
+    }
+
+    /** The headers that the application gets to see. A length that counts a tail is none. */
+    static HttpHeaders cleaned(HttpHeaders headers, boolean tail) {
+        return HttpHeaders.of(headers.map(), (name, value) -> !HttpCall.ours(name) && !(tail && name.equalsIgnoreCase("content-length")));
+    }
+
+    static boolean hasTail(HttpHeaders headers) {
+        return headers.firstValue(Envelope.REPLY_HEADER).orElse("").equals("tail");
+    }
+
+    @Override
+    public int statusCode() {
+        return response.statusCode();
+    }
+
+    @Override
+    public HttpRequest request() {
+        HttpRequest last = response.request(); // another one if the library followed a redirect
+        return last.uri().equals(request.uri()) && last.method().equals(request.method()) ? request : last;
+    }
+
+    @Override
+    public Optional<HttpResponse<T>> previousResponse() {
+        return response.previousResponse();
+    }
+
+    @Override
+    public HttpHeaders headers() {
+        return cleaned(response.headers(), hasTail(response.headers()));
+    }
+
+    @Override
+    public T body() {
+        return response.body();
+    }
+
+    @Override
+    public Optional<SSLSession> sslSession() {
+        return response.sslSession();
+    }
+
+    @Override
+    public URI uri() {
+        return response.uri();
+    }
+
+    @Override
+    public HttpClient.Version version() {
+        return response.version();
+    }
+}
