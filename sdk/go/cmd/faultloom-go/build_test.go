@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -171,8 +173,13 @@ func print(t *testing.T, dir string) string {
 // runApp starts a built program and returns its address. It ends with the test, by the end of its input.
 func runApp(t *testing.T, binary string) string {
 	t.Helper()
+	return runAppWith(t, binary, os.Stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"))
+}
+
+func runAppWith(t *testing.T, binary string, stderr io.Writer, environment ...string) string {
+	t.Helper()
 	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), "FAULTLOOM_SERVICE=app", "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"))
+	cmd.Env = append(append(os.Environ(), "FAULTLOOM_SERVICE=app"), environment...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +188,7 @@ func runApp(t *testing.T, binary string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +198,22 @@ func runApp(t *testing.T, binary string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(line)
+}
+
+// static tells whether a binary runs without a loader, and so whatever the libc of an image is.
+func static(t *testing.T, binary string) bool {
+	t.Helper()
+	f, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return false
+		}
+	}
+	return true
 }
 
 func TestProgramsAreHookedWithoutAChange(t *testing.T) {
@@ -227,6 +250,10 @@ func TestProgramsAreHookedWithoutAChange(t *testing.T) {
 				"go.work":     "go 1.24.0\n\nuse (\n\t./app\n\t./lib\n)\n",
 			})
 		}},
+		{"static, as for musl images", ".", true, func(dir string) {
+			write(t, dir, grpcModule(t, "example.com/shop"))
+			write(t, dir, map[string]string{"main.go": grpcApp})
+		}},
 		{"HTTP only, old language version", ".", false, func(dir string) {
 			write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.18\n", "main.go": strings.Replace(httpApp, "/page/{id}", "/page/", 1)})
 		}},
@@ -245,8 +272,14 @@ func TestProgramsAreHookedWithoutAChange(t *testing.T) {
 			if c.name == "workspace" {
 				cmd.Env = append(cmd.Env, "GOFLAGS=")
 			}
+			if c.name == "static, as for musl images" {
+				cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
+			}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
+			}
+			if strings.HasPrefix(c.name, "static") && !static(t, binary) {
+				t.Error("the binary needs a loader")
 			}
 			if print(t, dir) != before {
 				t.Error("the program's tree was changed")

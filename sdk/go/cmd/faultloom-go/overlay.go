@@ -143,16 +143,19 @@ func writeOverlay(files map[string][]byte) (*overlayDir, error) {
 		sum.Write(files[name])
 	}
 	key := hex.EncodeToString(sum.Sum(nil))[:32]
-	if cache, err := os.UserCacheDir(); err == nil {
+	cache, noCache := os.UserCacheDir()
+	if noCache == nil {
 		base := filepath.Join(cache, "faultloom", "go")
-		if d, err := publish(base, key, names, files); err == nil {
+		d, err := publish(base, key, names, files)
+		if err == nil {
 			prune(base)
 			return d, nil
 		}
+		noCache = err
 	}
 	dir, err := os.MkdirTemp("", "faultloom-go-")
 	if err != nil {
-		return nil, err
+		return nil, refuse(exitEnvironment, "nowhere to put the overlay (%v; %v): set XDG_CACHE_HOME or TMPDIR to a folder that can be written", noCache, err)
 	}
 	d := &overlayDir{path: dir, json: filepath.Join(dir, "overlay.json"), temporary: true}
 	if err := fill(dir, dir, names, files); err != nil {

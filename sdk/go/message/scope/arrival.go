@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"fmt"
 	"time"
 
 	"faultloom.dev/go/message/wire"
@@ -27,23 +28,37 @@ func (p *Process) Open(s *Scope, a Arrival) bool {
 	return false
 }
 
-func (p *Process) accept(s *Scope, a Arrival) bool {
+func (p *Process) accept(s *Scope, a Arrival) (ok bool) {
+	var err error
 	now := s.start.Unix()
-	if a.Own != "" {
-		if a.HTTP {
-			ok, err := p.Receiver.AcceptHeader(&s.env, a.Own, now)
-			return ok && err == nil
+	switch {
+	case a.Own != "" && a.HTTP:
+		ok, err = p.Receiver.AcceptHeader(&s.env, a.Own, now)
+	case a.Own != "":
+		ok, err = p.Receiver.Accept(&s.env, a.Own, now, a.Attempt)
+	default:
+		text, call, found := wire.BridgeIn(a.Traceparent, a.Baggage)
+		if !found {
+			return false
 		}
-		ok, err := p.Receiver.Accept(&s.env, a.Own, now, a.Attempt)
-		return ok && err == nil
+		s.apart, s.hasParent = true, true
+		ok, err = p.Receiver.AcceptBridged(&s.env, text, now, a.Attempt, call)
 	}
-	text, call, ok := wire.BridgeIn(a.Traceparent, a.Baggage)
-	if !ok {
-		return false
+	if err != nil {
+		p.refused(err)
 	}
-	ok, err := p.Receiver.AcceptBridged(&s.env, text, now, a.Attempt, call)
-	s.apart, s.hasParent = true, true
 	return ok && err == nil
+}
+
+// refused says why an envelope was refused, once for each reason: strangers may send anything, and a log that they can fill is a fault of its
+// own.
+func (p *Process) refused(err error) {
+	if p.Say == nil {
+		return
+	}
+	if _, known := p.said.LoadOrStore(err, nil); !known {
+		fmt.Fprintf(p.Say, "%v: an envelope was refused (%s; further ones are not reported)\n", err, p.Service)
+	}
 }
 
 // New begins the scope of an accepted envelope. start also serves as the wall clock.

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,13 +17,16 @@ type Process struct {
 	Peers    map[string]string // address "host:port" to service name
 	Receiver *trust.Receiver
 	Entry    Entry
+	Say      io.Writer // where refused envelopes are reported, one line for each reason; nil: nowhere
+
+	said sync.Map // of wire.Error
 }
 
 // Default describes this process, by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS and the trust
 // settings. They are read at the first use.
 var Default = sync.OnceValue(func() *Process {
 	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")), Receiver: trust.FromEnvironment()}
-	p.Entry = ParseEntry(os.Getenv, os.Stderr)
+	p.Entry, p.Say = ParseEntry(os.Getenv, os.Stderr), os.Stderr
 	if p.Service == "" {
 		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	faultloom "faultloom.dev/go"
+	"faultloom.dev/go/internal/suite"
+)
+
+// said collects a program's standard error.
+type said struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
+}
+
+// Whatever is wrong with the keys: the program works, its callers see a gap, and it is said in one line that has no key in it.
+func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
+	dir, binary := t.TempDir(), filepath.Join(t.TempDir(), "app")
+	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})
+	if out, err := command(t, dir, "build", "-trimpath", "-o", binary).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	other := strings.Repeat("0c", 32)
+	missing := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct{ name, environment, says, state string }{
+		{"no settings", "FAULTLOOM_TRUST=", "", "no trust settings"},
+		{"another key of this id", "FAULTLOOM_TRUST=environment demo;key trace t1 " + other, "faultloom: bad_signature: an envelope was refused", "keys"},
+		{"another id", "FAULTLOOM_TRUST=environment demo;key trace t9 " + other, "faultloom: unknown_key: an envelope was refused", "keys"},
+		{"another environment", "FAULTLOOM_TRUST=environment prod;key trace t1 " + suite.TraceKey, "faultloom: wrong_environment: an envelope was refused", "keys"},
+		{"no key", "FAULTLOOM_TRUST=environment demo", "faultloom: unknown_key: an envelope was refused", "no key in the trust settings"},
+		{"half a key", "FAULTLOOM_TRUST=environment demo;key trace t1 " + other[:32], "faultloom: line 2 of the trust settings", "line 2 of the trust settings"},
+		{"no file", "FAULTLOOM_TRUST_FILE=" + missing, "faultloom: trust file: ", "trust file: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stderr, folder := &said{}, t.TempDir()
+			address := runAppWith(t, binary, stderr, c.environment, "FAULTLOOM_STATUS="+folder)
+			for range 3 {
+				ctx, r := suite.Begin(t, faultloom.Options{})
+				_, body, err := suite.Get(ctx, suite.HTTPClient(t), "http://"+address+"/page/7")
+				if e := suite.End(t, r).Events[1]; err != nil || body != "hello" || !e.Gap || e.Child != nil {
+					t.Fatalf("%q %v %+v", body, err, e)
+				}
+			}
+			text := stderr.String()
+			if !strings.HasPrefix(text, c.says) || strings.Count(text, "\n") != map[bool]int{true: 0, false: 1}[c.says == ""] || strings.Contains(text, other[:16]) {
+				t.Errorf("says %q", text)
+			}
+			files, _ := filepath.Glob(filepath.Join(folder, "app.*.json"))
+			if len(files) != 1 {
+				t.Fatal(files)
+			}
+			text2, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var status struct {
+				Trust     string
+				Libraries []struct{ Name, State, Reason string }
+			}
+			if err := json.Unmarshal(text2, &status); err != nil || !strings.HasPrefix(status.Trust, c.state) || len(status.Libraries) != 1 || status.Libraries[0].Name != "net/http" {
+				t.Errorf("%s %v", text2, err)
+			}
+			if want := map[bool]string{true: "refused", false: "hooked"}[c.says == ""]; status.Libraries[0].State != want {
+				t.Errorf("%s, want %s", text2, want)
+			}
+		})
+	}
+}
+
+// No writable HOME, no cache folder, nothing that can be written at all: the build works where go can work, else it is said what to do.
+func TestFoldersThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})
+	file := filepath.Join(t.TempDir(), "file") // below it nothing can be written, even by root
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		environment []string
+		code        int
+		says        string
+	}{
+		{"HOME, with GOCACHE elsewhere", []string{"HOME=" + file, "XDG_CACHE_HOME=", "GOCACHE=" + strings.TrimSpace(string(cache))}, 0, ""},
+		{"no HOME at all, with GOCACHE elsewhere", []string{"HOME=", "XDG_CACHE_HOME=", "GOCACHE=" + strings.TrimSpace(string(cache))}, 0, ""},
+		{"HOME, and no GOCACHE", []string{"HOME=" + file, "XDG_CACHE_HOME=", "GOCACHE="}, 1, "file"},
+		{"neither HOME nor temporary folder", []string{"HOME=" + file, "XDG_CACHE_HOME=", "TMPDIR=" + file, "GOCACHE=" + strings.TrimSpace(string(cache))}, 3, "set XDG_CACHE_HOME or TMPDIR"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := print(t, dir)
+			cmd := command(t, dir, "build", "-trimpath", "-o", filepath.Join(t.TempDir(), "app"))
+			cmd.Env = append(append(cmd.Env, "GOENV=off", "GOPATH="+t.TempDir(), "GOTOOLCHAIN=local"), c.environment...)
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.says) {
+				t.Errorf("exit code %d, want %d, and %q in\n%s%v", code, c.code, c.says, out, err)
+			}
+			if print(t, dir) != before {
+				t.Error("the program's tree was changed")
+			}
+		})
+	}
+}
