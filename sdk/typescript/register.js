@@ -1,3 +1,3 @@
 // node --require …/register.js app.js
 'use strict';
-require('./dist/auto.js');
+require('./dist/register.js');
