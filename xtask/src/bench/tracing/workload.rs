@@ -96,6 +96,14 @@ impl Workload {
     pub fn all() -> Vec<Workload> {
         vec![
             Workload::chain("chain", Language::Go),
+            // a JVM compiles what is busy for many seconds
+            Workload {
+                epochs: 2,
+                rounds: 20,
+                window_ms: 300,
+                warm_up_ms: 20_000,
+                ..Workload::chain("chain java", Language::Java)
+            },
             Workload::wide("fan-out 8", 8),
             Workload::wide("history of 10 events", 2),
             Workload::wide("history of 100 events", 24),
@@ -109,7 +117,7 @@ impl Workload {
 
     /// Only proves that it runs.
     pub fn quick(self) -> Workload {
-        Workload { epochs: 1, rounds: 2, window_ms: 100, warm_up_ms: 300, ..self }
+        Workload { epochs: 1, rounds: 2, window_ms: 100, warm_up_ms: self.warm_up_ms / 2, ..self }
     }
 
     /// Calls of one request, the first one included.
