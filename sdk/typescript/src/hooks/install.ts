@@ -6,6 +6,7 @@ import https = require('node:https');
 import { complain } from '../complain';
 import { Process, thisProcess } from '../scope/process';
 import { VERSION } from '../version';
+import { lookIntoBundle } from './bundle';
 import { hookClient } from './grpc-client';
 import { hookServer } from './grpc-server';
 import { hookHttpClient } from './http-client';
@@ -15,7 +16,15 @@ import { Loose, Patch } from './patch';
 import { watchFastify } from './routes';
 import { hookFetch, hookUndici } from './undici';
 
+/** What the copy that was installed first left for others. */
+interface Installed {
+  readonly version: string;
+  /** See installInto. */
+  hook(name: string, exports: object, version: string): void;
+}
+
 const INSTALLED = Symbol.for('faultloom.installed');
+const shared = globalThis as unknown as Record<symbol, Installed | undefined>;
 
 /** The libraries that are hooked when they are loaded. */
 function libraries(process: Process): Library[] {
@@ -42,22 +51,38 @@ function libraries(process: Process): Library[] {
  * envelope nor send one. Never throws.
  */
 export function install(environment: NodeJS.ProcessEnv = process.env): void {
-  const all = globalThis as unknown as Loose;
-  if (all[INSTALLED] !== undefined) {
+  if (shared[INSTALLED] !== undefined) {
     return;
   }
-  all[INSTALLED] = VERSION;
+  shared[INSTALLED] = { version: VERSION, hook: () => undefined };
   try {
     const here = thisProcess();
     // a file may become valid later, and is then followed
     if (here.receiver.source.settings() !== null || (environment['FAULTLOOM_TRUST_FILE'] ?? '') !== '') {
-      const tell = tellTo(here);
+      const known = libraries(here);
+      const told = new Set<string>();
+      const tell = tellTo(here, told);
+      shared[INSTALLED] = { version: VERSION, hook: (name, exports, version) => hookInlined(known, name, exports, version, tell) };
       hookNode(here, tell);
-      watch(libraries(here), tell);
+      watch(known, tell);
+      lookIntoBundle((name, reason) => told.has(name) || tell(name, '', reason));
     }
     here.status?.write();
   } catch (error) {
     complain(`not installed: ${String(error)}`);
+  }
+}
+
+/** Hooks a copy of a library that is not loaded from a file of its own, because a bundle has it inlined. */
+export function installInto(name: string, exports: object, version: string): void {
+  install();
+  shared[INSTALLED]?.hook(name, exports, version);
+}
+
+function hookInlined(known: readonly Library[], name: string, exports: object, version: string, tell: Told): void {
+  const library = known.find((one) => one.name === name);
+  if (library !== undefined) {
+    hookOne(library, exports as Loose, version, tell);
   }
 }
 
@@ -80,22 +105,13 @@ function hookNode(here: Process, tell: Told): void {
   }
 }
 
-/** Hooks a copy of a library that was not loaded from a file of its own, because a bundle has it inlined. */
-export function installInto(name: string, exports: object, version: string): void {
-  install();
-  const here = thisProcess();
-  const library = libraries(here).find((one) => one.name === name);
-  if (library !== undefined && here.receiver.source.settings() !== null) {
-    hookOne(library, exports as Loose, version, tellTo(here));
-  }
-}
-
-function tellTo(process: Process): Told {
+function tellTo(process: Process, told: Set<string>): Told {
   return (name, version, reason) => {
+    told.add(name);
     if (reason === '') {
       process.status?.hooked(name, version);
     } else {
-      complain(`${name} ${version} ${reason}; it is left as it is, its messages are not seen`);
+      complain(`${name}${version === '' ? '' : ` ${version}`} ${reason}; it is left as it is, its messages are not seen`);
       process.status?.refused(name, version, reason);
     }
   };

@@ -9,6 +9,7 @@
 
 import Module = require('node:module');
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { isBetween, Loose, Patch, Unsupported } from './patch';
 
 /** One library and what is done to it. */
@@ -33,13 +34,14 @@ interface Loading {
 export function watch(libraries: readonly Library[], tell: Told): void {
   const done = new WeakSet<object>();
   const look = (filename: string, exports: unknown): void => {
-    const library = libraries.find((one) => filename.endsWith(one.file) && isOf(filename, one));
-    if (library === undefined || exports === null || (typeof exports !== 'object' && typeof exports !== 'function')) {
+    const library = libraries.find((one) => couldBe(filename, one));
+    if (library === undefined || exports === null || (typeof exports !== 'object' && typeof exports !== 'function') || done.has(exports)) {
       return;
     }
-    if (!done.has(exports)) {
+    const { name, version } = describe(filename.slice(0, -library.file.length));
+    if (name === library.name) {
       done.add(exports);
-      hookOne(library, exports as Loose, versionOf(filename.slice(0, -library.file.length)), tell);
+      hookOne(library, exports as Loose, version, tell);
     }
   };
   const prototype = Module.prototype as unknown as Loading;
@@ -49,7 +51,7 @@ export function watch(libraries: readonly Library[], tell: Told): void {
     try {
       look(filename, this.exports);
     } catch {
-      // a loader that does not tell names as Node does; the application has its module
+      // a loader that does not name files as Node does; the application has its module
     }
   };
   for (const [filename, module] of Object.entries(require.cache)) {
@@ -59,17 +61,18 @@ export function watch(libraries: readonly Library[], tell: Told): void {
   }
 }
 
-function isOf(filename: string, library: Library): boolean {
-  const folder = filename.slice(0, -library.file.length).replaceAll('\\', '/');
-  return folder.endsWith(`/${library.name}/`);
+/** By its path, which under an alias is not quite the library's; its package.json is read only then. */
+function couldBe(filename: string, library: Library): boolean {
+  if (!filename.endsWith(library.file)) {
+    return false;
+  }
+  const folder = basename(filename.slice(0, -library.file.length));
+  return folder.includes(basename(library.name));
 }
 
-function versionOf(folder: string): string {
-  try {
-    return String((JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as { version?: unknown }).version ?? '');
-  } catch {
-    return '';
-  }
+function describe(folder: string): { name: string; version: string } {
+  const { name, version } = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as { name?: unknown; version?: unknown };
+  return { name: String(name), version: String(version) };
 }
 
 /** Hooks one copy of a library, or leaves it as it was and tells why. */

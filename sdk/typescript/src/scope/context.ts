@@ -1,9 +1,13 @@
 /** The scope of the running code: it follows callbacks, promises and timers by AsyncLocalStorage. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { VERSION } from '../version';
 import type { Scope } from './scope';
 
-const storage = new AsyncLocalStorage<Scope | undefined>();
+// a second copy of the SDK, inlined in a bundle or installed beside this one, shares it
+const SHARED = Symbol.for(`faultloom.scope.${VERSION}`);
+const shared = globalThis as unknown as Record<symbol, AsyncLocalStorage<Scope | undefined> | undefined>;
+const storage = (shared[SHARED] ??= new AsyncLocalStorage<Scope | undefined>());
 
 /** The scope to send in, or undefined: outside any, or in one that has answered already. */
 export function current(): Scope | undefined {

@@ -2,7 +2,7 @@
 'use strict';
 
 const path = require('node:path');
-const grpc = require('@grpc/grpc-js');
+const grpc = process.env.GRPC ? require(process.env.GRPC) : require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 
 const { Echo } = grpc.loadPackageDefinition(loader.loadSync(path.join(__dirname, 'echo.proto'), { defaults: true })).test;
@@ -75,8 +75,10 @@ const SERVICE = (next) => ({
 function listen(next, options = {}) {
   const server = new grpc.Server(options);
   server.addService(Echo.service, SERVICE(next));
+  // needed until 1.10, and from then on there are interceptors
+  const ready = () => grpc.ServerInterceptingCall ?? server.start();
   return new Promise((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => (error ? reject(error) : resolve({ server, port }))),
+    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => (error ? reject(error) : resolve({ server, port, ready: ready() }))),
   );
 }
 

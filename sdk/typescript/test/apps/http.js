@@ -31,7 +31,7 @@ async function byFetch(path, options = {}, fetch = globalThis.fetch) {
 
 async function byUndici(path, options = {}) {
   try {
-    const { statusCode, body } = await require('undici').request(`http://${NEXT}${path}`, options);
+    const { statusCode, body } = await require(process.env.UNDICI ?? 'undici').request(`http://${NEXT}${path}`, options);
     return [statusCode, Buffer.from(await body.arrayBuffer()).toString('latin1')];
   } catch (error) {
     return [error.code ?? error.name, error.message];
@@ -94,7 +94,7 @@ function plain(request, response) {
 
 function serve() {
   if (process.env.FRAMEWORK === 'express') {
-    const express = require('express');
+    const express = require(process.env.EXPRESS ?? 'express');
     const app = express();
     const cart = express.Router();
     cart.use(express.json());
@@ -109,7 +109,7 @@ function serve() {
 
 async function main() {
   if (process.env.FRAMEWORK === 'fastify') {
-    const app = require('fastify')();
+    const app = require(process.env.FASTIFY ?? 'fastify')();
     app.get('/cart/:user', async (request) => (NEXT ? calls(1, 'hello') : request.params.user));
     app.post('/cart/:user/items', async (request) => ({ got: request.body, answers: await calls(1, 'hello') }));
     await app.listen({ port: 0, host: '127.0.0.1' });
