@@ -16,7 +16,7 @@ import java.util.function.Supplier;
 /** Runs a step on another thread, in all the ways applications do. */
 final class Elsewhere {
     // made and warmed up outside of any request
-    private static final ExecutorService POOL = warm(Executors.newFixedThreadPool(2));
+    static final ExecutorService POOL = warm(Executors.newFixedThreadPool(2));
     private static final ScheduledExecutorService TIMER = warm(Executors.newScheduledThreadPool(1));
 
     private Elsewhere() {}

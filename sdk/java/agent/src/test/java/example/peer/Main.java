@@ -25,6 +25,10 @@ public final class Main {
                 return GrpcService.start();
             case "http":
                 return HttpService.start();
+            case "tomcat":
+                return TomcatService.start();
+            case "jetty":
+                return JettyService.start();
             default:
                 throw new IllegalArgumentException(server);
         }

@@ -2,6 +2,10 @@ package dev.faultloom.agent;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.JarURLConnection;
+import java.net.URL;
+import java.net.URLConnection;
+import java.util.jar.Attributes;
 import net.bytebuddy.jar.asm.ClassReader;
 import net.bytebuddy.jar.asm.ClassVisitor;
 import net.bytebuddy.jar.asm.FieldVisitor;
@@ -32,5 +36,21 @@ final class Versions {
             return null;
         }
         return found[0];
+    }
+
+    /** The version that the manifest of a class's jar tells, or null. */
+    static String ofJar(ClassLoader loader, String type) {
+        URL found = loader.getResource(type.replace('.', '/') + ".class");
+        try {
+            URLConnection connection = found == null ? null : found.openConnection();
+            if (!(connection instanceof JarURLConnection)) {
+                return null;
+            }
+            Attributes attributes = ((JarURLConnection) connection).getMainAttributes();
+            String version = attributes == null ? null : attributes.getValue("Implementation-Version");
+            return version != null || attributes == null ? version : attributes.getValue("Bundle-Version");
+        } catch (IOException e) {
+            return null;
+        }
     }
 }

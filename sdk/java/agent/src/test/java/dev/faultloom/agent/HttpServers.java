@@ -39,6 +39,10 @@ abstract class HttpServers {
         peer.close();
     }
 
+    HttpDriver driver() {
+        return driver;
+    }
+
     @Test
     void aShortHistoryComesInAHeader() throws Exception {
         HttpDriver.Reply reply = driver.send("POST", "/run?x=1", "say hello");

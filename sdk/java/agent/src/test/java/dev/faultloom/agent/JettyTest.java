@@ -1,0 +1,8 @@
+package dev.faultloom.agent;
+
+/** Embedded Jetty. */
+final class JettyTest extends ServletContainers {
+    JettyTest() {
+        super("jetty");
+    }
+}
