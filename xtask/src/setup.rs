@@ -87,6 +87,7 @@ pub fn build_shop() -> Result<(), String> {
         command(&faultloom().to_string_lossy(), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
     quiet(go.current_dir(root().join("lab/shop/go")))?;
     maven("lab/shop/java", "target/shop.jar")?;
+    npm("lab/shop/node")?;
     venv("out/shop/venv", "lab/shop/python/requirements.txt")
 }
 

@@ -132,6 +132,8 @@ fn shop() -> Result<String, String> {
     counted(
         command("mvn", &["--batch-mode", "--no-transfer-progress", "test"]).current_dir(root().join("lab/shop/java")),
     )?;
+    setup::npm("lab/shop/node")?;
+    counted(command("npm", &["--loglevel=error", "test"]).current_dir(root().join("lab/shop/node")))?;
     setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
     let python = root().join("out/shop/test-venv/bin/python");
     counted(&mut command(&python.to_string_lossy(), &["-m", "pytest", "-rs", "lab/shop/python"]))
