@@ -75,11 +75,18 @@ const SERVICE = (next) => ({
 function listen(next, options = {}) {
   const server = new grpc.Server(options);
   server.addService(Echo.service, SERVICE(next));
-  // needed until 1.10, and from then on there are interceptors
-  const ready = () => grpc.ServerInterceptingCall ?? server.start();
-  return new Promise((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => (error ? reject(error) : resolve({ server, port, ready: ready() }))),
-  );
+  return new Promise((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => {
+      if (error) {
+        reject(error);
+        return;
+      }
+      if (grpc.ServerInterceptingCall === undefined) {
+        server.start(); // needed until 1.10
+      }
+      resolve({ server, port });
+    });
+  });
 }
 
 module.exports = { connect, Echo, grpc, listen, unary };

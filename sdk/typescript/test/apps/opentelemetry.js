@@ -1,0 +1,11 @@
+// Required before an application: OpenTelemetry's own instrumentation, and nothing of ours.
+'use strict';
+
+const { registerInstrumentations } = require('@opentelemetry/instrumentation');
+const { GrpcInstrumentation } = require('@opentelemetry/instrumentation-grpc');
+const { HttpInstrumentation } = require('@opentelemetry/instrumentation-http');
+const { UndiciInstrumentation } = require('@opentelemetry/instrumentation-undici');
+const { NodeTracerProvider } = require('@opentelemetry/sdk-trace-node');
+
+new NodeTracerProvider().register();
+registerInstrumentations({ instrumentations: [new HttpInstrumentation(), new GrpcInstrumentation(), new UndiciInstrumentation()] });
