@@ -28,8 +28,8 @@ type (
 	Event    = wire.Event
 )
 
-// Flush exports the histories that wait for it (FAULTLOOM_EXPORT), and returns when that is done or the context ends. Call it before a program
-// ends, with a second at most: what was finished just before would be lost otherwise.
+// Flush exports the histories that wait for it (FAULTLOOM_EXPORT), and returns when that is done or the context ends.
+// Call it before a program ends, with a second at most: what was finished just before would be lost otherwise.
 func Flush(ctx context.Context) {
 	if x := scope.Default().Entry.Export; x != nil {
 		x.Flush(ctx)

@@ -48,12 +48,25 @@ func TestOneLineHooksGRPCAndHTTP(t *testing.T) {
 		}
 	})))
 	defer front.Close()
+	watch := func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		s, err := health_v1.NewHealthClient(cc).Watch(ctx, &health_v1.HealthCheckRequest{})
+		if err != nil {
+			return "", err
+		}
+		out, err := s.Recv()
+		return out.GetStatus().String(), err
+	}
 	ctx, request, err := faultloom.Start(context.Background(), faultloom.Options{Service: "loadgen"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, body, err := suite.Get(ctx, http.DefaultClient, front.URL); err != nil || body != "SERVING" {
 		t.Fatal(body, err)
+	}
+	if state, err := watch(ctx); err != nil || state != "SERVING" {
+		t.Fatal(state, err)
 	}
 	if _, ok := http.DefaultTransport.(*http.Transport); !ok {
 		t.Error("the default transport is of another type now")
@@ -64,5 +77,6 @@ func TestOneLineHooksGRPCAndHTTP(t *testing.T) {
 	}
 	suite.Expect(t, h.Segment, `loadgen ""`, "  1 send GET / to "+front.URL[7:], "  1 reply 200",
 		`    whole "GET /"`, "      1 send /grpc.health.v1.Health/Check to "+l.Addr().String(), "      1 reply 0",
-		`        whole ""`, "          answer 0", "      answer 200", "  answer 0")
+		`        whole ""`, "          answer 0", "      answer 200",
+		"  2 send /grpc.health.v1.Health/Watch to "+l.Addr().String(), "  2 failed 1", `    whole "" truncated`, "  answer 0")
 }

@@ -1,5 +1,5 @@
-// Package bridge lets requests pass a hop that has OpenTelemetry only, with its real libraries: in a module of its own, so that the SDK depends on
-// none of them.
+// Package bridge lets requests pass a hop that has OpenTelemetry only, with its real libraries: in a module of its own,
+// so that the SDK depends on none of them.
 package bridge
 
 import (
@@ -35,4 +35,8 @@ func TestOpenTelemetryWithItsSDKPassesRequestsOn(t *testing.T) {
 
 func TestOpenTelemetryWithoutAnSDKPassesRequestsOn(t *testing.T) {
 	suite.Bridge(t, hop(noop.NewTracerProvider()))
+}
+
+func TestBothInOneServiceDoNotDisturbEachOther(t *testing.T) {
+	suite.Beside(t, hop(sdk.NewTracerProvider()))
 }

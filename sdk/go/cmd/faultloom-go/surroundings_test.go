@@ -32,7 +32,8 @@ func (s *said) String() string {
 	return s.out.String()
 }
 
-// Whatever is wrong with the keys: the program works, its callers see a gap, and it is said in one line that has no key in it.
+// Whatever is wrong with the keys: the program works, its callers see a gap, and it is said in one line that has no key
+// in it.
 func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
 	dir, binary := t.TempDir(), filepath.Join(t.TempDir(), "app")
 	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})
@@ -86,7 +87,8 @@ func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
 	}
 }
 
-// No writable HOME, no cache folder, nothing that can be written at all: the build works where go can work, else it is said what to do.
+// No writable HOME, no cache folder, nothing that can be written at all: the build works where go can work, else it is
+// said what to do.
 func TestFoldersThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})

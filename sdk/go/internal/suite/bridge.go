@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	faultloom "faultloom.dev/go"
@@ -23,8 +24,8 @@ type Hop struct {
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// Bridge lets requests pass such a hop: loadgen → hop → back → leaf, by gRPC and by HTTP on either side of the hop. The hop is a gap, what is
-// behind it plays its part and exports its history.
+// Bridge lets requests pass such a hop: loadgen → hop → back → leaf, by gRPC and by HTTP on either side of the hop. The
+// hop is a gap, what is behind it plays its part and exports its history.
 func Bridge(t *testing.T, hop Hop) {
 	for _, protocols := range []string{"grpc grpc", "grpc http", "http grpc", "http http"} {
 		t.Run(protocols, func(t *testing.T) {
@@ -144,4 +145,45 @@ func bad(err error) string {
 		return " " + err.Error()
 	}
 	return ""
+}
+
+// Beside puts our hooks and theirs into the same services: histories are complete, faults fire, and programs see their own
+// messages.
+func Beside(t *testing.T, hop Hop) {
+	m := newMarket(t, hop.Server...)
+	cc := dial(t, m.address, hop.Dial...)
+	for _, desc := range []*grpc.StreamDesc{listDesc, sumDesc, chatDesc} {
+		for _, plan := range [][]faultloom.Fault{nil, {{Kind: wire.Unavailable, Selector: faultloom.Selector{Callee: "back"}}}, nil} {
+			ctx, r := start(t, faultloom.Options{Plan: plan, Bridge: true})
+			out, err := read(ctx, cc, desc, "a b")
+			if plan != nil {
+				if status.Code(err) != codes.Unavailable {
+					t.Errorf("%s: %q %v", desc.StreamName, out, err)
+				}
+				continue
+			}
+			if err != nil || out != "got a,got b" {
+				t.Errorf("%s: %q %v", desc.StreamName, out, err)
+			}
+			expect(t, finish(t, r), m.lines(desc.StreamName, "reply 0", "answer 0", 0, 0)...)
+		}
+	}
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hi") })
+	for name, h := range map[string]http.Handler{
+		"ours outside":   httphook.Handler(hop.Handler(page), Process(t, "front")),
+		"theirs outside": hop.Handler(httphook.Handler(page, Process(t, "front"))),
+	} {
+		url := HTTPServer(t, nil, h)
+		for client, rt := range map[string]http.RoundTripper{
+			"ours outside":   httphook.Transport(hop.Transport(http.DefaultTransport)),
+			"theirs outside": hop.Transport(httphook.Transport(nil)),
+		} {
+			ctx, r := start(t, faultloom.Options{Bridge: true})
+			if _, body, err := Get(ctx, &http.Client{Transport: rt}, url+"/page"); err != nil || body != "hi" {
+				t.Errorf("%s, client %s: %q %v", name, client, body, err)
+			}
+			expect(t, finish(t, r), `loadgen ""`, "  1 send GET /page to "+strings.TrimPrefix(url, "http://"), "  1 reply 200",
+				`    front "GET /page"`, "      answer 200", "  answer 0")
+		}
+	}
 }

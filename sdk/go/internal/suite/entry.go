@@ -69,7 +69,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 const sampleTraceparent = "00-0102030405060708090a0b0c0d0e0f10-1112131415161718-01"
 
-// A service that draws every request begins one of its own for each; replies look as without us, and nothing is drawn twice on the way.
+// A service that draws every request begins one of its own for each; replies look as without us, and nothing is drawn
+// twice on the way.
 func drawn(t *testing.T) {
 	c := NewCollector(t)
 	backProcess := Process(t, "back")

@@ -19,8 +19,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// market is front ⇶ back: front has streams whose messages it makes of what back's unary Get answers, and unary Gather, which reads one of
-// them. Both have the SDK.
+// market is front ⇶ back: front has streams whose messages it makes of what back's unary Get answers. Both have
+// the SDK.
 type market struct {
 	address, back string
 	cc            *grpc.ClientConn

@@ -1,5 +1,5 @@
-// Package export sends finished histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. A reply never waits for it: histories go
-// into a queue, and one that finds it full is lost and counted.
+// Package export sends finished histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. A reply never waits for
+// it: histories go into a queue, and one that finds it full is lost and counted.
 package export
 
 import (
@@ -46,7 +46,8 @@ type Exporter struct {
 	say  io.Writer
 }
 
-// New makes an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error says what is wrong with it.
+// New makes an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error says what is wrong
+// with it.
 func New(endpoint string) (*Exporter, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {

@@ -66,8 +66,8 @@ const (
 	statusErr  = 2
 )
 
-// Add appends the spans of one history. hasParent tells that its request came with a traceparent, whose parent the history's call
-// id then is.
+// Add appends the spans of one history. hasParent tells that its request came with a traceparent, whose parent the
+// history's call id then is.
 func (r *Request) Add(trace [16]byte, hasParent bool, h *wire.History) {
 	w := walk{request: r, trace: hex.EncodeToString(trace[:])}
 	w.segment(h.Segment, h.Call, "", hasParent)

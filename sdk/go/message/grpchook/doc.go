@@ -8,7 +8,8 @@
 // message passes it untouched. Where the codec is somebody else's (another content subtype, ForceCodec, a later
 // registration), only the trailer is used.
 //
-// The history of a stream comes in pieces, one with each reply message that has something new to tell, the rest in the trailer.
+// The history of a stream comes in pieces, one with each reply message that has something new to tell, the rest in the
+// trailer.
 //
 // User messages are never changed.
 package grpchook

@@ -56,7 +56,8 @@ func ServerOptions(p *scope.Process) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unaryServer(process)), grpc.ChainStreamInterceptor(streamServer(process))}
 }
 
-// DialOptions are the client hooks for one channel; add them behind its own. authority is the address as FAULTLOOM_PEERS knows it.
+// DialOptions are the client hooks for one channel; add them behind its own. authority is the address as
+// FAULTLOOM_PEERS knows it.
 func DialOptions(authority string) []grpc.DialOption {
 	register()
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(unaryClient(authority)), grpc.WithChainStreamInterceptor(streamClient(authority))}

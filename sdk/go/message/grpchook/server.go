@@ -142,8 +142,8 @@ func attempt(md metadata.MD) uint64 {
 	return n
 }
 
-// fieldLimit is how large a unary reply and its field may become by the server's own send limit, or 0 if a wrapped reply would meet
-// foreign eyes.
+// fieldLimit is how large a unary reply and its field may become by the server's own send limit, or 0 if a wrapped
+// reply would meet foreign eyes.
 func fieldLimit(ctx context.Context) int {
 	server, ok := protoServer(ctx)
 	if !ok {
@@ -205,8 +205,9 @@ func sendLimit(server *grpc.Server) int {
 	return int(send.Int())
 }
 
-// outermost tells that no interceptor set by grpc.UnaryInterceptor stands outside of the hook; it runs before all chained ones and may
-// assert the reply's type. It looks at who called the hook: the chain's closure for all but its first interceptor has a name of its own.
+// outermost tells that no interceptor set by grpc.UnaryInterceptor stands outside of the hook; it runs before all
+// chained ones and may assert the reply's type. It looks at who called the hook: the chain's closure for all but its
+// first interceptor has a name of its own.
 func outermost() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])

@@ -61,8 +61,8 @@ func (s *serverStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// serverMessage is a message of a stream that takes a piece of the history along if there is room. It embeds the message for the
-// same reason as serverReply.
+// serverMessage is a message of a stream that takes a piece of the history along if there is room. It embeds the
+// message for the same reason as serverReply.
 type serverMessage struct {
 	proto.Message
 	stream *serverStream

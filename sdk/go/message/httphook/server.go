@@ -8,8 +8,9 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Handler returns a handler that opens a scope for every request with an acceptable envelope, or that this service draws, and serves it with
-// next. Other requests are passed to next as they are. A nil process means the one the environment describes.
+// Handler returns a handler that opens a scope for every request with an acceptable envelope, or that this service
+// draws, and serves it with next. Other requests are passed to next as they are. A nil process means the one the
+// environment describes.
 func Handler(next http.Handler, p *scope.Process) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Serve(next, w, r, p) {
@@ -18,8 +19,8 @@ func Handler(next http.Handler, p *scope.Process) http.Handler {
 	})
 }
 
-// Serve serves one request within a scope; see Handler. False: it has none, and nothing was done. Under two hooks the inner one stays out of the
-// way.
+// Serve serves one request within a scope; see Handler. False: it has none, and nothing was done. Under two hooks the
+// inner one stays out of the way.
 func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.Process) bool {
 	if p == nil {
 		p = scope.Default()

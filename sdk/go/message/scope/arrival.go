@@ -17,8 +17,8 @@ type Arrival struct {
 	Drawn       bool // by Process.Draw
 }
 
-// Open begins in s the scope of a request: of its envelope if that is acceptable, else, where the request was drawn or is drawn now, a scope
-// of its own. False: the request is to be served as if there were no SDK.
+// Open begins in s the scope of a request: of its envelope if that is acceptable, else, where the request was drawn or
+// is drawn now, a scope of its own. False: the request is to be served as if there were no SDK.
 func (p *Process) Open(s *Scope, a Arrival) bool {
 	s.start = time.Now()
 	if p.accept(s, a) || p.start(s, a) {
@@ -50,8 +50,8 @@ func (p *Process) accept(s *Scope, a Arrival) (ok bool) {
 	return ok && err == nil
 }
 
-// refused says why an envelope was refused, once for each reason: strangers may send anything, and a log that they can fill is a fault of its
-// own.
+// refused says why an envelope was refused, once for each reason: strangers may send anything, and a log that they can
+// fill is a fault of its own.
 func (p *Process) refused(err error) {
 	if p.Say == nil {
 		return

@@ -30,8 +30,8 @@ func (s *Scope) Begun(call uint64, status uint64) {
 	c.begun, c.status = true, uint32(status)
 }
 
-// Opened notes that a call is a stream, whose history comes in pieces. If it is still open when the scope answers, or is ended without a history, it
-// ends with what has come.
+// Opened notes that a call is a stream, whose history comes in pieces. If it is still open when the scope answers, or
+// is ended without a history, it ends with what has come.
 func (s *Scope) Opened(call uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,9 +114,9 @@ func (s *Scope) endLocked(kind byte, at uint64, number uint64, end End) {
 	}
 }
 
-// Finish records the answer and returns the whole history, or nil if no reply takes it along; then it is exported. The scope records and
-// decides nothing more, and a second Finish does nothing. name is the call as this service knows it (an HTTP route template), or empty: the same as the
-// caller's.
+// Finish records the answer and returns the whole history, or nil if no reply takes it along; then it is exported. The
+// scope records and decides nothing more, and a second Finish does nothing. name is the call as this service knows it
+// (an HTTP route template), or empty: the same as the caller's.
 func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

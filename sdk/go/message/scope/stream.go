@@ -2,8 +2,8 @@ package scope
 
 import "faultloom.dev/go/message/wire"
 
-// Pieces cuts the history of a scope that answers with a stream into the pieces that its replies take along. The zero value of the other
-// fields is ready.
+// Pieces cuts the history of a scope that answers with a stream into the pieces that its replies take along. The zero
+// value of the other fields is ready.
 type Pieces struct {
 	Scope *Scope
 
@@ -13,8 +13,8 @@ type Pieces struct {
 	cut    bool // … with its truncated bit set
 }
 
-// Field returns the next piece as a reply field if there is something new and it makes a message longer by no more than room bytes; else
-// it waits for the next message. Only one message may be on its way at a time.
+// Field returns the next piece as a reply field if there is something new and it makes a message longer by no more than
+// room bytes; else it waits for the next message. Only one message may be on its way at a time.
 func (p *Pieces) Field(room int) []byte {
 	s := p.Scope
 	s.mu.Lock()

@@ -1,5 +1,5 @@
-// Package status writes the file that tells `faultloom doctor` what this SDK is, whether it has keys and what it has hooked. It is
-// never in the program's way: a folder that cannot be written is ignored.
+// Package status writes the file that tells `faultloom doctor` what this SDK is, whether it has keys and what it has
+// hooked. It is never in the program's way: a folder that cannot be written is ignored.
 package status
 
 import (

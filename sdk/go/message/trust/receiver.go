@@ -123,8 +123,8 @@ type seen struct {
 	head  int // first live entry of queue
 }
 
-// admit tells whether a key was not seen before its expiry, and remembers it. Room is made only for a newcomer: who is known takes
-// nobody's place.
+// admit tells whether a key was not seen before its expiry, and remembers it. Room is made only for a newcomer: who is
+// known takes nobody's place.
 func (s *seen) admit(key seenKey, expires, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,8 +57,8 @@ func (t Traceparent) String() string {
 	return string(append(b, "-01"...))
 }
 
-// BridgeOut is what both headers are when a request leaves. traceparent and baggage are what the request has already, or empty; a returned
-// baggage may be empty too: then there is none.
+// BridgeOut is what both headers are when a request leaves. traceparent and baggage are what the request has already,
+// or empty; a returned baggage may be empty too: then there is none.
 func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, string) {
 	if traceparent == "" {
 		traceparent = own.String()
@@ -87,7 +87,8 @@ func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, 
 	return traceparent, out.String()
 }
 
-// BridgeIn finds the envelope of a request without the usual carrier: its text in the baggage, and the call that it belongs to now.
+// BridgeIn finds the envelope of a request without the usual carrier: its text in the baggage, and the call that it
+// belongs to now.
 func BridgeIn(traceparent, baggage string) (envelope string, call uint64, ok bool) {
 	for rest, more := baggage, strings.Contains(baggage, baggageMember); more; {
 		var m string

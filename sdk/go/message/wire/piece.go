@@ -17,9 +17,10 @@ func AppendPieceHead(b []byte, flags byte, offset int) []byte {
 // PieceLen is how many bytes a piece has that brings that many of the history.
 func PieceLen(offset, history int) int { return 2 + VarintLen(uint64(offset)) + history }
 
-// LastPiece is what is left of a history that goes into a trailer: head (what has not left yet before the events, or nothing) and
-// events, the SendResponse last. Where it does not fit into limit, child histories go first, then the last events before the
-// SendResponse. Nil if not even that one fits. truncated tells that something had been left out before.
+// LastPiece is what is left of a history that goes into a trailer: head (what has not left yet before the events, or
+// nothing) and events, the SendResponse last. Where it does not fit into limit, child histories go first, then the last
+// events before the SendResponse. Nil if not even that one fits. truncated tells that something had been left out
+// before.
 func LastPiece(offset int, head, events []byte, truncated bool, limit int) []byte {
 	flags := byte(PieceLast)
 	if truncated {
@@ -67,8 +68,8 @@ func (j *Joiner) Last() bool { return j.last }
 // Complete tells whether nothing is missing.
 func (j *Joiner) Complete() bool { return j.last && !j.truncated }
 
-// History returns the history of a call, marked as truncated if something of it is missing, or nil: what came has no whole head, or is
-// that of another call.
+// History returns the history of a call, marked as truncated if something of it is missing, or nil: what came has no
+// whole head, or is that of another call.
 func (j *Joiner) History(call uint64) []byte {
 	id, segment, err := SplitHistory(j.joined)
 	if err != nil || id != call {

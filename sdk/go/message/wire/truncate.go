@@ -75,8 +75,8 @@ func Truncate(history []byte, limit int) ([]byte, error) {
 	return cutEvents(out, events, limit), nil
 }
 
-// cutEvents appends events without their child histories, and of those as many as fit before the SendResponse. Nil if not even
-// that one fits.
+// cutEvents appends events without their child histories, and of those as many as fit before the SendResponse. Nil if
+// not even that one fits.
 func cutEvents(out []byte, events []event, limit int) []byte {
 	head := len(out)
 	var ends []int // where event i would end
