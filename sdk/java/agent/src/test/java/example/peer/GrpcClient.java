@@ -2,11 +2,16 @@ package example.peer;
 
 import com.google.protobuf.StringValue;
 import io.grpc.CallOptions;
+import io.grpc.ClientCall;
 import io.grpc.ManagedChannel;
+import io.grpc.MethodDescriptor.MethodType;
+import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
 import io.grpc.stub.ClientCalls;
+import io.grpc.stub.StreamObserver;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
@@ -33,5 +38,84 @@ final class GrpcClient {
         } catch (StatusRuntimeException e) {
             return e.getStatus().getCode() + " " + e.getStatus().getDescription();
         }
+    }
+
+    /**
+     * A stream: its messages are the lines of {@code request}; what comes back joined by {@code +}, and the end's code.
+     * Method {@code Down!} leaves it after the first message, {@code Down?} leaves it open.
+     */
+    static String stream(String address, String method, String request) {
+        char how = method.charAt(method.length() - 1);
+        String name = how == '!' || how == '?' ? method.substring(0, method.length() - 1) : method;
+        MethodType type = name.equals("Down") ? MethodType.SERVER_STREAMING : name.equals("Up") ? MethodType.CLIENT_STREAMING : MethodType.BIDI_STREAMING;
+        ClientCall<StringValue, StringValue> call = channel(address).newCall(GrpcMethods.method(name, type),
+                CallOptions.DEFAULT.withDeadlineAfter(30, TimeUnit.SECONDS));
+        StringBuilder seen = new StringBuilder();
+        CompletableFuture<String> end = new CompletableFuture<>();
+        StreamObserver<StringValue> replies = new StreamObserver<>() {
+            @Override
+            public void onNext(StringValue message) {
+                seen.append(seen.length() == 0 ? "" : "+").append(message.getValue());
+                if (how == '!') {
+                    call.cancel("enough", null);
+                } else if (how == '?') {
+                    end.complete(seen + " open");
+                }
+            }
+
+            @Override
+            public void onError(Throwable error) {
+                end.complete(seen + " " + Status.fromThrowable(error).getCode());
+            }
+
+            @Override
+            public void onCompleted() {
+                end.complete(seen + " OK");
+            }
+        };
+        if (type == MethodType.SERVER_STREAMING) {
+            ClientCalls.asyncServerStreamingCall(call, StringValue.of(request), replies);
+        } else {
+            StreamObserver<StringValue> out = type == MethodType.CLIENT_STREAMING
+                    ? ClientCalls.asyncClientStreamingCall(call, replies) : ClientCalls.asyncBidiStreamingCall(call, replies);
+            for (String line : request.split("\n")) {
+                out.onNext(StringValue.of(line));
+            }
+            out.onCompleted();
+        }
+        return end.join();
+    }
+
+    /** An asynchronous call, whose answer leads to a second one on the library's thread. */
+    static String twice(String address, String method, String request) {
+        CompletableFuture<String> end = new CompletableFuture<>();
+        ClientCalls.asyncUnaryCall(channel(address).newCall(GrpcMethods.unary(method), CallOptions.DEFAULT), StringValue.of(request), new StreamObserver<>() {
+            @Override
+            public void onNext(StringValue first) {
+                ClientCalls.asyncUnaryCall(channel(address).newCall(GrpcMethods.unary(method), CallOptions.DEFAULT), first, new StreamObserver<>() {
+                    @Override
+                    public void onNext(StringValue second) {
+                        end.complete("OK " + second.getValue());
+                    }
+
+                    @Override
+                    public void onError(Throwable error) {
+                        end.complete(Status.fromThrowable(error).getCode().toString());
+                    }
+
+                    @Override
+                    public void onCompleted() {}
+                });
+            }
+
+            @Override
+            public void onError(Throwable error) {
+                end.complete(Status.fromThrowable(error).getCode().toString());
+            }
+
+            @Override
+            public void onCompleted() {}
+        });
+        return end.join();
     }
 }

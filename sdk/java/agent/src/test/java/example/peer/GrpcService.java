@@ -2,6 +2,7 @@ package example.peer;
 
 import com.google.protobuf.StringValue;
 import io.grpc.Metadata;
+import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Server;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
@@ -9,8 +10,9 @@ import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
 import java.net.InetSocketAddress;
+import java.util.function.Consumer;
 
-/** The gRPC server: {@code Run} does a script, {@code Fail} fails with a code, {@code Throw} throws. */
+/** The gRPC server: {@code Run} does a script, {@code Fail} fails with a code, {@code Throw} throws; and three streams. */
 final class GrpcService {
     private GrpcService() {}
 
@@ -22,6 +24,9 @@ final class GrpcService {
                 .addMethod(GrpcMethods.unary("Throw"), ServerCalls.asyncUnaryCall((request, reply) -> {
                     throw new IllegalStateException("thrown");
                 }))
+                .addMethod(GrpcMethods.method("Down", MethodType.SERVER_STREAMING), ServerCalls.asyncServerStreamingCall(GrpcService::down))
+                .addMethod(GrpcMethods.method("Up", MethodType.CLIENT_STREAMING), ServerCalls.asyncClientStreamingCall(GrpcService::up))
+                .addMethod(GrpcMethods.method("Both", MethodType.BIDI_STREAMING), ServerCalls.asyncBidiStreamingCall(GrpcService::both))
                 .build();
         Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0)).addService(service).build().start();
         return server.getPort();
@@ -41,5 +46,56 @@ final class GrpcService {
         Metadata trailers = new Metadata();
         trailers.put(Metadata.Key.of("own", Metadata.ASCII_STRING_MARSHALLER), "trailer");
         reply.onError(Status.fromCodeValue(Integer.parseInt(request.getValue())).withDescription("asked for").asRuntimeException(trailers));
+    }
+
+    /** A message for each line of the script, as it is done; a last line {@code fail} fails. */
+    private static void down(StringValue request, StreamObserver<StringValue> reply) {
+        for (String line : request.getValue().split("\n")) {
+            if (line.equals("fail")) {
+                reply.onError(Status.ABORTED.withDescription("asked for").asRuntimeException());
+                return;
+            }
+            reply.onNext(StringValue.of(Script.run(line)));
+        }
+        reply.onCompleted();
+    }
+
+    /** Does every message's script, and answers with all they saw. */
+    private static StreamObserver<StringValue> up(StreamObserver<StringValue> reply) {
+        return new Lines(line -> { }, all -> {
+            reply.onNext(StringValue.of(all));
+            reply.onCompleted();
+        });
+    }
+
+    /** Answers each message with what its script saw. */
+    private static StreamObserver<StringValue> both(StreamObserver<StringValue> reply) {
+        return new Lines(line -> reply.onNext(StringValue.of(line)), all -> reply.onCompleted());
+    }
+
+    private static final class Lines implements StreamObserver<StringValue> {
+        private final StringBuilder all = new StringBuilder();
+        private final Consumer<String> each;
+        private final Consumer<String> end;
+
+        Lines(Consumer<String> each, Consumer<String> end) {
+            this.each = each;
+            this.end = end;
+        }
+
+        @Override
+        public void onNext(StringValue message) {
+            String seen = Script.run(message.getValue());
+            all.append(all.length() == 0 ? "" : "+").append(seen);
+            each.accept(seen);
+        }
+
+        @Override
+        public void onError(Throwable error) {}
+
+        @Override
+        public void onCompleted() {
+            end.accept(all.toString());
+        }
     }
 }

@@ -28,8 +28,19 @@ final class Script {
         switch (words[0]) {
             case "say":
                 return words[1];
+            case "sleep":
+                try {
+                    Thread.sleep(Long.parseLong(words[1]));
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+                return "slept";
             case "grpc":
                 return GrpcClient.unary(words[1], words[2], words.length > 3 ? words[3].replace('|', '\n') : "");
+            case "stream":
+                return GrpcClient.stream(words[1], words[2], words.length > 3 ? words[3].replace('|', '\n') : "");
+            case "twice":
+                return GrpcClient.twice(words[1], words[2], words[3]);
             case "http":
                 String[] rest = words[3].split(" ", 2);
                 return HttpClients.call(words[1], words[2], rest[0], rest.length > 1 ? rest[1].replace('|', '\n') : "");

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.Kind;
 import io.grpc.Status;
@@ -16,13 +17,15 @@ import org.junit.jupiter.api.Test;
 /** Unary gRPC between unchanged applications with the agent. */
 final class GrpcTest {
     private static Peer back;
+    private static Peer stock;
     private static Peer front;
     private static GrpcDriver driver;
 
     @BeforeAll
     static void start() throws Exception {
         back = Peer.traced("back").start("grpc");
-        front = Peer.traced("front").with("FAULTLOOM_PEERS", back.address("grpc") + "=back").start("grpc");
+        stock = Peer.stock().start("grpc");
+        front = Peer.traced("front").with("FAULTLOOM_PEERS", back.address("grpc") + "=back," + stock.address("grpc") + "=stock").start("grpc");
         driver = new GrpcDriver(front.address("grpc"));
     }
 
@@ -30,6 +33,7 @@ final class GrpcTest {
     static void stop() throws Exception {
         driver.close();
         front.close();
+        stock.close();
         back.close();
     }
 
@@ -131,5 +135,42 @@ final class GrpcTest {
         assertEquals(Status.Code.UNKNOWN, reply.status.getCode());
         assertEquals(driver.plain("Throw", "").status.getDescription(), reply.status.getDescription());
         assertEquals(2, reply.segment.events.get(reply.segment.events.size() - 1).status);
+    }
+
+    @Test
+    void messagesUpToTheReceiveLimitArriveAndBringTheirHistory() throws Exception {
+        for (int size : new int[] {0, 1, 100_000, (4 << 20) - 10_000, (4 << 20) - 20, (4 << 20) - 5}) {
+            GrpcDriver.Reply reply = driver.send("Run", call("Big", Integer.toString(size)));
+            assertTrue(reply.text().startsWith("OK"), reply.text());
+            assertEquals(List.of("/t.T/Big > back: replied 0 child back"), Calls.of(reply.segment), "size " + size);
+        }
+    }
+
+    @Test
+    void aPeerWithoutSdkIsAGapAndNotDisturbed() throws Exception {
+        for (String size : new String[] {"10", "3000000"}) {
+            GrpcDriver.Reply reply = driver.send("Run", "grpc " + stock.address("grpc") + " Big " + size);
+            assertTrue(reply.text().startsWith("OK"), reply.text());
+            assertEquals(List.of("/t.T/Big > stock: replied 0 gap"), Calls.of(reply.segment));
+        }
+        GrpcDriver.Reply failed = driver.send("Run", "grpc " + stock.address("grpc") + " Fail 14");
+        assertEquals(List.of("/t.T/Fail > stock: replied 14 gap"), Calls.of(failed.segment));
+        GrpcDriver.Reply refused = driver.send("Run", "grpc 127.0.0.1:1 Run@2000 x");
+        assertEquals(List.of("/t.T/Run > 127.0.0.1:1: failed 14 gap"), Calls.of(refused.segment));
+    }
+
+    @Test
+    void fiveThousandEventsComeBackInTheField() throws Exception {
+        String many = "grpc nowhere.invalid:1 Run x|".repeat(2500);
+        Fault nowhere = Fault.of(Kind.STATUS).arg(5).callee("nowhere.invalid:1");
+        GrpcDriver.Reply reply = driver.send("Run", call("Run", many), nowhere);
+        assertEquals(2500, Calls.child(reply.segment, 1).events.stream().filter(event -> event.kind == Event.SEND_REQUEST).count());
+        assertTrue(!Calls.child(reply.segment, 1).truncated);
+    }
+
+    @Test
+    void whatFollowsAnAnswerBelongsToTheRequest() throws Exception {
+        GrpcDriver.Reply reply = driver.send("Run", "twice " + back.address("grpc") + " Big 3");
+        assertEquals(2, reply.segment.events.stream().filter(event -> event.kind == Event.SEND_REQUEST).count());
     }
 }
