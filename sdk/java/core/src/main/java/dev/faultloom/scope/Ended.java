@@ -11,16 +11,14 @@ import dev.faultloom.wire.Writer;
 /** A history that waits for its carrier to be known. It can be had once, as field or as it is; or be dropped. */
 public final class Ended {
     private final long call;
-    private final int flags;
     private final String service;
     private final String name;
     private final long startUs;
     private final int length;
     private Recording recording;
 
-    Ended(long call, int flags, String service, String name, long startUs, Recording recording) {
+    Ended(long call, String service, String name, long startUs, Recording recording) {
         this.call = call;
-        this.flags = flags;
         this.service = service;
         this.name = name;
         this.startUs = startUs;
@@ -65,7 +63,7 @@ public final class Ended {
 
     private void write(Writer out) {
         out.u8(Envelope.VERSION).u64(call);
-        Segment.writePrefix(out, flags, service, name, startUs);
+        Segment.writePrefix(out, recording.flags, service, name, startUs);
         out.bytes(recording.events.array(), 0, recording.events.length());
         drop();
     }

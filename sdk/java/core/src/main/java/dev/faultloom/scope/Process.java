@@ -155,7 +155,7 @@ public final class Process {
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Envelope accepted = receiver.acceptBridged(text, from.parent, us / 1_000_000);
-        return accepted == null ? null : new Scope(this, accepted, nanos, us, new Scope.Export(entry.exporter(), true));
+        return accepted == null ? null : new Scope(this, accepted, nanos, us, new Export(entry.exporter(), true));
     }
 
     private Scope sample(Headers headers) {
@@ -166,7 +166,7 @@ public final class Process {
         long us = Scope.wallUs();
         Traceparent parent = Traceparent.parse(headers.get(Bridge.TRACEPARENT));
         Envelope begun = entry.begin(receiver.settings(), parent, us / 1_000_000);
-        return begun == null ? null : new Scope(this, begun, nanos, us, new Scope.Export(entry.exporter(), parent != null));
+        return begun == null ? null : new Scope(this, begun, nanos, us, new Export(entry.exporter(), parent != null));
     }
 
     /** Begins the scope of an envelope that was accepted, or made here. */

@@ -1,15 +1,12 @@
 package dev.faultloom.scope;
 
-import dev.faultloom.entry.Exporter;
 import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.CallId;
-import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
-import dev.faultloom.wire.Piece;
 import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
@@ -24,8 +21,6 @@ import java.util.function.Supplier;
  * they came and are looked into only if there is a plan to decide. Safe for concurrent use, never blocks, throws nothing.
  */
 public final class Scope {
-    /** Left for the end of a history that would become too large to be read. */
-    private static final int ROOM = 1024;
     private static final int CANCELLED = 1; // gRPC
 
     private final Process process;
@@ -34,24 +29,8 @@ public final class Scope {
     private final long startUs;
     private final Export export;
     private final Evidence evidence; // null without a plan
-    private int flags;
-    private long last;
-    private int count;
-    private int recorded; // sends that are in events; fewer than sent once there was no room for one
-    private byte[] head; // of a stream whose first piece has left
-    private int pieced; // bytes of events that have left in pieces
+    private Pieces pieces; // of a stream whose first piece has left, else null
     private Recording recording = Recording.take(); // null once the scope has answered
-
-    /** Where the history of a scope goes that nobody upstream takes away; no exporter: nowhere. */
-    static final class Export {
-        final Exporter exporter;
-        final boolean hasParent;
-
-        Export(Exporter exporter, boolean hasParent) {
-            this.exporter = exporter;
-            this.hasParent = hasParent;
-        }
-    }
 
     Scope(Process process, Envelope envelope, long startNanos, long startUs, Export export) {
         this.process = process;
@@ -97,7 +76,7 @@ public final class Scope {
         if (process.receiver().faultsOn()) {
             return true;
         }
-        flags |= Segment.FAULTS_OFF;
+        recording.flags |= Segment.FAULTS_OFF;
         return false;
     }
 
@@ -139,15 +118,7 @@ public final class Scope {
                 index = evidence.decide(process.service(), peer, name, on());
                 tag |= index >= 0 ? Event.FAULT : 0;
             }
-            recording.addSent(peer, name);
-            if (recorded == number - 1 && event(tag, at, 3 * (recordedName.length() + recordedPeer.length()) + 32)) {
-                recorded++;
-                recording.reference(recordedName);
-                recording.reference(recordedPeer);
-                if (index >= 0) {
-                    recording.events.varint(index);
-                }
-            }
+            recording.send(tag, at, peer, name, recordedName, recordedPeer, index);
             if (evidence != null) {
                 evidence.count(true, process.service(), peer, name);
             }
@@ -160,19 +131,6 @@ public final class Scope {
 
     private static String named(String s) {
         return s.isEmpty() ? "unknown" : Text.cut(s, Names.MAX_NAME_BYTES);
-    }
-
-    /** Starts an event, unless the history would become unreadable: then it is left out and the segment says so. */
-    private boolean event(int tag, long at, int size) {
-        if (recording.events.length() + size > History.MAX_BYTES - ROOM || count >= History.MAX_EVENTS - 1) {
-            flags |= Segment.TRUNCATED;
-            return false;
-        }
-        count++;
-        long dt = Math.max(0, at - last);
-        last += dt;
-        recording.events.u8(tag).varint(dt);
-        return true;
     }
 
     /**
@@ -248,21 +206,7 @@ public final class Scope {
                 }
             }
         }
-        if (number > recorded) {
-            flags |= Segment.TRUNCATED;
-            return;
-        }
-        if (embed && recording.events.length() + child > History.MAX_BYTES - ROOM) {
-            embed = false;
-            gap = true;
-            flags |= Segment.TRUNCATED;
-        }
-        if (event(kind | (embed ? Event.CHILD : 0) | (gap ? Event.GAP : 0), at, (embed ? child : 0) + 32)) {
-            recording.events.varint(number).varint(status);
-            if (embed) {
-                recording.events.varint(child).bytes(b, to - child, child);
-            }
-        }
+        recording.end(kind, at, number, status, embed ? b : null, to - child, child, gap);
     }
 
     /**
@@ -288,7 +232,7 @@ public final class Scope {
                 return null;
             }
             close(at, status);
-            ended = new Ended(envelope.hop.call, flags, process.service(), Text.cut(name, Names.MAX_NAME_BYTES), startUs, recording);
+            ended = new Ended(envelope.hop.call, process.service(), Text.cut(name, Names.MAX_NAME_BYTES), startUs, recording);
             recording = null;
         }
         if (answers()) {
@@ -316,7 +260,7 @@ public final class Scope {
                 end(Event.RECV_RESPONSE, at, number, sent.status, null, 0, 0, true);
             }
         }
-        recording.events.u8(Event.SEND_RESPONSE).varint(Math.max(0, at - last)).varint(status);
+        recording.answer(at, status);
     }
 
     /**
@@ -331,26 +275,12 @@ public final class Scope {
         if (recording == null || !answers() || (envelope.hop.accept & Accept.FIELD) == 0 || callers == 0) {
             return null;
         }
-        Writer events = recording.events;
-        int fresh = events.length() - pieced;
-        if (head != null && fresh == 0) {
-            return null;
+        Pieces of = pieces != null ? pieces : new Pieces(head(""));
+        long room = Math.min(callers < 0 ? Long.MAX_VALUE : callers, sendLimit) - messageBytes;
+        byte[] piece = of.next(recording.events, room);
+        if (piece != null) {
+            pieces = of;
         }
-        byte[] first = head != null ? head : head("");
-        int offset = head == null ? 0 : head.length + pieced;
-        int n = (head == null ? first.length : 0) + fresh;
-        long whole = messageBytes + Carrier.fieldLength(Piece.size(offset, n));
-        if (Long.compareUnsigned(whole, callers) > 0 || whole > sendLimit) {
-            return null;
-        }
-        byte[] piece;
-        if (head == null) {
-            piece = Piece.of(0, new Writer(n).bytes(first).bytes(events.array(), 0, events.length()).array(), 0, n);
-        } else {
-            piece = Piece.of(offset, events.array(), pieced, fresh);
-        }
-        head = first;
-        pieced = events.length();
         return piece;
     }
 
@@ -375,22 +305,17 @@ public final class Scope {
                 return null;
             }
             close(at, status);
-            byte[] first = head != null ? head : head(Text.cut(name, Names.MAX_NAME_BYTES));
-            Writer events = recording.events;
-            byte[] history = new Writer(first.length + events.length()).bytes(first).bytes(events.array(), 0, events.length()).array();
+            Pieces of = pieces != null ? pieces : new Pieces(head(Text.cut(name, Names.MAX_NAME_BYTES)));
+            byte[] piece = of.last(recording.events);
             recording.release();
             recording = null;
-            try {
-                return Piece.last(history, head == null ? 0 : first.length + pieced, Carrier.MAX_TRAILER_BYTES);
-            } catch (WireError e) {
-                return null; // impossible: it was written here
-            }
+            return piece;
         }
     }
 
     private byte[] head(String name) {
         Writer out = new Writer(96).u8(Envelope.VERSION).u64(envelope.hop.call);
-        Segment.writePrefix(out, flags, process.service(), name, startUs);
+        Segment.writePrefix(out, recording.flags, process.service(), name, startUs);
         return out.toBytes();
     }
 }
