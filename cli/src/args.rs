@@ -54,6 +54,10 @@ pub enum Command {
     Diff(Diff),
     /// One self-contained HTML page for a run
     Report(Report),
+    /// A run's trace for other tools: OTLP, Jaeger, Zipkin, Perfetto
+    Export(Export),
+    /// Traces that OpenTelemetry recorded, as a run: to show, to compare, to draw
+    Import(Import),
     /// What this machine and the target can and cannot do
     Doctor,
     /// Switch every fault at the target off, or on again
@@ -125,6 +129,9 @@ pub struct Request {
     /// The .proto file that describes a gRPC call
     #[arg(long, value_name = "FILE")]
     pub proto: Option<PathBuf>,
+    /// Let the envelope pass services that know OpenTelemetry only: it travels in `traceparent` and `baggage` as well
+    #[arg(long)]
+    pub bridge: bool,
     /// Sent first, each time, without faults: 'POST http://host/cart product=1'; may be repeated. `{case}` in any part, also of the
     /// request itself, is a number that is new for every request, so that each can be a customer of its own
     #[arg(long, value_name = "METHOD URL [BODY]")]
@@ -187,7 +194,7 @@ pub struct Sweep {
     #[arg(long, short, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512))]
     pub concurrency: u16,
     /// Go on with a sweep that was interrupted, with what it was asked then
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "timeout_ms", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
     pub resume: Option<String>,
     /// Write a JUnit file
     #[arg(long, value_name = "FILE")]
@@ -227,6 +234,39 @@ pub struct Report {
     /// Where to write it [default: in the run's folder]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+pub struct Export {
+    /// Id (any unambiguous end or beginning), or `last`. Of a sweep: its good run
+    #[arg(default_value = "last")]
+    pub run: String,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Otlp)]
+    pub format: ExportFormat,
+    /// Of a sweep: the request that shows this bug, by its number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub bug: Option<u64>,
+    /// Where to write it [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// OpenTelemetry's JSON, for any collector
+    Otlp,
+    /// For Jaeger's UI: upload it under Search
+    Jaeger,
+    /// Zipkin's JSON, version 2
+    Zipkin,
+    /// Trace events, for ui.perfetto.dev or chrome://tracing
+    Perfetto,
+}
+
+#[derive(ClapArgs)]
+pub struct Import {
+    /// OTLP in JSON, one object or one per line; `-` reads standard input
+    pub file: PathBuf,
 }
 
 #[derive(ClapArgs)]

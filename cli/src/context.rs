@@ -61,6 +61,7 @@ pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Fa
     let default_method = if request.data.is_some() { "POST" } else { "GET" };
     let mut spec = RequestSpec::parse(url, request.method.as_deref().unwrap_or(default_method))?;
     spec.timeout_ms = request.timeout_ms.max(1);
+    spec.bridge = request.bridge;
     for header in &request.header {
         spec.add_header(header)?;
     }
@@ -165,6 +166,9 @@ pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
     expect.expect_json.iter().for_each(|j| option("--expect-json", j));
     if let Some(ms) = expect.max_latency_ms {
         option("--max-latency-ms", &ms.to_string());
+    }
+    if request.bridge {
+        words.push("--bridge".to_owned());
     }
     words.join(" ")
 }

@@ -113,12 +113,14 @@ fn table(
     if failures.is_empty() { Ok(()) } else { Err("the SDKs do not all do the same".into()) }
 }
 
-/// Rewrites the vectors, and the golden messages about target files.
+/// Rewrites the vectors, and the goldens of messages about target files and of exports.
 pub fn bless() -> Result<(), String> {
     run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
     run(&mut command("target/debug/wire-vectors", &["spec/vectors"]))?;
-    quiet(command("cargo", &["test", "--quiet", "--package", "target"]).env("BLESS", "1"))?;
-    run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "base/target/tests/goldens"]))
+    for package in ["target", "exchange"] {
+        quiet(command("cargo", &["test", "--quiet", "--package", package]).env("BLESS", "1"))?;
+    }
+    run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "*/tests/goldens"]))
 }
 
 /// Fails if the committed vectors are not what the reference implementation makes.

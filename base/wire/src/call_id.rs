@@ -9,3 +9,32 @@ pub fn derive(parent: u64, number: u64) -> u64 {
     z ^= z >> 31;
     z.max(1)
 }
+
+/// The call whose number 0 has this id: what a span's own id says about the call it answered.
+pub fn answered_by(id: u64) -> u64 {
+    let unshift = |mut z: u64, by: u32| {
+        let whole = z;
+        // each round makes `by` more of the upper bits right
+        for _ in 0..64 / by {
+            z = whole ^ (z >> by);
+        }
+        z
+    };
+    // the factors' inverses modulo 2^64
+    let z = unshift(id, 31).wrapping_mul(0x3196_42B2_D24D_8EC3);
+    let z = unshift(z, 27).wrapping_mul(0x96DE_1B17_3F11_9089);
+    unshift(z, 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_call_is_found_from_the_id_of_its_number_0(call in 1u64..) {
+            prop_assert_eq!(answered_by(derive(call, 0)), call);
+        }
+    }
+}

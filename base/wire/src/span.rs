@@ -75,7 +75,7 @@ fn visit(id: u64, scope: &Scope, has_parent: bool, callers_name: &str, out: &mut
         attributes,
     });
     for call in &scope.calls {
-        let id = call_id::derive(id, call.number.into());
+        let id = u64::from_str_radix(&call.id, 16).unwrap_or_else(|_| call_id::derive(id, call.number.into()));
         out.push(Span {
             service: scope.service.clone(),
             side: Side::Client,

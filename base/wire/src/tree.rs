@@ -47,7 +47,7 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
 }
 
 /// A call that never reached its callee knows it by address only; if another call to the same peer was answered, its name is known.
-fn name_callees(entry: &mut Call) {
+pub fn name_callees(entry: &mut Call) {
     fn learn(call: &Call, names: &mut HashMap<String, String>) {
         if let Some(scope) = &call.scope {
             names.insert(call.peer.clone(), scope.service.clone());

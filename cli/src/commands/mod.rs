@@ -2,7 +2,9 @@
 
 mod diff;
 mod doctor;
+mod export;
 mod faults;
+mod import;
 mod init;
 mod record;
 mod report;
@@ -41,6 +43,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Show(args) => show::show(&context, &args).await,
             Command::Diff(args) => diff::diff(&context, &args).await,
             Command::Report(args) => report::report(&context, &args).await,
+            Command::Export(args) => export::export(&context, &args).await,
+            Command::Import(args) => import::import(&context, &args).await,
             Command::Doctor => doctor::doctor(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,
             Command::Reaper | Command::Go(_) | Command::Python(_) | Command::Init(_) | Command::Schema(_) => {

@@ -7,7 +7,7 @@ use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
 use report::{RecordingReport, SweepReport, recording_html, sweep_html};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::RunDir;
 
 pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
@@ -42,11 +42,15 @@ pub fn write(run: &Run, dir: &RunDir, output: Option<PathBuf>) -> Result<PathBuf
     let Some(path) = output else {
         return dir.write("report.html", html.as_bytes());
     };
+    write_to(&path, html.as_bytes())?;
+    Ok(path)
+}
+
+/// Writes a file that was named by the user, with the folders above it.
+pub fn write_to(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent)
             .map_err(|e| Failure::environment(format!("{} cannot be made: {e}", parent.display())))?;
     }
-    std::fs::write(&path, html)
-        .map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))?;
-    Ok(path)
+    std::fs::write(path, bytes).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // every test file uses another part
 
+pub mod service;
+
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;

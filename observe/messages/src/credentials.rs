@@ -34,9 +34,11 @@ impl Credentials {
     }
 
     /// A fresh envelope for one request. `run` ties it to a run, if there is one; with faults it is signed by the fault key, else by the trace key.
+    /// `bridge` permits it to travel in `baggage` as well.
     pub fn start(
         &self,
         run: Option<[u8; 16]>,
+        bridge: bool,
         faults: &[Fault],
         accept: Accept,
         receive_limit: u64,
@@ -57,7 +59,7 @@ impl Credentials {
             key_id: key.id.clone(),
             environment: self.trust.environment.clone(),
             history: true,
-            bridge: false,
+            bridge,
             plan: (!faults.is_empty()).then(|| faults.to_vec()),
         };
         let evidence = vec![0; counters(faults)];

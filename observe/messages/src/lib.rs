@@ -2,6 +2,7 @@
 //!
 //! This is 3MileBeach's thick client (§5.1.3). It needs no collector: the reply itself carries the causal history.
 
+mod bridge;
 pub mod credentials;
 pub mod grpc;
 pub mod http1;

@@ -1,5 +1,6 @@
 //! Sending a request with a plan and joining its reply into a trace.
 
+use crate::bridge::bridged;
 use crate::credentials::Credentials;
 use crate::grpc;
 use crate::http1::Connection;
@@ -95,11 +96,11 @@ impl Sender {
     }
 
     async fn send_http(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
-        let start = self.credentials.start(self.run, faults, Accept { field: false, tail: true }, 0)?;
+        let start = self.credentials.start(self.run, spec.bridge, faults, Accept { field: false, tail: true }, 0)?;
         let header = URL_SAFE_NO_PAD.encode(&start.envelope);
         let connection = self.http.get_or_insert_with(|| Connection::new(&spec.authority));
         let begin = Instant::now();
-        let raw = connection.send(spec, Some(&header)).await;
+        let raw = connection.send(&bridged(spec, &start), Some(&header)).await;
         let latency_us = begin.elapsed().as_micros() as u64;
         let mut unreachable = false;
         let (outcome, body, history, reason) = match raw {
@@ -117,10 +118,16 @@ impl Sender {
     }
 
     async fn send_grpc(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
-        let start = self.credentials.start(self.run, faults, Accept { field: true, tail: false }, RECEIVE_LIMIT)?;
+        let start = self.credentials.start(
+            self.run,
+            spec.bridge,
+            faults,
+            Accept { field: true, tail: false },
+            RECEIVE_LIMIT,
+        )?;
         let connection = self.grpc.get_or_insert_with(|| grpc::Connection::new(&spec.authority));
         let begin = Instant::now();
-        let raw = connection.call(spec, &start.envelope).await;
+        let raw = connection.call(&bridged(spec, &start), &start.envelope).await;
         let latency_us = begin.elapsed().as_micros() as u64;
         let mut unreachable = false;
         let (outcome, body, history, reason) = match raw {

@@ -23,6 +23,9 @@ pub struct RequestSpec {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub timeout_ms: u64,
+    /// Whether the envelope also travels in `traceparent` and `baggage`.
+    #[serde(default)]
+    pub bridge: bool,
     /// Sent clean before each request, in this order: what it needs to find.
     #[serde(default)]
     pub before: Vec<RequestSpec>,
@@ -76,6 +79,7 @@ impl RequestSpec {
             headers: Vec::new(),
             body: Vec::new(),
             timeout_ms: RequestSpec::TIMEOUT_MS,
+            bridge: false,
             before: Vec::new(),
         })
     }

@@ -1,0 +1,104 @@
+//! A service inside the test that does what an SDK does, by the reference implementation: it takes envelopes, asks `stock` for
+//! something (or fails to, if a fault says so), answers 500 if that failed, and sends its history back.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use model::trace::Protocol;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use wire::accept::Receiver;
+use wire::call_id;
+use wire::scope::{End, Scope};
+use wire::trust::Trust;
+
+pub const TRUST: &str = "environment in-process\n\
+key trace t1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n\
+key fault f1 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f\n\
+faults on\n";
+
+pub type Headers = HashMap<String, String>;
+
+/// Ends with the test's process; its connections end with their clients.
+pub struct Service {
+    pub url: String,
+    /// What requests came with, by lower-case name, in the order in which they came.
+    pub seen: Arc<Mutex<Vec<Headers>>>,
+}
+
+impl Service {
+    pub fn start() -> Service {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/orders", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = seen.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let log = log.clone();
+                std::thread::spawn(move || serve(&stream, &log));
+            }
+        });
+        Service { url, seen }
+    }
+
+    pub fn last(&self) -> Headers {
+        self.seen.lock().unwrap().last().cloned().expect("a request came")
+    }
+}
+
+fn serve(stream: &TcpStream, log: &Mutex<Vec<Headers>>) {
+    let mut reader = BufReader::new(stream);
+    while let Some(headers) = read(&mut reader) {
+        log.lock().unwrap().push(headers.clone());
+        let reply = match headers.get("x-faultloom") {
+            Some(envelope) => with_history(envelope),
+            None => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned(),
+        };
+        let mut out = stream;
+        if out.write_all(reply.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The next request's headers, or None at the end of the connection.
+fn read(reader: &mut BufReader<&TcpStream>) -> Option<Headers> {
+    let mut headers = Headers::new();
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|n| n.parse().ok()).unwrap_or(0);
+    reader.take(length).read_to_end(&mut Vec::new()).ok()?;
+    Some(headers)
+}
+
+fn with_history(envelope: &str) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let mut receiver = Receiver::new(Trust::parse(TRUST).unwrap());
+    let envelope = receiver.accept_header(envelope, now.as_secs(), 0).unwrap();
+    let mut scope = Scope::new("web", &envelope, now.as_micros() as u64, true);
+    let call = scope.send(Protocol::Grpc, "stock", "/shop.Stock/Get", 100);
+    let fault = call.fault.is_some();
+    if fault {
+        scope.failed(End { call: call.number, status: 14, history: None, gap: false }, 150);
+    } else {
+        let mut inner = envelope.clone();
+        inner.hop.call = call_id::derive(envelope.hop.call, call.number);
+        let mut stock = Scope::new("stock", &inner, now.as_micros() as u64 + 200, true);
+        stock.respond(0, 300);
+        let history = stock.history("");
+        scope.reply(End { call: call.number, status: 0, history: Some(&history), gap: false }, 700);
+    }
+    let call = scope.send(Protocol::Http, "images:80", "GET /logo.png", 800);
+    scope.reply(End { call: call.number, status: 200, history: None, gap: true }, 900);
+    let status = if fault { 500 } else { 200 };
+    scope.respond(status, 1000);
+    let history = URL_SAFE_NO_PAD.encode(scope.history("GET /orders"));
+    format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nx-faultloom-history: {history}\r\n\r\n")
+}

@@ -1,0 +1,81 @@
+//! OTLP in JSON, as SDKs export it and as a collector's file exporter writes it, becomes traces.
+
+use crate::otlp_spans::{self, SpanIn};
+use crate::tree;
+use model::Failure;
+use model::trace::Trace;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Larger files are refused.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+pub struct Imported {
+    /// By time of their first span. A trace in several pieces is several.
+    pub traces: Vec<Trace>,
+    pub spans: usize,
+    /// What is missing or was left out, in words; empty if everything fits together.
+    pub notices: Vec<String>,
+}
+
+/// `name`: how the file is called in complaints.
+pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(too_large(name));
+    }
+    let mut spans = Vec::new();
+    let mut documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
+    let mut number = 0;
+    while let Some(document) = documents.next() {
+        number += 1;
+        let document = document.map_err(|e| not_json(name, &e))?;
+        let line = 1 + bytes[..documents.byte_offset()].iter().filter(|b| **b == b'\n').count();
+        otlp_spans::read(&document, &mut spans).map_err(|wrong| {
+            Failure::request(format!("{}: line {line}: {}: {}", name.display(), wrong.at, wrong.why))
+                .next("OTLP in JSON is expected, as `faultloom export` and OpenTelemetry's collectors write it")
+        })?;
+    }
+    if spans.is_empty() {
+        let why = if number == 0 { "the file is empty" } else { "it has no span" };
+        return Err(Failure::request(format!("{} holds no trace", name.display()))
+            .why(why)
+            .next("a file with OTLP in JSON, one object or one per line: {\"resourceSpans\":[…]}"));
+    }
+    Ok(joined(spans))
+}
+
+pub fn too_large(name: &Path) -> Failure {
+    Failure::request(format!("{} is larger than {} MiB", name.display(), FILE_BYTES_MAX >> 20))
+        .next("split it by lines; the spans of one trace must stay together")
+}
+
+fn not_json(name: &Path, error: &serde_json::Error) -> Failure {
+    let words = error.to_string();
+    let why = words.split(" at line ").next().unwrap_or_default();
+    Failure::request(format!("{}: line {} column {}: {why}", name.display(), error.line(), error.column()))
+        .why("it is not JSON, or cut off")
+        .next("OTLP in JSON is expected: one object, or one per line")
+}
+
+fn joined(spans: Vec<SpanIn>) -> Imported {
+    let count = spans.len();
+    let mut seen = HashSet::new();
+    let mut by_trace: HashMap<[u8; 16], Vec<SpanIn>> = HashMap::new();
+    let mut twice = 0;
+    for span in spans {
+        if seen.insert((span.trace, span.id)) {
+            by_trace.entry(span.trace).or_default().push(span);
+        } else {
+            twice += 1;
+        }
+    }
+    let mut notices = Vec::new();
+    if twice > 0 {
+        notices.push(format!("spans that came twice, of which the first counts: {twice}"));
+    }
+    let mut groups: Vec<([u8; 16], Vec<SpanIn>)> = by_trace.into_iter().collect();
+    groups.sort_by_key(|(id, spans)| (spans.iter().map(|s| s.start_ns).min(), *id));
+    let traces = groups.into_iter().flat_map(|(id, spans)| tree::traces(id, spans, &mut notices)).collect();
+    Imported { traces, spans: count, notices }
+}

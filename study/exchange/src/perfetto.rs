@@ -1,0 +1,146 @@
+//! Trace events as Perfetto and Chrome's viewer read them: a process per service, lanes of slices, arrows for calls.
+//!
+//! Slices of one lane (thread) must lie inside each other or apart. A scope opens a lane, its calls lie in it one after the
+//! other; calls that overlap get lanes of their own. A scope that would lie outside its call is moved to the call's middle
+//! (to its beginning if it is longer), since clocks of different services may differ.
+
+use crate::export::{Spans, hex16, hex32};
+use model::Fault;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use wire::span::{Attribute, FAULT, GAP, Side, Span};
+
+/// A span with its place: µs on the common axis.
+struct Slice<'a> {
+    span: &'a Span,
+    trace: usize,
+    start: i128,
+    end: i128,
+}
+
+#[derive(Default)]
+struct Lane {
+    /// Ends of the slices that are open where we are, the outermost first, with their ids.
+    open: Vec<(i128, u64)>,
+}
+
+pub(crate) fn document(traces: &[Spans], faults: &[Fault]) -> Value {
+    let mut services: Vec<&str> = Vec::new();
+    let mut slices: Vec<Slice> = Vec::new();
+    for (trace, spans) in traces.iter().enumerate() {
+        for (span, (start, end)) in spans.list.iter().zip(aligned(&spans.list)) {
+            if !services.contains(&span.service.as_str()) {
+                services.push(&span.service);
+            }
+            slices.push(Slice { span, trace, start, end });
+        }
+    }
+    let mut events = Vec::new();
+    for (at, service) in services.iter().enumerate() {
+        events.push(json!({"ph": "M", "name": "process_name", "pid": at + 1, "tid": 0, "args": {"name": service}}));
+        events.push(
+            json!({"ph": "M", "name": "process_sort_index", "pid": at + 1, "tid": 0, "args": {"sort_index": at}}),
+        );
+    }
+    for (at, service) in services.iter().enumerate() {
+        let mut own: Vec<&Slice> = slices.iter().filter(|s| s.span.service == *service).collect();
+        own.sort_by_key(|s| (s.start, -s.end));
+        let mut lanes: Vec<Lane> = Vec::new();
+        for slice in own {
+            let lane = place(&mut lanes, slice);
+            draw(&mut events, slice, &hex32(traces[slice.trace].trace_id), (at + 1, lane + 1), faults);
+        }
+    }
+    json!({"displayTimeUnit": "ms", "traceEvents": events})
+}
+
+/// Where each span lies once scopes outside their calls have been moved. Parents come before their children in the list.
+fn aligned(spans: &[Span]) -> Vec<(i128, i128)> {
+    let mut shifts: HashMap<u64, i128> = HashMap::new();
+    let mut places: HashMap<u64, (i128, i128)> = HashMap::new();
+    let mut out = Vec::with_capacity(spans.len());
+    for span in spans {
+        let inherited = span.parent.and_then(|p| shifts.get(&p)).copied().unwrap_or(0);
+        let (start, end) = (i128::from(span.start_us) + inherited, i128::from(span.end_us) + inherited);
+        let call = span.parent.filter(|_| span.side == Side::Server).and_then(|p| places.get(&p));
+        let shift = match call {
+            Some((from, to)) if start < *from || end > *to => {
+                inherited + from + ((to - from) - (end - start)).max(0) / 2 - start
+            }
+            _ => inherited,
+        };
+        let place = (i128::from(span.start_us) + shift, i128::from(span.end_us) + shift);
+        shifts.insert(span.id, shift);
+        places.insert(span.id, place);
+        out.push(place);
+    }
+    out
+}
+
+/// The lane of a slice: its scope's own if nothing else of it is going on there, else the first free one.
+fn place(lanes: &mut Vec<Lane>, slice: &Slice) -> usize {
+    for lane in lanes.iter_mut() {
+        lane.open.retain(|(end, _)| *end > slice.start);
+    }
+    let inside = |lane: &Lane| {
+        slice.span.side == Side::Client
+            && lane.open.last().is_some_and(|(end, id)| Some(*id) == slice.span.parent && slice.end <= *end)
+    };
+    let found = lanes.iter().position(inside).or_else(|| lanes.iter().position(|lane| lane.open.is_empty()));
+    let at = found.unwrap_or_else(|| {
+        lanes.push(Lane::default());
+        lanes.len() - 1
+    });
+    lanes[at].open.push((slice.end, slice.span.id));
+    at
+}
+
+fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: &str, (pid, tid): (usize, usize), faults: &[Fault]) {
+    let span = slice.span;
+    let mut arguments: Map<String, Value> = span
+        .attributes
+        .iter()
+        .map(|(key, value)| {
+            let value = match value {
+                Attribute::Text(text) => json!(text),
+                Attribute::Int(number) => json!(number),
+                Attribute::True => json!(true),
+            };
+            ((*key).to_owned(), value)
+        })
+        .collect();
+    arguments.insert("trace".to_owned(), json!(trace_id));
+    arguments.insert("id".to_owned(), json!(hex16(span.id)));
+    let category = match span.side {
+        Side::Server => "scope",
+        Side::Client => "call",
+    };
+    events.push(json!({"ph": "X", "name": span.name, "cat": category, "pid": pid, "tid": tid, "ts": time(slice.start),
+        "dur": time(slice.end - slice.start), "args": arguments}));
+    // an arrow from a call to the scope that answers it; its id is the call's in this trace
+    let arrow = |id: u64| format!("{trace_id}{}", hex16(id));
+    match (span.side, span.parent) {
+        (Side::Client, _) => events.push(json!({"ph": "s", "name": "call", "cat": "call", "id": arrow(span.id),
+            "pid": pid, "tid": tid, "ts": time(slice.start)})),
+        (Side::Server, Some(call)) => events.push(json!({"ph": "f", "bp": "e", "name": "call", "cat": "call",
+            "id": arrow(call), "pid": pid, "tid": tid, "ts": time(slice.start)})),
+        (Side::Server, None) => {}
+    }
+    let mut instant = |name: String, at: i128| {
+        events.push(json!({"ph": "i", "s": "t", "name": name, "cat": "mark", "pid": pid, "tid": tid, "ts": time(at)}));
+    };
+    for (key, value) in &span.attributes {
+        match (*key, value) {
+            (FAULT, Attribute::Int(index)) => {
+                let fault = usize::try_from(*index).ok().and_then(|i| faults.get(i));
+                instant(fault.map_or_else(|| format!("fault {index}"), |f| format!("fault: {f}")), slice.start);
+            }
+            (GAP, _) => instant("gap".to_owned(), slice.end),
+            _ => {}
+        }
+    }
+}
+
+fn time(us: i128) -> u64 {
+    u64::try_from(us.max(0)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,48 @@
+//! Zipkin's JSON, version 2: one list of spans.
+
+use crate::export::{Spans, hex16, hex32};
+use serde_json::{Map, Value, json};
+use wire::span::{Attribute, PEER, Side, Span};
+
+pub(crate) fn document(traces: &[Spans]) -> Value {
+    let spans = traces.iter().flat_map(|trace| {
+        let trace_id = hex32(trace.trace_id);
+        trace.list.iter().map(move |one| span(&trace_id, one))
+    });
+    Value::Array(spans.collect())
+}
+
+fn span(trace_id: &str, span: &Span) -> Value {
+    let kind = match span.side {
+        Side::Server => "SERVER",
+        Side::Client => "CLIENT",
+    };
+    // Zipkin's tags are text; its `error` tag is there or not
+    let mut tags: Map<String, Value> = span
+        .attributes
+        .iter()
+        .filter(|(key, _)| *key != PEER)
+        .map(|(key, value)| {
+            let text = match value {
+                Attribute::Text(text) => text.clone(),
+                Attribute::Int(number) => number.to_string(),
+                Attribute::True => "true".to_owned(),
+            };
+            ((*key).to_owned(), Value::String(text))
+        })
+        .collect();
+    if span.error {
+        tags.insert("error".to_owned(), json!("true"));
+    }
+    // a duration of 0 means to Zipkin that it is not known
+    let duration = span.end_us.saturating_sub(span.start_us).max(1);
+    let mut out = json!({"traceId": trace_id, "id": hex16(span.id), "name": span.name, "kind": kind,
+        "timestamp": span.start_us, "duration": duration, "localEndpoint": {"serviceName": span.service}, "tags": tags});
+    if let Some(parent) = span.parent {
+        out["parentId"] = json!(hex16(parent));
+    }
+    if let Some((_, Attribute::Text(peer))) = span.attributes.iter().find(|(key, _)| *key == PEER) {
+        out["remoteEndpoint"] = json!({"serviceName": peer});
+    }
+    out
+}

@@ -1,0 +1,207 @@
+//! Every format: what is written down, and that it holds together when it is read back.
+
+mod support;
+
+use exchange::{Format, export};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use support::{faults, golden, traces};
+
+const FORMATS: [(Format, &str); 4] =
+    [(Format::Otlp, "otlp"), (Format::Jaeger, "jaeger"), (Format::Zipkin, "zipkin"), (Format::Perfetto, "perfetto")];
+
+#[test]
+fn exports_are_the_goldens() {
+    for (format, name) in FORMATS {
+        golden(&format!("{name}.json"), &export(&traces(), &faults(), format).unwrap());
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
+    value[key].as_array().unwrap_or_else(|| panic!("{key} is no list in {value}"))
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is no text in {value}"))
+}
+
+fn hex(value: &Value, key: &str, digits: usize) -> String {
+    let id = text(value, key);
+    assert!(id.len() == digits && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')), "{id}");
+    assert!(id.bytes().any(|b| b != b'0'), "{id}");
+    id.to_owned()
+}
+
+/// Keys of an object, exactly these.
+#[track_caller]
+fn keys(value: &Value, required: &[&str], optional: &[&str]) {
+    let object = value.as_object().unwrap();
+    for key in required {
+        assert!(object.contains_key(*key), "no {key} in {value}");
+    }
+    for key in object.keys() {
+        assert!(required.contains(&key.as_str()) || optional.contains(&key.as_str()), "{key} in {value}");
+    }
+}
+
+/// Span ids with their parents, per trace; every parent is there, every trace has one beginning.
+#[track_caller]
+fn forms_trees(spans: &[(String, String, Option<String>)]) {
+    let mut by_trace: HashMap<&str, HashMap<&str, Option<&str>>> = HashMap::new();
+    for (trace, id, parent) in spans {
+        let twice = by_trace.entry(trace).or_default().insert(id, parent.as_deref());
+        assert!(twice.is_none(), "{id} twice");
+    }
+    assert_eq!(by_trace.len(), traces().len());
+    for spans in by_trace.values() {
+        assert_eq!(spans.values().filter(|parent| parent.is_none()).count(), 1);
+        for parent in spans.values().flatten() {
+            assert!(spans.contains_key(parent), "{parent} is missing");
+        }
+    }
+}
+
+#[test]
+fn otlp_is_as_its_schema_wants_it() {
+    let document = export(&traces(), &[], Format::Otlp).unwrap();
+    keys(&document, &["resourceSpans"], &[]);
+    let mut spans = Vec::new();
+    for resource in list(&document, "resourceSpans") {
+        keys(resource, &["resource", "scopeSpans"], &[]);
+        for scope in list(resource, "scopeSpans") {
+            for span in list(scope, "spans") {
+                let required = [
+                    "traceId",
+                    "spanId",
+                    "name",
+                    "kind",
+                    "startTimeUnixNano",
+                    "endTimeUnixNano",
+                    "attributes",
+                    "status",
+                ];
+                keys(span, &required, &["parentSpanId"]);
+                let time = |key: &str| text(span, key).parse::<u64>().unwrap();
+                assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"));
+                assert!([2, 3].contains(&span["kind"].as_u64().unwrap()));
+                let parent = span.get("parentSpanId").map(|_| hex(span, "parentSpanId", 16));
+                spans.push((hex(span, "traceId", 32), hex(span, "spanId", 16), parent));
+            }
+        }
+    }
+    forms_trees(&spans);
+}
+
+#[test]
+fn jaegers_ui_finds_every_process_and_every_parent() {
+    let document = export(&traces(), &[], Format::Jaeger).unwrap();
+    keys(&document, &["data", "total", "limit", "offset", "errors"], &[]);
+    let mut spans = Vec::new();
+    for trace in list(&document, "data") {
+        keys(trace, &["traceID", "spans", "processes", "warnings"], &[]);
+        let id = hex(trace, "traceID", 32);
+        for span in list(trace, "spans") {
+            let required = [
+                "traceID",
+                "spanID",
+                "operationName",
+                "references",
+                "startTime",
+                "duration",
+                "tags",
+                "logs",
+                "processID",
+                "warnings",
+            ];
+            keys(span, &required, &[]);
+            assert_eq!(hex(span, "traceID", 32), id);
+            assert!(!text(&trace["processes"][text(span, "processID")], "serviceName").is_empty());
+            assert!(span["startTime"].is_u64() && span["duration"].is_u64());
+            let references = list(span, "references");
+            let parent = references.first().map(|reference| {
+                keys(reference, &["refType", "traceID", "spanID"], &[]);
+                assert_eq!((text(reference, "refType"), hex(reference, "traceID", 32)), ("CHILD_OF", id.clone()));
+                hex(reference, "spanID", 16)
+            });
+            for tag in list(span, "tags") {
+                let value = &tag["value"];
+                let right = match text(tag, "type") {
+                    "string" => value.is_string(),
+                    "int64" => value.is_i64() || value.is_u64(),
+                    "bool" => value.is_boolean(),
+                    _ => false,
+                };
+                assert!(right, "{tag}");
+            }
+            spans.push((id.clone(), hex(span, "spanID", 16), parent));
+        }
+    }
+    forms_trees(&spans);
+}
+
+#[test]
+fn zipkin_gets_text_and_no_empty_time() {
+    let document = export(&traces(), &[], Format::Zipkin).unwrap();
+    let mut spans = Vec::new();
+    for span in document.as_array().unwrap() {
+        let required = ["traceId", "id", "name", "kind", "timestamp", "duration", "localEndpoint", "tags"];
+        keys(span, &required, &["parentId", "remoteEndpoint"]);
+        assert!(["CLIENT", "SERVER"].contains(&text(span, "kind")));
+        assert!(span["timestamp"].as_u64().unwrap() > 0 && span["duration"].as_u64().unwrap() > 0);
+        assert!(span["tags"].as_object().unwrap().values().all(Value::is_string));
+        assert_eq!(span.get("remoteEndpoint").is_some(), text(span, "kind") == "CLIENT");
+        let parent = span.get("parentId").map(|_| hex(span, "parentId", 16));
+        spans.push((hex(span, "traceId", 32), hex(span, "id", 16), parent));
+    }
+    forms_trees(&spans);
+}
+
+#[test]
+fn perfetto_has_whole_slices_and_arrows_with_two_ends() {
+    let document = export(&traces(), &faults(), Format::Perfetto).unwrap();
+    let events = list(&document, "traceEvents");
+    let of = |phase: &str| events.iter().filter(|e| e["ph"] == phase).collect::<Vec<_>>();
+    let place = |e: &Value| (e["pid"].as_u64().unwrap(), e["tid"].as_u64().unwrap());
+    let processes: HashSet<u64> = of("M").iter().map(|e| e["pid"].as_u64().unwrap()).collect();
+    let mut lanes: HashMap<(u64, u64), Vec<(u64, u64)>> = HashMap::new();
+    for slice in of("X") {
+        keys(slice, &["ph", "name", "cat", "pid", "tid", "ts", "dur", "args"], &[]);
+        assert!(processes.contains(&place(slice).0));
+        let begin = slice["ts"].as_u64().unwrap();
+        lanes.entry(place(slice)).or_default().push((begin, begin + slice["dur"].as_u64().unwrap()));
+    }
+    for lane in lanes.values() {
+        for (i, a) in lane.iter().enumerate() {
+            for b in &lane[i + 1..] {
+                let apart = a.1 <= b.0 || b.1 <= a.0;
+                let inside = (a.0 <= b.0 && b.1 <= a.1) || (b.0 <= a.0 && a.1 <= b.1);
+                assert!(apart || inside, "{a:?} and {b:?} overlap in one lane");
+            }
+        }
+    }
+    // every arrow that arrives has started, not later than it arrives, and both ends lie on a slice
+    let starts: HashMap<&str, &Value> = of("s").into_iter().map(|e| (text(e, "id"), e)).collect();
+    assert_eq!(starts.len(), of("s").len());
+    for end in of("f") {
+        let start = starts[text(end, "id")];
+        assert!(start["ts"].as_u64() <= end["ts"].as_u64());
+        for arrow in [start, end] {
+            let at = arrow["ts"].as_u64().unwrap();
+            assert!(lanes[&place(arrow)].iter().any(|(from, to)| *from <= at && at <= *to));
+        }
+    }
+    assert!(!of("f").is_empty());
+    let marks: Vec<&str> = of("i").into_iter().map(|e| text(e, "name")).collect();
+    assert!(marks.contains(&"gap") && marks.contains(&"fault: currency status 13"), "{marks:?}");
+}
+
+#[test]
+fn a_run_without_a_history_has_nothing_to_export() {
+    let mut traces = traces();
+    traces.iter_mut().for_each(|trace| trace.entry.scope = None);
+    for (format, _) in FORMATS {
+        let failure = export(&traces, &[], format).unwrap_err();
+        assert_eq!(failure.exit(), model::Exit::Unknown);
+        assert!(failure.to_string().contains("brought a history back"), "{failure}");
+    }
+}

@@ -1,0 +1,258 @@
+//! OTLP in: our own exports come back as they were, others' spans become calls, wrong files are refused with the place.
+
+mod support;
+
+use exchange::{Format, Imported, export, import};
+use model::trace::{Outcome, Protocol, Trace};
+use serde_json::{Value, json};
+use std::path::Path;
+use support::{trace, traces, vector};
+
+fn read(document: &Value) -> Imported {
+    import(Path::new("a.json"), document.to_string().as_bytes()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[track_caller]
+fn refused(text: &str) -> String {
+    let failure = import(Path::new("a.json"), text.as_bytes()).err().unwrap_or_else(|| panic!("{text} is accepted"));
+    assert_eq!(failure.exit(), model::Exit::Usage);
+    assert!(failure.next.is_some());
+    failure.to_string()
+}
+
+#[test]
+fn what_was_exported_comes_back_as_it_was() {
+    let exported = export(&traces(), &[], Format::Otlp).unwrap();
+    let back = read(&exported);
+    assert_eq!((back.traces.len(), back.notices.len()), (traces().len(), 0), "{:?}", back.notices);
+    assert_eq!(export(&back.traces, &[], Format::Otlp).unwrap(), exported);
+    for (was, is) in traces().iter().zip(&back.traces) {
+        // the starter's own side is not in the file
+        assert_eq!((&was.trace_id, &was.entry.id), (&is.trace_id, &is.entry.id));
+        assert_eq!(was.gaps() - usize::from(was.entry.gap), is.gaps());
+        let calls = |trace: &Trace| {
+            let of = |c: &model::trace::Call| {
+                (c.id.clone(), c.number, c.outcome, c.fault, c.gap, c.sent_us, c.ended_us, c.protocol)
+            };
+            trace.walk().into_iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(calls(was), calls(is));
+    }
+}
+
+#[test]
+fn every_vector_of_spans_survives_but_for_a_parent_elsewhere() {
+    for name in ["nested", "gap", "faulted", "truncated", "http-errors", "open", "faults-off", "nameless"] {
+        let document = &vector(&format!("otlp-{name}"))["expect"];
+        let back = read(document);
+        assert_eq!(&export(&back.traces, &[], Format::Otlp).unwrap(), document, "{name}");
+    }
+    let mut document = vector("otlp-with-parent")["expect"].clone();
+    let back = read(&document);
+    assert!(back.notices[0].contains("spans whose parent is not in the file: 1"), "{:?}", back.notices);
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"][0].as_object_mut().unwrap().remove("parentSpanId");
+    assert_eq!(export(&back.traces, &[], Format::Otlp).unwrap(), document);
+    // the end of a record that broke off is its last event's, which an unfinished call may be
+    read(&vector("otlp-broken-off")["expect"]);
+    read(&vector("otlp-huge-times")["expect"]);
+}
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+fn span(id: u64, parent: u64, kind: Value, name: &str, ms: (u64, u64)) -> Value {
+    let at = |ms: u64| (1_800_000_000_000 + ms) * 1_000_000;
+    let mut out = json!({"traceId": TRACE, "spanId": format!("{id:016X}"), "name": name, "kind": kind,
+        "startTimeUnixNano": at(ms.0), "endTimeUnixNano": at(ms.1).to_string()});
+    if parent != 0 {
+        out["parentSpanId"] = json!(format!("{parent:016x}"));
+    }
+    out
+}
+
+fn with(mut span: Value, attributes: Value) -> Value {
+    let list = attributes.as_object().unwrap().iter().map(|(key, value)| {
+        let value = match value {
+            Value::String(text) => json!({"stringValue": text}),
+            Value::Bool(yes) => json!({"boolValue": yes}),
+            number => json!({"intValue": number}),
+        };
+        json!({"key": key, "value": value})
+    });
+    span["attributes"] = list.collect();
+    span
+}
+
+fn of(service: &str, spans: Vec<Value>) -> Value {
+    json!({"resourceSpans": [{"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
+        "scopeSpans": [{"scope": {"name": "io.opentelemetry.http"}, "spans": spans}]}]})
+}
+
+fn lines(documents: &[Value]) -> Imported {
+    let text = documents.iter().map(|d| d.to_string() + "\n").collect::<String>();
+    import(Path::new("a.jsonl"), text.as_bytes()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn two_services_of_opentelemetry_become_one_call() {
+    let web = of(
+        "web",
+        vec![
+            with(
+                span(1, 0, json!("SPAN_KIND_SERVER"), "GET /orders", (0, 100)),
+                json!({"http.response.status_code": 200}),
+            ),
+            span(2, 1, json!("SPAN_KIND_INTERNAL"), "render", (10, 90)),
+            with(
+                span(3, 2, json!(3), "GET", (20, 60)),
+                json!({"server.address": "stock", "server.port": 8080, "http.response.status_code": "404"}),
+            ),
+            with(span(5, 2, json!(3), "SELECT orders", (70, 75)), json!({"db.system": "postgresql"})),
+        ],
+    );
+    let stock =
+        of("stock", vec![with(span(4, 3, json!(2), "GET /stock/{id}", (5, 15)), json!({"http.status_code": 404}))]);
+    for read in [lines(&[web.clone(), stock.clone()]), lines(&[stock, web])] {
+        assert_eq!((read.traces.len(), read.spans, read.notices.len()), (1, 5, 0), "{:?}", read.notices);
+        let trace = &read.traces[0];
+        assert_eq!((trace.entry.name.as_str(), trace.entry.outcome), ("GET /orders", Outcome::Replied { status: 200 }));
+        let calls = trace.entry.calls();
+        assert_eq!(calls.len(), 2);
+        let (http, sql) = (&calls[0], &calls[1]);
+        assert_eq!(
+            (http.peer.as_str(), http.callee.as_str(), http.label()),
+            ("stock:8080", "stock", "GET /stock/{id}")
+        );
+        assert_eq!((http.sent_us, http.ended_us, http.gap), (20_000, Some(60_000), false));
+        assert_eq!((http.outcome, http.protocol), (Outcome::Replied { status: 404 }, Protocol::Http));
+        // clocks differ: the callee's times are its own
+        assert_eq!(http.scope.as_ref().unwrap().start_us, 1_800_000_000_005_000);
+        assert_eq!((sql.callee.as_str(), sql.gap, sql.outcome), ("postgresql", true, Outcome::Replied { status: 0 }));
+    }
+}
+
+#[test]
+fn a_hop_of_opentelemetry_closes_the_gap_between_two_of_ours() {
+    let before = trace("otlp-gap", [9; 16]);
+    let mut ours = export(std::slice::from_ref(&before), &[], Format::Otlp).unwrap();
+    let call = &before.entry.calls()[0];
+    assert!(call.gap);
+    let mut hop = span(0x77, 0, json!(2), "GET /img", (0, 5));
+    hop["traceId"] = json!(before.trace_id);
+    hop["parentSpanId"] = json!(call.id);
+    let hop = of("images", vec![hop]);
+    ours["resourceSpans"].as_array_mut().unwrap().extend(hop["resourceSpans"].as_array().unwrap().clone());
+    let read = read(&ours);
+    assert_eq!((read.traces.len(), read.notices.len()), (1, 0));
+    let call = &read.traces[0].entry.calls()[0];
+    assert_eq!((call.callee.as_str(), call.gap), ("images", false));
+    assert_eq!(read.traces[0].gaps(), before.gaps() - 1);
+}
+
+#[test]
+fn incomplete_traces_say_what_is_missing() {
+    let read = lines(&[of(
+        "web",
+        vec![
+            span(1, 0, json!(2), "GET /a", (0, 10)),
+            span(2, 99, json!(2), "GET /b", (20, 30)),
+            span(3, 1, json!(2), "GET /c", (2, 4)),
+            span(4, 5, json!(1), "circle", (2, 4)),
+            span(5, 4, json!(1), "circle", (2, 4)),
+            span(1, 0, json!(2), "again", (0, 10)),
+        ],
+    )]);
+    assert_eq!(read.traces.len(), 2);
+    let names: Vec<&str> = read.traces.iter().map(|t| t.entry.name.as_str()).collect();
+    assert_eq!(names, ["GET /a", "GET /b"]);
+    let all = read.notices.join("\n");
+    for said in [
+        "spans that came twice, of which the first counts: 1",
+        "spans whose parent is not in the file: 1",
+        "beginnings, each of them a request of its own here: 2",
+        "spans that are their own ancestors, left out: 2",
+        "calls seen by their callee only: 1",
+    ] {
+        assert!(all.contains(said), "{said}: {all}");
+    }
+    assert_eq!(read.traces[0].entry.calls()[0].label(), "GET /c");
+}
+
+#[test]
+fn a_client_is_the_beginning_if_nothing_is_above_it() {
+    let read = lines(&[
+        of(
+            "load",
+            vec![with(
+                span(1, 0, json!(3), "GET", (0, 50)),
+                json!({"http.response.status_code": 500, "peer.service": "web"}),
+            )],
+        ),
+        of("web", vec![span(2, 1, json!(2), "GET /", (1, 40)), span(3, 1, json!(2), "GET /", (41, 49))]),
+    ]);
+    let entry = &read.traces[0].entry;
+    assert_eq!((entry.caller.as_str(), entry.callee.as_str(), entry.sent_us), ("load", "web", 0));
+    assert_eq!((entry.outcome, entry.number), (Outcome::Replied { status: 500 }, 0));
+}
+
+#[test]
+fn spans_nested_deeper_than_histories_are_cut_and_say_so() {
+    let chain =
+        (1..=20_000u64).map(|id| span(id, id - 1, json!(if id % 2 == 1 { 2 } else { 3 }), "/a.B/C", (id, id + 1)));
+    let read = lines(&[of("deep", chain.collect())]);
+    assert_eq!(read.traces[0].walk().len(), wire::history::DEPTH_MAX - 1);
+    assert!(read.traces[0].is_truncated());
+    assert!(read.notices[0].contains("nested deeper than 64"), "{:?}", read.notices);
+}
+
+#[test]
+fn wrong_files_are_refused_with_the_place() {
+    let good = of("web", vec![span(1, 0, json!(2), "GET /", (0, 1))]);
+    let broken = |path: &str, value: Value| {
+        let mut document = good.clone();
+        *document.pointer_mut(path).unwrap() = value;
+        format!("{good}\n{document}")
+    };
+    let one = "/resourceSpans/0/scopeSpans/0/spans/0";
+    for (text, said) in [
+        (String::new(), "the file is empty"),
+        ("{\"resourceSpans\":[]}".into(), "it has no span"),
+        ("{}".into(), "line 1: the object: there is no resourceSpans in it"),
+        ("[1]".into(), "there is no resourceSpans"),
+        ("{\"resourceSpans\":7}".into(), "line 1: resourceSpans: it is not a list"),
+        (format!("{good}\n{{\"resourceSpans\":[{{"), "a.json: line 2 column 19"),
+        (format!("{good}\nhello"), "a.json: line 2 column 1"),
+        (broken(one, json!(7)), "line 2: resourceSpans[0].scopeSpans[0].spans[0]: it is not an object"),
+        (broken(&format!("{one}/traceId"), json!("77")), "spans[0].traceId: '77' is not 32 hex digits"),
+        (broken(&format!("{one}/traceId"), json!("0".repeat(32))), "an id is not zero"),
+        (broken(&format!("{one}/traceId"), json!("CvdlGRbNQ92ESOshHIAxnA==")), "is not 32 hex digits"),
+        (broken(&format!("{one}/spanId"), json!(7)), "spans[0].spanId: an id is a text of 16 hex digits"),
+        (broken(&format!("{one}/kind"), json!("server")), "'server' is no kind of span"),
+        (broken(&format!("{one}/kind"), json!(9)), "9 is no kind of span"),
+        (broken(&format!("{one}/startTimeUnixNano"), json!("noon")), "spans[0].startTimeUnixNano: a time is"),
+        (broken(&format!("{one}/endTimeUnixNano"), json!(-1)), "spans[0].endTimeUnixNano: a time is"),
+    ] {
+        let complaint = refused(&text);
+        assert!(complaint.starts_with("error: a.json") && complaint.contains(said), "{text}\n{complaint}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_spans_make_an_import_panic(edges in proptest::collection::vec((1..12u64, 0..12u64, 0..6u8, 0..50u64, 0..50u64), 1..30)) {
+        let spans = edges.iter().map(|(id, parent, kind, from, to)| span(*id, *parent, json!(kind), "GET /", (*from, *to)));
+        let read = lines(&[of("web", spans.collect())]);
+        for trace in &read.traces {
+            proptest::prop_assert!(trace.walk().len() < 30);
+        }
+        if read.traces.iter().any(|t| t.entry.scope.is_some()) {
+            let exported = export(&read.traces, &[], Format::Otlp).unwrap();
+            export(&read.traces, &[], Format::Perfetto).unwrap();
+            export(&lines(&[exported]).traces, &[], Format::Jaeger).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_an_import_panic(text in "[\\[\\]{}\":,a-z0-9]{0,80}|\\{\"resourceSpans\":.{0,60}") {
+        let _ = import(Path::new("a.json"), text.as_bytes());
+    }
+}

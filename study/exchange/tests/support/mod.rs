@@ -1,0 +1,68 @@
+//! Traces that have everything a trace can have, made from the shared vectors; goldens.
+
+#![allow(dead_code)] // each test file uses its part
+
+use model::trace::{Outcome, Protocol, Trace};
+use model::{Fault, FaultKind, Selector};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use wire::bytes::unhex;
+use wire::history;
+use wire::tree::{self, EntryCall};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub fn vector(name: &str) -> Value {
+    let path = repository().join(format!("spec/vectors/good/{name}.json"));
+    serde_json::from_slice(&std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))).unwrap()
+}
+
+/// The history of a vector, as a request that had this trace id.
+pub fn trace(name: &str, trace_id: [u8; 16]) -> Trace {
+    let vector = vector(name);
+    let bytes = unhex(vector["input"]["history"].as_str().unwrap()).unwrap();
+    let read = history::decode(&bytes).unwrap();
+    let entry = EntryCall {
+        trace_id,
+        call: read.call,
+        name: "GET /".into(),
+        peer: "127.0.0.1:8080".into(),
+        protocol: Protocol::Http,
+        duration_us: 2000,
+        outcome: Outcome::Replied { status: 200 },
+    };
+    tree::trace(entry, Some(read))
+}
+
+/// Nested calls, faults, gaps, open calls, a truncated record.
+pub fn traces() -> Vec<Trace> {
+    ["otlp-nested", "otlp-faulted", "otlp-gap", "otlp-open", "otlp-truncated"]
+        .into_iter()
+        .zip(1..)
+        .map(|(name, n)| trace(name, [n; 16]))
+        .collect()
+}
+
+/// The plan of `otlp-faulted`, as far as it fires there.
+pub fn faults() -> Vec<Fault> {
+    let select = |callee: &str| Selector { callee: callee.into(), ..Selector::default() };
+    vec![
+        Fault::new(FaultKind::Status, select("currency")).arg(13),
+        Fault::new(FaultKind::Unavailable, select("currency")),
+        Fault::new(FaultKind::EmptyReply, select("cart")),
+    ]
+}
+
+/// Compares with the golden of this name, or rewrites it (`BLESS=1`, `make bless`).
+#[track_caller]
+pub fn golden(name: &str, got: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+    let text = serde_json::to_string_pretty(got).unwrap() + "\n";
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == text, "{name} is not what is exported now; if that is right: make bless, and look at the diff");
+}
