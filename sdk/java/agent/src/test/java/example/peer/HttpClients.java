@@ -2,19 +2,29 @@ package example.peer;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.io.IOException;
 import java.io.InputStream;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.zip.CRC32;
+import okhttp3.Call;
+import okhttp3.Callback;
+import okhttp3.OkHttpClient;
+import okhttp3.Request;
+import okhttp3.RequestBody;
+import okhttp3.Response;
 
 /** HTTP clients; what their caller gets to see: {@code 200 text}, or the exception. */
 final class HttpClients {
     private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+
+    private static final OkHttpClient OKHTTP = new OkHttpClient();
 
     private HttpClients() {}
 
@@ -35,6 +45,24 @@ final class HttpClients {
                     return CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray())
                             .thenCompose(first -> CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()))
                             .thenApplyAsync(HttpClients::seen).get(30, TimeUnit.SECONDS);
+                case "okhttp":
+                    try (Response response = okhttp(url).newCall(okhttpRequest(method, url, body)).execute()) {
+                        return seen(response);
+                    }
+                case "okhttp-async":
+                    CompletableFuture<String> end = new CompletableFuture<>();
+                    okhttp(url).newCall(okhttpRequest(method, url, body)).enqueue(new Callback() {
+                        @Override
+                        public void onFailure(Call call, IOException e) {
+                            end.complete(e.toString());
+                        }
+
+                        @Override
+                        public void onResponse(Call call, Response response) throws IOException {
+                            end.complete(seen(response));
+                        }
+                    });
+                    return end.get(30, TimeUnit.SECONDS);
                 default:
                     return "no such client: " + client;
             }
@@ -52,6 +80,21 @@ final class HttpClients {
             builder.timeout(Duration.ofMillis(Long.parseLong(url.substring(at + 1))));
         }
         return builder.method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body)).build();
+    }
+
+    private static OkHttpClient okhttp(String url) {
+        int at = url.lastIndexOf('@');
+        return at < 0 ? OKHTTP : OKHTTP.newBuilder().readTimeout(Duration.ofMillis(Long.parseLong(url.substring(at + 1)))).build();
+    }
+
+    private static Request okhttpRequest(String method, String url, String body) {
+        return new Request.Builder().url(url.replaceFirst("@[0-9]+$", ""))
+                .method(method, method.equals("GET") ? null : RequestBody.create(body.getBytes(UTF_8), null)).build();
+    }
+
+    private static String seen(Response response) throws IOException {
+        return response.headers().names().stream().anyMatch(name -> name.toLowerCase().startsWith("x-faultloom"))
+                ? "foreign headers: " + response.headers() : text(response.code(), response.body().bytes());
     }
 
     private static String seen(HttpResponse<byte[]> response) {
