@@ -49,7 +49,12 @@ def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
     at = len(data) - length
     if length < 0 or at < 0 or data[at : at + len(_FIELD_TAG)] != _FIELD_TAG:
         return data, None
-    r = Reader(data, at + len(_FIELD_TAG))
+    start = at + len(_FIELD_TAG)
+    if start + 2 < len(data) and data[start] > 127 and data[start + 1] < 128:  # most are of two bytes
+        size = data[start] & 127 | data[start + 1] << 7
+        if size >= END_BYTES and size == len(data) - start - 2:
+            return data[:at], data[start + 2 : -END_BYTES]
+    r = Reader(data, start)
     try:
         size = r.varint()
     except FaultloomError:

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hmac
 import re
+import struct
 import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
+
+try:  # the interpreter's own: OpenSSL's takes longer to find its SHA-256 than to compute it
+    from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
+except ImportError:
+    try:
+        from _sha256 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        from hashlib import sha256 as _sha256
 
 from .errors import FaultloomError, malformed
 from .plan import Fault, decode_plan
@@ -31,6 +41,10 @@ HISTORY, PLAN, RUN, BRIDGE = 1, 2, 4, 8
 
 _HEADER = re.compile(r"[A-Za-z0-9_-]*")
 _UNSIGNED = bytes(16)
+
+# trace, run, expiry; call and accept
+_WITH_RUN, _WITHOUT_RUN = struct.Struct(">16s16sI"), struct.Struct(">16s0sI")
+_HOP = struct.Struct(">QB")
 
 
 @dataclass
@@ -58,16 +72,30 @@ class Envelope:
 
 
 def sign(key: Key, part: bytes) -> bytes:
-    return hmac.digest(key.secret, DOMAIN + part, "sha256")[:16]
+    inner, outer = _prepared(key.secret)
+    inner, outer = inner.copy(), outer.copy()
+    inner.update(part)
+    outer.update(inner.digest())
+    return bytes(outer.digest()[:16])
+
+
+@functools.lru_cache(maxsize=64)
+def _prepared(secret: bytes) -> Tuple[Any, Any]:
+    """HMAC's two hashes with the key in them: the rest is a third of the time that a fresh HMAC takes."""
+    block = secret.ljust(64, b"\0")
+    inner, outer = bytes(byte ^ 0x36 for byte in block), bytes(byte ^ 0x5C for byte in block)
+    return _sha256(inner + DOMAIN), _sha256(outer)
 
 
 def write_hop(passed_on: bytes, call: int, accept: int, receive_limit: int, evidence: bytes) -> Optional[bytes]:
     """A whole envelope for one call, or None if it would be larger than 2048 bytes (then nothing is sent)."""
-    out = b"".join((passed_on, call.to_bytes(8, "big"), _ACCEPT[accept], varint(receive_limit), evidence))
+    out = passed_on + call.to_bytes(8, "big") + _accepting(accept, receive_limit) + evidence
     return out if len(out) <= ENVELOPE_BYTES else None
 
 
-_ACCEPT = [bytes((n,)) for n in range(4)]
+@functools.lru_cache(maxsize=256)
+def _accepting(accept: int, receive_limit: int) -> bytes:
+    return bytes((accept,)) + varint(receive_limit)
 
 
 def to_header(data: bytes) -> str:
@@ -120,12 +148,15 @@ class Receiver:
         if r.u8() != 1:
             raise FaultloomError("unsupported_version")
         part = r.take(r.count(ENVELOPE_BYTES))
-        s = Reader(part)
-        permissions = s.u8()
+        permissions = part[0] if part else 0
         if permissions & ~15:
             raise malformed("reserved permission")
-        trace, run = s.take(16), s.take(16) if permissions & RUN else None
-        expires = int.from_bytes(s.take(4), "big")
+        layout = _WITH_RUN if permissions & RUN else _WITHOUT_RUN
+        try:
+            trace, run, expires = layout.unpack_from(part, 1)
+        except struct.error:
+            raise malformed("ends early") from None
+        s = Reader(part, 1 + layout.size)
         key_id, environment = s.string(1, 32), s.string(1, 64)
         if not permissions & PLAN and not s.done():
             raise malformed("bytes behind the environment")
@@ -150,8 +181,7 @@ class Receiver:
             if not key.fault:
                 raise FaultloomError("plan_not_permitted")
             plan = decode_plan(s.rest())
-        call = int.from_bytes(r.take(8), "big")
-        accept = r.u8()
+        call, accept = _HOP.unpack(r.take(_HOP.size))
         if accept & ~3:
             raise malformed("reserved accept bit")
         limit = r.varint()
@@ -164,7 +194,7 @@ class Receiver:
             raise FaultloomError("replayed")
         history, bridge = bool(permissions & HISTORY), bool(permissions & BRIDGE)
         return Envelope(
-            passed_on, trace, run, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence
+            passed_on, trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence
         )
 
     def _admit(self, key: Tuple[bytes, int, int], expires: int, now: int) -> bool:

@@ -92,8 +92,12 @@ class Runtime:
                 attempt = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
         if own is None:
             return self._other_scope(traceparent, baggage, attempt)
-        data = own
-        return self._scope(lambda: self.receiver.accept(data, attempt)) or self._drawn_scope(traceparent)
+        try:
+            envelope = self.receiver.accept(own, attempt)
+        except FaultloomError as error:
+            envelope = None
+            self._tell(error)
+        return self._drawn_scope(traceparent) if envelope is None else Scope(self.service, envelope, self.faults_on)
 
     def http_scope(self, own: Optional[str], traceparent: str, baggage: str) -> Optional[Scope]:
         """The scope of an HTTP request with these headers, None: it has none."""

@@ -12,9 +12,10 @@ A scope that has answered is *over*: it decides, sends and records nothing any m
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import ids
 from .bridge import outgoing
@@ -128,6 +129,20 @@ class Evidence:
                     self.walk(event.child)
 
 
+_TAGS = [bytes((tag,)) for tag in range(32)]
+
+
+# services make the same few calls again and again
+@functools.lru_cache(maxsize=4096)
+def _literal(text: str) -> bytes:
+    return b"\0" + string(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(service: str, call: str) -> bytes:
+    return string(service) + string(cut(call, NAME_BYTES))
+
+
 #: event kind, status, history, gap
 _End = Tuple[int, int, Optional[bytes], bool]
 
@@ -152,11 +167,13 @@ class Scope:
     ) -> None:
         """``faults_on`` is asked at every send, so that the switch works for requests under way; ``start_us`` and
         ``clock`` (µs since the start) are given by tests only."""
-        self.service = cut(service, SERVICE_BYTES)
+        self.service = service if len(service) * 4 <= SERVICE_BYTES else cut(service, SERVICE_BYTES)
         self.envelope = envelope
         self.over = False
         #: where the finished history goes instead of the reply, if it does
         self.destination: Optional[Callable[[bytes], None]] = None
+        #: what a server's hook notes for the end of the call
+        self.answer: Any = None
         self.start_us = time.time_ns() // 1000 if start_us is None else start_us
         self._start_ns = time.perf_counter_ns()
         self._clock = clock
@@ -173,22 +190,21 @@ class Scope:
         #: bytes of the history that messages of a stream have taken along
         self._taken = 0
 
-    def _event(self, tag: int) -> None:
+    def _event(self, tag: int, rest: bytes) -> None:
         at = (time.perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
         step = at - self._last_us
         if step < 0:
             step = 0
         else:
             self._last_us = at
-        self._events.append(tag)
-        self._events += varint(step)
+        self._events += _TAGS[tag] + varint(step) + rest
 
     def _reference(self, text: str) -> bytes:
         known = self._strings.get(text)
         if known is not None:
             return known
         self._strings[text] = varint(len(self._strings) + 1)
-        return b"\0" + string(text)
+        return _literal(text)
 
     def send(self, http: bool, peer: str, name: str, accept: int, receive_limit: int) -> Optional[Send]:
         """Decides about one call; ``name`` is the gRPC method or the raw ``METHOD /path``. None: the scope is over."""
@@ -206,14 +222,13 @@ class Scope:
                 index = evidence.decide(self.service, peer, name, faults_on)
                 fault = None if index is None else evidence.faults[index]
             self._sent.append(_Sent(id, peer, name))
-            self._event(SEND_REQUEST | (0 if index is None else FLAG_A) | (FLAG_B if http else 0))
             recorded = normalised_http_name(name) if http else cut(name, NAME_BYTES)
-            self._events += self._reference(recorded or "?")
-            self._events += self._reference(cut(peer, NAME_BYTES) or "?")
+            rest = self._reference(recorded or "?") + self._reference(cut(peer, NAME_BYTES) or "?")
+            if index is not None:
+                rest += varint(index)
+            self._event(SEND_REQUEST | (0 if index is None else FLAG_A) | (FLAG_B if http else 0), rest)
             counters = b""
             if evidence is not None:
-                if index is not None:
-                    self._events += varint(index)
                 evidence.count_after(True, self.service, peer, name)
                 counters = evidence.encode()
             data = write_hop(self.envelope.passed_on, id, accept, receive_limit, counters)
@@ -273,11 +288,11 @@ class Scope:
                     self._evidence.walk(decode_segment(child))
                 except FaultloomError:
                     pass
-        self._event(kind | (0 if child is None else FLAG_A) | (FLAG_B if gap else 0))
-        self._events += varint(number)
-        self._events += varint(status)
+        rest = varint(number) + varint(status)
         if child is not None:
-            self._events += varint(len(child))
+            rest += varint(len(child))
+        self._event(kind | (0 if child is None else FLAG_A) | (FLAG_B if gap else 0), rest)
+        if child is not None:
             self._events += child
 
     def respond(self, status: int, name: str = "") -> Optional[bytes]:
@@ -329,15 +344,15 @@ class Scope:
 
     def _head(self, name: str) -> bytes:
         flags = b"\2" if self._saw_faults_off else b"\0"
-        call, start = self.envelope.call.to_bytes(8, "big"), varint(self.start_us)
-        return b"".join((b"\1", call, flags, string(self.service), string(cut(name, NAME_BYTES)), start))
+        call = b"\1" + self.envelope.call.to_bytes(8, "big")
+        return call + flags + _names(self.service, name) + varint(self.start_us)
 
     def _end(self, status: int) -> bytearray:
-        for number, pending in list(self._pending.items()):
-            kind, code, history, gap = pending()
-            self._record_end(kind, number, code, history, gap)
-        self._event(SEND_RESPONSE)
-        self._events += varint(status)
+        if self._pending:
+            for number, pending in list(self._pending.items()):
+                kind, code, history, gap = pending()
+                self._record_end(kind, number, code, history, gap)
+        self._event(SEND_RESPONSE, varint(status))
         self.over = True
         return self._events
 

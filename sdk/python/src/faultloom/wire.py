@@ -18,6 +18,8 @@ def varint(value: int) -> bytes:
     """Unsigned LEB128 of ``value`` (0 .. 2^64-1)."""
     if value < 128:
         return _SMALL[value]
+    if value < 16_384:
+        return bytes((value & 127 | 128, value >> 7))
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -78,6 +80,9 @@ class Reader:
         at = self.at
         end = self.end
         data = self.data
+        if at < end and data[at] < 128:
+            self.at = at + 1
+            return data[at]
         value = shift = 0
         while at < end:
             byte = data[at]
@@ -101,10 +106,14 @@ class Reader:
         return value
 
     def string(self, shortest: int, longest: int) -> str:
-        length = self.count(longest)
-        if length < shortest:
-            raise malformed("empty string")
+        length = self.varint()
+        if length < shortest or length > longest:
+            raise malformed("length of a string")
+        at = self.at
+        if length > self.end - at:
+            raise malformed("ends early")
+        self.at = at + length
         try:
-            return self.take(length).decode("utf-8")
+            return self.data[at : at + length].decode("utf-8")
         except UnicodeDecodeError:
             raise malformed("not UTF-8") from None

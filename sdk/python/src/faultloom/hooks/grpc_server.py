@@ -1,13 +1,14 @@
 """grpcio's synchronous server: handlers of unary calls and of streams.
 
 Where the library looks up a call's handler we go around it, so the application's interceptors and handlers run inside the
-scope. A request without an envelope gets the application's handler object itself. The answer of a unary call is recorded in the response serializer,
-the last moment at which both the message and the trailers can still be changed; that of a stream of replies when its
-handler has ended.
+scope. A request without an envelope gets the application's handler object itself. The answer of a unary call is recorded in
+the response serializer, the last moment at which both the message and the trailers can still be changed; that of a stream
+of replies when its handler has ended.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
 from typing import Any, Callable, Dict, Iterator, Optional
 
@@ -29,26 +30,20 @@ def patch(patch: Patch, module: Any) -> None:
     find = module._find_method_handler
     concerns_us = interest()
 
-    def find_and_trace(rpc_event: Any, *args: Any) -> Any:
+    def find_and_trace(rpc_event: Any, state: Any, *args: Any) -> Any:
         metadata = rpc_event.invocation_metadata
         scope = runtime().grpc_scope(metadata) if concerns_us(metadata) else None
         if scope is None:
-            return find(rpc_event, *args)
-        # newer libraries look handlers up in a context of the call's own
-        context = getattr(args[0], "context", None) if args else None
-        run: Callable[..., Any] = _here if context is None else context.run
-        run(CURRENT.set, scope)
-        try:
-            handler = find(rpc_event, *args)
-        finally:
-            run(CURRENT.set, None)
-        return in_scope_handler(handler, scope)
+            return find(rpc_event, state, *args)
+        # the call has a context of its own, in which its interceptors, its handler and its serializer run
+        state.context.run(CURRENT.set, scope)
+        handler = in_scope_handler(find(rpc_event, state, *args), scope)
+        if handler is None:
+            scope.abandon()
+        return handler
 
+    assert isinstance(module._RPCState().context, contextvars.Context)
     patch.replace(module, "_find_method_handler", find_and_trace)
-
-
-def _here(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
 
 
 def interest() -> Callable[[Any], bool]:
@@ -77,19 +72,18 @@ class Answer:
     def serializer(self, inner: Optional[Callable[[Any], bytes]], seen: Dict[str, Any]) -> Callable[[Any], bytes]:
         """The handler's serializer with the history behind it; ``seen`` holds the RPC's context by then."""
 
-        def serialize(message: Any) -> bytes:
-            context = seen["context"]
-            try:
-                data: bytes = message if inner is None else inner(message)
-            except BaseException:
-                self.with_error(13, context)
-                raise
-            if not isinstance(data, bytes):
-                self.with_error(13, context)
-                return data
-            return self.with_message(data, context)
+        return lambda message: self.serialize(inner, message, seen["context"])
 
-        return serialize
+    def serialize(self, inner: Optional[Callable[[Any], bytes]], message: Any, context: Any) -> bytes:
+        try:
+            data: bytes = message if inner is None else inner(message)
+        except BaseException:
+            self.with_error(13, context)
+            raise
+        if not isinstance(data, bytes):
+            self.with_error(13, context)
+            return data
+        return self.with_message(data, context)
 
     def with_returned(self, context: Any) -> None:
         """A handler may set a code and return all the same: then there is no message to carry the history."""
@@ -157,10 +151,18 @@ def in_scope_handler(handler: Any, scope: Scope) -> Any:
     """The handler that the application's interceptors and functions gave, inside the scope."""
     behaviour = behaviour_of(handler)
     if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
+        scope.abandon()
         return handler
     if handler.response_streaming:
         return traced_stream_handler(handler, behaviour, scope)
-    return traced_handler(handler, behaviour, scope)
+    known = getattr(handler, "_faultloom", None)
+    if known is None:
+        known = traced_handler(handler, behaviour)
+        try:
+            handler._faultloom = known  # most handlers are made once and serve many calls
+        except AttributeError:
+            pass
+    return known
 
 
 def behaviour_of(handler: Any) -> Any:
@@ -178,25 +180,32 @@ def answer_of(handler: Any, scope: Scope) -> Answer:
     return Answer(scope)
 
 
-def traced_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
-    """For one reply message."""
-    answer = answer_of(handler, scope)
-    seen: Dict[str, Any] = {}
+def traced_handler(handler: Any, behaviour: Any) -> Any:
+    """For one reply message. Serves every call; the scope is that of the call's context."""
+    serializer = handler.response_serializer
 
     def run(request: Any, context: Any) -> Any:
-        seen["context"] = context
-        token = CURRENT.set(scope)
+        scope = CURRENT.get()
+        if scope is None:
+            return behaviour(request, context)
+        answer = answer_of(handler, scope)
+        scope.answer = answer, context
         try:
             message = behaviour(request, context)
         except BaseException:
             answer.with_error(status.number_of(context.code()) or 2, context)
             raise
-        finally:
-            CURRENT.reset(token)
         answer.with_returned(context)
         return message
 
-    return wrapped_handler(run, handler, answer.serializer(handler.response_serializer, seen))
+    def serialize(message: Any) -> Any:
+        scope = CURRENT.get()
+        if scope is None or scope.answer is None:
+            return message if serializer is None else serializer(message)
+        answer, context = scope.answer
+        return answer.serialize(serializer, message, context)
+
+    return wrapped_handler(run, handler, serialize)
 
 
 def traced_stream_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
