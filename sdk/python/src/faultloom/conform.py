@@ -31,7 +31,7 @@ def _envelope_json(e: Envelope) -> Dict[str, Any]:
     return {
         "trace": e.trace.hex(), "run": _hex(e.run), "bridge": e.bridge, "expires": e.expires, "key": e.key, "environment": e.environment,
         "history": e.history, "plan": None if e.plan is None else [fault.to_json() for fault in e.plan],
-        "call": f"{e.call:016x}", "accept": accept, "receive_limit": e.receive_limit, "evidence": e.evidence,
+        "call": f"{e.call:016x}", "accept": accept, "receive_limit": e.receive_limit, "evidence": list(e.evidence),
     }  # fmt: skip
 
 

@@ -15,8 +15,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 try:  # the interpreter's own: OpenSSL's takes longer to find its SHA-256 than to compute it
     from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
@@ -42,19 +41,12 @@ HISTORY, PLAN, RUN, BRIDGE = 1, 2, 4, 8
 _HEADER = re.compile(r"[A-Za-z0-9_-]*")
 _UNSIGNED = bytes(16)
 
-# trace, run, expiry; call and accept
+# trace, run, expiry
 _WITH_RUN, _WITHOUT_RUN = struct.Struct(">16s16sI"), struct.Struct(">16s0sI")
-_HOP = struct.Struct(">QB")
 
 
-@dataclass
-class Envelope:
+class Envelope(NamedTuple):
     """An accepted envelope. ``passed_on`` is version to signature, as it stands on the wire."""
-
-    __slots__ = (
-        "accept", "bridge", "call", "environment", "evidence", "expires", "history", "key", "passed_on", "plan", "receive_limit",
-        "run", "trace",
-    )  # fmt: skip
 
     passed_on: bytes
     trace: bytes
@@ -68,7 +60,7 @@ class Envelope:
     call: int
     accept: int
     receive_limit: int
-    evidence: List[int]
+    evidence: Sequence[int]
 
 
 def sign(key: Key, part: bytes) -> bytes:
@@ -91,6 +83,31 @@ def write_hop(passed_on: bytes, call: int, accept: int, receive_limit: int, evid
     """A whole envelope for one call, or None if it would be larger than 2048 bytes (then nothing is sent)."""
     out = passed_on + call.to_bytes(8, "big") + _accepting(accept, receive_limit) + evidence
     return out if len(out) <= ENVELOPE_BYTES else None
+
+
+# two ends that a service sees the same in nearly every envelope
+
+
+@functools.lru_cache(maxsize=64)
+def _key_and_environment(data: bytes) -> Tuple[str, str]:
+    r = Reader(data)
+    found = r.string(1, 32), r.string(1, 64)
+    if not r.done():
+        raise malformed("bytes behind the environment")
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _accepted(data: bytes, counters: int) -> Tuple[int, int, Sequence[int]]:
+    """The hop part behind the call id: accept, receive limit, evidence."""
+    r = Reader(data)
+    accept = r.u8()
+    if accept & ~3:
+        raise malformed("reserved accept bit")
+    found = accept, r.varint(), tuple(r.varint() for _ in range(counters))
+    if not r.done():
+        raise malformed("bytes behind the hop part")
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -144,10 +161,12 @@ class Receiver:
             return None
         if len(data) > ENVELOPE_BYTES:
             raise FaultloomError("oversized")
-        r = Reader(data)
-        if r.u8() != 1:
+        if not data:
+            raise malformed("ends early")
+        if data[0] != 1:
             raise FaultloomError("unsupported_version")
-        part = r.take(r.count(ENVELOPE_BYTES))
+        r = Reader(data, 1)
+        part = r.take(r.varint())
         permissions = part[0] if part else 0
         if permissions & ~15:
             raise malformed("reserved permission")
@@ -156,10 +175,12 @@ class Receiver:
             trace, run, expires = layout.unpack_from(part, 1)
         except struct.error:
             raise malformed("ends early") from None
-        s = Reader(part, 1 + layout.size)
-        key_id, environment = s.string(1, 32), s.string(1, 64)
-        if not permissions & PLAN and not s.done():
-            raise malformed("bytes behind the environment")
+        rest = part[1 + layout.size :]
+        if permissions & PLAN:
+            s = Reader(rest)
+            key_id, environment = s.string(1, 32), s.string(1, 64)
+        else:
+            key_id, environment = _key_and_environment(rest)
         signature = r.take(16)
         passed_on = data[: r.at]
         if signature == _UNSIGNED:
@@ -181,13 +202,8 @@ class Receiver:
             if not key.fault:
                 raise FaultloomError("plan_not_permitted")
             plan = decode_plan(s.rest())
-        call, accept = _HOP.unpack(r.take(_HOP.size))
-        if accept & ~3:
-            raise malformed("reserved accept bit")
-        limit = r.varint()
-        evidence = [r.varint() for _ in range(sum(f.counters for f in plan))] if plan else []
-        if not r.done():
-            raise malformed("bytes behind the hop part")
+        call = int.from_bytes(r.take(8), "big")
+        accept, limit, evidence = _accepted(r.rest(), sum(f.counters for f in plan) if plan else 0)
         if bridged is not None:
             call, accept, limit = bridged, 0, 0
         if plan and not self._admit((trace, call, attempt), expires, now):

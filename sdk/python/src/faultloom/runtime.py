@@ -81,6 +81,8 @@ class Runtime:
         attempt = 0
         traceparent = baggage = ""
         for key, value in metadata:
+            if key not in _KEYS:
+                continue
             if key == GRPC_KEY:
                 own = value
             elif key == TRACEPARENT:
@@ -138,6 +140,9 @@ class Runtime:
         if error.code not in self._told:
             self._told.add(error.code)
             complain(f"{self.service}: an envelope was refused: {error.code} (further ones are not reported)")
+
+
+_KEYS = frozenset((GRPC_KEY, TRACEPARENT, BAGGAGE, ATTEMPTS_KEY))
 
 
 def _text(value: Any) -> str:

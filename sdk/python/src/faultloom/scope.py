@@ -15,14 +15,16 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from . import ids
 from .bridge import outgoing
 from .carriers import field_bytes
 from .envelope import ACCEPT_FIELD, Envelope, to_header, write_hop
 from .errors import FaultloomError
-from .history import CALL_FAILED, FLAG_A, FLAG_B, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment, split_head
+from .history import (
+    CALL_FAILED, FLAG_A, FLAG_B, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment,
+)  # fmt: skip
 from .names import NAME_BYTES, SERVICE_BYTES, normalised_http_name
 from .pieces import last_piece, piece
 from .plan import Fault
@@ -30,14 +32,18 @@ from .selectors import Selector
 from .wire import cut, string, varint
 
 
-class Send(NamedTuple):
+class Send:
     """One call being sent: its number in the scope, its id, and the fault that fires at it."""
 
-    number: int
-    id: int
-    fault_index: Optional[int]
-    fault: Optional[Fault]
-    envelope: Optional[bytes]
+    __slots__ = ("ended", "envelope", "fault", "fault_index", "id", "name", "number", "peer")
+
+    def __init__(self, number: int, id: int, peer: str, name: str) -> None:
+        self.number, self.id, self.peer, self.name = number, id, peer, name
+        self.fault_index: Optional[int] = None
+        self.fault: Optional[Fault] = None
+        #: None: it would be too large, the call goes out without one
+        self.envelope: Optional[bytes] = None
+        self.ended = False
 
 
 class _Counters:
@@ -52,7 +58,7 @@ class _Counters:
 class Evidence:
     """The counters that a plan's conditions are judged by."""
 
-    def __init__(self, faults: List[Fault], values: List[int]) -> None:
+    def __init__(self, faults: List[Fault], values: Sequence[int]) -> None:
         self.faults = faults
         self.counters: List[_Counters] = []
         self._matches: Dict[Tuple[Selector, str, str, str], bool] = {}
@@ -147,13 +153,6 @@ def _names(service: str, call: str) -> bytes:
 _End = Tuple[int, int, Optional[bytes], bool]
 
 
-class _Sent:
-    __slots__ = ("ended", "id", "name", "peer")
-
-    def __init__(self, id: int, peer: str, name: str) -> None:
-        self.id, self.peer, self.name, self.ended = id, peer, name, False
-
-
 class Scope:
     """Thread-safe: a service may send from many threads to answer one call. Times are µs since the start."""
 
@@ -181,7 +180,7 @@ class Scope:
         self._evidence = Evidence(envelope.plan, envelope.evidence) if envelope.plan else None
         self._saw_faults_off = self._evidence is not None and not faults_on()
         self._lock = threading.Lock()
-        self._sent: List[_Sent] = []
+        self._sent: List[Send] = []
         self._strings: Dict[str, bytes] = {}
         self._events = bytearray()
         self._last_us = 0
@@ -212,35 +211,45 @@ class Scope:
             if self.over:
                 return None
             number = len(self._sent) + 1
-            id = ids.derive(self.envelope.call, number)
-            index: Optional[int] = None
-            fault: Optional[Fault] = None
-            evidence = self._evidence
-            if evidence is not None:
-                faults_on = self.faults_on()
-                self._saw_faults_off |= not faults_on
-                index = evidence.decide(self.service, peer, name, faults_on)
-                fault = None if index is None else evidence.faults[index]
-            self._sent.append(_Sent(id, peer, name))
-            recorded = normalised_http_name(name) if http else cut(name, NAME_BYTES)
-            rest = self._reference(recorded or "?") + self._reference(cut(peer, NAME_BYTES) or "?")
-            if index is not None:
-                rest += varint(index)
-            self._event(SEND_REQUEST | (0 if index is None else FLAG_A) | (FLAG_B if http else 0), rest)
+            send = Send(number, ids.derive(self.envelope.call, number), peer, name)
+            self._sent.append(send)
             counters = b""
-            if evidence is not None:
-                evidence.count_after(True, self.service, peer, name)
-                counters = evidence.encode()
-            data = write_hop(self.envelope.passed_on, id, accept, receive_limit, counters)
-            return Send(number, id, index, fault, data)
+            if self._evidence is None:
+                self._event(SEND_REQUEST | (FLAG_B if http else 0), self._call(http, peer, name))
+            else:
+                counters = self._decide(self._evidence, send, http)
+            send.envelope = write_hop(self.envelope.passed_on, send.id, accept, receive_limit, counters)
+            return send
+
+    def _decide(self, evidence: Evidence, send: Send, http: bool) -> bytes:
+        """Whether a fault fires; the counters to send along."""
+        faults_on = self.faults_on()
+        self._saw_faults_off |= not faults_on
+        index = evidence.decide(self.service, send.peer, send.name, faults_on)
+        call = self._call(http, send.peer, send.name)
+        if index is None:
+            self._event(SEND_REQUEST | (FLAG_B if http else 0), call)
+        else:
+            send.fault_index, send.fault = index, evidence.faults[index]
+            self._event(SEND_REQUEST | FLAG_A | (FLAG_B if http else 0), call + varint(index))
+        evidence.count_after(True, self.service, send.peer, send.name)
+        return evidence.encode()
+
+    def _call(self, http: bool, peer: str, name: str) -> bytes:
+        recorded = normalised_http_name(name) if http else cut(name, NAME_BYTES)
+        return self._reference(recorded or "?") + self._reference(cut(peer, NAME_BYTES) or "?")
 
     def replied(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """The caller has a reply, of whatever status. ``gap`` counts if there is no history."""
-        self._ended(RECV_RESPONSE, number, status, history, gap)
+        with self._lock:
+            if not self.over:
+                self._record_end(RECV_RESPONSE, number, status, history, gap)
 
     def failed(self, number: int, code: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """No reply; ``code`` is a gRPC code, for HTTP too."""
-        self._ended(CALL_FAILED, number, code, history, gap)
+        with self._lock:
+            if not self.over:
+                self._record_end(CALL_FAILED, number, code, history, gap)
 
     def bridged(self, send: Send, given_traceparent: str, given_baggage: str) -> Tuple[str, str]:
         """``traceparent`` and ``baggage`` of a call whose envelope also travels in them."""
@@ -261,24 +270,17 @@ class Scope:
         with self._lock:
             self._pending[number] = cancelled
 
-    def _ended(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
-        with self._lock:
-            if not self.over:
-                self._record_end(kind, number, status, history, gap)
-
     def _record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
         sent = self._sent[number - 1]
         if sent.ended:
             return
         sent.ended = True
-        self._pending.pop(number, None)
+        if self._pending:
+            self._pending.pop(number, None)
         child: Optional[bytes] = None
         if history is not None:
-            try:
-                id, segment = split_head(history)
-            except FaultloomError:
-                id, segment = 0, b""
-            child = segment if id == sent.id else None
+            if history[:HEAD_BYTES] == b"\1" + sent.id.to_bytes(8, "big") and len(history) <= HISTORY_BYTES:
+                child = history[HEAD_BYTES:]
             gap = child is None
         if self._evidence is not None:
             if kind == RECV_RESPONSE:

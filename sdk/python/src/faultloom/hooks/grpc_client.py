@@ -57,7 +57,7 @@ def patch(patch: Patch, module: Any) -> None:
                 return inner
 
             def with_deserializer(deserializer: Any) -> Any:
-                return make(self, method, request_serializer, deserializer)
+                return make(self, method, request_serializer, deserializer, *args, **kwargs)
 
             name = method.decode() if isinstance(method, bytes) else method
             return cls(inner, with_deserializer, response_deserializer, name, target)
@@ -162,30 +162,34 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
     def _run(self, scope: Scope, send: Send, wait: Any, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
         fault = send.fault
-        kind = fault.kind if fault is not None else ""
-        if fault is not None:
-            if kind in ("unavailable", "status", "deadline", "reset"):
-                raise refuse(scope, send, self._target)
-            if kind in ("delay", "hang"):
-                seconds = wait_seconds(fault)
-                deadline = None if timeout is None else time.monotonic() + timeout
-                lasted = hold(scope, seconds if timeout is None else min(seconds, timeout), wait)
-                if kind == "hang" or (lasted and timeout is not None and timeout <= seconds):
-                    scope.failed(send.number, 4)
-                    raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-                timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if fault is None:
+            return self._unchanged_reply(scope, send, request, timeout, status.outgoing(metadata, scope, send), *args, **kwargs)
+        kind = fault.kind
+        if kind in ("unavailable", "status", "deadline", "reset"):
+            raise refuse(scope, send, self._target)
+        if kind in ("delay", "hang"):
+            seconds = wait_seconds(fault)
+            deadline = None if timeout is None else time.monotonic() + timeout
+            lasted = hold(scope, seconds if timeout is None else min(seconds, timeout), wait)
+            if kind == "hang" or (lasted and timeout is not None and timeout <= seconds):
+                scope.failed(send.number, 4)
+                raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+            timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
         metadata = status.outgoing(metadata, scope, send)
-        if not kind or kind == "delay":
-            try:
-                pair, call = self._pair_callable().with_call(request, timeout, metadata, *args, **kwargs)
-            except grpc.RpcError as error:
-                self._record(scope, send, None, None, error)
-                raise
-            except BaseException:
-                scope.failed(send.number, 1, None, True)
-                raise
-            return self._record(scope, send, pair, call, None), call
+        if kind == "delay":
+            return self._unchanged_reply(scope, send, request, timeout, metadata, *args, **kwargs)
         return self._changed_reply(scope, send, kind, request, timeout, metadata, *args, **kwargs)
+
+    def _unchanged_reply(self, scope: Scope, send: Send, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+        try:
+            pair, call = self._pair_callable().with_call(request, timeout, metadata, *args, **kwargs)
+        except grpc.RpcError as error:
+            self._record(scope, send, None, None, error)
+            raise
+        except BaseException:
+            scope.failed(send.number, 1, None, True)
+            raise
+        return self._record(scope, send, pair, call, None), call
 
     def _changed_reply(self, scope: Scope, send: Send, kind: str, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
         reply = Reply(self._deserializer, kind)

@@ -98,10 +98,11 @@ class Answer:
             return data
         envelope = self.scope.envelope
         if envelope.accept & ACCEPT_FIELD:
-            fits = truncate(history, HISTORY_BYTES)
-            appended = b"" if fits is None else field(fits)
-            if appended and len(data) + len(appended) <= envelope.receive_limit:
-                return data + appended
+            fits = history if len(history) <= HISTORY_BYTES else truncate(history, HISTORY_BYTES)
+            if fits is not None:
+                with_field = data + field(fits)
+                if len(with_field) <= envelope.receive_limit:
+                    return with_field
         self._set_trailer(history, context)
         return data
 
@@ -182,20 +183,22 @@ def answer_of(handler: Any, scope: Scope) -> Answer:
 
 def traced_handler(handler: Any, behaviour: Any) -> Any:
     """For one reply message. Serves every call; the scope is that of the call's context."""
-    serializer = handler.response_serializer
+    serializer, stream = handler.response_serializer, bool(handler.request_streaming)
 
     def run(request: Any, context: Any) -> Any:
         scope = CURRENT.get()
         if scope is None:
             return behaviour(request, context)
-        answer = answer_of(handler, scope)
+        answer = StreamAnswer(scope, True) if stream else Answer(scope)
         scope.answer = answer, context
         try:
             message = behaviour(request, context)
         except BaseException:
+            scope.answer = None
             answer.with_error(status.number_of(context.code()) or 2, context)
             raise
-        answer.with_returned(context)
+        if context.code() is not None:
+            answer.with_returned(context)
         return message
 
     def serialize(message: Any) -> Any:
@@ -203,6 +206,7 @@ def traced_handler(handler: Any, behaviour: Any) -> Any:
         if scope is None or scope.answer is None:
             return message if serializer is None else serializer(message)
         answer, context = scope.answer
+        scope.answer = None  # it holds the call's state, which holds the scope: left for the garbage collector otherwise
         return answer.serialize(serializer, message, context)
 
     return wrapped_handler(run, handler, serialize)

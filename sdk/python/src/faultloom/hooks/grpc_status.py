@@ -103,7 +103,9 @@ def _text(value: Any) -> str:
 
 def with_own(metadata: Optional[Iterable[Any]], value: Optional[bytes]) -> Tuple[Any, ...]:
     """Metadata with our value under our key, and without anybody else's."""
-    kept = tuple(pair for pair in metadata or () if pair[0] != GRPC_KEY)
+    if not metadata:
+        return () if value is None else ((GRPC_KEY, value),)
+    kept = tuple(pair for pair in metadata if pair[0] != GRPC_KEY)
     return kept if value is None else (*kept, (GRPC_KEY, value))
 
 
