@@ -12,7 +12,7 @@ import type { Kind } from '../wire/plan';
 import { TailCutter } from './tail';
 
 /** How much of a body a fault holds in memory. */
-const MAX_ALTERED_BYTES = 32 << 20;
+export const MAX_ALTERED_BYTES = 32 << 20;
 
 const DECODERS: Record<string, () => Transform> = {
   gzip: createGunzip,

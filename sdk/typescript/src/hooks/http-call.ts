@@ -6,7 +6,7 @@ import { within } from '../scope/context';
 import { fromHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../wire/envelope';
 import type { Kind } from '../wire/plan';
 import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status';
-import { Body, canUndo } from './http-body';
+import { Body, canUndo, MAX_ALTERED_BYTES } from './http-body';
 import { failureCode, hangUp } from './http-errors';
 import { remove } from './http-server';
 import type { Fn, Loose } from './patch';
@@ -135,6 +135,7 @@ class Reply {
   body!: Body;
   private readonly push: Fn;
   private readonly chunks: Buffer[] = [];
+  private bytes = 0;
   private over = false;
 
   constructor(
@@ -177,6 +178,10 @@ class Reply {
   data(chunk: Buffer): boolean {
     if (this.eager) {
       this.chunks.push(Buffer.from(chunk));
+      this.bytes += chunk.length;
+      if (this.bytes > MAX_ALTERED_BYTES) {
+        this.release(false);
+      }
       return true;
     }
     this.push.call(this.response, chunk);

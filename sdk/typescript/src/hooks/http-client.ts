@@ -22,12 +22,14 @@ import type { Fn, Loose, Patch } from './patch';
 import { emptyReply, StandIn } from './stand-in';
 
 export function hookHttpClient(patch: Patch, module: Loose, port: number): void {
-  patch.wrap(module, 'request', (request) => function (this: unknown, ...args) {
-    return traced(request.bind(this), module, port, args);
+  let ours: Fn;
+  patch.wrap(module, 'request', (request) => {
+    ours = (...args) => traced(request, module, port, args);
+    return ours;
   });
   // Node's own calls what it has inside
   patch.wrap(module, 'get', () => (...args) => {
-    const request = module['request'](...args) as ClientRequest;
+    const request = ours(...args) as ClientRequest;
     request.end();
     return request;
   });
@@ -112,10 +114,9 @@ function send(make: Fn, { scope, call, options, callback, agent, address }: Prep
   } else if (kind === 'unavailable' || kind === 'status' || kind === 'deadline' || kind === 'reset' || kind === 'hang') {
     connect = (request) => stand(scope, call, address, request);
   }
-  const headers = listed(options.headers);
-  if (headers !== undefined) {
-    // a list leaves as it is, at once
-    options.headers = withEnvelope(scope, call, headers) as unknown as RequestOptions['headers'];
+  const early = leavesAtOnce(options.headers);
+  if (early) {
+    options.headers = withEnvelope(scope, call, options.headers);
   }
   if (connect === null) {
     options.agent = agent ?? undefined;
@@ -127,7 +128,7 @@ function send(make: Fn, { scope, call, options, callback, agent, address }: Prep
     (request as unknown as Loose)['agent'] = agent;
   }
   new HttpCall(scope, call, request);
-  if (headers === undefined) {
+  if (!early) {
     const loose = request as unknown as Loose;
     const implicit = loose['_implicitHeader'] as Fn;
     loose['_implicitHeader'] = () => {
@@ -278,31 +279,34 @@ function text(value: unknown): string | undefined {
   return value === undefined ? undefined : String(value);
 }
 
-/** Headers given as a list: names and values in turn. */
-function listed(headers: unknown): string[] | undefined {
-  return Array.isArray(headers) ? (headers.flat() as string[]) : undefined;
+/** Node composes a list of headers, or headers that expect something, when it makes the request. */
+function leavesAtOnce(headers: unknown): boolean {
+  return Array.isArray(headers) || Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'expect');
 }
 
-/** The same for headers in a list. */
-function withEnvelope(scope: Scope, call: Call, headers: readonly string[]): string[] {
-  const out: string[] = [];
+/** The same for headers that leave at once, in the form in which they were given. */
+function withEnvelope(scope: Scope, call: Call, given: RequestOptions['headers']): RequestOptions['headers'] {
+  const list = (Array.isArray(given) ? (given as unknown[]).flat() : Object.entries(given ?? {}).flat()) as string[];
+  const out: [string, string][] = [];
   const seen: Record<string, string> = {};
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i]!.toLowerCase();
-    const value = headers[i + 1]!;
+  for (let i = 0; i + 1 < list.length; i += 2) {
+    const name = list[i]!.toLowerCase();
+    const value = list[i + 1]!;
     if (name === HTTP_HEADER || (scope.envelope.bridge && (name === TRACEPARENT || name === BAGGAGE))) {
       seen[name] = value;
     } else {
-      out.push(headers[i]!, name === 'accept-encoding' && scope.envelope.history ? undoable(value) : value);
+      out.push([list[i]!, name === 'accept-encoding' && scope.envelope.history ? undoable(value) : value]);
     }
   }
   if (call.envelope !== null) {
-    out.push(HTTP_HEADER, toHeader(call.envelope));
+    out.push([HTTP_HEADER, toHeader(call.envelope)]);
     if (scope.envelope.bridge) {
-      out.push(TRACEPARENT, traceparentOut(seen[TRACEPARENT], scope.envelope.trace, call.id));
+      out.push([TRACEPARENT, traceparentOut(seen[TRACEPARENT], scope.envelope.trace, call.id)]);
       const baggage = baggageOut(seen[BAGGAGE], call.envelope);
-      out.push(...(baggage === undefined ? [] : [BAGGAGE, baggage]));
+      if (baggage !== undefined) {
+        out.push([BAGGAGE, baggage]);
+      }
     }
   }
-  return out;
+  return Array.isArray(given) ? (out.flat() as unknown as RequestOptions['headers']) : Object.fromEntries(out);
 }

@@ -13,6 +13,9 @@ type SystemCode = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT';
 
 /** As libuv reports it; with an address for `connect`. */
 export function systemError(syscall: string, code: SystemCode, address?: Address): Error {
+  if (address?.host === 'localhost') {
+    address = { ...address, host: '127.0.0.1' }; // Node tells what a name was resolved to; of others that is not known here
+  }
   const errno = [...getSystemErrorMap()].find(([, [name]]) => name === code)?.[0];
   const where = address === undefined ? '' : ` ${address.host}:${address.port}`;
   const error = new Error(`${syscall} ${code}${where}`);

@@ -7,7 +7,7 @@ import { wait } from '../scope/wait';
 import { fromHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../wire/envelope';
 import type { Kind } from '../wire/plan';
 import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status';
-import { Body, canUndo } from './http-body';
+import { Body, canUndo, MAX_ALTERED_BYTES } from './http-body';
 import { Address, failureCode, systemError } from './http-errors';
 import { Headers, Speaker, Told } from './undici-handler';
 
@@ -17,8 +17,9 @@ const MAX_EAGER_BYTES = 256 << 10;
 export class UndiciCall implements Told {
   private body: Body | null = null;
   /** What is said once the body has been read. */
-  private announce: (() => void) | null = null;
+  private announce: ((complete: boolean) => void) | null = null;
   private readonly chunks: Buffer[] = [];
+  private bytes = 0;
   private trailers: unknown;
   private over = false;
   private sent = false;
@@ -148,9 +149,9 @@ export class UndiciCall implements Told {
     }
     const eager = changed || Number(headers.get('content-length') ?? Infinity) <= MAX_EAGER_BYTES;
     if (eager) {
-      this.announce = () => {
-        if (headers.get('content-length') !== undefined) {
-          headers.set('content-length', String(this.chunks.reduce((sum, chunk) => sum + chunk.length, 0)));
+      this.announce = (complete) => {
+        if (complete && headers.get('content-length') !== undefined) {
+          headers.set('content-length', String(this.bytes));
         }
         say();
       };
@@ -175,21 +176,32 @@ export class UndiciCall implements Told {
   }
 
   private pass(chunk: Buffer): boolean {
-    if (this.announce !== null) {
-      this.chunks.push(Buffer.from(chunk));
-      return true;
+    if (this.announce === null) {
+      return within(this.scope, () => this.out.data(chunk));
     }
-    return within(this.scope, () => this.out.data(chunk));
+    this.chunks.push(Buffer.from(chunk));
+    this.bytes += chunk.length;
+    if (this.bytes > MAX_ALTERED_BYTES) {
+      this.release(false);
+    }
+    return true;
   }
 
-  private finish(error?: Error): void {
+  /** Hands out what was read first. */
+  private release(complete: boolean): void {
     const announce = this.announce;
     this.announce = null;
     within(this.scope, () => {
-      announce?.();
-      for (const chunk of this.chunks.splice(0)) {
-        this.out.data(chunk);
+      announce?.(complete);
+      for (const held of this.chunks.splice(0)) {
+        this.out.data(held);
       }
+    });
+  }
+
+  private finish(error?: Error): void {
+    this.release(error === undefined);
+    within(this.scope, () => {
       if (error === undefined) {
         this.out.end(this.trailers);
       } else {

@@ -1,0 +1,118 @@
+// The many ways in which a request can be made with Node's own client.
+'use strict';
+
+const assert = require('node:assert');
+const { spawnSync } = require('node:child_process');
+const fs = require('node:fs');
+const http = require('node:http');
+const https = require('node:https');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const { test } = require('node:test');
+const { app, events, faultloom, request } = require('./world.js');
+
+const { fault } = faultloom;
+
+function finish(one, body) {
+  return new Promise((resolve) => {
+    one.on('response', (response) => {
+      const chunks = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('end', () => resolve(Buffer.concat(chunks).toString()));
+    });
+    one.on('error', (error) => resolve(error.code));
+    one.end(body);
+  });
+}
+
+const WAYS = {
+  'a URL and options': (port) => finish(http.request(new URL(`http://127.0.0.1:${port}/hello?x=1`), { method: 'GET' })),
+  'text and nothing else': (port) => finish(http.request(`http://127.0.0.1:${port}/hello`)),
+  'no agent': (port) => finish(http.request({ host: '127.0.0.1', port, path: '/hello', agent: false })),
+  'connections of its own': (port) =>
+    finish(http.request({ host: '127.0.0.1', port, path: '/hello', createConnection: () => net.connect(port, '127.0.0.1') })),
+  'connections of its own, later': (port) =>
+    finish(
+      http.request({
+        host: '127.0.0.1',
+        port,
+        path: '/hello',
+        createConnection: (_options, done) => {
+          const socket = net.connect(port, '127.0.0.1', () => done(null, socket));
+        },
+      }),
+    ),
+  'headers in a list': (port) => finish(http.request({ host: '127.0.0.1', port, path: '/hello', headers: ['Host', 'a', 'Accept', '*/*'] })),
+  'headers in pairs, set later': (port) => {
+    const one = http.request({ host: '127.0.0.1', port, path: '/hello' });
+    one.setHeader('accept-encoding', 'zstd');
+    return finish(one);
+  },
+  'an expectation': (port) => {
+    const one = http.request({ host: '127.0.0.1', port, path: '/hello', method: 'GET', headers: { Expect: '100-continue' } });
+    one.flushHeaders();
+    return finish(one);
+  },
+};
+
+for (const [way, make] of Object.entries(WAYS)) {
+  test(`http.request with ${way}: healthy, disturbed, delayed, healthy`, async (t) => {
+    const { port } = await app(t, 'http.js', { service: 'back' });
+    for (const [plan, text, end] of [
+      [[], /^hello \/hello/, 'RECV 200 < back'],
+      [[fault('unavailable')], /^ECONNREFUSED$/, 'FAILED 14'],
+      [[fault('status', { arg: 503 })], /^$/, 'RECV 503'],
+      [[fault('delay', { arg: 20 })], /^hello \/hello/, 'RECV 200 < back'],
+      [[], /^hello \/hello/, 'RECV 200 < back'],
+    ]) {
+      const { result, segment } = await request(plan, () => make(port));
+      assert.match(result, text);
+      assert.strictEqual(events(segment)[1], end);
+    }
+  });
+}
+
+test('https, both sides', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-tls-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${folder}/key`, '-out', `${folder}/cert`, '-days', '2', '-subj', '/CN=localhost'];
+  if (spawnSync('openssl', args).status !== 0) {
+    t.skip('openssl is not installed: https is not tested');
+    return;
+  }
+  const key = fs.readFileSync(`${folder}/key`);
+  const cert = fs.readFileSync(`${folder}/cert`);
+  const server = https.createServer({ key, cert }, (_request, response) => response.end('secret'));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  const { port } = server.address();
+  const make = () => finish(https.request({ host: '127.0.0.1', port, path: '/hello', ca: cert, servername: 'localhost' }));
+  for (const [plan, text, end] of [
+    [[], 'secret', 'RECV 200 < test'],
+    [[fault('unavailable')], 'ECONNREFUSED', 'FAILED 14'],
+    [[fault('status', { arg: 503 })], '', 'RECV 503'],
+    [[fault('lost-reply')], 'ECONNRESET', 'FAILED 14 < test'],
+    [[fault('delay', { arg: 20 })], 'secret', 'RECV 200 < test'],
+  ]) {
+    const { result, segment } = await request(plan, make);
+    assert.strictEqual(result, text);
+    assert.strictEqual(events(segment)[1], end);
+  }
+});
+
+test('what really fails is recorded as what it is, with a gap', async (t) => {
+  const closed = net.createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => closed.once('listening', resolve));
+  const { port } = closed.address();
+  closed.on('connection', (socket) => socket.once('data', () => socket.destroy()));
+  const dropped = await request([fault('lost-reply')], () => finish(http.request({ host: '127.0.0.1', port })));
+  assert.strictEqual(dropped.result, 'ECONNRESET');
+  assert.strictEqual(events(dropped.segment)[1], 'FAILED 14 gap');
+  await new Promise((resolve) => closed.close(resolve));
+  for (const call of [() => finish(http.request({ host: '127.0.0.1', port })), () => fetch(`http://127.0.0.1:${port}/`).catch((e) => e.cause.code)]) {
+    const { result, segment } = await request([], call);
+    assert.strictEqual(result, 'ECONNREFUSED');
+    assert.strictEqual(events(segment)[1], 'FAILED 14 gap');
+  }
+});
