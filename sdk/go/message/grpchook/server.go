@@ -24,16 +24,20 @@ var serverFromContext any // func(context.Context) *grpc.Server
 func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		p, md := process(), incoming(ctx)
-		if drawn := false; len(md[wire.GRPCKey]) > 0 || len(md[wire.BaggageKey]) > 0 || drawOnce(p, &drawn) {
+		if concerned, drawn := concerns(p, md); concerned {
 			return serveUnary(ctx, req, info.FullMethod, md, drawn, p, handler)
 		}
 		return handler(ctx, req)
 	}
 }
 
-func drawOnce(p *scope.Process, drawn *bool) bool {
-	*drawn = p.Draw()
-	return *drawn
+// concerns tells whether a request with this metadata may have a scope, and whether that is because it was drawn.
+func concerns(p *scope.Process, md metadata.MD) (concerned, drawn bool) {
+	if len(md[wire.GRPCKey]) > 0 || wire.MayBridge(md[wire.BaggageKey]) {
+		return true, false
+	}
+	drawn = p.Draw()
+	return drawn, drawn
 }
 
 // open begins in s the scope of a call with this metadata, if it has one.

@@ -16,8 +16,8 @@ func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()
 		p, md := process(), incoming(ctx)
-		drawn := false
-		if len(md[wire.GRPCKey]) == 0 && len(md[wire.BaggageKey]) == 0 && !drawOnce(p, &drawn) {
+		concerned, drawn := concerns(p, md)
+		if !concerned {
 			return handler(srv, ss)
 		}
 		s := new(scope.Scope)

@@ -14,7 +14,7 @@ import (
 
 // incomingContext looks like that of a request in a handler.
 func incomingContext() context.Context {
-	ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{":authority": {"127.0.0.1:1"}, "content-type": {"application/grpc"}, "user-agent": {"grpc-go/1.85.0"}})
+	ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{":authority": {"127.0.0.1:1"}, "content-type": {"application/grpc"}, "user-agent": {"grpc-go/1.85.0"}, "baggage": {"user=7"}})
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	context.AfterFunc(ctx, cancel)
 	type key struct{ int }

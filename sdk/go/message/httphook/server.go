@@ -27,7 +27,7 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 	}
 	own := r.Header[wire.HTTPHeader]
 	drawn := false
-	if len(own) == 0 && len(r.Header["Baggage"]) == 0 {
+	if len(own) == 0 && !wire.MayBridge(r.Header["Baggage"]) {
 		if drawn = p.Draw(); !drawn {
 			return false
 		}

@@ -87,10 +87,20 @@ func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, 
 	return traceparent, out.String()
 }
 
+// MayBridge tells whether it is worth looking for an envelope in these baggage headers.
+func MayBridge(values []string) bool {
+	for _, v := range values {
+		if strings.Contains(v, baggageMember) {
+			return true
+		}
+	}
+	return false
+}
+
 // BridgeIn finds the envelope of a request without the usual carrier: its text in the baggage, and the call that it
 // belongs to now.
 func BridgeIn(traceparent, baggage string) (envelope string, call uint64, ok bool) {
-	for rest, more := baggage, strings.Contains(baggage, baggageMember); more; {
+	for rest, more := baggage, true; more; {
 		var m string
 		m, rest, more = strings.Cut(rest, ",")
 		if key, value, found := member(m); found && key == baggageMember {

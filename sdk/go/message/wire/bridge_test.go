@@ -54,3 +54,22 @@ func TestBaggageOfOthersStays(t *testing.T) {
 		t.Error("without a traceparent nothing says which call it is")
 	}
 }
+
+func FuzzBridge(f *testing.F) {
+	f.Add(someParent, "a=b;p, faultloom = old", "envelope")
+	f.Fuzz(func(t *testing.T, traceparent, baggage, envelope string) {
+		BridgeIn(traceparent, baggage)
+		own, _ := ParseTraceparent(someParent)
+		sent, out := BridgeOut("", baggage, envelope, own)
+		text, call, ok := BridgeIn(sent, out)
+		if fits := strings.Contains(out, "faultloom="+text); ok && (!fits || call != own.Parent) {
+			t.Errorf("%q became %q", baggage, out)
+		}
+		if !ok && len(out)+len(envelope)*2+20 < maxBaggageBytes {
+			t.Errorf("%q became %q: lost", baggage, out)
+		}
+		if again, _, _ := BridgeIn(sent, out); MayBridge([]string{out}) != strings.Contains(out, "faultloom") || again != text {
+			t.Error(out)
+		}
+	})
+}
