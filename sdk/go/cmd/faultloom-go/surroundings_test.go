@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,14 +35,36 @@ func (s *said) String() string {
 	return s.out.String()
 }
 
-// Whatever is wrong with the keys: the program works, its callers see a gap, and it is said in one line that has no key
-// in it.
-func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
+func buildHTTPApp(t *testing.T) string {
+	t.Helper()
 	dir, binary := t.TempDir(), filepath.Join(t.TempDir(), "app")
 	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})
 	if out, err := command(t, dir, "build", "-trimpath", "-o", binary).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return binary
+}
+
+func TestAProgramBeginsRequestsItselfAndExportsThem(t *testing.T) {
+	c, stderr := suite.NewCollector(t), &said{}
+	address := runAppWith(t, buildHTTPApp(t), stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_SAMPLE=1/1", "FAULTLOOM_EXPORT="+c.Endpoint)
+	if _, body, err := suite.Get(context.Background(), http.DefaultClient, "http://"+address+"/page/7"); err != nil || body != "hello" {
+		t.Fatal(body, err)
+	}
+	var got []string
+	for _, s := range c.Wait(3) {
+		got = append(got, s.String())
+	}
+	want := []string{`app server "GET /page/{id}"`, `app client "GET /item"`, `app server "GET /item"`}
+	if !slices.Equal(got, want) || stderr.String() != "" {
+		t.Errorf("%q, says %q", got, stderr)
+	}
+}
+
+// Whatever is wrong with the keys: the program works, its callers see a gap, and it is said in one line that has no key
+// in it.
+func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
+	binary := buildHTTPApp(t)
 	other := strings.Repeat("0c", 32)
 	missing := filepath.Join(t.TempDir(), "none")
 	for _, c := range []struct{ name, environment, says, state string }{
