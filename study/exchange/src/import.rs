@@ -26,18 +26,18 @@ pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
     }
     let mut spans = Vec::new();
     let mut documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
-    let mut number = 0;
+    let mut place = Place { bytes, at: 0, line: 1 };
     while let Some(document) = documents.next() {
-        number += 1;
         let document = document.map_err(|e| not_json(name, &e))?;
-        let line = 1 + bytes[..documents.byte_offset()].iter().filter(|b| **b == b'\n').count();
+        let line = place.next_document();
         otlp_spans::read(&document, &mut spans).map_err(|wrong| {
             Failure::request(format!("{}: line {line}: {}: {}", name.display(), wrong.at, wrong.why))
                 .next("OTLP in JSON is expected, as `faultloom export` and OpenTelemetry's collectors write it")
         })?;
+        place.pass(documents.byte_offset());
     }
     if spans.is_empty() {
-        let why = if number == 0 { "the file is empty" } else { "it has no span" };
+        let why = if place.at == 0 { "the file is empty" } else { "it has no span" };
         return Err(Failure::request(format!("{} holds no trace", name.display()))
             .why(why)
             .next("a file with OTLP in JSON, one object or one per line: {\"resourceSpans\":[…]}"));
@@ -45,7 +45,28 @@ pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
     Ok(joined(spans))
 }
 
-pub fn too_large(name: &Path) -> Failure {
+/// Where we are in the file, by line.
+struct Place<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    line: usize,
+}
+
+impl Place<'_> {
+    /// The line on which the next document begins.
+    fn next_document(&mut self) -> usize {
+        let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+        self.pass(self.at + blank);
+        self.line
+    }
+
+    fn pass(&mut self, to: usize) {
+        self.line += self.bytes[self.at..to].iter().filter(|b| **b == b'\n').count();
+        self.at = to;
+    }
+}
+
+fn too_large(name: &Path) -> Failure {
     Failure::request(format!("{} is larger than {} MiB", name.display(), FILE_BYTES_MAX >> 20))
         .next("split it by lines; the spans of one trace must stay together")
 }

@@ -218,6 +218,7 @@ fn wrong_files_are_refused_with_the_place() {
         ("{\"resourceSpans\":[]}".into(), "it has no span"),
         ("{}".into(), "line 1: the object: there is no resourceSpans in it"),
         ("[1]".into(), "there is no resourceSpans"),
+        (format!("\n{good}\n\n{{\n}}\n"), "a.json: line 4: the object: there is no resourceSpans"),
         ("{\"resourceSpans\":7}".into(), "line 1: resourceSpans: it is not a list"),
         (format!("{good}\n{{\"resourceSpans\":[{{"), "a.json: line 2 column 19"),
         (format!("{good}\nhello"), "a.json: line 2 column 1"),
