@@ -135,13 +135,20 @@ pub fn maven(project: &str, artefact: &str) -> Result<(), String> {
 /// Installs what `package-lock.json` names and runs the package's `build` script if it has one; skipped when neither sources nor lock have changed.
 pub fn npm(package: &str) -> Result<(), String> {
     let package = root().join(package);
-    let stamp = package.join("node_modules/.installed");
-    if newer(&stamp, &package) {
+    let stamp = |name: &str| {
+        let path = package.join("node_modules").join(name);
+        std::fs::write(&path, "").map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let modified = |name: &str| package.join(name).metadata().and_then(|m| m.modified()).ok();
+    if modified("node_modules/.installed") < modified("package-lock.json") {
+        quiet(command("npm", &["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&package))?;
+        stamp(".installed")?;
+    }
+    if newer(&package.join("node_modules/.built"), &package) {
         return Ok(());
     }
-    quiet(command("npm", &["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&package))?;
-    quiet(command("npm", &["run", "--if-present", "build"]).current_dir(&package))?;
-    std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))
+    quiet(command("npm", &["run", "--if-present", "--loglevel=error", "build"]).current_dir(&package))?;
+    stamp(".built")
 }
 
 /// Whether `artefact` is at least as new as every committed or new source file below `folder`.

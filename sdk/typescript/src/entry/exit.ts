@@ -1,7 +1,7 @@
 /**
  * Handing over what is left when a process ends, for at most a second.
  *
- * Node ends in three ways: nothing is left to do (`beforeExit`, work may go on), a signal (work may go on if somebody listens),
+ * Node ends in three ways: nothing is left to do (`beforeExit`, work may go on), SIGTERM (work may go on if somebody listens),
  * or process.exit (no work goes on: a worker thread sends while the main thread stands still).
  */
 
@@ -19,9 +19,10 @@ export interface Leaving {
   lostBodies(count: number): void;
 }
 
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+/** The others may be ignored (nohup, background jobs of a shell), which listening would undo. */
+const SIGNAL = 'SIGTERM';
 
-/** Marks our listeners, also those of another copy of this package: an application with nobody else's ends by a signal. */
+/** Marks our listener, also that of another copy of this package: an application with nobody else's ends by the signal. */
 const OURS = Symbol.for('faultloom.signal');
 
 const all: Leaving[] = [];
@@ -46,18 +47,16 @@ function watch(): void {
       void flush();
     }
   });
-  for (const signal of SIGNALS) {
-    const listener = (): void => {
-      if (process.listeners(signal).every((one) => OURS in one)) {
-        void flush().then(() => {
-          process.removeListener(signal, listener);
-          process.kill(process.pid, signal);
-        });
-      } // else the application decides when it ends
-    };
-    Object.defineProperty(listener, OURS, { value: true });
-    process.on(signal, listener);
-  }
+  const listener = (): void => {
+    if (process.listeners(SIGNAL).every((one) => OURS in one)) {
+      void flush().then(() => {
+        process.removeListener(SIGNAL, listener);
+        process.kill(process.pid, SIGNAL);
+      });
+    } // else the application decides when it ends
+  };
+  Object.defineProperty(listener, OURS, { value: true });
+  process.on(SIGNAL, listener);
   process.on('exit', () => {
     for (const one of all) {
       try {

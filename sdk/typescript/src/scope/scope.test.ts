@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Receiver } from '../trust/receiver';
 import { Settings } from '../trust/settings';
 import { Source } from '../trust/source';
-import { envelope, FAULT_KEY, SETTINGS, signed, TestScope, TRACE_KEY } from '../testing';
+import { envelope, everySeed, FAULT_KEY, SETTINGS, signed, TestScope, TRACE_KEY } from '../testing';
 import { CallId } from '../wire/callid';
 import { cutField, appendField } from '../wire/carrier';
 import { Envelope, toHeader } from '../wire/envelope';
@@ -183,6 +183,44 @@ test('a stream takes its history along in pieces, and what came is a history', (
   joiner.add(scope.finishStream(0)!);
   const { history, complete } = joiner.finish(new CallId(1, 2));
   assert.ok(complete && decodeHistory(history!).segment.events.length === 3);
+});
+
+test('the pieces of a stream make the history that one reply would have brought', () => {
+  everySeed((random) => {
+    const streamed = new TestScope({ receiveLimit: 200 + random.below(2000) });
+    const whole = new TestScope();
+    const joiner = new Joiner();
+    for (let steps = random.below(30); steps > 0; steps--) {
+      streamed.atUs = whole.atUs += random.below(500);
+      if (random.below(3) === 0) {
+        const piece = streamed.message(random.below(300));
+        if (piece !== null) {
+          joiner.add(piece);
+        }
+        continue;
+      }
+      const name = `/s.S/${random.below(5)}`;
+      const calls = [streamed, whole].map((scope) => [scope, send(scope, name)] as const);
+      const end = random.below(3);
+      for (const [scope, call] of calls) {
+        if (end > 0) {
+          scope.replied(call, end, end === 1 ? child(call, random.seed % 3000) : null, end === 2);
+        }
+      }
+    }
+    const last = streamed.finishStream(0);
+    const history = whole.finish(0)!;
+    assert.ok(last === null || last.length <= 3072);
+    if (last !== null) {
+      joiner.add(last);
+    }
+    const { history: joined, complete } = joiner.finish(new CallId(1, 2));
+    if (complete) {
+      assert.deepEqual(joined, history);
+    } else if (joined !== null) {
+      assert.ok(decodeHistory(joined).segment.truncated);
+    }
+  });
 });
 
 test('an open stream keeps what has come', () => {
