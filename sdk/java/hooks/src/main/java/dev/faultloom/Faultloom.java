@@ -16,11 +16,14 @@ import okhttp3.Interceptor;
  * {@link dev.faultloom.scope.Current#wrap(Runnable)}.
  */
 public final class Faultloom {
+    // Each method casts from Object: else the JVM would load the types of every library here to verify this class, and an
+    // application has only some of them.
+
     private Faultloom() {}
 
     /** For {@code ServerBuilder.intercept}, as the last one added: it has to be the outermost. */
     public static ServerInterceptor serverInterceptor() {
-        return new ServerHook(Process.current());
+        return (ServerInterceptor) (Object) new ServerHook(Process.current());
     }
 
     /** For {@code ManagedChannelBuilder.intercept}, as the first one added, of a channel with the library's own receive limit. */
@@ -30,12 +33,12 @@ public final class Faultloom {
 
     /** {@link #clientInterceptor()} for a channel with another {@code maxInboundMessageSize}, in bytes. */
     public static ClientInterceptor clientInterceptor(int maxInboundMessageSize) {
-        return new ClientHook(maxInboundMessageSize);
+        return (ClientInterceptor) (Object) new ClientHook(maxInboundMessageSize);
     }
 
     /** For {@code OkHttpClient.Builder.addInterceptor}, as the last one added. */
     public static Interceptor okHttpInterceptor() {
-        return OkHttpHook.INSTANCE;
+        return (Interceptor) (Object) OkHttpHook.INSTANCE;
     }
 
     /** A client of {@code java.net.http} whose requests belong to their scopes. */
@@ -45,11 +48,11 @@ public final class Faultloom {
 
     /** The first filter of a container with {@code jakarta.servlet}; it has to support asynchronous requests. */
     public static jakarta.servlet.Filter jakartaFilter() {
-        return new dev.faultloom.hooks.jakarta.ServletHook();
+        return (jakarta.servlet.Filter) (Object) new dev.faultloom.hooks.jakarta.ServletHook();
     }
 
     /** {@link #jakartaFilter} for {@code javax.servlet}. */
     public static javax.servlet.Filter javaxFilter() {
-        return new dev.faultloom.hooks.javax.ServletHook();
+        return (javax.servlet.Filter) (Object) new dev.faultloom.hooks.javax.ServletHook();
     }
 }

@@ -13,8 +13,19 @@ final class GrpcKeys {
 
     private GrpcKeys() {}
 
-    /** A key whose values are text. */
-    static Metadata.Key<String> text(String name) {
+    /** The key of that name; making one costs more than looking for its values. */
+    static Metadata.Key<String> named(String name) {
+        switch (name) {
+            case Bridge.TRACEPARENT:
+                return TRACEPARENT;
+            case Bridge.BAGGAGE:
+                return BAGGAGE;
+            default:
+                return text(name);
+        }
+    }
+
+    private static Metadata.Key<String> text(String name) {
         return Metadata.Key.of(name, Metadata.ASCII_STRING_MARSHALLER);
     }
 

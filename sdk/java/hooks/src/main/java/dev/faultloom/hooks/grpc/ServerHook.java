@@ -35,7 +35,7 @@ public final class ServerHook implements ServerInterceptor {
             if (envelope == null && process.deaf()) {
                 return null;
             }
-            Scope scope = process.openGrpc(envelope, name -> GrpcKeys.joined(headers, GrpcKeys.text(name)));
+            Scope scope = process.openGrpc(envelope, name -> GrpcKeys.joined(headers, GrpcKeys.named(name)));
             if (envelope != null && !process.deaf()) {
                 headers.discardAll(GrpcKeys.CARRIER); // accepted or refused, nobody passes it on as his own
             }
