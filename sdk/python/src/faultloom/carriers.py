@@ -45,16 +45,13 @@ def _length(data: bytes) -> int:
 
 def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
     """The message without the field, and the history if there was one."""
-    length = _length(data)
-    at = len(data) - length
-    if length < 0 or at < 0 or data[at : at + len(_FIELD_TAG)] != _FIELD_TAG:
+    size = len(data)
+    if size < END_BYTES or data[-4:] != MAGIC:
         return data, None
-    start = at + len(_FIELD_TAG)
-    if start + 2 < len(data) and data[start] > 127 and data[start + 1] < 128:  # most are of two bytes
-        size = data[start] & 127 | data[start + 1] << 7
-        if size >= END_BYTES and size == len(data) - start - 2:
-            return data[:at], data[start + 2 : -END_BYTES]
-    r = Reader(data, start)
+    at = size - int.from_bytes(data[-8:-4], "big")
+    if at < 0 or data[at : at + len(_FIELD_TAG)] != _FIELD_TAG:
+        return data, None
+    r = Reader(data, at + len(_FIELD_TAG))
     try:
         size = r.varint()
     except FaultloomError:

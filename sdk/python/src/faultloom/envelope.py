@@ -166,7 +166,11 @@ class Receiver:
         if data[0] != 1:
             raise FaultloomError("unsupported_version")
         r = Reader(data, 1)
-        part = r.take(r.varint())
+        length = r.varint()
+        end = r.at + length
+        part, signature, hop = data[r.at : end], data[end : end + 16], data[end + 16 :]
+        if len(signature) < 16:
+            raise malformed("ends early")
         permissions = part[0] if part else 0
         if permissions & ~15:
             raise malformed("reserved permission")
@@ -181,8 +185,6 @@ class Receiver:
             key_id, environment = s.string(1, 32), s.string(1, 64)
         else:
             key_id, environment = _key_and_environment(rest)
-        signature = r.take(16)
-        passed_on = data[: r.at]
         if signature == _UNSIGNED:
             raise FaultloomError("unsigned")
         key = trust.keys.get(key_id)
@@ -202,15 +204,15 @@ class Receiver:
             if not key.fault:
                 raise FaultloomError("plan_not_permitted")
             plan = decode_plan(s.rest())
-        call = int.from_bytes(r.take(8), "big")
-        accept, limit, evidence = _accepted(r.rest(), sum(f.counters for f in plan) if plan else 0)
+        call = int.from_bytes(hop[:8], "big")
+        accept, limit, evidence = _accepted(hop[8:], sum(f.counters for f in plan) if plan else 0)
         if bridged is not None:
             call, accept, limit = bridged, 0, 0
         if plan and not self._admit((trace, call, attempt), expires, now):
             raise FaultloomError("replayed")
         history, bridge = bool(permissions & HISTORY), bool(permissions & BRIDGE)
         return Envelope(
-            passed_on, trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence
+            data[: end + 16], trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence
         )
 
     def _admit(self, key: Tuple[bytes, int, int], expires: int, now: int) -> bool:

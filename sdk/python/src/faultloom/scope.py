@@ -135,13 +135,18 @@ class Evidence:
                     self.walk(event.child)
 
 
-_TAGS = [bytes((tag,)) for tag in range(32)]
+_SMALL = [bytes((value,)) for value in range(128)]
 
 
 # services make the same few calls again and again
 @functools.lru_cache(maxsize=4096)
 def _literal(text: str) -> bytes:
     return b"\0" + string(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _recorded(text: str) -> str:
+    return cut(text, NAME_BYTES)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -196,7 +201,7 @@ class Scope:
             step = 0
         else:
             self._last_us = at
-        self._events += _TAGS[tag] + varint(step) + rest
+        self._events += _SMALL[tag] + (_SMALL[step] if step < 128 else varint(step)) + rest
 
     def _reference(self, text: str) -> bytes:
         known = self._strings.get(text)
@@ -236,8 +241,8 @@ class Scope:
         return evidence.encode()
 
     def _call(self, http: bool, peer: str, name: str) -> bytes:
-        recorded = normalised_http_name(name) if http else cut(name, NAME_BYTES)
-        return self._reference(recorded or "?") + self._reference(cut(peer, NAME_BYTES) or "?")
+        recorded = normalised_http_name(name) if http else _recorded(name)
+        return self._reference(recorded or "?") + self._reference(_recorded(peer) or "?")
 
     def replied(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """The caller has a reply, of whatever status. ``gap`` counts if there is no history."""
@@ -290,7 +295,7 @@ class Scope:
                     self._evidence.walk(decode_segment(child))
                 except FaultloomError:
                     pass
-        rest = varint(number) + varint(status)
+        rest = (_SMALL[number] if number < 128 else varint(number)) + (_SMALL[status] if status < 128 else varint(status))
         if child is not None:
             rest += varint(len(child))
         self._event(kind | (0 if child is None else FLAG_A) | (FLAG_B if gap else 0), rest)
@@ -304,18 +309,15 @@ class Scope:
                 return None
             history = self._head(name) + self._end(status)
             self._events = bytearray()
-        return self._leaves(history)
+        if self.destination is None:
+            return history
+        self.destination(history)
+        return None
 
     @property
     def returns(self) -> bool:
         """Whether the reply carries the history."""
         return self.envelope.history and self.destination is None
-
-    def _leaves(self, history: bytes) -> Optional[bytes]:
-        if self.destination is None:
-            return history
-        self.destination(history)
-        return None
 
     def piece(self, message_bytes: int) -> Optional[bytes]:
         """What a stream's reply message of that size takes along; None: nothing is new, or it has no room for that."""

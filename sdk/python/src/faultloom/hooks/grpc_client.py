@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 import grpc
 
 from ..carriers import corrupt, cut_field
-from ..context import current
+from ..context import CURRENT, current
 from ..envelope import ACCEPT_FIELD
 from ..names import grpc_authority
 from ..pieces import Joiner
@@ -98,6 +98,8 @@ class Reply:
 class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     """What stubs call. ``with_deserializer`` makes an untraced multi-callable for the same method."""
 
+    _in_pieces = False
+
     def __init__(self, inner: Any, with_deserializer: Callable[[Any], Any], deserializer: Any, name: str, target: Target) -> None:
         self._inner = inner
         self._with_deserializer = with_deserializer
@@ -110,8 +112,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return getattr(self._inner, name)
 
     def __call__(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
-        scope = current()
-        if scope is None:
+        scope = CURRENT.get()
+        if scope is None or scope.over:
             return self._inner(request, timeout, metadata, *args, **kwargs)
         return self._with_call(scope, request, timeout, metadata, *args, **kwargs)[0]
 
@@ -158,12 +160,14 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         if send is None:
             result: Tuple[Any, Any] = self._inner.with_call(request, timeout, metadata, *args, **kwargs)
             return result
+        if send.fault is None:
+            return self._unchanged_reply(scope, send, request, timeout, status.outgoing(metadata, scope, send), *args, **kwargs)
         return self._run(scope, send, time.sleep, request, timeout, metadata, *args, **kwargs)
 
     def _run(self, scope: Scope, send: Send, wait: Any, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+        """A call that a fault fires at."""
         fault = send.fault
-        if fault is None:
-            return self._unchanged_reply(scope, send, request, timeout, status.outgoing(metadata, scope, send), *args, **kwargs)
+        assert fault is not None
         kind = fault.kind
         if kind in ("unavailable", "status", "deadline", "reset"):
             raise refuse(scope, send, self._target)
@@ -182,7 +186,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
     def _unchanged_reply(self, scope: Scope, send: Send, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
         try:
-            pair, call = self._pair_callable().with_call(request, timeout, metadata, *args, **kwargs)
+            pair, call = (self._pairs or self._pair_callable()).with_call(request, timeout, metadata, *args, **kwargs)
         except grpc.RpcError as error:
             self._record(scope, send, None, None, error)
             raise
@@ -218,8 +222,9 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     def _record(self, scope: Scope, send: Send, pair: Any, call: Any, error: Any) -> Any:
         """Records how a call without a changed reply ended; the message of ``pair``."""
         if error is None:
-            message, carried = pair if pair is not None else (None, None)
-            history, _ = self._history(carried, call.trailing_metadata, send.id)
+            message, history = pair if pair is not None else (None, None)
+            if history is None or self._in_pieces:
+                history, _ = self._history(history, call.trailing_metadata, send.id)
             scope.replied(send.number, 0, history, history is None)
             return message
         history, told = self._history(None, error.trailing_metadata, send.id) if isinstance(error, grpc.Call) else (None, False)
@@ -236,6 +241,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
 class TracedStreamUnary(TracedUnaryUnary, grpc.StreamUnaryMultiCallable):
     """A stream of requests: the history comes in pieces, one with the message, one in the trailer."""
+
+    _in_pieces = True
 
     def _history(self, carried: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
         joiner = Joiner(call)

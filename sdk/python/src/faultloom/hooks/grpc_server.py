@@ -28,11 +28,11 @@ from .patching import Patch
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._server."""
     find = module._find_method_handler
-    concerns_us = interest()
+    concerns_us, grpc_scope = interest(), runtime().grpc_scope
 
     def find_and_trace(rpc_event: Any, state: Any, *args: Any) -> Any:
         metadata = rpc_event.invocation_metadata
-        scope = runtime().grpc_scope(metadata) if concerns_us(metadata) else None
+        scope = grpc_scope(metadata) if concerns_us(metadata) else None
         if scope is None:
             return find(rpc_event, state, *args)
         # the call has a context of its own, in which its interceptors, its handler and its serializer run
@@ -118,7 +118,7 @@ class Answer:
 
     def _history(self, code: int) -> Optional[bytes]:
         history = self.scope.respond(code)
-        return history if self.scope.returns else None
+        return history if self.scope.envelope.history else None
 
     def _set_trailer(self, history: bytes, context: Any) -> None:
         fits = truncate(history, TRAILER_BYTES)

@@ -87,6 +87,8 @@ def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
 
 def outgoing(metadata: Optional[Iterable[Any]], scope: Scope, send: Send) -> Tuple[Any, ...]:
     """A call's metadata with our envelope, and without one that the application passed on from elsewhere."""
+    if not metadata and send.envelope is not None and not scope.envelope.bridge:
+        return ((GRPC_KEY, send.envelope),)
     if send.envelope is None or not scope.envelope.bridge:
         return with_own(metadata, send.envelope)
     given = tuple(metadata or ())
