@@ -9,7 +9,10 @@ import java.io.IOException;
 import java.lang.instrument.Instrumentation;
 import java.util.Map;
 import java.util.jar.JarFile;
+import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.dynamic.scaffold.MethodGraph;
+import net.bytebuddy.dynamic.scaffold.TypeValidation;
 
 /** Puts every hook in place. Without trust settings none is: the application runs as if the agent were not there. */
 public final class Installer {
@@ -24,7 +27,11 @@ public final class Installer {
         }
         Report report = new Report(status);
         Hooking hooking = new Hooking(new Injection(instrumentation, new JarFile(jar)), report);
-        AgentBuilder builder = new AgentBuilder.Default()
+        // only bodies of methods change, so nothing of a type's surroundings has to be resolved; what other agents have put
+        // there may not be found at all
+        ByteBuddy bodies = new ByteBuddy().with(MethodGraph.Compiler.ForDeclaredMethods.INSTANCE).with(TypeValidation.DISABLED);
+        AgentBuilder builder = new AgentBuilder.Default(bodies)
+                .with(AgentBuilder.TypeStrategy.Default.DECORATE)
                 .disableClassFormatChanges()
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
                 .with(report)

@@ -14,7 +14,7 @@ final class OkHttpHooking {
 
     private static String version(ClassLoader loader) {
         String constant = Versions.constant(loader, "okhttp3.OkHttp", "VERSION");
-        return constant != null ? constant : Versions.ofJar(loader, "okhttp3.OkHttpClient");
+        return constant != null ? constant : Versions.text(loader, "okhttp3.internal.Version", "okhttp/");
     }
 
     static AgentBuilder add(AgentBuilder builder, Hooking hooking) {

@@ -9,6 +9,7 @@ import java.util.jar.Attributes;
 import net.bytebuddy.jar.asm.ClassReader;
 import net.bytebuddy.jar.asm.ClassVisitor;
 import net.bytebuddy.jar.asm.FieldVisitor;
+import net.bytebuddy.jar.asm.MethodVisitor;
 import net.bytebuddy.jar.asm.Opcodes;
 
 /** Versions of libraries, read from their files: nothing of the application is loaded for it. */
@@ -17,25 +18,47 @@ final class Versions {
 
     /** The value of a constant in a class file that {@code loader} finds, or null. */
     static String constant(ClassLoader loader, String type, String field) {
-        String path = type.replace('.', '/') + ".class";
         String[] found = new String[1];
-        try (InputStream in = loader == null ? ClassLoader.getSystemResourceAsStream(path) : loader.getResourceAsStream(path)) {
-            if (in == null) {
+        read(loader, type, new ClassVisitor(Opcodes.ASM9) {
+            @Override
+            public FieldVisitor visitField(int access, String name, String descriptor, String signature, Object value) {
+                if (name.equals(field) && value instanceof String) {
+                    found[0] = (String) value;
+                }
                 return null;
             }
-            new ClassReader(in.readAllBytes()).accept(new ClassVisitor(Opcodes.ASM9) {
-                @Override
-                public FieldVisitor visitField(int access, String name, String descriptor, String signature, Object value) {
-                    if (name.equals(field) && value instanceof String) {
-                        found[0] = (String) value;
-                    }
-                    return null;
-                }
-            }, ClassReader.SKIP_CODE | ClassReader.SKIP_FRAMES | ClassReader.SKIP_DEBUG);
-        } catch (IOException | IllegalArgumentException e) {
-            return null;
-        }
+        });
         return found[0];
+    }
+
+    /** What follows {@code prefix} in a text that a class file's methods use, or null. */
+    static String text(ClassLoader loader, String type, String prefix) {
+        String[] found = new String[1];
+        read(loader, type, new ClassVisitor(Opcodes.ASM9) {
+            @Override
+            public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
+                return new MethodVisitor(Opcodes.ASM9) {
+                    @Override
+                    public void visitLdcInsn(Object value) {
+                        if (value instanceof String && ((String) value).startsWith(prefix)) {
+                            found[0] = ((String) value).substring(prefix.length());
+                        }
+                    }
+                };
+            }
+        });
+        return found[0];
+    }
+
+    private static void read(ClassLoader loader, String type, ClassVisitor visitor) {
+        String path = type.replace('.', '/') + ".class";
+        try (InputStream in = loader == null ? ClassLoader.getSystemResourceAsStream(path) : loader.getResourceAsStream(path)) {
+            if (in != null) {
+                new ClassReader(in.readAllBytes()).accept(visitor, ClassReader.SKIP_FRAMES | ClassReader.SKIP_DEBUG);
+            }
+        } catch (IOException | IllegalArgumentException e) {
+            // a class file that cannot be read tells no version
+        }
     }
 
     /** The version that the manifest of a class's jar tells, or null. */

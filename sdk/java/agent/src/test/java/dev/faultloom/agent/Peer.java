@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** A service in a process of its own. It ends with the test. */
 final class Peer implements AutoCloseable {
@@ -26,6 +27,8 @@ final class Peer implements AutoCloseable {
     static final class Plan {
         private final List<String> options = new ArrayList<>();
         private final Map<String, String> variables = new HashMap<>();
+        private final List<String> removed = new ArrayList<>();
+        private String classPath = CLASSES;
         private String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
 
         Plan option(String... more) {
@@ -35,6 +38,18 @@ final class Peer implements AutoCloseable {
 
         Plan with(String variable, String value) {
             variables.put(variable, value);
+            return this;
+        }
+
+        /** Puts jars in place of others. */
+        Plan instead(String others, Path... jars) {
+            classPath = Stream.concat(Arrays.stream(jars).map(Path::toString), Arrays.stream(classPath.split(File.pathSeparator))
+                    .filter(part -> !part.matches(others))).collect(Collectors.joining(File.pathSeparator));
+            return this;
+        }
+
+        Plan without(String variable) {
+            removed.add(variable);
             return this;
         }
 
@@ -65,12 +80,13 @@ final class Peer implements AutoCloseable {
     private Peer(Plan plan, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(plan.java, "-XX:TieredStopAtLevel=1", "-Xshare:auto"));
         command.addAll(plan.options);
-        command.addAll(List.of("-cp", CLASSES, "example.peer.Main"));
+        command.addAll(List.of("-cp", plan.classPath, "example.peer.Main"));
         command.addAll(Arrays.asList(arguments));
         errors = Files.createTempFile("peer", ".txt");
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(errors.toFile());
         builder.environment().keySet().removeIf(name -> name.startsWith("FAULTLOOM_") || name.equals("JAVA_TOOL_OPTIONS"));
         builder.environment().putAll(plan.variables);
+        builder.environment().keySet().removeAll(plan.removed);
         process = builder.start();
         BufferedReader out = new BufferedReader(new InputStreamReader(process.getInputStream()));
         String line = out.readLine();
