@@ -4,7 +4,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.HttpURLConnection;
 import java.net.URI;
+import java.net.URL;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
@@ -45,6 +47,8 @@ final class HttpClients {
                     return CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray())
                             .thenCompose(first -> CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()))
                             .thenApplyAsync(HttpClients::seen).get(30, TimeUnit.SECONDS);
+                case "url":
+                    return url(method, url, body);
                 case "okhttp":
                     try (Response response = okhttp(url).newCall(okhttpRequest(method, url, body)).execute()) {
                         return seen(response);
@@ -80,6 +84,26 @@ final class HttpClients {
             builder.timeout(Duration.ofMillis(Long.parseLong(url.substring(at + 1))));
         }
         return builder.method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body)).build();
+    }
+
+    private static String url(String method, String url, String body) throws IOException {
+        HttpURLConnection connection = (HttpURLConnection) new URL(url.replaceFirst("@[0-9]+$", "")).openConnection();
+        int at = url.lastIndexOf('@');
+        connection.setReadTimeout(at < 0 ? 30_000 : Integer.parseInt(url.substring(at + 1)));
+        connection.setRequestMethod(method);
+        if (!body.isEmpty()) {
+            connection.setDoOutput(true);
+            connection.getOutputStream().write(body.getBytes(UTF_8));
+        }
+        int status = connection.getResponseCode();
+        if (connection.getHeaderFields().keySet().stream().anyMatch(name -> name != null && name.toLowerCase().startsWith("x-faultloom"))) {
+            return "foreign headers: " + connection.getHeaderFields();
+        }
+        try (InputStream in = status >= 400 ? connection.getErrorStream() : connection.getInputStream()) {
+            int length = connection.getContentLength();
+            byte[] bytes = in == null ? new byte[0] : in.readAllBytes();
+            return length >= 0 && length != bytes.length ? length + " bytes were promised, " + bytes.length + " came" : text(status, bytes);
+        }
     }
 
     private static OkHttpClient okhttp(String url) {

@@ -38,6 +38,7 @@ public final class Installer {
                 .ignore(nameStartsWith("dev.faultloom."));
         builder = TaskHooking.add(builder, hooking);
         builder = JdkHttpHooking.add(builder, hooking);
+        builder = UrlConnectionHooking.add(builder, hooking, instrumentation);
         builder = OkHttpHooking.add(builder, hooking);
         builder = ServletHooking.add(builder, hooking);
         builder = GrpcHooking.add(builder, hooking);

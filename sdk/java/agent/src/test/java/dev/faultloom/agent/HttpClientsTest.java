@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** What every HTTP client has to do, once per client. */
 final class HttpClientsTest {
-    private static final List<String> CLIENTS = List.of("jdk", "jdk-async", "jdk-stream", "okhttp", "okhttp-async");
+    private static final List<String> CLIENTS = List.of("jdk", "jdk-async", "jdk-stream", "okhttp", "okhttp-async", "url");
 
     private static Peer back;
     private static Peer stock;
