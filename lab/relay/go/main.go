@@ -28,7 +28,7 @@ import (
 )
 
 // callTimeout is what a relay waits for its next stop.
-const callTimeout = time.Second
+const callTimeout = 5 * time.Second
 
 type relay struct {
 	gen.UnimplementedRelayServer

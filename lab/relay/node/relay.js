@@ -7,7 +7,7 @@ const loader = require('@grpc/proto-loader');
 const express = require('express');
 
 /** What a relay waits for its next stop. */
-const CALL_TIMEOUT_MS = 1000;
+const CALL_TIMEOUT_MS = 5000;
 
 const name = process.env.NAME;
 const definition = loader.loadSync(path.join(__dirname, '../proto/relay.proto'), { defaults: true });

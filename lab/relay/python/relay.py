@@ -17,7 +17,7 @@ import relay_pb2_grpc
 from relay_pb2 import Journey, Visits
 
 #: Seconds that a relay waits for its next stop.
-CALL_TIMEOUT_S = 1.0
+CALL_TIMEOUT_S = 5.0
 
 NAME = os.environ["NAME"]
 app = Flask(NAME)

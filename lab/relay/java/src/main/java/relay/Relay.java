@@ -39,7 +39,7 @@ import relay.RelayOuterClass.Visits;
 /** Passes journeys on over HTTP and gRPC. See ../README.md. */
 public final class Relay extends RelayImplBase {
     /** What a relay waits for its next stop. */
-    private static final Duration CALL_TIMEOUT = Duration.ofSeconds(1);
+    private static final Duration CALL_TIMEOUT = Duration.ofSeconds(5);
 
     private final String name;
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();

@@ -45,6 +45,7 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
     private CompletableFuture<Boolean> wait;
     private volatile ClientCall<Q, R> library; // null: held, or ended without it
     private List<Runnable> held; // null: not held; guarded by this
+    private volatile boolean lost; // cancelled by us, of which the application must not hear in another way
 
     TracedCall(Scope scope, MethodDescriptor<Q, R> method, CallOptions options, Channel channel, int receiveLimit) {
         this.scope = scope;
@@ -156,6 +157,7 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
     }
 
     private void cancelLibrary() {
+        lost = true;
         ClientCall<Q, R> made = library;
         if (made != null) {
             made.cancel("the reply was lost", null);
@@ -196,9 +198,20 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
         }
     }
 
-    private static <Q> void send(ClientCall<Q, ?> to, Q message) {
+    private void send(ClientCall<Q, R> to, Q message) {
         if (to != null) {
-            to.sendMessage(message);
+            unlessLost(() -> to.sendMessage(message));
+        }
+    }
+
+    /** The library refuses what is done to a call after it was cancelled; after a reply was really lost it would not. */
+    private void unlessLost(Runnable action) {
+        try {
+            action.run();
+        } catch (IllegalStateException e) {
+            if (!lost) {
+                throw e;
+            }
         }
     }
 
@@ -209,9 +222,9 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
         }
     }
 
-    private static void halfClose(ClientCall<?, ?> to) {
+    private void halfClose(ClientCall<Q, R> to) {
         if (to != null) {
-            to.halfClose();
+            unlessLost(to::halfClose);
         }
     }
 

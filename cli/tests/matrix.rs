@@ -1,0 +1,187 @@
+//! Four languages as callers and callees of each other, over HTTP, gRPC and gRPC streams: whole histories, and every fault
+//! as its caller's library would show the real one. Each journey is A → B → A, so that histories nest. With `lab/relay`.
+
+mod support;
+
+use serde_json::Value;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::{Home, Ran, free_ports, repository, skipped};
+
+const LANGUAGES: [&str; 4] = ["go", "java", "python", "node"];
+const KINDS: [&str; 5] = ["http", "call", "watch", "collect", "talk"];
+
+/// What a caller is to tell; `grpc *` stands for any gRPC status but OK, `cut` for a visit that did not come back.
+const HTTP_FAULTS: [(&str, &str); 9] = [
+    ("unavailable", "refused"),
+    ("status 503", "status 503"),
+    ("deadline", "timeout"),
+    ("reset", "reset"),
+    ("delay 20ms", ""),
+    ("hang 100ms", "timeout"),
+    ("lost-reply", "reset"),
+    ("empty-reply", "garbled"),
+    ("corrupt-reply", "garbled"),
+];
+const GRPC_FAULTS: [(&str, &str); 9] = [
+    ("unavailable", "grpc 14"),
+    ("status 13", "grpc 13"),
+    ("deadline", "grpc 4"),
+    ("reset", "grpc 14"),
+    ("delay 20ms", ""),
+    ("hang 100ms", "grpc 4"),
+    ("lost-reply", "grpc 14"),
+    ("empty-reply", "cut"),
+    ("corrupt-reply", "grpc *"),
+];
+
+struct Relays {
+    home: Home,
+    base: u16,
+}
+
+impl Relays {
+    fn up() -> Option<Relays> {
+        let root = repository();
+        let built = [
+            "out/relay/relay",
+            "out/relay/venv/bin/python",
+            "lab/relay/java/target/relay.jar",
+            "lab/relay/node/node_modules",
+        ];
+        if let Some(missing) = built.iter().find(|path| !root.join(path).exists()) {
+            skipped(&format!("{missing} is not built (make test builds it)"));
+            return None;
+        }
+        let home = Home::new("matrix");
+        let base = free_ports(8);
+        let mut text = std::fs::read_to_string(root.join("lab/relay/target.yaml")).unwrap();
+        for i in 0..8 {
+            let port = if i < 4 { 7401 + i } else { 7407 + i };
+            text = text.replace(&port.to_string(), &(base + i).to_string());
+        }
+        let root = root.display().to_string();
+        text = text.replace("../../../out/", &format!("{root}/out/")).replace("../../out/", &format!("{root}/out/"));
+        for language in LANGUAGES {
+            text = text.replace(&format!("directory: {language}"), &format!("directory: {root}/lab/relay/{language}"));
+        }
+        home.write("target.yaml", &text);
+        home.run(&["up", "-d", "--json"]).exits(0);
+        Some(Relays { home, base })
+    }
+
+    fn stop(&self, kind: &str, language: usize) -> String {
+        let port = self.base + language as u16 + if kind == "http" { 0 } else { 4 };
+        format!("stop={kind}+127.0.0.1:{port}")
+    }
+
+    /// Caller → callee → caller.
+    fn record(&self, caller: usize, kind: &str, callee: usize, fault: Option<&str>) -> Ran {
+        let port = self.base + caller as u16;
+        let url = format!("http://127.0.0.1:{port}/relay?{}&{}", self.stop(kind, callee), self.stop(kind, caller));
+        let fault = fault.map(|f| format!("{}->{}#1 {f}", LANGUAGES[caller], LANGUAGES[callee]));
+        let mut arguments = vec!["record", "--json", &url];
+        if let Some(fault) = &fault {
+            arguments.extend(["--fault", fault]);
+        }
+        self.home.run(&arguments)
+    }
+}
+
+impl Drop for Relays {
+    fn drop(&mut self) {
+        self.home.run(&["down"]);
+    }
+}
+
+/// Problems of one journey without a fault.
+fn healthy(json: &Value, caller: &str, kind: &str, callee: &str) -> Result<(), String> {
+    let twice = matches!(kind, "watch" | "collect" | "talk");
+    let names = match twice {
+        false => vec![caller, callee, caller],
+        // the journey is made twice at each stream: by the callee, and by the caller when the callee asks it twice each time
+        true => [vec![caller], [vec![callee], vec![caller; 2]].concat().repeat(2)].concat(),
+    };
+    let page: Value =
+        serde_json::from_str(json["body"].as_str().unwrap_or_default()).map_err(|e| format!("body: {e}"))?;
+    let seen: Vec<&str> = page["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if seen != names || page["failure"] != "" {
+        return Err(format!("visited {seen:?}, failure {}", page["failure"]));
+    }
+    let summary = &json["summary"];
+    let calls = if twice { 3 } else { 2 };
+    if summary["gaps"] != 0
+        || summary["calls"] != calls
+        || summary["services"].as_array().map(Vec::len) != Some(if caller == callee { 1 } else { 2 })
+    {
+        return Err(format!("summary {summary}"));
+    }
+    Ok(())
+}
+
+fn told(json: &Value, caller: &str, fault: &str, expected: &str) -> Result<(), String> {
+    let page: Value =
+        serde_json::from_str(json["body"].as_str().unwrap_or_default()).map_err(|e| format!("body: {e}"))?;
+    let failure = page["failure"].as_str().unwrap_or_default();
+    let ok = match expected {
+        // some decoders take damaged text for text
+        "grpc *" => (failure.starts_with("grpc ") && failure != "grpc 0") || page.to_string().contains('\u{FFFD}'),
+        "cut" => failure.is_empty() && page["names"] == serde_json::json!([caller]),
+        exact => failure == exact,
+    };
+    if !ok {
+        return Err(format!("told {page}, expected {expected}"));
+    }
+    let call = &json["trace"]["entry"]["scope"]["calls"][0];
+    if call["fault"] != 0 {
+        return Err("the fault is not in the history".into());
+    }
+    // the callee ran, and its history came back, exactly if the fault lets it run
+    let runs = ["delay", "lost-reply", "empty-reply", "corrupt-reply"].iter().any(|f| fault.starts_with(f));
+    let ran = !call["scope"].is_null();
+    if ran != runs || call["gap"] == true {
+        return Err(format!("the callee's history is {}there, gap {}", if ran { "" } else { "not " }, call["gap"]));
+    }
+    Ok(())
+}
+
+/// Healthy, every fault, healthy again.
+fn journeys(relays: &Relays, caller: usize, kind: &str, callee: usize) -> Vec<String> {
+    let (from, to) = (LANGUAGES[caller], LANGUAGES[callee]);
+    let mut problems = Vec::new();
+    let mut check = |what: &str, result: Result<(), String>| {
+        if let Err(e) = result {
+            problems.push(format!("{from} {kind} {to}: {what}: {e}"));
+        }
+    };
+    let json = |ran: &Ran| -> Result<Value, String> {
+        serde_json::from_str(&ran.out).map_err(|e| format!("{e}: {} {}", ran.out, ran.err))
+    };
+    let run = |fault| json(&relays.record(caller, kind, callee, fault));
+    check("before", run(None).and_then(|v| healthy(&v, from, kind, to)));
+    for (fault, expected) in if kind == "http" { HTTP_FAULTS } else { GRPC_FAULTS } {
+        check(fault, run(Some(fault)).and_then(|v| told(&v, from, fault, expected)));
+    }
+    check("after", run(None).and_then(|v| healthy(&v, from, kind, to)));
+    problems
+}
+
+#[test]
+fn every_language_calls_every_other() {
+    let Some(relays) = Relays::up() else { return };
+    let pairs: Vec<(usize, &str, usize)> =
+        KINDS.iter().flat_map(|kind| (0..16).map(move |i| (i / 4, *kind, i % 4))).collect();
+    let (next, problems) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while let Some((caller, kind, callee)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = journeys(&relays, *caller, kind, *callee);
+                    problems.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+}
