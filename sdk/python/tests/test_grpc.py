@@ -152,6 +152,17 @@ def test_a_callee_without_the_sdk_is_a_gap(peers):
     assert ends(started.history.segment) == [("replied", 0, True, None), ("replied", 5, True, None)]
 
 
+def test_a_mistake_of_ours_leaves_the_call_alone(monkeypatch, capsys):
+    from faultloom.runtime import Runtime
+
+    runtime = Runtime()
+    monkeypatch.setattr(runtime.receiver, "accept", lambda *_: 1 // 0)
+    monkeypatch.setattr(runtime.receiver, "accept_header", lambda *_: 1 // 0)
+    for _ in range(2):
+        assert runtime.grpc_scope([("x-faultloom-bin", b"1")]) is None and runtime.http_scope("1", "", "") is None
+    assert capsys.readouterr().err.count("ZeroDivisionError") == 1
+
+
 def test_a_real_refusal_is_a_failure_with_a_gap(own_peer):
     gone = own_peer("grpc_app", sdk=False)
     gone.stop()

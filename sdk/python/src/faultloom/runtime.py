@@ -96,7 +96,7 @@ class Runtime:
             return self._other_scope(traceparent, baggage, attempt)
         try:
             envelope = self.receiver.accept(own, attempt)
-        except FaultloomError as error:
+        except Exception as error:
             envelope = None
             self._tell(error)
         return self._drawn_scope(traceparent) if envelope is None else Scope(self.service, envelope, self.faults_on)
@@ -130,16 +130,17 @@ class Runtime:
     def _scope(self, accept: Callable[[], Optional[Envelope]]) -> Optional[Scope]:
         try:
             envelope = accept()
-        except FaultloomError as error:
+        except Exception as error:
             self._tell(error)
             return None
         return None if envelope is None else Scope(self.service, envelope, self.faults_on)
 
-    def _tell(self, error: FaultloomError) -> None:
+    def _tell(self, error: Exception) -> None:
         # once per code: strangers may send anything, and a log that they can fill is a fault of its own
-        if error.code not in self._told:
-            self._told.add(error.code)
-            complain(f"{self.service}: an envelope was refused: {error.code} (further ones are not reported)")
+        code = error.code if isinstance(error, FaultloomError) else type(error).__name__
+        if code not in self._told:
+            self._told.add(code)
+            complain(f"{self.service}: an envelope was refused: {code} (further ones are not reported)")
 
 
 _KEYS = frozenset((GRPC_KEY, TRACEPARENT, BAGGAGE, ATTEMPTS_KEY))
