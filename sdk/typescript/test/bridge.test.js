@@ -25,7 +25,10 @@ async function collector(t) {
     });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const next = async () => {
     while (got.length === 0) {
       await new Promise((resolve) => (tell = resolve));

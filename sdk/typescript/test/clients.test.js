@@ -85,7 +85,10 @@ test('https, both sides', async (t) => {
   const cert = fs.readFileSync(`${folder}/cert`);
   const server = https.createServer({ key, cert }, (_request, response) => response.end('secret'));
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const { port } = server.address();
   const make = () => finish(https.request({ host: '127.0.0.1', port, path: '/hello', ca: cert, servername: 'localhost' }));
   for (const [plan, text, end] of [

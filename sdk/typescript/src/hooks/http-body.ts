@@ -11,6 +11,9 @@ import { corrupt } from '../wire/carrier';
 import type { Kind } from '../wire/plan';
 import { TailCutter } from './tail';
 
+/** A reply of known length that announces a tail is read first and handed out then, up to this many bytes. */
+export const MAX_EAGER_BYTES = 256 << 10;
+
 /** How much of a body a fault holds in memory. */
 export const MAX_ALTERED_BYTES = 32 << 20;
 

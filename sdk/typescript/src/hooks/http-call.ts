@@ -3,22 +3,21 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Call, Scope } from '../scope/scope';
 import { within } from '../scope/context';
-import { fromHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../wire/envelope';
 import type { Kind } from '../wire/plan';
 import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status';
-import { Body, canUndo, MAX_ALTERED_BYTES } from './http-body';
+import { Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './http-body';
+import { takeCarried } from './http-carried';
 import { failureCode, hangUp } from './http-errors';
-import { remove } from './http-server';
+import { MessageHeaders } from './message-headers';
 import type { Fn, Loose } from './patch';
-
-/** A reply of known length that announces a tail is read first and handed out then, up to this many bytes. */
-const MAX_EAGER_BYTES = 256 << 10;
 
 export class HttpCall {
   private readonly emit: Fn;
   private readonly destroy: Fn;
   private timedOut = false;
   private given = false;
+  /** A reply has begun, and will be recorded when it is known what it brought. */
+  private answered = false;
 
   constructor(
     readonly scope: Scope,
@@ -74,6 +73,9 @@ export class HttpCall {
   }
 
   private failed(error: unknown): void {
+    if (this.answered) {
+      return;
+    }
     let code = failureCode(error);
     if (this.given || error === undefined) {
       // ended by the application: because it took too long, or for reasons of its own
@@ -88,11 +90,12 @@ export class HttpCall {
   private replied(response: IncomingMessage): unknown {
     const { scope, call, kind } = this;
     const status = response.statusCode ?? 0;
+    this.answered = true;
     if (kind === 'status') {
       scope.replied(call, call.fault!.arg, null, false);
       return this.emit.call(this.request, 'response', response);
     }
-    const { tail, coding, history } = takeHeaders(response);
+    const { tail, coding, history } = takeCarried(new MessageHeaders(response));
     const lost = kind === 'lost-reply';
     const record = (late: Buffer | null): void => {
       const found = late ?? history;
@@ -134,6 +137,7 @@ export class HttpCall {
 class Reply {
   body!: Body;
   private readonly push: Fn;
+  private readonly headers: MessageHeaders;
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
   private over = false;
@@ -146,6 +150,7 @@ class Reply {
   ) {
     const loose = response as unknown as Loose;
     this.push = loose['push'];
+    this.headers = new MessageHeaders(response);
     loose['push'] = (chunk: Buffer | null) => {
       if (chunk === null) {
         this.body.end();
@@ -166,12 +171,12 @@ class Reply {
 
   begin(tail: boolean, empty: boolean): boolean {
     if (tail || empty) {
-      remove(this.response, 'content-encoding');
+      this.headers.remove('content-encoding');
     }
     if (this.eager) {
       return true;
     }
-    remove(this.response, 'content-length');
+    this.headers.remove('content-length');
     return this.announce();
   }
 
@@ -209,8 +214,8 @@ class Reply {
     }
     this.eager = false;
     const body = Buffer.concat(this.chunks.splice(0));
-    if (complete) {
-      setLength(this.response, body.length);
+    if (complete && this.headers.get('content-length') !== undefined) {
+      this.headers.set('content-length', String(body.length));
     }
     if (!this.announce()) {
       this.response.resume();
@@ -219,40 +224,4 @@ class Reply {
       this.push.call(this.response, body);
     }
   }
-}
-
-function setLength(response: IncomingMessage, length: number): void {
-  const raw = response.rawHeaders;
-  for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]!.toLowerCase() === 'content-length') {
-      raw[i + 1] = String(length);
-    }
-  }
-  if (response.headers['content-length'] !== undefined) {
-    response.headers['content-length'] = String(length);
-  }
-}
-
-/** What a reply's headers say about its history; ours are removed. */
-function takeHeaders(response: IncomingMessage): { tail: boolean; coding: string; history: Buffer | null } {
-  const { headers } = response;
-  const carried = headers[HISTORY_HEADER];
-  const mark = headers[REPLY_HEADER];
-  if (carried === undefined && mark === undefined) {
-    return { tail: false, coding: '', history: null };
-  }
-  remove(response, HISTORY_HEADER);
-  remove(response, REPLY_HEADER);
-  const vary = headers.vary;
-  if (vary !== undefined) {
-    const others = vary.split(',').filter((one) => one.trim().toLowerCase() !== HTTP_HEADER);
-    remove(response, 'vary');
-    if (others.length > 0) {
-      response.rawHeaders.push('Vary', others.join(',').trim());
-      headers.vary = others.join(',').trim();
-    }
-  }
-  const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
-  const history = carried === undefined ? null : (fromHeader(String(carried)) ?? null);
-  return { tail: mark === 'tail' && canUndo(coding), coding, history };
 }

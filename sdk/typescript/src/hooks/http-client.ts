@@ -12,12 +12,11 @@ import { urlToHttpOptions } from 'node:url';
 import { current, outside } from '../scope/context';
 import type { Call, Scope } from '../scope/scope';
 import { wait, waitMs } from '../scope/wait';
-import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../wire/bridge';
-import { ACCEPT_TAIL, HTTP_HEADER, toHeader } from '../wire/envelope';
+import { ACCEPT_TAIL } from '../wire/envelope';
 import { rawHttpName } from '../wire/names';
 import { HttpCall } from './http-call';
+import { leavesAtOnce, setEnvelope, withEnvelope } from './http-envelope';
 import { Address, systemError } from './http-errors';
-import { undoable } from './http-body';
 import type { Fn, Loose, Patch } from './patch';
 import { emptyReply, StandIn } from './stand-in';
 
@@ -116,7 +115,8 @@ function send(make: Fn, { scope, call, options, callback, agent, address }: Prep
   }
   const early = leavesAtOnce(options.headers);
   if (early) {
-    options.headers = withEnvelope(scope, call, options.headers);
+    const list = withEnvelope(scope, call, options.headers);
+    options.headers = (Array.isArray(options.headers) ? list.flat() : Object.fromEntries(list)) as RequestOptions['headers'];
   }
   if (connect === null) {
     options.agent = agent ?? undefined;
@@ -133,7 +133,7 @@ function send(make: Fn, { scope, call, options, callback, agent, address }: Prep
     const implicit = loose['_implicitHeader'] as Fn;
     loose['_implicitHeader'] = () => {
       try {
-        addEnvelope(scope, call, request);
+        setEnvelope(scope, call, request);
       } catch {
         // it goes out without one
       }
@@ -254,59 +254,4 @@ function stand(scope: Scope, call: Call, address: Address, request: ClientReques
       request.once('close', stop);
     }
   }
-}
-
-function addEnvelope(scope: Scope, call: Call, request: ClientRequest): void {
-  if (call.envelope === null) {
-    request.removeHeader(HTTP_HEADER);
-    return;
-  }
-  request.setHeader(HTTP_HEADER, toHeader(call.envelope));
-  const coding = request.getHeader('accept-encoding');
-  if (coding !== undefined && scope.envelope.history) {
-    request.setHeader('accept-encoding', undoable(String(coding)));
-  }
-  if (scope.envelope.bridge) {
-    request.setHeader(TRACEPARENT, traceparentOut(text(request.getHeader(TRACEPARENT)), scope.envelope.trace, call.id));
-    const baggage = baggageOut(text(request.getHeader(BAGGAGE)), call.envelope);
-    if (baggage !== undefined) {
-      request.setHeader(BAGGAGE, baggage);
-    }
-  }
-}
-
-function text(value: unknown): string | undefined {
-  return value === undefined ? undefined : String(value);
-}
-
-/** Node composes a list of headers, or headers that expect something, when it makes the request. */
-function leavesAtOnce(headers: unknown): boolean {
-  return Array.isArray(headers) || Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'expect');
-}
-
-/** The same for headers that leave at once, in the form in which they were given. */
-function withEnvelope(scope: Scope, call: Call, given: RequestOptions['headers']): RequestOptions['headers'] {
-  const list = (Array.isArray(given) ? (given as unknown[]).flat() : Object.entries(given ?? {}).flat()) as string[];
-  const out: [string, string][] = [];
-  const seen: Record<string, string> = {};
-  for (let i = 0; i + 1 < list.length; i += 2) {
-    const name = list[i]!.toLowerCase();
-    const value = list[i + 1]!;
-    if (name === HTTP_HEADER || (scope.envelope.bridge && (name === TRACEPARENT || name === BAGGAGE))) {
-      seen[name] = value;
-    } else {
-      out.push([list[i]!, name === 'accept-encoding' && scope.envelope.history ? undoable(value) : value]);
-    }
-  }
-  if (call.envelope !== null) {
-    out.push([HTTP_HEADER, toHeader(call.envelope)]);
-    if (scope.envelope.bridge) {
-      out.push([TRACEPARENT, traceparentOut(seen[TRACEPARENT], scope.envelope.trace, call.id)]);
-      const baggage = baggageOut(seen[BAGGAGE], call.envelope);
-      if (baggage !== undefined) {
-        out.push([BAGGAGE, baggage]);
-      }
-    }
-  }
-  return Array.isArray(given) ? (out.flat() as unknown as RequestOptions['headers']) : Object.fromEntries(out);
 }

@@ -8,6 +8,7 @@ import { within } from '../scope/context';
 import type { Process } from '../scope/process';
 import { HTTP_HEADER } from '../wire/envelope';
 import { HttpReply } from './http-reply';
+import { MessageHeaders } from './message-headers';
 import type { Fn, Loose, Patch } from './patch';
 
 /** Requests that were looked at: a server may hand one on to another. */
@@ -37,7 +38,8 @@ function open(process: Process, request: IncomingMessage, response: ServerRespon
     }
     served.add(request);
     if (own !== undefined) {
-      remove(request, HTTP_HEADER);
+      // accepted or refused: nobody passes it on as his own
+      new MessageHeaders(request).remove(HTTP_HEADER);
     }
     // what a client hook adds comes behind what a proxy forwards
     const last = own === undefined ? undefined : String(own).split(',').pop()!.trim();
@@ -59,15 +61,4 @@ function open(process: Process, request: IncomingMessage, response: ServerRespon
 
 function one(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
-}
-
-/** Accepted or refused: nobody passes it on as his own. */
-export function remove(message: IncomingMessage, name: string): void {
-  const raw = message.rawHeaders;
-  for (let i = raw.length - 2; i >= 0; i -= 2) {
-    if (raw[i]!.toLowerCase() === name) {
-      raw.splice(i, 2);
-    }
-  }
-  delete message.headers[name];
 }

@@ -4,15 +4,12 @@ import { STATUS_CODES } from 'node:http';
 import type { Call, Scope } from '../scope/scope';
 import { within } from '../scope/context';
 import { wait } from '../scope/wait';
-import { fromHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../wire/envelope';
 import type { Kind } from '../wire/plan';
 import { DEADLINE_EXCEEDED, UNAVAILABLE } from './grpc-status';
-import { Body, canUndo, MAX_ALTERED_BYTES } from './http-body';
+import { Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './http-body';
+import { takeCarried } from './http-carried';
 import { Address, failureCode, systemError } from './http-errors';
 import { Headers, Speaker, Told } from './undici-handler';
-
-/** A reply of known length that announces a tail is read first and handed out then, up to this many bytes. */
-const MAX_EAGER_BYTES = 256 << 10;
 
 export class UndiciCall implements Told {
   private body: Body | null = null;
@@ -127,7 +124,7 @@ export class UndiciCall implements Told {
 
   headers(status: number, headers: Headers, text: string): boolean {
     const { scope, call, kind } = this;
-    const { tail, coding, history } = takeHeaders(headers);
+    const { tail, coding, history } = takeCarried(headers);
     const lost = kind === 'lost-reply';
     const changed = lost || kind === 'empty-reply' || kind === 'corrupt-reply';
     const record = (late: Buffer | null): void => {
@@ -232,25 +229,4 @@ export class UndiciCall implements Told {
     this.scope.failed(this.call, failureCode(error), null, true);
     within(this.scope, () => this.out.error(error));
   }
-}
-
-/** What a reply's headers say about its history; ours are removed. */
-function takeHeaders(headers: Headers): { tail: boolean; coding: string; history: Buffer | null } {
-  const carried = headers.get(HISTORY_HEADER);
-  const mark = headers.get(REPLY_HEADER);
-  if (carried === undefined && mark === undefined) {
-    return { tail: false, coding: '', history: null };
-  }
-  headers.remove(HISTORY_HEADER);
-  headers.remove(REPLY_HEADER);
-  const vary = headers.get('vary');
-  if (vary !== undefined) {
-    const others = vary.split(',').filter((one) => one.trim().toLowerCase() !== HTTP_HEADER);
-    headers.remove('vary');
-    if (others.length > 0) {
-      headers.set('vary', others.join(',').trim());
-    }
-  }
-  const coding = (headers.get('content-encoding') ?? '').trim().toLowerCase();
-  return { tail: mark === 'tail' && canUndo(coding), coding, history: carried === undefined ? null : (fromHeader(carried) ?? null) };
 }

@@ -4,10 +4,11 @@
  * and `speak` tells a handler of either kind.
  */
 
+import type { ReplyHeaders } from './http-carried';
 import type { Loose } from './patch';
 
 /** A reply's headers, in either form. */
-export class Headers {
+export class Headers implements ReplyHeaders {
   constructor(readonly form: Buffer[] | Record<string, string | string[]>) {}
 
   get(name: string): string | undefined {

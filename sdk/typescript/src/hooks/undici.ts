@@ -5,10 +5,9 @@
 
 import { current } from '../scope/context';
 import type { Scope } from '../scope/scope';
-import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../wire/bridge';
-import { ACCEPT_TAIL, HTTP_HEADER, toHeader } from '../wire/envelope';
+import { ACCEPT_TAIL, HTTP_HEADER } from '../wire/envelope';
 import { rawHttpName } from '../wire/names';
-import { undoable } from './http-body';
+import { listed, withEnvelope } from './http-envelope';
 import { Fn, Loose, Patch, Unsupported } from './patch';
 import { UndiciCall } from './undici-call';
 import { Handler, listen, Speaker } from './undici-handler';
@@ -96,7 +95,7 @@ function traced(scope: Scope, dispatcher: Loose, dispatch: Fn, options: Loose, h
   let outgoing = options;
   const out = new Speaker(handler);
   try {
-    const headers = flat(options['headers']);
+    const headers = listed(options['headers']);
     if (!headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === HTTP_HEADER)) {
       [call, outgoing] = begin(scope, dispatcher, options, headers, out);
     } // else a dispatcher hands it on to another one
@@ -125,43 +124,11 @@ function begin(scope: Scope, dispatcher: Loose, options: Loose, headers: string[
   }
   const timeout = (): Error => (options['signal'] == null ? headersTimeout() : signalTimeout());
   const call = new UndiciCall(scope, sent, out, { host: origin.hostname, port }, timeout);
-  if (sent.envelope === null) {
-    return [call, options];
-  }
-  const seen: Record<string, string> = {};
-  const list: string[] = [];
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const key = headers[i]!.toLowerCase();
-    if (scope.envelope.bridge && (key === TRACEPARENT || key === BAGGAGE)) {
-      seen[key] = String(headers[i + 1]);
-    } else {
-      list.push(headers[i]!, key === 'accept-encoding' && scope.envelope.history ? undoable(String(headers[i + 1])) : headers[i + 1]!);
-    }
-  }
-  list.push(HTTP_HEADER, toHeader(sent.envelope));
-  if (scope.envelope.bridge) {
-    list.push(TRACEPARENT, traceparentOut(seen[TRACEPARENT], scope.envelope.trace, sent.id));
-    const baggage = baggageOut(seen[BAGGAGE], sent.envelope);
-    list.push(...(baggage === undefined ? [] : [BAGGAGE, baggage]));
-  }
-  return [call, { ...options, headers: list }];
+  return [call, { ...options, headers: withEnvelope(scope, sent, headers).flat() }];
 }
 
 /** What a dispatcher for one origin keeps under a symbol of this description. */
 function own(dispatcher: Loose, description: string): unknown {
   const symbol = Object.getOwnPropertySymbols(dispatcher).find((one) => one.description === description);
   return symbol === undefined ? undefined : dispatcher[symbol];
-}
-
-/** Names and values in turn, whatever form headers were given in. */
-function flat(headers: unknown): string[] {
-  if (headers === undefined || headers === null) {
-    return [];
-  }
-  if (Array.isArray(headers)) {
-    return [...(headers as string[])];
-  }
-  const iterable = headers as Partial<Iterable<[string, string]>>;
-  const pairs = typeof iterable[Symbol.iterator] === 'function' ? [...(headers as Iterable<[string, string]>)] : Object.entries(headers as object);
-  return pairs.flatMap(([name, value]) => (value === undefined ? [] : [name, value as string]));
 }

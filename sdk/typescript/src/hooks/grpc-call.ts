@@ -1,0 +1,288 @@
+/** One gRPC call of a scope, between the library's channel and its client. */
+
+import type { Call, Scope } from '../scope/scope';
+import { within } from '../scope/context';
+import { wait } from '../scope/wait';
+import { EMPTY } from '../wire/bytes';
+import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../wire/bridge';
+import { corrupt, cutField } from '../wire/carrier';
+import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
+import { isPiece } from '../wire/piece';
+import type { Kind } from '../wire/plan';
+import { CANCELLED, DEADLINE_EXCEEDED, isReply, limitOf, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
+import type { Loose } from './patch';
+
+/** What hears of a call's progress. */
+interface Listener {
+  onReceiveMetadata(metadata: Metadata): void;
+  onReceiveMessage(message: Buffer): void;
+  onReceiveStatus(status: Status): void;
+}
+
+/** A call as the library's channel makes it. */
+export interface Wire {
+  start(metadata: Metadata, listener: Listener): void;
+  sendMessageWithContext(context: unknown, message: Buffer): void;
+  startRead(): void;
+  halfClose(): void;
+  cancelWithStatus(code: number, details: string): void;
+}
+
+/**
+ * One call of a scope.
+ *
+ *   start ──refused (unavailable, status, deadline, reset)──▶ over
+ *     │ └──hang, delay──▶ waiting ──time is over──▶ (hang) over, (delay) sent
+ *     │                      └──deadline, cancelled──▶ over
+ *     └──▶ sent ──status──▶ over
+ */
+export class GrpcCall {
+  private call: Call | null = null;
+  private listener: Listener | null = null;
+  private metadata: Metadata | null = null;
+  private history: Buffer | null = null;
+  /** What to do once a delay is over, in order. */
+  private waiting: (() => void)[] | null = null;
+  private stopWaiting: () => void = () => undefined;
+  /** The reply message of a unary call with a fault, until it is known how the call ended. */
+  private message: Buffer | null = null;
+  private altered = false;
+  private over = false;
+  private readonly start: Wire['start'];
+  private readonly cancel: Wire['cancelWithStatus'];
+
+  constructor(
+    private readonly scope: Scope,
+    wire: Wire,
+    private readonly method: string,
+    private readonly authority: string,
+    private readonly channel: Loose,
+    private readonly grpc: Loose,
+    private readonly unary: boolean,
+  ) {
+    this.start = wire.start.bind(wire);
+    this.cancel = wire.cancelWithStatus.bind(wire);
+    wire.start = (metadata, listener) => this.begin(metadata, listener);
+    // the library's deadline timer ends a call by this, too
+    wire.cancelWithStatus = (code, details) => this.cancelled(code, details);
+    for (const name of ['sendMessageWithContext', 'startRead', 'halfClose'] as const) {
+      const inner = wire[name].bind(wire) as (...args: unknown[]) => void;
+      (wire as unknown as Loose)[name] = (...args: unknown[]) => {
+        if (this.waiting !== null) {
+          this.waiting.push(() => inner(...args));
+        } else if (this.metadata !== null) {
+          inner(...args);
+        } // else it was refused, and nobody is there to take a message
+      };
+    }
+  }
+
+  private get kind(): Kind | '' {
+    return this.call?.fault?.kind ?? '';
+  }
+
+  private begin(metadata: Metadata, listener: Listener): void {
+    this.listener = listener;
+    let outgoing = metadata;
+    try {
+      this.call = this.decide();
+      if (this.call !== null) {
+        outgoing = this.withEnvelope(metadata, this.call);
+      }
+    } catch {
+      this.call = null;
+    }
+    switch (this.kind) {
+      case 'unavailable':
+      case 'status':
+      case 'deadline':
+      case 'reset':
+        this.refuse();
+        break;
+      case 'hang':
+      case 'delay':
+        this.waiting = [() => this.send(outgoing)];
+        this.stopWaiting = wait(this.scope.process.receiver, this.call!.fault!, () => this.waited());
+        break;
+      default:
+        this.send(outgoing);
+    }
+  }
+
+  private decide(): Call | null {
+    const scope = this.scope;
+    const options = this.channel['internalChannel']?.options as Loose | undefined;
+    const limit = options === undefined ? 0 : limitOf(options, 'grpc.max_receive_message_length');
+    const accept = scope.envelope.history && limit > 0 ? ACCEPT_FIELD : 0;
+    const call = scope.send(false, scope.process.peer(this.authority), this.method, accept, accept === 0 ? 0 : limit);
+    if (!this.unary) {
+      call?.stream();
+    }
+    return call;
+  }
+
+  private withEnvelope(given: Metadata, call: Call): Metadata {
+    const metadata = given.clone();
+    metadata.remove(GRPC_KEY);
+    const envelope = call.envelope;
+    if (envelope !== null) {
+      metadata.set(GRPC_KEY, envelope);
+      if (this.scope.envelope.bridge) {
+        metadata.set(TRACEPARENT, traceparentOut(text(metadata, TRACEPARENT), this.scope.envelope.trace, call.id));
+        const baggage = baggageOut(text(metadata, BAGGAGE), envelope);
+        if (baggage !== undefined) {
+          metadata.set(BAGGAGE, baggage);
+        }
+      }
+    }
+    return metadata;
+  }
+
+  private send(metadata: Metadata): void {
+    this.metadata = metadata;
+    this.start(metadata, {
+      onReceiveMetadata: (value) => within(this.scope, () => this.listener!.onReceiveMetadata(value)),
+      onReceiveMessage: (message) => this.received(message),
+      onReceiveStatus: (status) => this.ended(status),
+    });
+  }
+
+  private waited(): void {
+    const steps = this.waiting;
+    if (steps === null) {
+      return;
+    }
+    if (this.kind === 'hang') {
+      this.cancelled(DEADLINE_EXCEEDED, 'Deadline exceeded');
+      return;
+    }
+    this.waiting = null;
+    within(this.scope, () => steps.forEach((step) => step()));
+  }
+
+  private refuse(): void {
+    const fault = this.call!.fault!;
+    const { code, details } = outcome(fault, this.authority);
+    if (fault.kind === 'status') {
+      this.scope.replied(this.call!, fault.arg, null, false);
+    } else {
+      this.scope.failed(this.call!, code, null, false);
+    }
+    this.finish(code, details);
+  }
+
+  /** Ends a call that was not sent. */
+  private finish(code: number, details: string): void {
+    this.over = true;
+    this.waiting = null;
+    this.stopWaiting();
+    // the library's own half was never started; this ends its timer and tells nobody
+    this.cancel(code, details);
+    process.nextTick(() => this.tell({ code, details, metadata: new this.grpc['Metadata']() as Metadata }));
+  }
+
+  private tell(status: Status): void {
+    within(this.scope, () => this.listener?.onReceiveStatus(status));
+  }
+
+  private cancelled(code: number, details: string): void {
+    if (this.waiting === null) {
+      this.cancel(code, details);
+      return;
+    }
+    this.scope.failed(this.call!, code, null, false);
+    this.finish(code, details);
+  }
+
+  private received(bytes: Buffer): void {
+    if (this.over) {
+      return;
+    }
+    const { message, history } = cutField(bytes);
+    if (history !== null) {
+      this.take(history);
+    }
+    if (this.unary && this.call !== null && this.call.fault !== null) {
+      this.message = message;
+      return;
+    }
+    if (this.kind === 'lost-reply') {
+      this.lose();
+      return;
+    }
+    this.deliver(message);
+  }
+
+  private take(history: Buffer): void {
+    if (!isPiece(history)) {
+      this.history = Buffer.from(history);
+    } else if (this.call !== null) {
+      this.call.stream().add(history);
+    }
+  }
+
+  private deliver(message: Buffer): void {
+    const kind = this.kind;
+    if (kind === 'empty-reply' || kind === 'corrupt-reply') {
+      this.altered = true;
+      message = kind === 'empty-reply' ? EMPTY : corrupt(message);
+    }
+    within(this.scope, () => this.listener!.onReceiveMessage(message));
+  }
+
+  /** A stream's reply is lost: the caller sees the connection go, the callee that it was cancelled. */
+  private lose(): void {
+    this.over = true;
+    this.cancel(CANCELLED, 'Connection dropped');
+    const history = this.joined();
+    this.scope.failed(this.call!, UNAVAILABLE, history, history === null);
+    process.nextTick(() => this.tellLost());
+  }
+
+  private tellLost(): void {
+    this.tell({ ...outcome(this.call!.fault!, this.authority), metadata: new this.grpc['Metadata']() as Metadata });
+  }
+
+  private joined(): Buffer | null {
+    return this.history ?? this.call?.joined() ?? null;
+  }
+
+  private ended(status: Status): void {
+    if (this.over) {
+      return;
+    }
+    this.over = true;
+    const trailers = take(status.metadata);
+    if (trailers.length > 0) {
+      this.take(trailers[trailers.length - 1]!);
+    }
+    if (this.call === null) {
+      this.tell(status);
+      return;
+    }
+    const history = this.joined();
+    // pieces may have come before this side gave up; a whole history or a trailer means that the callee has answered
+    const answered = this.history !== null || trailers.length > 0 || isReply(status.code);
+    // of a message that was altered the library complains, not the callee
+    const code = this.altered ? OK : status.code;
+    if (this.kind === 'lost-reply' && answered) {
+      this.scope.failed(this.call, UNAVAILABLE, history, history === null);
+      this.tellLost();
+      return;
+    }
+    if (answered) {
+      this.scope.replied(this.call, code, history, history === null);
+    } else {
+      this.scope.failed(this.call, code, history, history === null);
+    }
+    if (this.message !== null && status.code === OK) {
+      this.deliver(this.message);
+    }
+    this.tell(status);
+  }
+}
+
+function text(metadata: Metadata, key: string): string | undefined {
+  const values = metadata.get(key);
+  return values.length === 0 ? undefined : values.map(String).join(',');
+}
