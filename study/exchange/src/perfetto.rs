@@ -48,7 +48,7 @@ pub(crate) fn document(traces: &[Spans], faults: &[Fault]) -> Value {
         let mut lanes: Vec<Lane> = Vec::new();
         for slice in own {
             let lane = place(&mut lanes, slice);
-            draw(&mut events, slice, &hex32(traces[slice.trace].trace_id), (at + 1, lane + 1), faults);
+            draw(&mut events, slice, traces[slice.trace].trace_id, (at + 1, lane + 1), faults);
         }
     }
     json!({"displayTimeUnit": "ms", "traceEvents": events})
@@ -95,7 +95,7 @@ fn place(lanes: &mut Vec<Lane>, slice: &Slice) -> usize {
     at
 }
 
-fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: &str, (pid, tid): (usize, usize), faults: &[Fault]) {
+fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: [u8; 16], (pid, tid): (usize, usize), faults: &[Fault]) {
     let span = slice.span;
     let mut arguments: Map<String, Value> = span
         .attributes
@@ -109,7 +109,7 @@ fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: &str, (pid, tid): (usi
             ((*key).to_owned(), value)
         })
         .collect();
-    arguments.insert("trace".to_owned(), json!(trace_id));
+    arguments.insert("trace".to_owned(), json!(hex32(trace_id)));
     arguments.insert("id".to_owned(), json!(hex16(span.id)));
     let category = match span.side {
         Side::Server => "scope",
@@ -117,8 +117,9 @@ fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: &str, (pid, tid): (usi
     };
     events.push(json!({"ph": "X", "name": span.name, "cat": category, "pid": pid, "tid": tid, "ts": time(slice.start),
         "dur": time(slice.end - slice.start), "args": arguments}));
-    // an arrow from a call to the scope that answers it; its id is the call's in this trace
-    let arrow = |id: u64| format!("{trace_id}{}", hex16(id));
+    // an arrow from a call to the scope that answers it; Perfetto reads its id as a number of 64 bits, which two traces must not share
+    let trace = u128::from_be_bytes(trace_id);
+    let arrow = |id: u64| hex16(id ^ trace as u64 ^ (trace >> 64) as u64);
     match (span.side, span.parent) {
         (Side::Client, _) => events.push(json!({"ph": "s", "name": "call", "cat": "call", "id": arrow(span.id),
             "pid": pid, "tid": tid, "ts": time(slice.start)})),

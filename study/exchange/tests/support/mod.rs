@@ -41,7 +41,7 @@ pub fn traces() -> Vec<Trace> {
     ["otlp-nested", "otlp-faulted", "otlp-gap", "otlp-open", "otlp-truncated"]
         .into_iter()
         .zip(1..)
-        .map(|(name, n)| trace(name, [n; 16]))
+        .map(|(name, n)| trace(name, u128::to_be_bytes(n)))
         .collect()
 }
 
