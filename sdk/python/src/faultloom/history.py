@@ -162,7 +162,9 @@ def _segment(data: bytes, start: int, end: int, depth: int, budget: List[int]) -
             status = r.varint()
             child: Optional[Segment] = None
             if tag & FLAG_A:
-                length = r.count(r.end - r.at)
+                length = r.varint()
+                if length > end - r.at:
+                    raise malformed("a child longer than what is left")
                 child = _segment(data, r.at, r.at + length, depth + 1, budget)
                 r.at += length
             events.append(Event(kind, at_us, call, status=status, gap=bool(tag & FLAG_B), child=child))

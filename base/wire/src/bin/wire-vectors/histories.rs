@@ -60,6 +60,11 @@ pub fn write(book: &Book) {
     bad("history-answered-twice", "two replies to one call", &frame(&[1, 0, 0, 1, b'x', 1, 2, 0, 1, 0, 2, 0, 1, 0]));
     bad("history-after-the-end", "an event behind SEND_RESPONSE", &frame(&[4, 0, 0, 4, 0, 0]));
     bad("history-reference", "a string that is not in the table", &frame(&[1, 0, 2, 1]));
+    bad(
+        "history-child-length",
+        "a child history that says to be one byte longer than what is left",
+        &frame(&[1, 0, 0, 1, b'x', 1, 2 | 8, 0, 1, 0, 6, 0, 1, b'a', 0, 0]),
+    );
     bad("history-kind", "event kind 5", &frame(&[5, 0, 0]));
     bad("history-reserved-flag", "an event flag nobody knows", &frame(&[0x21, 0, 0, 1, b'x', 1]));
     bad(
