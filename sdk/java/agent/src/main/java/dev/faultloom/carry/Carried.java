@@ -43,7 +43,7 @@ public final class Carried {
         if (!used || SCOPES.isEmpty()) {
             return null;
         }
-        Scope scope = SCOPES.remove(new Key(task, null));
+        Scope scope = SCOPES.remove(new Look(task));
         return scope == null ? null : Current.bind(scope);
     }
 
@@ -52,7 +52,7 @@ public final class Carried {
         if (!used || SCOPES.isEmpty()) {
             return null;
         }
-        Scope scope = SCOPES.get(new Key(task, null));
+        Scope scope = SCOPES.get(new Look(task));
         return scope == null ? null : Current.bind(scope);
     }
 
@@ -78,6 +78,7 @@ public final class Carried {
         }
     }
 
+    /** A task in the table, which does not keep it alive. */
     private static final class Key extends WeakReference<Object> {
         private final int hash;
 
@@ -98,6 +99,25 @@ public final class Carried {
             }
             Object task = get();
             return task != null && other instanceof Key && ((Key) other).get() == task;
+        }
+    }
+
+    /** A task to be looked up; the table asks the one that is looked up whether it equals the one in it. */
+    private static final class Look {
+        private final Object task;
+
+        Look(Object task) {
+            this.task = task;
+        }
+
+        @Override
+        public int hashCode() {
+            return System.identityHashCode(task);
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Key && ((Key) other).get() == task;
         }
     }
 }

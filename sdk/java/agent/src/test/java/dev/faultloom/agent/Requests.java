@@ -27,6 +27,11 @@ final class Requests {
         return SIGNER.begin(faults.length == 0 ? null : List.of(faults), System.currentTimeMillis() / 1000 + 60);
     }
 
+    /** The same, for hops that know OpenTelemetry only. */
+    static Envelope beginBridged(Fault... faults) throws WireError {
+        return SIGNER.begin(Signer.randomId(), Signer.randomId(), null, List.of(faults), true, Signer.randomId(), System.currentTimeMillis() / 1000 + 60);
+    }
+
     /** The bytes of its first call. */
     static byte[] bytes(Envelope envelope, int accept, long limit) {
         return envelope.assemble(envelope.hop.call, accept, limit, envelope.signed.plan == null ? null : envelope.hop.evidence);
