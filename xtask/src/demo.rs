@@ -2,7 +2,7 @@
 //!
 //! It uses the tool as anybody would, by its command line, and prints what the tool says.
 
-use crate::setup::{self, MEMCACHED, Up};
+use crate::setup::{self, JDK, MAVEN, MEMCACHED, NODE, NPM, Up};
 use crate::shell::{command, root, run, text, words};
 use crate::stage::Stages;
 use serde_json::{Value, json};
@@ -17,10 +17,10 @@ pub fn demo() -> Result<(), String> {
     let _ = std::fs::remove_dir_all(&out);
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     println!(
-        "Faultloom demo · 10 services, 2 languages · everything stops and is removed at the end (Ctrl-C any time)\n"
+        "Faultloom demo · 10 services, 4 languages · everything stops and is removed at the end (Ctrl-C any time)\n"
     );
     let mut stages = Stages::new();
-    stages.run("packages", || setup::packages(&[&MEMCACHED]))?;
+    stages.run("packages", || setup::packages(&[&MEMCACHED, &JDK, &MAVEN, &NODE, &NPM]))?;
     stages
         .run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
     let mut up = None;

@@ -54,7 +54,8 @@ fn install(missing: &[&str]) -> Result<(), String> {
 fn version(package: &Package) -> String {
     let version = text("dpkg-query", &["-W", "-f", "${Version}", package.name]);
     let upstream = version.split('-').next().unwrap_or_default();
-    format!("{} {upstream}", package.name)
+    // another package may have brought the program
+    format!("{} {upstream}", package.name).trim_end().to_owned()
 }
 
 pub fn faultloom() -> PathBuf {
@@ -86,6 +87,8 @@ pub fn build_shop() -> Result<(), String> {
     let mut go =
         command(&faultloom().to_string_lossy(), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
     quiet(go.current_dir(root().join("lab/shop/go")))?;
+    build_agent()?;
+    build_node_sdk()?;
     maven("lab/shop/java", "target/shop.jar")?;
     npm("lab/shop/node")?;
     venv("out/shop/venv", "lab/shop/python/requirements.txt")

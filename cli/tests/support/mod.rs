@@ -353,8 +353,15 @@ const SHOP_PORTS: [(&str, u16); 11] = [
 /// Says so, countably, and gives false where the shop cannot be started.
 pub fn can_shop() -> bool {
     let built = repository().join("out/shop");
-    if !built.join("frontend").exists() || !built.join("venv/bin/python").exists() {
-        skipped("out/shop is not built (make test builds it)");
+    let shop = repository().join("lab/shop");
+    let parts = [
+        built.join("frontend"),
+        built.join("venv/bin/python"),
+        shop.join("java/target/shop.jar"),
+        shop.join("node/node_modules"),
+    ];
+    if parts.iter().any(|part| !part.exists()) {
+        skipped("the shop is not built (make test builds it)");
         return false;
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -378,7 +385,9 @@ pub fn shop_target(home: &Home, bugs: &str) -> u16 {
     text = text
         .replace("../../../out/", &format!("{root}/out/"))
         .replace("../../out/", &format!("{root}/out/"))
-        .replace("directory: python", &format!("directory: {root}/lab/shop/python"));
+        .replace("directory: python", &format!("directory: {root}/lab/shop/python"))
+        .replace("directory: java", &format!("directory: {root}/lab/shop/java"))
+        .replace("directory: node", &format!("directory: {root}/lab/shop/node"));
     for (port, name) in [(base, "frontend"), (base + 9, "checkout")] {
         let line = format!("      PORT: \"{port}\"\n");
         assert!(text.contains(&line), "the target file's {name} looks different now");

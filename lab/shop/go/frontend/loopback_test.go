@@ -12,13 +12,13 @@ import (
 
 	"google.golang.org/grpc"
 
-	"shop.example/ads"
 	"shop.example/bugs"
 	"shop.example/catalogue"
-	"shop.example/currency"
 	"shop.example/frontend"
 	"shop.example/gen"
 	"shop.example/internal/testshop"
+	"shop.example/internal/testshop/ads"
+	"shop.example/internal/testshop/currency"
 	"shop.example/service"
 )
 

@@ -32,7 +32,7 @@ def free_port() -> str:
         return str(listener.getsockname()[1])
 
 
-@pytest.mark.parametrize("name", ["payment", "email", "recommendation"])
+@pytest.mark.parametrize("name", ["email", "recommendation"])
 def test_process_answers_health_checks_and_stops_when_told(name):
     port = free_port()
     process = start(name, PORT=port, CATALOGUE_ADDR="127.0.0.1:1")

@@ -8,14 +8,14 @@ import (
 
 	"google.golang.org/grpc"
 
-	"shop.example/ads"
 	"shop.example/bugs"
 	"shop.example/catalogue"
 	"shop.example/checkout"
-	"shop.example/currency"
 	"shop.example/frontend"
 	"shop.example/gen"
-	"shop.example/shipping"
+	"shop.example/internal/testshop/ads"
+	"shop.example/internal/testshop/currency"
+	"shop.example/internal/testshop/shipping"
 )
 
 // Shop is all ten services in one process.

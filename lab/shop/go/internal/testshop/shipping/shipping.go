@@ -1,4 +1,4 @@
-// Package shipping is the shipping service: what a parcel costs, and sending
+// Package shipping stands in for the shipping service, which is Java: what a parcel costs, and sending
 // it. It remembers the last thousand parcels until it stops.
 package shipping
 

@@ -1,4 +1,4 @@
-// Package ads is the advertisement service. It picks by what the customer
+// Package ads stands in for the advertisement service, which is Java. Like that one it picks by what the customer
 // looks at, never by chance, so that a page asked for twice is the same page.
 package ads
 

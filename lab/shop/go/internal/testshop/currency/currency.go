@@ -1,4 +1,4 @@
-// Package currency is the currency service: which currencies the shop accepts
+// Package currency stands in for the currency service, which is Node.js: which currencies the shop accepts
 // and what an amount is worth in each. Rates are fixed and amounts are whole
 // hundredths, so equal questions always get equal answers.
 package currency
