@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from conftest import SIGNER, ends, faults_fired, trust_text
 
 from faultloom import After, Fault, Selector, decode_history
 from faultloom.envelope import Receiver
+from faultloom.pieces import Joiner
 from faultloom.scope import Scope
 from faultloom.trust import parse_trust
 
@@ -72,6 +74,24 @@ def test_concurrent_sends_fire_a_limited_fault_once():
     segment = decode_history(scope.respond(0)).segment
     assert len(fired) == 1 and len(ends(segment)) == 400
     assert faults_fired(segment)[fired[0] - 1] == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_scope_does_not_record_for_ever(monkeypatch, stream):
+    monkeypatch.setattr("faultloom.scope.EVENTS_BYTES", 2000)
+    scope = scope_for()
+    for _ in range(1000):
+        send = scope.send(False, "peer:1", "/s/M", 0, 0)
+        scope.replied(send.number, 0, None, True)
+    assert len(scope._events) < 2100
+    if stream:
+        joiner = Joiner(scope.envelope.call)
+        joiner.add(scope.respond_stream(0))
+        history = joiner.history()
+    else:
+        history = scope.respond(0)
+    segment = decode_history(history).segment
+    assert segment.truncated and segment.events[-1].status == 0 and 200 < len(segment.events) < 700
 
 
 def test_an_envelope_that_would_be_too_large_is_not_sent():

@@ -17,7 +17,7 @@ from typing import Deque, List, NamedTuple, Optional
 from urllib.parse import urlsplit
 
 from .errors import FaultloomError
-from .history import decode_history
+from .history import HISTORY_BYTES, decode_history, truncate
 from .otlp import Recorded, encode
 from .trust import complain
 
@@ -125,7 +125,8 @@ class Exporter:
         histories = []
         for finished in batch:
             try:
-                histories.append(Recorded(finished.trace, finished.has_parent, decode_history(finished.history)))
+                fits = truncate(finished.history, HISTORY_BYTES)
+                histories.append(Recorded(finished.trace, finished.has_parent, decode_history(fits or b"")))
             except FaultloomError:
                 with self._changed:
                     self._lost += 1

@@ -23,9 +23,9 @@ def piece(offset: int, data: bytes, flags: int = 0) -> bytes:
     return bytes((PIECE, flags)) + varint(offset) + data
 
 
-def last_piece(offset: int, head: bytes, events: bytes) -> Optional[bytes]:
+def last_piece(offset: int, head: bytes, events: bytes, truncated: bool = False) -> Optional[bytes]:
     """What a stream's trailer carries; ``head`` is empty if a message took it along. None: not even its frame fits."""
-    whole = piece(offset, head + events, LAST)
+    whole = piece(offset, head + events, LAST | TRUNCATED * truncated)
     if len(whole) <= TRAILER_BYTES:
         return whole
     frame = piece(offset, head, LAST | TRUNCATED)

@@ -135,6 +135,9 @@ class Evidence:
                     self.walk(event.child)
 
 
+#: no carrier takes more, so a scope that lives long must not record for ever
+EVENTS_BYTES = 2 * HISTORY_BYTES
+
 _SMALL = [bytes((value,)) for value in range(128)]
 
 
@@ -191,10 +194,16 @@ class Scope:
         self._last_us = 0
         #: calls whose end is still to come but known should the scope answer before it: number -> how to record it
         self._pending: Dict[int, Callable[[], _End]] = {}
+        #: nothing more is recorded but the answer
+        self._full = False
         #: bytes of the history that messages of a stream have taken along
         self._taken = 0
 
     def _event(self, tag: int, rest: bytes) -> None:
+        if len(self._events) > EVENTS_BYTES and tag != SEND_RESPONSE:
+            self._full = True
+        if self._full and tag != SEND_RESPONSE:
+            return
         at = (time.perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
         step = at - self._last_us
         if step < 0:
@@ -297,10 +306,8 @@ class Scope:
                     pass
         rest = (_SMALL[number] if number < 128 else varint(number)) + (_SMALL[status] if status < 128 else varint(status))
         if child is not None:
-            rest += varint(len(child))
+            rest += varint(len(child)) + child
         self._event(kind | (0 if child is None else FLAG_A) | (FLAG_B if gap else 0), rest)
-        if child is not None:
-            self._events += child
 
     def respond(self, status: int, name: str = "") -> Optional[bytes]:
         """Ends the scope and returns its history; None if it was over already. ``name``: the route template, or empty."""
@@ -344,10 +351,10 @@ class Scope:
         if self.destination is not None:
             self.destination(head + events)
             return None
-        return last_piece(self._taken, head, events) if self.envelope.history else None
+        return last_piece(self._taken, head, events, self._full) if self.envelope.history else None
 
     def _head(self, name: str) -> bytes:
-        flags = b"\2" if self._saw_faults_off else b"\0"
+        flags = _SMALL[2 * self._saw_faults_off | self._full]
         call = b"\1" + self.envelope.call.to_bytes(8, "big")
         return call + flags + _names(self.service, name) + varint(self.start_us)
 

@@ -80,14 +80,16 @@ def target_of(target: Any, receive_limit: int) -> Target:
 class Reply:
     """Takes the history out of one reply; ``history`` is there once the message was deserialized."""
 
-    __slots__ = ("deserializer", "history", "kind")
+    __slots__ = ("came", "deserializer", "history", "kind")
 
     def __init__(self, deserializer: Optional[Callable[[bytes], Any]], kind: str = "") -> None:
         self.deserializer, self.kind = deserializer, kind
+        self.came = False
         self.history: Optional[bytes] = None
 
     def __call__(self, data: bytes) -> Any:
         data, self.history = cut_field(data)
+        self.came = True
         if self.kind == "empty-reply":
             data = b""
         elif self.kind == "corrupt-reply":
@@ -208,12 +210,13 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             raise
         ended: Any = call if failure is None else failure
         history, told = self._history(reply.history, ended.trailing_metadata, send.id)
-        replied = failure is None or reply.history is not None or is_reply(failure, told)
+        # a message came, so the callee has answered; what the library makes of its corrupted bytes is not the callee's
+        replied = failure is None or reply.came or is_reply(failure, told)
         if kind == "lost-reply" and replied:
             scope.failed(send.number, 14, history, history is None)
             assert send.fault is not None
             raise status.error(*status.outcome(send.fault, self._target.authority))
-        code = 0 if failure is None else status.number_of(failure.code())
+        code = 0 if failure is None or reply.came else status.number_of(failure.code())
         (scope.replied if replied else scope.failed)(send.number, code, history, history is None)
         if failure is not None:
             raise failure
