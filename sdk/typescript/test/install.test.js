@@ -107,6 +107,12 @@ test('two copies of the SDK are one', async (t) => {
   await assertTraced(t, 'modules.mjs', { flags: ['--require', path.join(copy, 'register.js')] });
 });
 
+test('worker threads are hooked each by itself', async (t) => {
+  const { port } = await app(t, 'worker.js', { service: 'thread' });
+  const { segment } = await request([], () => ask(port, '/hello'));
+  assert.strictEqual(events(segment)[1], 'RECV 200 < thread');
+});
+
 test('an unsupported version is refused by name, and the program is not touched', async (t) => {
   const root = folder(t);
   const library = path.join(root, 'node_modules/@grpc/grpc-js');

@@ -9,7 +9,7 @@ import { corrupt, cutField } from '../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
 import { isPiece } from '../wire/piece';
 import type { Kind } from '../wire/plan';
-import { CANCELLED, DEADLINE_EXCEEDED, isReply, limitOf, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
+import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
 import type { Loose } from './patch';
 
 /** What hears of a call's progress. */
@@ -28,6 +28,13 @@ export interface Wire {
   cancelWithStatus(code: number, details: string): void;
 }
 
+/** What a channel leads to. */
+export interface Target {
+  readonly authority: string;
+  /** Bytes of the largest message it lets through; 0: unknown. */
+  readonly receiveLimit: number;
+}
+
 /**
  * One call of a scope.
  *
@@ -44,6 +51,8 @@ export class GrpcCall {
   /** What to do once a delay is over, in order. */
   private waiting: (() => void)[] | null = null;
   private stopWaiting: () => void = () => undefined;
+  /** The contexts of messages that wait. */
+  private readonly unsent: unknown[] = [];
   /** The reply message of a unary call with a fault, until it is known how the call ended. */
   private message: Buffer | null = null;
   private altered = false;
@@ -55,8 +64,7 @@ export class GrpcCall {
     private readonly scope: Scope,
     wire: Wire,
     private readonly method: string,
-    private readonly authority: string,
-    private readonly channel: Loose,
+    private readonly target: Target,
     private readonly grpc: Loose,
     private readonly unary: boolean,
   ) {
@@ -70,9 +78,12 @@ export class GrpcCall {
       (wire as unknown as Loose)[name] = (...args: unknown[]) => {
         if (this.waiting !== null) {
           this.waiting.push(() => inner(...args));
+          this.unsent.push(args[0]);
         } else if (this.metadata !== null) {
           inner(...args);
-        } // else it was refused, and nobody is there to take a message
+        } else {
+          drop(args[0]);
+        }
       };
     }
   }
@@ -111,10 +122,9 @@ export class GrpcCall {
 
   private decide(): Call | null {
     const scope = this.scope;
-    const options = this.channel['internalChannel']?.options as Loose | undefined;
-    const limit = options === undefined ? 0 : limitOf(options, 'grpc.max_receive_message_length');
+    const limit = this.target.receiveLimit;
     const accept = scope.envelope.history && limit > 0 ? ACCEPT_FIELD : 0;
-    const call = scope.send(false, scope.process.peer(this.authority), this.method, accept, accept === 0 ? 0 : limit);
+    const call = scope.send(false, scope.process.peer(this.target.authority), this.method, accept, accept === 0 ? 0 : limit);
     if (!this.unary) {
       call?.stream();
     }
@@ -162,7 +172,7 @@ export class GrpcCall {
 
   private refuse(): void {
     const fault = this.call!.fault!;
-    const { code, details } = outcome(fault, this.authority);
+    const { code, details } = outcome(fault, this.target.authority);
     if (fault.kind === 'status') {
       this.scope.replied(this.call!, fault.arg, null, false);
     } else {
@@ -176,6 +186,7 @@ export class GrpcCall {
     this.over = true;
     this.waiting = null;
     this.stopWaiting();
+    this.unsent.forEach(drop);
     // the library's own half was never started; this ends its timer and tells nobody
     this.cancel(code, details);
     process.nextTick(() => this.tell({ code, details, metadata: new this.grpc['Metadata']() as Metadata }));
@@ -240,7 +251,7 @@ export class GrpcCall {
   }
 
   private tellLost(): void {
-    this.tell({ ...outcome(this.call!.fault!, this.authority), metadata: new this.grpc['Metadata']() as Metadata });
+    this.tell({ ...outcome(this.call!.fault!, this.target.authority), metadata: new this.grpc['Metadata']() as Metadata });
   }
 
   private joined(): Buffer | null {
@@ -279,6 +290,14 @@ export class GrpcCall {
       this.deliver(this.message);
     }
     this.tell(status);
+  }
+}
+
+/** A message of a call that is not made: nobody takes it, but its writer may go on. */
+function drop(context: unknown): void {
+  const written: unknown = (context as Loose | undefined)?.['callback'];
+  if (typeof written === 'function') {
+    process.nextTick(written as () => void);
   }
 }
 

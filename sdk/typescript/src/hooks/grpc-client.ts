@@ -7,8 +7,8 @@
  */
 
 import { current, outside } from '../scope/context';
-import { GrpcCall, Wire } from './grpc-call';
-import { authorityOf } from './grpc-status';
+import { GrpcCall, Target, Wire } from './grpc-call';
+import { authorityOf, limitOf } from './grpc-status';
 import type { Loose, Patch } from './patch';
 
 /** Is the call being made a unary one? The channel is not told. */
@@ -39,13 +39,28 @@ export function hookClient(patch: Patch, grpc: Loose): void {
         return wire;
       }
       try {
-        new GrpcCall(scope, wire, String(method), authorityOf(String(this['getTarget']())), this, grpc, unary);
+        new GrpcCall(scope, wire, String(method), targetOf(this), grpc, unary);
       } catch {
         // a call of an unknown make goes out as it is
       }
       return wire;
     },
   );
+}
+
+const targets = new WeakMap<object, Target>();
+
+function targetOf(channel: Loose): Target {
+  let target = targets.get(channel);
+  if (target === undefined) {
+    const options = channel['internalChannel']?.options as Loose | undefined;
+    target = {
+      authority: authorityOf(String(channel['getTarget']())),
+      receiveLimit: options === undefined ? 0 : limitOf(options, 'grpc.max_receive_message_length'),
+    };
+    targets.set(channel, target);
+  }
+  return target;
 }
 
 /** Connections outlive the request that opened them; what they report to others must not run in its scope. */

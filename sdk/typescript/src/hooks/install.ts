@@ -3,6 +3,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import http = require('node:http');
 import https = require('node:https');
+import { isMainThread } from 'node:worker_threads';
 import { complain } from '../complain';
 import { Process, thisProcess } from '../scope/process';
 import { VERSION } from '../version';
@@ -67,7 +68,9 @@ export function install(environment: NodeJS.ProcessEnv = process.env): void {
       watch(known, tell);
       lookIntoBundle((name, reason) => told.has(name) || tell(name, '', reason));
     }
-    here.status?.write();
+    if (isMainThread) {
+      here.status?.write();
+    }
   } catch (error) {
     complain(`not installed: ${String(error)}`);
   }
@@ -108,11 +111,13 @@ function hookNode(here: Process, tell: Told): void {
 function tellTo(process: Process, told: Set<string>): Told {
   return (name, version, reason) => {
     told.add(name);
+    // the threads of a process share its status file; the main one writes it
+    const status = isMainThread ? process.status : null;
     if (reason === '') {
-      process.status?.hooked(name, version);
+      status?.hooked(name, version);
     } else {
       complain(`${name}${version === '' ? '' : ` ${version}`} ${reason}; it is left as it is, its messages are not seen`);
-      process.status?.refused(name, version, reason);
+      status?.refused(name, version, reason);
     }
   };
 }
