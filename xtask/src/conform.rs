@@ -1,5 +1,7 @@
 //! Conformance: every SDK over every vector. The vectors' `expect` comes from the reference implementation; the programs never see it.
 
+pub mod mutants;
+
 use crate::setup;
 use crate::shell::{command, quiet, root, run};
 use serde_json::Value;
@@ -17,15 +19,19 @@ pub fn conform() -> Result<(), String> {
     let expected = expected(&vectors)?;
     let mut results: Vec<(&str, BTreeMap<String, String>)> = Vec::new();
     for program in programs()? {
-        let mut call = command(&program.argv[0], &[]);
-        call.args(&program.argv[1..]).arg(&vectors);
-        let output = quiet(&mut call).map_err(|e| format!("{}: {e}", program.name))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let lines =
-            text.lines().filter_map(|l| l.split_once(' ')).map(|(name, result)| (name.to_owned(), result.to_owned()));
-        results.push((program.name, lines.collect()));
+        results.push((program.name, compute(&program, &vectors)?));
     }
     table(&expected, &results)
+}
+
+/// Vector name to the program's result.
+fn compute(program: &Program, vectors: &Path) -> Result<BTreeMap<String, String>, String> {
+    let mut call = command(&program.argv[0], &[]);
+    call.args(&program.argv[1..]).arg(vectors);
+    let output = quiet(&mut call).map_err(|e| format!("{}: {e}", program.name))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().filter_map(|l| l.split_once(' '));
+    Ok(lines.map(|(name, result)| (name.to_owned(), result.to_owned())).collect())
 }
 
 fn programs() -> Result<Vec<Program>, String> {

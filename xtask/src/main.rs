@@ -20,9 +20,12 @@ fn main() -> ExitCode {
         ["soak"] => test::soak(),
         ["check"] => check::check(),
         ["conform"] => conform::conform(),
+        ["conform", "mutants", seed] => seed.parse().map_err(|_| "a seed is a number".to_owned()).and_then(|seed| {
+            conform::mutants::compare(seed, conform::mutants::MANY).map(|counts| println!("{counts}"))
+        }),
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
-        _ => Err("usage: xtask demo | test | soak | check | conform | bless | bench NAME".to_owned()),
+        _ => Err("usage: xtask demo | test | soak | check | conform [mutants SEED] | bless | bench NAME".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

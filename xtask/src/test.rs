@@ -244,6 +244,10 @@ fn node_sum(line: &str, what: &str) -> Option<u64> {
 pub fn soak() -> Result<(), String> {
     let mut stages = Stages::new();
     stages.run("set-up", set_up)?;
+    stages.run("mutants", || {
+        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_secs());
+        crate::conform::mutants::compare(seed, crate::conform::mutants::MANY)
+    })?;
     stages.run("go race", || counted(command("go", &["test", "-race", "./..."]).current_dir(root().join("sdk/go"))))?;
     stages.run("go fuzz", || fuzz_go("60s"))?;
     stages.run("properties", || {
