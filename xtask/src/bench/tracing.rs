@@ -36,7 +36,7 @@ pub fn bench() -> Result<(), String> {
             println!("\nskipped: {}: {reason}", workload.name);
             continue;
         }
-        let workload = if short { workload.quick() } else { workload };
+        let Some(workload) = (if short { workload.quick() } else { Some(workload) }) else { continue };
         println!(
             "\n {}: {} epochs of {} rounds, windows of {} ms",
             workload.name, workload.epochs, workload.rounds, workload.window_ms
