@@ -154,6 +154,10 @@ for (const [method, call] of Object.entries(STREAMS)) {
       assert.strictEqual(result.error[0], code, kind);
       assert.match(result.error[1], details, kind);
       assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method} fault 0`, ...end, 'ANSWER 0'], kind);
+      for (const callee of below(segment)) {
+        // the only reply message is not missed before the history is complete; others are, and the callee is cancelled
+        assert.strictEqual(callee.truncated, kind === 'lost-reply' && method !== 'Upload');
+      }
       const healthy = await request([], () => call(client, 'hello'));
       assert.deepStrictEqual(healthy.result.error, null);
     }

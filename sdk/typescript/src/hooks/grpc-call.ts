@@ -53,9 +53,11 @@ export class GrpcCall {
   private stopWaiting: () => void = () => undefined;
   /** The contexts of messages that wait. */
   private readonly unsent: unknown[] = [];
-  /** The reply message of a unary call with a fault, until it is known how the call ended. */
+  /** The only reply message of a call with a fault, until it is known how the call ended. */
   private message: Buffer | null = null;
   private altered = false;
+  /** Has it sent a message? */
+  private begun = false;
   private over = false;
   private readonly start: Wire['start'];
   private readonly cancel: Wire['cancelWithStatus'];
@@ -66,7 +68,7 @@ export class GrpcCall {
     private readonly method: string,
     private readonly target: Target,
     private readonly grpc: Loose,
-    private readonly unary: boolean,
+    private readonly oneReply: boolean,
   ) {
     this.start = wire.start.bind(wire);
     this.cancel = wire.cancelWithStatus.bind(wire);
@@ -76,6 +78,9 @@ export class GrpcCall {
     for (const name of ['sendMessageWithContext', 'startRead', 'halfClose'] as const) {
       const inner = wire[name].bind(wire) as (...args: unknown[]) => void;
       (wire as unknown as Loose)[name] = (...args: unknown[]) => {
+        if (name !== 'startRead') {
+          this.sends(name === 'halfClose', args[0]);
+        }
         if (this.waiting !== null) {
           this.waiting.push(() => inner(...args));
           this.unsent.push(args[0]);
@@ -86,6 +91,14 @@ export class GrpcCall {
         }
       };
     }
+  }
+
+  /** A call that is not unary is a stream: its messages tell their writer when they have left, or there are none. */
+  private sends(end: boolean, context: unknown): void {
+    if (end ? !this.begun : typeof (context as Loose | undefined)?.['callback'] === 'function') {
+      this.call?.stream();
+    }
+    this.begun = true;
   }
 
   private get kind(): Kind | '' {
@@ -125,7 +138,7 @@ export class GrpcCall {
     const limit = this.target.receiveLimit;
     const accept = scope.envelope.history && limit > 0 ? ACCEPT_FIELD : 0;
     const call = scope.send(false, scope.process.peer(this.target.authority), this.method, accept, accept === 0 ? 0 : limit);
-    if (!this.unary) {
+    if (!this.oneReply) {
       call?.stream();
     }
     return call;
@@ -213,7 +226,7 @@ export class GrpcCall {
     if (history !== null) {
       this.take(history);
     }
-    if (this.unary && this.call !== null && this.call.fault !== null) {
+    if (this.oneReply && this.call !== null && this.call.fault !== null) {
       this.message = message;
       return;
     }

@@ -11,22 +11,18 @@ import { GrpcCall, Target, Wire } from './grpc-call';
 import { authorityOf, limitOf } from './grpc-status';
 import type { Loose, Patch } from './patch';
 
-/** Is the call being made a unary one? The channel is not told. */
-let unary = false;
+/** Has the call that is being made one reply message? The channel is not told. */
+let oneReply = false;
 
-const MAKERS = ['makeUnaryRequest', 'makeClientStreamRequest', 'makeServerStreamRequest', 'makeBidiStreamRequest'];
+// what the makers of calls ask first; clients made from definitions have taken hold of the makers themselves already
+const CHECKS: Record<string, boolean> = { checkOptionalUnaryResponseArguments: true, checkMetadataAndOptions: false };
 
 export function hookClient(patch: Patch, grpc: Loose): void {
-  for (const name of MAKERS) {
-    patch.wrap(grpc['Client'].prototype, name, (make) =>
+  for (const [name, one] of Object.entries(CHECKS)) {
+    patch.wrap(grpc['Client'].prototype, name, (check) =>
       function (this: unknown, ...args) {
-        const before = unary;
-        unary = name === MAKERS[0];
-        try {
-          return make.apply(this, args);
-        } finally {
-          unary = before;
-        }
+        oneReply = one;
+        return check.apply(this, args) as unknown;
       },
     );
   }
@@ -39,7 +35,7 @@ export function hookClient(patch: Patch, grpc: Loose): void {
         return wire;
       }
       try {
-        new GrpcCall(scope, wire, String(method), targetOf(this), grpc, unary);
+        new GrpcCall(scope, wire, String(method), targetOf(this), grpc, oneReply);
       } catch {
         // a call of an unknown make goes out as it is
       }
