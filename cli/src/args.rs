@@ -62,6 +62,8 @@ pub enum Command {
     Doctor,
     /// Switch every fault at the target off, or on again
     Faults(Faults),
+    /// How a service that `up` does not start gets its SDK and its keys
+    Env(Env),
     /// The JSON Schema of a file of ours, for editors
     Schema(Schema),
     /// `go` with the SDK built in, without a change to your source
@@ -95,6 +97,27 @@ pub struct Init {
     /// Replace a file that is there
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(ClapArgs)]
+pub struct Env {
+    #[arg(value_parser = ["go", "java", "python", "node"])]
+    pub language: String,
+    /// Only this service [default: all of the target with that language]
+    #[arg(long, value_name = "NAME", value_parser = service_name)]
+    pub service: Option<String>,
+    /// Where it is started
+    #[arg(long = "for", value_name = "FORM", default_value = "shell", value_parser = ["shell", "docker", "systemd", "kubernetes"])]
+    pub form: String,
+    /// Print the keys themselves as well
+    #[arg(long)]
+    pub show_keys: bool,
+}
+
+fn service_name(text: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let fits = (1..=64).contains(&text.len()) && text.chars().all(allowed) && !text.starts_with(['.', '-']);
+    if fits { Ok(text.to_owned()) } else { Err("a name has 1 to 64 letters, digits, '.', '_' or '-'".to_owned()) }
 }
 
 #[derive(ClapArgs)]

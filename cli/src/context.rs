@@ -130,7 +130,7 @@ pub fn oracle(expect: &Expect) -> Result<Oracle, Failure> {
 }
 
 /// As a word of a command that can be copied into a shell.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@=,+".contains(c)) {
         text.to_owned()
     } else {

@@ -15,6 +15,7 @@ mod args;
 mod commands;
 mod context;
 mod draft;
+mod installation;
 mod render;
 mod sdk_places;
 mod stage;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use target::SdkPlaces;
 
 const JAVA_AGENT: &str = "agent/target/faultloom-agent.jar";
-const NODE_REGISTER: &str = "dist/register.js";
+const NODE_REGISTER: &str = "register.js";
+/// What `register.js` loads; the source tree has it only once it was built.
+const NODE_BUILT: &str = "dist/auto.js";
 const PYTHON_BOOT: &str = "src/faultloom/boot";
 
 /// The folder of one SDK: `go`, `java`, `python` or `typescript`.
@@ -39,7 +41,8 @@ pub fn java() -> Result<PathBuf, Failure> {
 
 /// What `node --require` loads.
 pub fn node() -> Result<PathBuf, Failure> {
-    built("typescript", NODE_REGISTER, "npm --prefix sdk/typescript ci && npm --prefix sdk/typescript run build")
+    let build = "npm --prefix sdk/typescript ci && npm --prefix sdk/typescript run build";
+    built("typescript", NODE_BUILT, build).and_then(|_| built("typescript", NODE_REGISTER, build))
 }
 
 fn built(name: &str, file: &str, build: &str) -> Result<PathBuf, Failure> {
@@ -60,6 +63,6 @@ pub fn all() -> SdkPlaces {
     SdkPlaces {
         python: in_place("python", PYTHON_BOOT),
         java: in_place("java", JAVA_AGENT),
-        node: in_place("typescript", NODE_REGISTER),
+        node: node().ok().or_else(|| in_place("typescript", NODE_BUILT)),
     }
 }

@@ -46,13 +46,19 @@ pub fn reaper() -> ! {
 }
 
 /// Trust settings that stay, for a target of which something else starts a part.
-pub fn kept_trust(context: &Context, target: &Target) -> PathBuf {
-    let file = context.common.home.join("keys").join(format!("{}.trust", target.name));
+pub fn kept_trust(context: &Context, target_name: &str) -> PathBuf {
+    let file = context.common.home.join("keys").join(format!("{target_name}.trust"));
     std::path::absolute(&file).unwrap_or(file)
 }
 
+/// Where the SDKs of services that are not started here say what they are.
+pub fn kept_status(context: &Context, target_name: &str) -> PathBuf {
+    let folder = context.common.home.join("status").join(target_name);
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
 pub fn start_options(context: &Context, target: &Target) -> Result<StartOptions, Failure> {
-    let kept = kept_trust(context, target);
+    let kept = kept_trust(context, &target.name);
     let attached = target.services().iter().any(target::Service::is_attached);
     let quiet = context.common.quiet || context.common.json;
     Ok(StartOptions {

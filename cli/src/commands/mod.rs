@@ -2,6 +2,7 @@
 
 mod diff;
 mod doctor;
+mod env;
 mod export;
 mod faults;
 mod import;
@@ -25,6 +26,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     match &args.command {
         Command::Reaper => crate::stage::reaper(),
         Command::Go(passed) => return wrap::go(&passed.arguments),
+        Command::Env(args) => return env::env(&context, args),
         Command::Init(args) => return init::init(&context, args),
         Command::Schema(_) => return schema::schema(),
         Command::Python(passed) => return wrap::python(&passed.arguments),
@@ -47,7 +49,12 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Import(args) => import::import(&context, &args).await,
             Command::Doctor => doctor::doctor(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,
-            Command::Reaper | Command::Go(_) | Command::Python(_) | Command::Init(_) | Command::Schema(_) => {
+            Command::Reaper
+            | Command::Go(_)
+            | Command::Python(_)
+            | Command::Init(_)
+            | Command::Env(_)
+            | Command::Schema(_) => {
                 unreachable!("handled above")
             }
         }

@@ -81,7 +81,7 @@ fn go(name: &str, folder: &Path, words: Option<Vec<String>>, from: &str) -> Loca
 }
 
 /// The main package: the folder itself, `cmd/<name>`, or the only one below `cmd`.
-pub(super) fn go_package(name: &str, folder: &Path) -> Option<String> {
+pub fn go_package(name: &str, folder: &Path) -> Option<String> {
     if folder.join("main.go").is_file() {
         return Some(".".to_owned());
     }
@@ -115,6 +115,12 @@ fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> L
     let jar = only_jar(&folder.join(place)).map(|jar| format!("{place}/{jar}"));
     // without a jar to be found in it, the command names a class and a class path of the container's own
     let words = words.unwrap_or_else(|| vec!["java".into(), "-jar".into(), "app.jar".into()]);
+    if let Some(source) = words.iter().position(|word| word.ends_with(".java")) {
+        let mut words = words;
+        words[0] = "java".to_owned();
+        words[source] = inside(&words[source], None, folder);
+        return Local { command: likely(Command::Words(words), from), build: None };
+    }
     let Some(at) = words.iter().position(|word| word.ends_with(".jar")) else {
         return asked("how is it started from its build folder?", from.to_owned(), build);
     };
@@ -186,7 +192,7 @@ fn node(
     }
     match (words, command) {
         (Some(words), _) if !words.is_empty() => {
-            let words = words.into_iter().map(|word| inside(word, workdir)).collect();
+            let words = words.iter().map(|word| inside(word, workdir, folder)).collect();
             Local { command: likely(Command::Words(words), from), build }
         }
         (_, Some(command)) => Local { command: likely(command, from), build },
@@ -224,7 +230,7 @@ fn python(
             },
         };
     };
-    let words: Vec<String> = words.into_iter().map(|word| inside(word, workdir)).collect();
+    let words: Vec<String> = words.iter().map(|word| inside(word, workdir, folder)).collect();
     let from = match venv {
         Some(venv) => format!("{from}; its programs in {venv}"),
         None => from.to_owned(),
@@ -244,10 +250,22 @@ fn with_venv(mut words: Vec<String>, venv: Option<&str>) -> Vec<String> {
     words
 }
 
-/// `/app/server.js` is `server.js` where the container's folder is `/app`.
-fn inside(word: String, workdir: Option<&str>) -> String {
-    let rest = workdir.and_then(|workdir| word.strip_prefix(workdir)?.strip_prefix('/'));
-    rest.map(str::to_owned).unwrap_or(word)
+/// `/app/server.js` is `server.js` where the container's folder is `/app`, or where a file of that name lies in ours.
+fn inside(word: &str, workdir: Option<&str>, folder: &Path) -> String {
+    if !word.starts_with('/') {
+        return word.to_owned();
+    }
+    let below = workdir.and_then(|workdir| word.strip_prefix(workdir)?.strip_prefix('/'));
+    let mut rest = &word[1..];
+    loop {
+        if folder.join(rest).is_file() {
+            return rest.to_owned();
+        }
+        match rest.split_once('/') {
+            Some((_, shorter)) => rest = shorter,
+            None => return below.unwrap_or(word).to_owned(),
+        }
+    }
 }
 
 /// Words as a shell splits them: blanks, quotes, backslashes. No variables, no substitution.
@@ -286,8 +304,10 @@ mod tests {
 
     #[test]
     fn paths_of_the_container_become_paths_of_the_folder() {
-        assert_eq!(inside("/app/server.js".into(), Some("/app")), "server.js");
-        assert_eq!(inside("/application/x".into(), Some("/app")), "/application/x");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(inside("/app/server.js", Some("/app"), folder), "server.js");
+        assert_eq!(inside("/application/x", Some("/app"), folder), "/application/x");
+        assert_eq!(inside("/srv/x/src/main.rs", None, folder), "src/main.rs");
         assert_eq!(with_venv(vec!["/usr/local/bin/gunicorn".into()], Some(".venv")), [".venv/bin/gunicorn"]);
         assert_eq!(with_venv(vec!["python".into()], None), ["python3"]);
     }

@@ -17,6 +17,8 @@ pub mod procfile;
 pub mod scripts;
 pub mod yaml;
 
+pub use local_command::go_package;
+
 use serde_json::{Value, json};
 use target::{Sdk, UNKNOWN};
 

@@ -45,7 +45,11 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
             continue;
         }
         let mut service = line_service(name, command, draft.services.len(), folder);
-        service.environment.extend(variables.iter().filter(|(known, _)| known != "PORT").cloned());
+        for (known, guess) in variables.iter().filter(|(known, _)| known != "PORT") {
+            if !service.environment.iter().any(|(own, _)| own == known) {
+                service.environment.push((known.clone(), guess.clone()));
+            }
+        }
         draft.services.push(service);
     }
     if draft.services.is_empty() {
@@ -58,11 +62,28 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
+/// `PORT=1 NAME=value program …`: the variables, and the rest. Values that only a shell knows stay with the rest.
+fn assignments(command: &str) -> (Vec<(String, String)>, &str) {
+    let mut variables = Vec::new();
+    let mut rest = command.trim_start();
+    while let Some((word, after)) = rest.split_once(char::is_whitespace) {
+        let Some((name, value)) = word.split_once('=') else { break };
+        let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !named || value.contains(['$', '`', '\'', '"', '\\']) {
+            break;
+        }
+        variables.push((name.to_owned(), value.to_owned()));
+        rest = after.trim_start();
+    }
+    (variables, rest)
+}
+
 fn plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service {
+    let (variables, command) = assignments(command);
     let split = words(command);
     let place = split.windows(2).find(|pair| pair[0] == "cd").map(|pair| pair[1].clone());
     let inside = place.as_ref().map_or(folder.to_owned(), |place| folder.join(place));
@@ -73,13 +94,22 @@ fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service 
         None => split.clone(),
     };
     let local_binary = program.first().is_some_and(|first| first.contains('/'));
-    let sdk = program_sdk(&program).or_else(|| if local_binary { folder_sdk(&inside, &shown) } else { None });
+    let own = |folder: &Path, shown: &str| if local_binary { folder_sdk(folder, shown) } else { None };
+    let sdk = program_sdk(&program)
+        .or_else(|| own(&inside, &shown))
+        .or_else(|| own(&folder.join(name), &format!("{name}/")).filter(|sdk| sdk.value == Sdk::Go));
     let sdk = sdk.unwrap_or_else(|| language::none("the command tells no language that has an SDK"));
     let mut service = Service::new(name, sdk);
+    for (variable, value) in &variables {
+        service.environment.push((variable.clone(), stated(value.clone(), "its line")));
+    }
+    let variable = variables.iter().find_map(|(name, value)| port_text::in_variable(name, value));
     if let Some((known, port)) = program.first().and_then(|program| support(program)) {
         mark_support(&mut service, known);
         let port = port_text::in_command(&split).unwrap_or(port);
         service.listens.push(likely(format!("127.0.0.1:{port}"), format!("{known}'s port")));
+    } else if let Some(port) = variable {
+        service.listens.push(likely(format!("127.0.0.1:{port}"), "the port in its line"));
     } else if command.contains("$PORT") || command.contains("${PORT") {
         let port = FIRST_PORT + STEP * u16::try_from(at).unwrap_or(0);
         let from = "$PORT in the command: from 5000 on in steps of 100";
@@ -95,10 +125,14 @@ fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service 
     }
     if service.sdk.value == Sdk::Go && local_binary {
         let binary = &program[0];
-        service.build = Some(match go_package(name, &inside) {
-            Some(package) => format!("faultloom go build -o {binary} {package}"),
-            None => format!("build {binary} by `faultloom go build`, with the arguments that `go build` gets"),
-        });
+        // its module may be a folder of its own, which is built from there
+        let module = folder.join(name).join("go.mod").is_file() && !inside.join("go.mod").is_file();
+        service.build =
+            Some(match go_package(name, if module { folder.join(name) } else { inside.clone() }.as_path()) {
+                Some(package) if module => format!("(cd {name} && faultloom go build -o ../{binary} {package})"),
+                Some(package) => format!("faultloom go build -o {binary} {package}"),
+                None => format!("build {binary} by `faultloom go build`, with the arguments that `go build` gets"),
+            });
     }
     let simple = !command.contains(['$', '|', '&', ';', '<', '>', '`', '*', '(', '=']);
     let drafted = if simple { Command::Words(split) } else { Command::Shell(command.to_owned()) };

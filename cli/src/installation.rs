@@ -1,0 +1,284 @@
+//! How one service gets its SDK and its trust settings where something else than `up` starts it: the lines, by form.
+//!
+//! Keys are named by the path of their file, never written out, unless asked for. In an image and in a pod the SDK lies
+//! in `/opt/faultloom` and the keys are mounted when it starts.
+
+use crate::context::quoted;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use target::{Sdk, Service, Target};
+
+const IN_IMAGE: &str = "/opt/faultloom";
+const KEYS_IN_IMAGE: &str = "/run/secrets/faultloom.trust";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Shell,
+    Docker,
+    Systemd,
+    Kubernetes,
+}
+
+impl Form {
+    pub const NAMES: [&'static str; 4] = ["shell", "docker", "systemd", "kubernetes"];
+
+    pub fn parse(name: &str) -> Form {
+        let all = [Form::Shell, Form::Docker, Form::Systemd, Form::Kubernetes];
+        all.into_iter().zip(Form::NAMES).find(|(_, own)| *own == name).map_or(Form::Shell, |(form, _)| form)
+    }
+}
+
+pub struct Installation<'a> {
+    pub service: String,
+    pub target: Option<&'a Target>,
+    /// As the target file has it, if it has.
+    pub described: Option<&'a Service>,
+    pub sdk: Sdk,
+    /// Where the SDK lies here.
+    pub place: PathBuf,
+    pub trust_file: PathBuf,
+    pub trust: String,
+    pub status: PathBuf,
+    pub show_keys: bool,
+}
+
+impl Installation<'_> {
+    pub fn text(&self, form: Form) -> String {
+        match form {
+            Form::Shell => self.shell(),
+            Form::Docker => self.docker(),
+            Form::Systemd => self.systemd(),
+            Form::Kubernetes => self.kubernetes(),
+        }
+    }
+
+    /// What its process gets on this machine; the SDK's own variable without what may be there already.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let mut all = vec![("FAULTLOOM_SERVICE", self.service.clone())];
+        let peers = self.target.map(Target::peers).unwrap_or_default();
+        if !peers.is_empty() {
+            all.push(("FAULTLOOM_PEERS", peers));
+        }
+        all.push(("FAULTLOOM_TRUST_FILE", self.trust_file.display().to_string()));
+        all.push(("FAULTLOOM_STATUS", self.status.display().to_string()));
+        if let Some((name, value, _)) = self.sdk.variable(&self.place) {
+            all.push((name, value.to_string_lossy().into_owned()));
+        }
+        all
+    }
+
+    fn shell(&self) -> String {
+        let mut out = format!("# {} ({}): before its program is started\n", self.service, self.sdk.name());
+        if self.show_keys {
+            out += &self.keys("# ");
+        }
+        for (name, value) in self.environment() {
+            match self.sdk.variable(&self.place).filter(|(own, ..)| *own == name) {
+                // what is there already stays, behind ours
+                Some((_, _, between)) => {
+                    let value = double_quoted(&value);
+                    let _ = writeln!(out, "export {name}=\"{value}${{{name}:+{between}${name}}}\"");
+                }
+                None => {
+                    let _ = writeln!(out, "export {name}={}", quoted(&value));
+                }
+            }
+        }
+        let build = self.go_build();
+        if let Some(service) = self.described {
+            let _ = writeln!(out, "cd {}", quoted(&service.directory.display().to_string()));
+        }
+        match &build {
+            Some(Ok(line)) => {
+                let _ = writeln!(out, "{line}");
+            }
+            Some(Err(words)) => {
+                let _ = writeln!(out, "# {words}");
+            }
+            None => {}
+        }
+        match self.described.filter(|service| !service.is_attached()) {
+            Some(service) => {
+                for (name, value) in &service.environment {
+                    let _ = writeln!(out, "export {name}={}", quoted(value));
+                }
+                let _ = writeln!(out, "exec {}", service.command_line());
+            }
+            None => out += "# now start it the way it is always started\n",
+        }
+        out + &self.one_line("# ")
+    }
+
+    /// How its binary gets the SDK: a command where the target file tells the binary and its sources tell the package.
+    fn go_build(&self) -> Option<Result<String, String>> {
+        if self.sdk != Sdk::Go {
+            return None;
+        }
+        let advice = || Err("build it with `faultloom go build …` in place of `go build …`".to_owned());
+        let Some(service) = self.described.filter(|service| !service.is_attached()) else { return Some(advice()) };
+        let binary = Path::new(&service.command[0]);
+        let package = crate::draft::go_package(&service.name, &service.directory);
+        Some(match (binary.strip_prefix(&service.directory), package) {
+            (Ok(binary), Some(package)) => {
+                Ok(format!("faultloom go build -o {} {package}", quoted(&binary.display().to_string())))
+            }
+            _ => advice(),
+        })
+    }
+
+    fn one_line(&self, begin: &str) -> String {
+        let text = match self.sdk {
+            Sdk::Go => "in your own build instead: import _ \"faultloom.dev/go/auto\" in package main",
+            Sdk::Python => "without the variable: import faultloom.auto as the first line of the program",
+            Sdk::Node => "without the variable: import \"faultloom/auto\" as the first line of the program",
+            Sdk::Java => "without the variable: -javaagent:… as the first option of the java command",
+            Sdk::None => return String::new(),
+        };
+        format!("{begin}{text}\n")
+    }
+
+    /// The trust settings as they are.
+    fn keys(&self, begin: &str) -> String {
+        self.trust.lines().fold(String::new(), |out, line| out + begin + line + "\n")
+    }
+
+    /// What the tool's own folder is called in `docker build --build-context`, and what of it is copied.
+    fn source(&self) -> (PathBuf, &'static str, String) {
+        let up = |path: &Path, levels: usize| path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned();
+        match self.sdk {
+            // …/src/faultloom/boot: the package is two levels up
+            Sdk::Python => (up(&self.place, 2), "faultloom", format!("{IN_IMAGE}/faultloom/boot")),
+            Sdk::Java => (up(&self.place, 1), "faultloom-agent.jar", format!("{IN_IMAGE}/faultloom-agent.jar")),
+            Sdk::Node => (up(&self.place, 1), "register.js package.json dist", format!("{IN_IMAGE}/register.js")),
+            Sdk::Go | Sdk::None => (self.place.clone(), ".", String::new()),
+        }
+    }
+
+    /// Addresses by which containers and pods know each other.
+    fn peers_in_network(&self) -> String {
+        let services = self.target.map(Target::services).unwrap_or_default();
+        let pairs = services
+            .iter()
+            .flat_map(|service| service.listens.iter().map(|listen| format!("{0}:{1}={0}", service.name, listen.port)));
+        pairs.collect::<Vec<_>>().join(",")
+    }
+
+    fn docker(&self) -> String {
+        let (source, copied, in_image) = self.source();
+        let name = &self.service;
+        let mut out = format!("# {name} ({}): lines for its Dockerfile\n", self.sdk.name());
+        match self.sdk {
+            Sdk::Go => {
+                out += "# in the stage that builds:\n";
+                let _ = writeln!(out, "COPY --from=faultloom . {IN_IMAGE}/sdk/go");
+                let _ = writeln!(
+                    out,
+                    "RUN cd {IN_IMAGE}/sdk/go && go build -o /usr/local/bin/faultloom-go ./cmd/faultloom-go"
+                );
+                out += "# and there, in place of `RUN go build …`: RUN faultloom-go build …\n";
+                out += "# in the stage that runs:\n";
+            }
+            Sdk::Python => {
+                let _ = writeln!(out, "COPY --from=faultloom {copied} {IN_IMAGE}/faultloom");
+            }
+            Sdk::Node => {
+                let _ = writeln!(out, "COPY --from=faultloom register.js package.json {IN_IMAGE}/");
+                let _ = writeln!(out, "COPY --from=faultloom dist {IN_IMAGE}/dist");
+            }
+            Sdk::Java | Sdk::None => {
+                let _ = writeln!(out, "COPY --from=faultloom {copied} {IN_IMAGE}/");
+            }
+        }
+        let _ = writeln!(out, "ENV FAULTLOOM_SERVICE={name}");
+        if let Some((variable, value, _)) = self.sdk.variable(Path::new(&in_image)) {
+            let _ = writeln!(out, "ENV {variable}=\"{}\"", value.to_string_lossy());
+        }
+        let _ = writeln!(
+            out,
+            "# build: docker build --build-context faultloom={} …",
+            quoted(&source.display().to_string())
+        );
+        out += "# run: the keys are no part of the image; the container's user must be able to read the file\n";
+        let mount = format!("type=bind,src={},dst={KEYS_IN_IMAGE},readonly", self.trust_file.display());
+        let _ = write!(out, "#   docker run --mount {} -e FAULTLOOM_TRUST_FILE={KEYS_IN_IMAGE}", quoted(&mount));
+        let peers = self.peers_in_network();
+        if !peers.is_empty() {
+            let _ = write!(out, " -e FAULTLOOM_PEERS={peers}");
+        }
+        out += " …\n";
+        if self.show_keys {
+            out += &self.keys("# ");
+        }
+        out + &self.one_line("# ")
+    }
+
+    fn systemd(&self) -> String {
+        let name = &self.service;
+        let mut out = format!("# {name} ({}): /etc/systemd/system/{name}.service.d/faultloom.conf\n", self.sdk.name());
+        out += "# then: systemctl daemon-reload && systemctl restart ";
+        let _ = writeln!(out, "{name}");
+        if self.sdk == Sdk::Go {
+            out += "# its binary is built with `faultloom go build …` in place of `go build …`\n";
+        }
+        if self.show_keys {
+            out += &self.keys("# ");
+        }
+        out += "[Service]\n";
+        out +=
+            "# root reads the keys for it; it sees a copy made at its start, so `faults off` reaches it by a restart\n";
+        let _ = writeln!(out, "LoadCredential=faultloom.trust:{}", self.trust_file.display());
+        for (variable, value) in self.environment() {
+            match variable {
+                "FAULTLOOM_TRUST_FILE" => out += "Environment=FAULTLOOM_TRUST_FILE=%d/faultloom.trust\n",
+                "FAULTLOOM_STATUS" => {} // its user may not write there
+                _ => {
+                    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+                    let _ = writeln!(out, "Environment=\"{variable}={value}\"");
+                }
+            }
+        }
+        out + &self.one_line("# ")
+    }
+
+    fn kubernetes(&self) -> String {
+        let name = &self.service;
+        let secret = format!("faultloom-{}", self.target.map_or("app", |target| target.name.as_str())).to_lowercase();
+        let mut out = format!("# {name} ({}): to be merged into its Deployment\n", self.sdk.name());
+        let _ =
+            writeln!(out, "# its image has the SDK: faultloom env {} --service {name} --for docker", self.sdk.name());
+        if self.show_keys {
+            out += "apiVersion: v1\nkind: Secret\n";
+            let _ = writeln!(out, "metadata: {{name: {secret}}}\nstringData:\n  trust: |");
+            out += &self.keys("    ");
+            out += "---\n";
+        } else {
+            let file = quoted(&self.trust_file.display().to_string());
+            let _ = writeln!(out, "# once: kubectl create secret generic {secret} --from-file=trust={file}");
+        }
+        out += "apiVersion: apps/v1\nkind: Deployment\n";
+        let _ = writeln!(out, "metadata: {{name: {name}}}");
+        out += "spec:\n  template:\n    spec:\n      volumes:\n        - name: faultloom\n";
+        let _ = writeln!(out, "          secret: {{secretName: {secret}}}");
+        let _ = writeln!(out, "      containers:\n        - name: {name}");
+        out += "          volumeMounts:\n            - {name: faultloom, mountPath: /etc/faultloom, readOnly: true}\n";
+        out += "          env:\n";
+        let mut variables = vec![("FAULTLOOM_SERVICE", name.clone())];
+        let peers = self.peers_in_network();
+        if !peers.is_empty() {
+            variables.push(("FAULTLOOM_PEERS", peers));
+        }
+        variables.push(("FAULTLOOM_TRUST_FILE", "/etc/faultloom/trust".to_owned()));
+        if let Some((variable, value, _)) = self.sdk.variable(Path::new(&self.source().2)) {
+            variables.push((variable, value.to_string_lossy().into_owned()));
+        }
+        for (variable, value) in variables {
+            let _ = writeln!(out, "            - {{name: {variable}, value: {}}}", serde_json::Value::from(value));
+        }
+        out + &self.one_line("# ")
+    }
+}
+
+/// For use between double quotes in a shell.
+fn double_quoted(text: &str) -> String {
+    text.chars().flat_map(|c| if "\\\"$`".contains(c) { vec!['\\', c] } else { vec![c] }).collect()
+}
