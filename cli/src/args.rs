@@ -18,8 +18,8 @@ pub struct Common {
     /// Where runs, logs and keys are kept
     #[arg(long, global = true, env = "FAULTLOOM_HOME", default_value = ".faultloom")]
     pub home: PathBuf,
-    /// The target file [default: target.yaml if there is one]
-    #[arg(long, short = 't', global = true, value_name = "FILE")]
+    /// The target file [default: target.yaml if there is one]. `doctor --target` looks at every service of it
+    #[arg(long, short = 't', global = true, value_name = "FILE", num_args = 0..=1, default_missing_value = "target.yaml")]
     pub target: Option<PathBuf>,
     /// Trust settings of a target that somebody else runs
     #[arg(long, global = true, value_name = "FILE")]

@@ -19,6 +19,7 @@ mod installation;
 mod render;
 mod sdk_places;
 mod stage;
+mod status_files;
 
 use clap::Parser;
 use model::{Exit, Failure};

@@ -103,6 +103,11 @@ pub fn trust_file(context: &Context) -> Result<PathBuf, Failure> {
 impl Stage {
     /// A target that is up is used as it is; otherwise the target file's services are started until [`Stage::close`].
     pub async fn open(context: &Context) -> Result<Stage, Failure> {
+        Stage::open_with(context, None).await
+    }
+
+    /// As [`Stage::open`], but what has to be started is this target.
+    pub async fn open_with(context: &Context, target: Option<Target>) -> Result<Stage, Failure> {
         let file = context.target_file();
         if let Some(trust) = &context.common.trust {
             let text = std::fs::read_to_string(trust)
@@ -140,11 +145,13 @@ impl Stage {
                 kind: Kind::Up(Arc::new(elsewhere)),
             });
         }
-        let file = file.ok_or_else(|| {
-            Failure::request("there is no target: no target.yaml here, nothing is up")
-                .next("name a target file with -t FILE, or the trust file of a running target with --trust FILE")
-        })?;
-        let target = Target::load(&file)?;
+        let target = match target {
+            Some(target) => target,
+            None => Target::load(file.ok_or_else(|| {
+                Failure::request("there is no target: no target.yaml here, nothing is up")
+                    .next("name a target file with -t FILE, or the trust file of a running target with --trust FILE")
+            })?)?,
+        };
         let (entry, services) = described(&target);
         context.say(format!("   starting {} of {}", plural(target.services().len() as u64, "service"), target.name));
         let begin = Instant::now();

@@ -65,7 +65,7 @@ fn run(home: &Home, script: &str) -> Child {
         };
     }
     shell.args(["-euc", script]).current_dir(&home.path).env("PATH", path).env("NODE_OPTIONS", "--no-warnings");
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 #[test]

@@ -103,6 +103,13 @@ impl Target {
         &self.services
     }
 
+    /// The same without some of its services; `None` if none is left.
+    pub fn without(&self, names: &[&str]) -> Option<Target> {
+        let mut rest = self.clone();
+        rest.services.retain(|service| !names.contains(&service.name.as_str()));
+        (!rest.services.is_empty()).then_some(rest)
+    }
+
     /// Names of the application's own services in file order: what fault spaces are made of.
     pub fn own_services(&self) -> Vec<&str> {
         self.services.iter().filter(|service| !service.support).map(|service| service.name.as_str()).collect()

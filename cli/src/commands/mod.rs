@@ -2,6 +2,7 @@
 
 mod diff;
 mod doctor;
+mod doctor_target;
 mod env;
 mod export;
 mod faults;
@@ -21,6 +22,7 @@ use crate::context::Context;
 use model::{Exit, Failure};
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
+    let target = args.common.target.is_some();
     let context = Context { common: args.common };
     // these replace this process or must not share it with a runtime
     match &args.command {
@@ -47,6 +49,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Report(args) => report::report(&context, &args).await,
             Command::Export(args) => export::export(&context, &args).await,
             Command::Import(args) => import::import(&context, &args).await,
+            Command::Doctor if target => doctor_target::target(&context).await,
             Command::Doctor => doctor::doctor(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,
             Command::Reaper

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use target::Sdk;
 
-/// What a process is known by; taken from `/proc` in [`processes`], from a test otherwise.
+/// What a process is known by; taken from `/proc` in [`holding`], from a test otherwise.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub pid: i32,
@@ -21,6 +21,7 @@ pub struct Process {
     /// `FAULTLOOM_SERVICE` of its environment, and whether trust settings are in it.
     pub service: Option<String>,
     pub trusted: bool,
+    pub trust_file: Option<String>,
     /// Built by Go.
     pub go: bool,
     pub addresses: Vec<SocketAddr>,
@@ -28,7 +29,7 @@ pub struct Process {
 
 /// Only these `ports`; all if empty.
 pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
-    let found = processes(ports);
+    let found = holding(ports);
     let mut draft = from_processes(&found);
     let seen: BTreeSet<u16> = found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
     for port in ports.iter().filter(|port| !seen.contains(port)) {
@@ -116,7 +117,8 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn processes(ports: &[u16]) -> Vec<Process> {
+/// Processes that listen on these ports; on any port if there are none.
+pub fn holding(ports: &[u16]) -> Vec<Process> {
     let own = std::process::id() as i32;
     let mut sockets: BTreeMap<String, SocketAddr> = BTreeMap::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -189,6 +191,7 @@ fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
         },
         folder: std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default(),
         service: variable("FAULTLOOM_SERVICE").map(str::to_owned),
+        trust_file: variable("FAULTLOOM_TRUST_FILE").map(str::to_owned),
         trusted: variable("FAULTLOOM_TRUST_FILE").or(variable("FAULTLOOM_TRUST")).is_some(),
         addresses,
     })
@@ -242,6 +245,7 @@ mod tests {
             folder: folder.into(),
             service: None,
             trusted: false,
+            trust_file: None,
             go: false,
             addresses: vec!["0.0.0.0:8001".parse().unwrap()],
         }
@@ -273,6 +277,6 @@ mod tests {
     #[test]
     fn an_open_listener_of_ours_is_not_reported_to_ourselves() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(processes(&[listener.local_addr().unwrap().port()]).is_empty());
+        assert!(holding(&[listener.local_addr().unwrap().port()]).is_empty());
     }
 }
