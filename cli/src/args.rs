@@ -183,6 +183,9 @@ pub struct Expect {
 
 #[derive(ClapArgs)]
 pub struct Record {
+    /// List the entry points seen so far, each with its command, instead of sending anything
+    #[arg(long, conflicts_with_all = ["url", "faults", "against", "count", "data", "method", "header", "proto", "before"])]
+    pub discover: bool,
     #[command(flatten)]
     pub request: Request,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use target::SdkPlaces;
 const JAVA_AGENT: &str = "agent/target/faultloom-agent.jar";
 const NODE_REGISTER: &str = "register.js";
 /// What `register.js` loads; the source tree has it only once it was built.
-const NODE_BUILT: &str = "dist/auto.js";
+const NODE_BUILT: &str = "dist/register.js";
 const PYTHON_BOOT: &str = "src/faultloom/boot";
 
 /// The folder of one SDK: `go`, `java`, `python` or `typescript`.

@@ -101,7 +101,7 @@ fn every_service_is_told_with_its_reason_and_the_next_step() {
     assert!(state(&report, "broken").1.contains("no settings"), "its last words are told: {report}");
     assert!(state(&report, "away").1.contains("connection refused"), "{report}");
     assert_eq!(state(&report, "outside").1, "it was started without trust settings");
-    assert!(state(&report, "outside").2.ends_with("env go --service outside"));
+    assert!(state(&report, "outside").2.ends_with(" go --service outside"), "{report}");
     assert!(report["request"]["summary"].as_str().unwrap().contains("gaps at plain"), "{report}");
     home.assert_nothing_runs();
     drop(other);
@@ -135,6 +135,21 @@ fn a_target_of_which_everything_answers_passes() {
     // the same while it is up
     home.run(&["up", "-d", "-t", "app.yaml"]).exits(0);
     home.run(&["doctor", "--target", "app.yaml"]).exits(0).says("✓ stock");
+    // what was seen is listed with the command that records it
+    home.run(&["record", "-t", "app.yaml"]).exits(0);
+    let seen = home.run(&["record", "--discover", "-t", "app.yaml", "--json"]).exits(0).json();
+    assert_eq!(seen["entry"]["url"], format!("http://127.0.0.1:{port}/items/1"));
+    let names: Vec<&str> = seen["points"].as_array().unwrap().iter().map(|p| p["service"].as_str().unwrap()).collect();
+    assert_eq!(names, ["stock", "web"]);
+    assert_eq!(
+        (seen["points"][0]["name"].as_str(), seen["points"][0]["seen"].as_str()),
+        (Some("GET /items/{id}"), Some("1 call in 1 run"))
+    );
+    let command = seen["points"][0]["command"].as_str().unwrap().replace("{id}", "7");
+    home.run(&support::words(&command).iter().skip(1).map(String::as_str).collect::<Vec<_>>()).exits(0).says("stock");
+    home.run(&["record", "--discover", "-t", "app.yaml"]).exits(0).says("the target's entry");
+    home.run(&["record", "--discover", "http://x/"]).exits(2);
     home.run(&["down"]).exits(0);
+    Home::new("discover-none").run(&["record", "--discover"]).exits(2).says("no entry point has been seen yet");
     home.run(&["doctor", "--target"]).exits(2).says("faultloom init");
 }

@@ -42,7 +42,7 @@ fn has(language: &str) -> bool {
     let sdk = repository().join("sdk");
     let (file, tool) = match language {
         "java" => (sdk.join("java/agent/target/faultloom-agent.jar"), "java"),
-        "node" => (sdk.join("typescript/dist/auto.js"), "node"),
+        "node" => (sdk.join("typescript/dist/register.js"), "node"),
         "go" => (sdk.join("go/go.mod"), "go"),
         _ => (sdk.join("python/pyproject.toml"), "python3"),
     };

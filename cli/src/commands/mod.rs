@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod diff;
+mod discover;
 mod doctor;
 mod doctor_target;
 mod env;
@@ -41,6 +42,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Up(args) => up::up(&context, &args).await,
             Command::Down => up::down(&context).await,
             Command::Ps => up::ps(&context).await,
+            Command::Record(args) if args.discover => discover::discover(&context).await,
             Command::Record(args) => record::record(&context, &args).await,
             Command::Sweep(args) => sweep::sweep(&context, &args).await,
             Command::Runs(args) => runs::runs(&context, &args).await,

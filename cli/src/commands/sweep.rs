@@ -103,7 +103,11 @@ async fn with_stage(
     if runs.iter().any(|r| !r.finished) {
         return Err(Failure::new(model::Family::Aborted, "the sweep was stopped; what was run is kept").next(go_on));
     }
-    let found = explore::bugs::find(&sweeper, &good, &runs, &spec.record).await?;
+    let found =
+        explore::bugs::find(&sweeper, &good, &runs, &spec.record).await.map_err(|failure| match failure.family {
+            model::Family::Aborted => failure.next(go_on),
+            _ => failure,
+        })?;
     let repeated = runs.iter().map(|r| r.repeated).sum();
     let crashed: Vec<String> = runs.iter().flat_map(|r| r.crashed.clone()).collect();
     let protocol = good.entry.protocol;

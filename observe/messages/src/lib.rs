@@ -8,6 +8,7 @@ pub mod grpc;
 pub mod http1;
 mod numbered;
 pub mod recording;
+pub mod reflection;
 pub mod request;
 
 pub use credentials::Credentials;

@@ -11,6 +11,7 @@ use model::trace::Trace;
 use model::{Failure, Fault, FaultKind, Selector, Verdict};
 use request_faults::resolve::callee_at_sender;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 /// Causes beyond this many are counted, not told: nobody reads the hundredth before the first is mended.
 const BUGS_MAX: usize = 50;
@@ -33,6 +34,9 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
     for group in groups(runs) {
         if found.len() >= BUGS_MAX {
             break;
+        }
+        if sweeper.stop.load(Ordering::Relaxed) {
+            return Err(Failure::new(model::Family::Aborted, "the sweep was stopped while its bugs were tried out"));
         }
         let Some(tried) = try_out(sweeper, &mut sender, good, &group, record).await? else {
             continue;
