@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static PASSED: AtomicU64 = AtomicU64::new(0);
+static FAILED: AtomicU64 = AtomicU64::new(0);
 static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
@@ -32,8 +33,13 @@ pub fn test() -> Result<(), String> {
     let mut stages = Stages::new();
     let mut failures: Vec<(&str, String)> = Vec::new();
     for (name, _, work) in AREAS {
+        let failed_before = FAILED.load(Ordering::Relaxed);
         if let Err(e) = stages.run(name, work) {
             println!("{e}");
+            // what failed without counting tests (a build, a lint) counts as one
+            if FAILED.load(Ordering::Relaxed) == failed_before {
+                FAILED.fetch_add(1, Ordering::Relaxed);
+            }
             failures.push((name, e));
             // without its set-up nothing below says anything
             if name == "set-up" {
@@ -51,8 +57,12 @@ pub fn test() -> Result<(), String> {
     for (name, e) in &failures {
         println!(" ✗ {name}: {}", e.lines().next().unwrap_or_default());
     }
-    let (passed, skipped) = (PASSED.load(Ordering::Relaxed), SKIPPED.load(Ordering::Relaxed));
-    println!("{passed} passed, {} failed, {skipped} skipped", failures.len());
+    if !failures.is_empty() {
+        let names: Vec<&str> = failures.iter().map(|(name, _)| *name).collect();
+        println!("failed areas: {}", names.join(", "));
+    }
+    let [passed, failed, skipped] = [&PASSED, &FAILED, &SKIPPED].map(|sum| sum.load(Ordering::Relaxed));
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), AREAS.len())) }
 }
 
@@ -158,6 +168,10 @@ fn benches() -> Result<String, String> {
 fn counted(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{}: {e}", crate::shell::words(command)))?;
     let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let counts = Counts::of(&all);
+    PASSED.fetch_add(counts.passed, Ordering::Relaxed);
+    FAILED.fetch_add(counts.failed, Ordering::Relaxed);
+    SKIPPED.fetch_add(counts.skipped, Ordering::Relaxed);
     if !output.status.success() {
         let lines: Vec<&str> = all
             .lines()
@@ -166,9 +180,6 @@ fn counted(command: &mut Command) -> Result<String, String> {
         let tail = lines[lines.len().saturating_sub(120)..].join("\n");
         return Err(format!("failed: {}\n{tail}", crate::shell::words(command)));
     }
-    let counts = Counts::of(&all);
-    PASSED.fetch_add(counts.passed, Ordering::Relaxed);
-    SKIPPED.fetch_add(counts.skipped, Ordering::Relaxed);
     for reason in counts.reasons {
         println!("   skipped: {reason}");
     }
@@ -179,6 +190,7 @@ fn counted(command: &mut Command) -> Result<String, String> {
 #[derive(Default)]
 struct Counts {
     passed: u64,
+    failed: u64,
     skipped: u64,
     reasons: Vec<String>,
 }
@@ -192,21 +204,34 @@ impl Counts {
         };
         for line in output.lines() {
             let trimmed = line.trim_start();
-            if trimmed.starts_with("test result:") || (trimmed.contains(" passed") && trimmed.contains(" in ")) {
-                counts.passed += number_before(trimmed, " passed");
+            let pytest = trimmed.contains(" in ") && (trimmed.contains(" passed") || trimmed.contains(" failed"));
+            let pytest = pytest && trimmed.trim_start_matches(['=', ' ']).starts_with(|c: char| c.is_ascii_digit());
+            if trimmed.starts_with("test result:") || pytest {
+                if trimmed.contains(" passed") {
+                    counts.passed += number_before(trimmed, " passed");
+                }
+                if trimmed.contains(" failed") {
+                    counts.failed += number_before(trimmed, " failed");
+                }
                 let word = if trimmed.contains(" ignored") { " ignored" } else { " skipped" };
                 if trimmed.contains(word) {
                     counts.skipped += number_before(trimmed, word);
                 }
             } else if let Some(sum) = surefire_sum(line) {
-                counts.passed += sum.0 - sum.1;
-                counts.skipped += sum.1;
+                let [run, failed, skipped] = sum;
+                counts.passed += run.saturating_sub(failed + skipped);
+                counts.failed += failed;
+                counts.skipped += skipped;
             } else if let Some(n) = node_sum(line, "pass") {
                 counts.passed += n;
+            } else if let Some(n) = node_sum(line, "fail") {
+                counts.failed += n;
             } else if let Some(n) = node_sum(line, "skipped") {
                 counts.skipped += n;
             } else if trimmed.starts_with("--- PASS:") {
                 counts.passed += 1;
+            } else if trimmed.starts_with("--- FAIL:") {
+                counts.failed += 1;
             } else if trimmed.starts_with("--- SKIP:") {
                 counts.skipped += 1;
                 counts.reasons.push(trimmed.trim_start_matches("--- SKIP: ").to_owned());
@@ -223,13 +248,13 @@ impl Counts {
     }
 }
 
-/// Tests run and skipped by the sum of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0, Skipped: 0`, which unlike
+/// Tests run, failed and skipped by the sum of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0, Skipped: 0`, which unlike
 /// the lines per class ends there.
-fn surefire_sum(line: &str) -> Option<(u64, u64)> {
+fn surefire_sum(line: &str) -> Option<[u64; 3]> {
     let rest = line.split_once("] Tests run: ")?.1;
     let numbers: Vec<u64> = rest.split(", ").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
     match numbers[..] {
-        [run, _, _, skipped] if rest.split(", ").count() == 4 => Some((run, skipped.min(run))),
+        [run, failures, errors, skipped] if rest.split(", ").count() == 4 => Some([run, failures + errors, skipped]),
         _ => None,
     }
 }
@@ -288,6 +313,11 @@ mod tests {
             [INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in A\n\
             [WARNING] Tests run: 12, Failures: 0, Errors: 0, Skipped: 1\n# tests 9\n# pass 7\n# skipped 2\n";
         let counts = Counts::of(output);
-        assert_eq!((counts.passed, counts.skipped, counts.reasons.len()), (47, 9, 2));
+        assert_eq!((counts.passed, counts.failed, counts.skipped, counts.reasons.len()), (47, 0, 9, 2));
+        let output = "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured\n--- FAIL: TestA (0.00s)\n\
+            ===== 1 failed, 22 passed, 3 skipped in 5.1s =====\n4 failed in 1.0s\n\
+            [ERROR] Tests run: 12, Failures: 1, Errors: 2, Skipped: 1\n# pass 7\n# fail 3\n";
+        let counts = Counts::of(output);
+        assert_eq!((counts.passed, counts.failed, counts.skipped), (5 + 22 + 8 + 7, 2 + 1 + 1 + 4 + 3 + 3, 4));
     }
 }

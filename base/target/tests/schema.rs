@@ -29,3 +29,63 @@ fn schema_and_reader_accept_the_same_keys() {
         assert_eq!(schema.pointer(&format!("{part}/additionalProperties")), Some(&Value::Bool(false)), "{part}");
     }
 }
+
+/// Every target file of the repository, and those that the tests of `init` expect.
+fn target_files() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    let mut folders = vec![root.join("lab"), root.join("bench")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if path.is_dir() && !["node_modules", "venv", "target", "dist"].contains(&name.as_str()) {
+                folders.push(path);
+            } else if name == "target.yaml" {
+                files.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    for entry in std::fs::read_dir(root.join("cli/tests/goldens")).unwrap().flatten() {
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        if let Some((_, drafted)) = text.split_once("$ cat target.yaml\n") {
+            // a port that a test takes anew each time is written as a word there
+            let drafted = drafted.replace("PORT1", "8001").replace("PORT2", "8002");
+            files.push((entry.path().display().to_string(), drafted));
+        }
+    }
+    files
+}
+
+#[test]
+fn every_target_file_is_as_the_schema_says() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let files = target_files();
+    assert!(files.len() >= 5, "{}", files.len());
+    for (file, text) in files {
+        let value: Value = serde_saphyr::from_str(&text).unwrap();
+        let objections: Vec<String> =
+            validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path)).collect();
+        // what is open is refused by both, everything else accepted by both
+        let loads = target::Target::parse(&text, Path::new("/t/target.yaml"), "t").is_ok();
+        assert_eq!(loads, objections.is_empty(), "{file}: {objections:?}");
+        assert_eq!(loads, !text.contains("TODO"), "{file}");
+    }
+    for example in schema["examples"].as_array().unwrap() {
+        assert!(validator.is_valid(example), "{example}");
+    }
+}
+
+/// An editor shows a description for every key.
+#[test]
+fn every_key_is_described() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    for part in ["/properties", "/$defs/service/properties", "/$defs/health/properties"] {
+        for (key, value) in schema.pointer(part).unwrap().as_object().unwrap() {
+            let referred = value["$ref"].as_str().and_then(|at| schema.pointer(at.trim_start_matches('#')));
+            let described =
+                value["description"].is_string() || referred.is_some_and(|at| at["description"].is_string());
+            assert!(described, "{part}/{key}");
+        }
+    }
+}
