@@ -59,15 +59,17 @@ async fn with_stage(
         let mut last: Option<Reply> = None;
         let watch = stage.watch();
         for _ in 0..args.count {
-            let Sent { reply, crashed, .. } = watch.send(&mut sender, &spec, &resolved).await?;
-            for name in crashed {
-                context.say(format!("   {name} crashed by itself and was restarted; the request was sent again"));
+            let Sent { reply, crashed, brought_down, .. } = watch.send(&mut sender, &spec, &resolved).await?;
+            if brought_down.is_empty() {
+                for name in crashed {
+                    context.say(format!("   {name} crashed by itself and was restarted; the request was sent again"));
+                }
             }
             if reply.unreachable {
                 return Err(no_history(context, &spec, &reply));
             }
             segment.append(std::slice::from_ref(&reply.trace))?;
-            seen.add(&reply, &oracle, &resolved);
+            seen.add(&reply, &oracle, &resolved, &brought_down);
             last = Some(reply);
         }
         let Some(reply) = last else { unreachable!("at least one request was sent") };
@@ -172,18 +174,20 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, reply: &Reply, oracle: &explore::Oracle, faults: &[Fault]) {
+    fn add(&mut self, reply: &Reply, oracle: &explore::Oracle, faults: &[Fault], brought_down: &[String]) {
         self.requests += 1;
         self.latencies_us.push(reply.latency_us);
-        if let Some(reason) = oracle.objection(reply) {
+        let crashed = (!brought_down.is_empty()).then(|| explore::judge::crash_reason(brought_down));
+        if let Some(reason) = crashed.or_else(|| oracle.objection(reply)) {
             self.failures += 1;
             if !self.reasons.contains(&reason) {
                 self.reasons.push(reason);
             }
         }
         let mut unknown = Vec::new();
-        if reply.status().is_none() {
-            // no reply at all is a failure, whatever its faults did; a history that could tell did not come back
+        if reply.status().is_none() || !brought_down.is_empty() {
+            // no reply at all is a failure, whatever its faults did; a history that could tell did not come back,
+            // nor does that of a service that crashed
         } else if reply.trace.entry.scope.is_none() {
             unknown.push(
                 "the reply brought no history: no SDK at the entry, other keys, or a proxy removed it".to_owned(),

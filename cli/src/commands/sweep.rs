@@ -292,8 +292,8 @@ async fn spaces(
                 seconds(s.seconds),
                 grouped((s.cases as f64 / s.seconds.max(0.001)) as u64)
             ));
-            for name in &run.crashed {
-                context.say(format!("   {name} crashed by itself and was restarted; the case was run again"));
+            for line in crashes(&run) {
+                context.say(line);
             }
             // guided cases are not numbered in advance, so they are written once they are all there; a resumed sweep has them already
             if *kind == SpaceKind::Guided && !dir.records::<Case>("cases.jsonl")?.iter().any(|c| c.space == index) {
@@ -419,6 +419,21 @@ fn junit_possible(path: &std::path::Path) -> Result<(), Failure> {
         Failure::environment(format!("{} cannot be written: {e}", path.display()))
             .next("choose another place with --junit FILE")
     })
+}
+
+/// Who crashed while a space ran: by itself, or because of what was injected.
+fn crashes(run: &SpaceRun) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let names: std::collections::BTreeSet<&String> = run.crashed.iter().collect();
+    for name in names {
+        let told = explore::judge::crash_reason(std::slice::from_ref(name));
+        let by_fault = run.cases.iter().filter(|case| case.reason.as_deref() == Some(&told)).count() as u64;
+        lines.push(match by_fault {
+            0 => format!("   {name} crashed by itself and was restarted; the case was run again"),
+            cases => format!("   {name} crashed after the fault in {}, each time it was tried", plural(cases, "case")),
+        });
+    }
+    lines
 }
 
 /// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once, and the reaper

@@ -7,7 +7,7 @@
 //! them can see are not all run.
 
 use crate::cause;
-use crate::judge::judge;
+use crate::judge::{brought_down, judge};
 use crate::runner::{Progress, SpaceRun, Sweeper, recorded, summarise};
 use model::sweep::{Case, Site};
 use model::trace::{Call, Trace};
@@ -56,7 +56,8 @@ impl Sweeper {
                 queue.extend(found.new.into_iter().map(more));
                 finer.extend(found.finer.into_iter().map(more));
             }
-            let case = judge(index, cases.len() as u64, set, &vec![false; known.list.len()], &reply, &self.oracle);
+            let mut case = judge(index, cases.len() as u64, set, &vec![false; known.list.len()], &reply, &self.oracle);
+            brought_down(&mut case, &sent.brought_down);
             if case.verdict == Verdict::Fail {
                 causes.entry(case.pattern).or_insert_with(|| cause::of(&reply.trace));
             }

@@ -53,6 +53,19 @@ pub fn judge(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], repl
     }
 }
 
+/// The case fails, whatever was answered: its faults bring services down.
+pub fn brought_down(case: &mut Case, services: &[String]) {
+    if !services.is_empty() {
+        case.verdict = Verdict::Fail;
+        case.reason = Some(crash_reason(services));
+    }
+}
+
+/// What is told about services that crash with the same faults each time.
+pub fn crash_reason(services: &[String]) -> String {
+    format!("{} crashed after the fault, each time it was tried", services.join(", "))
+}
+
 /// Whether something failed here that nobody planned: a sign that a service crashed for real.
 pub fn has_unplanned_failure(reply: &Reply) -> bool {
     use model::trace::Outcome;

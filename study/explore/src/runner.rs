@@ -1,7 +1,7 @@
 //! Running the cases of a space: workers that share nothing but the next case's number, one collector that writes them down.
 
 use crate::cause::{self, Cause};
-use crate::judge::judge;
+use crate::judge::{brought_down, judge};
 use crate::oracle::Oracle;
 use crate::watch::Watch;
 use messages::{Credentials, RequestSpec, Sender};
@@ -213,7 +213,8 @@ impl Worker {
     async fn case(&mut self, number: u64, sites: Vec<u32>) -> Result<Outcome, Failure> {
         let faults: Vec<Fault> = sites.iter().map(|s| self.work.sites[*s as usize].fault.clone()).collect();
         let sent = self.watch.send(&mut self.sender, &self.spec, &faults).await?;
-        let case = judge(self.work.index, number, sites, &self.work.recorded, &sent.reply, &self.oracle);
+        let mut case = judge(self.work.index, number, sites, &self.work.recorded, &sent.reply, &self.oracle);
+        brought_down(&mut case, &sent.brought_down);
         let cause = (case.verdict == Verdict::Fail).then(|| cause::of(&sent.reply.trace));
         Ok(Outcome { case, cause, repeated: sent.repeated, crashed: sent.crashed })
     }

@@ -2,7 +2,8 @@
 //!
 //! Many cases are in flight when a service dies, and all of them meet it. One of them finds the crash and has it repaired; the others
 //! wait for that and know it by the time at which they began. A restarted service counts as back when the plain request finds it:
-//! its callers may hold dead connections for a while.
+//! its callers may hold dead connections for a while. A crash that comes again with the same faults, and not without them, is no accident:
+//! the case fails.
 
 use crate::judge::has_unplanned_failure;
 use messages::{Reply, RequestSpec, Sender};
@@ -56,6 +57,14 @@ pub struct Sent {
     pub repeated: bool,
     /// Services whose crash this request was the first to find.
     pub crashed: Vec<String>,
+    /// Services that crashed with these faults both times and not without them: the faults bring them down.
+    pub brought_down: Vec<String>,
+}
+
+impl Sent {
+    fn once(reply: Reply) -> Sent {
+        Sent { reply, repeated: false, crashed: Vec::new(), brought_down: Vec::new() }
+    }
 }
 
 impl Watch {
@@ -68,7 +77,7 @@ impl Watch {
         let begin = Instant::now();
         let reply = sender.send(spec, faults).await?;
         if !has_unplanned_failure(&reply) || !self.stage.can_tell() {
-            return Ok(Sent { reply, repeated: false, crashed: Vec::new() });
+            return Ok(Sent::once(reply));
         }
         for pause in LOOKS {
             tokio::time::sleep(pause).await;
@@ -81,10 +90,43 @@ impl Watch {
             }
             drop(repaired);
             if met || !crashed.is_empty() {
-                return Ok(Sent { reply: sender.send(spec, faults).await?, repeated: true, crashed });
+                return self.again(sender, spec, faults, crashed).await;
             }
         }
-        Ok(Sent { reply, repeated: false, crashed: Vec::new() })
+        Ok(Sent::once(reply))
+    }
+
+    /// The request once more, after a crash. A service that crashes again, and not when the plain request is sent, did not
+    /// crash by itself. Only who found both crashes first knows that it was its request that met them.
+    async fn again(
+        &self,
+        sender: &mut Sender,
+        spec: &RequestSpec,
+        faults: &[Fault],
+        crashed: Vec<String>,
+    ) -> Result<Sent, Failure> {
+        let reply = sender.send(spec, faults).await?;
+        let mut sent = Sent { reply, repeated: true, crashed, brought_down: Vec::new() };
+        if faults.is_empty() || sent.crashed.is_empty() || !has_unplanned_failure(&sent.reply) {
+            return Ok(sent);
+        }
+        for pause in LOOKS {
+            tokio::time::sleep(pause).await;
+            let mut repaired = self.repaired.lock().await;
+            let second = self.stage.revive().await?;
+            if second.is_empty() {
+                continue;
+            }
+            settle(sender, spec).await?;
+            *repaired = Some(Instant::now());
+            // settling has sent the plain request: whoever is down now crashes without these faults as well
+            let without = self.stage.revive().await?;
+            let both = second.iter().filter(|name| sent.crashed.contains(name) && !without.contains(name));
+            sent.brought_down = both.cloned().collect();
+            sent.crashed.extend(second);
+            break;
+        }
+        Ok(sent)
     }
 }
 
