@@ -10,8 +10,13 @@ public final class Main {
     public static void main(String[] arguments) throws Exception {
         Elsewhere.prepare();
         List<String> ports = new ArrayList<>();
-        for (String argument : arguments) {
-            ports.add(argument + "=" + start(argument));
+        try {
+            for (String argument : arguments) {
+                ports.add(argument + "=" + start(argument));
+            }
+        } catch (Throwable e) {
+            e.printStackTrace();
+            System.exit(1); // threads of what did start would keep us
         }
         System.out.println("ready " + String.join(" ", ports));
         // whoever started us closes our standard input, or ends

@@ -1,7 +1,10 @@
 package dev.faultloom.agent;
 
+import dev.faultloom.entry.Status;
+import dev.faultloom.scope.Process;
 import java.io.File;
 import java.lang.instrument.Instrumentation;
+import java.util.Map;
 import java.util.jar.JarFile;
 
 /**
@@ -9,7 +12,7 @@ import java.util.jar.JarFile;
  *
  * <p>The jar is put on the boot class path as it is: code of every class loader, the JDK's own included, then sees one
  * and the same core, and nothing has to be unpacked. This class alone is loaded before that, by the system class loader.
- * Whatever goes wrong, the application starts.
+ * Whatever goes wrong, the application starts. Without trust settings not even that is done.
  */
 public final class Agent {
     private static final String LOADED = "dev.faultloom.agent.loaded";
@@ -28,6 +31,12 @@ public final class Agent {
         try {
             if (System.getProperties().putIfAbsent(LOADED, "true") != null) {
                 System.err.println("faultloom: the agent is loaded already; this second one does nothing");
+                return;
+            }
+            Map<String, String> variables = System.getenv();
+            if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && variables.getOrDefault("FAULTLOOM_TRUST", "").isEmpty()) {
+                Process process = Process.current(); // the core as the system class loader has it: nothing is put anywhere
+                Status.of(variables, process.service(), process.receiver()::state);
                 return;
             }
             File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());

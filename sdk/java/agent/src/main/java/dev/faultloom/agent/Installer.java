@@ -25,6 +25,8 @@ public final class Installer {
         if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && process.deaf()) {
             return; // settings in a file may still come, those of a variable cannot
         }
+        // else it tries sun.misc.Unsafe, of which newer JVMs warn; we define classes by ourselves
+        System.setProperty("net.bytebuddy.safe", "true");
         Report report = new Report(status);
         Hooking hooking = new Hooking(new Injection(instrumentation, new JarFile(jar)), report);
         // only bodies of methods change, so nothing of a type's surroundings has to be resolved; what other agents have put
