@@ -1,5 +1,10 @@
 /** `import 'faultloom/auto'`: installs the hooks, for programs that cannot be started with `--require`. */
 
-import { install } from './hooks/install';
+// a program without settings for us loads nothing of us
+const ASKED = ['FAULTLOOM_TRUST_FILE', 'FAULTLOOM_TRUST', 'FAULTLOOM_STATUS', 'FAULTLOOM_SAMPLE'];
 
-install();
+if (ASKED.some((name) => (process.env[name] ?? '') !== '')) {
+  (require('./hooks/install') as typeof import('./hooks/install')).install();
+}
+
+export {};

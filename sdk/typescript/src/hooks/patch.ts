@@ -4,11 +4,9 @@
  */
 
 /** A function of a library; its arguments are the library's business. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Fn = (this: any, ...args: any[]) => any;
 
 /** An object whose properties are not known here. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Loose = Record<PropertyKey, any>;
 
 /** A library that a hook does not know how to hook; the message says what is wrong with it. */
