@@ -294,7 +294,12 @@ fn sentence(trace: &Trace) -> String {
         false => format!("gaps at {}", gaps.into_iter().collect::<Vec<_>>().join(", ")),
     };
     let services = plural(trace.services().len() as u64, "service");
-    format!("{}: {} messages, {services}, {gaps}", trace.entry.name, trace.messages())
+    let answer = crate::render::tree::outcome(&trace.entry);
+    let page = match trace.entry.is_ok() {
+        true => "",
+        false => "; name a request that is right as `entry` of the target file",
+    };
+    format!("{} answered {answer}: {} messages, {services}, {gaps}{page}", trace.entry.name, trace.messages())
 }
 
 fn report(
