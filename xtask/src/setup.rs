@@ -16,9 +16,26 @@ pub const MAVEN: Package = Package { name: "maven", program: "mvn" };
 pub const NODE: Package = Package { name: "nodejs", program: "node" };
 pub const NPM: Package = Package { name: "npm", program: "npm" };
 
+/// What every build here needs and a bare Debian has not.
+const BASICS: [Package; 4] = [
+    Package { name: "gcc", program: "cc" },
+    Package { name: "git", program: "git" },
+    Package { name: "make", program: "make" },
+    Package { name: "python3-venv", program: "python3" },
+];
+
+impl Package {
+    /// Debian's python3 can make no virtual environment without the package of that name.
+    fn is_there(&self) -> bool {
+        let venv = || quiet(&mut command("python3", &["-c", "import ensurepip, venv"])).is_ok();
+        have(self.program) && (self.name != "python3-venv" || venv())
+    }
+}
+
 /// Installs what is missing as root; otherwise says what is missing. The words name what is there.
 pub fn packages(packages: &[&Package]) -> Result<String, String> {
-    let missing: Vec<&str> = packages.iter().filter(|p| !have(p.program)).map(|p| p.name).collect();
+    let missing: Vec<&str> =
+        packages.iter().copied().chain(&BASICS).filter(|p| !p.is_there()).map(|p| p.name).collect();
     if !missing.is_empty() {
         if text("id", &["-u"]) != "0" {
             return Err(format!(
