@@ -20,6 +20,10 @@ export class UndiciCall implements Told {
   private trailers: unknown;
   private over = false;
   private sent = false;
+  /** Nothing more comes of the request; what is said now is said by us alone. */
+  private complete = false;
+  /** Why the caller gave up meanwhile. */
+  private aborted: Error | null = null;
   private stopWaiting: () => void = () => undefined;
 
   constructor(
@@ -72,25 +76,43 @@ export class UndiciCall implements Told {
 
   /** Lets time pass in which the caller may give up. */
   private before(then: () => void, pass: (done: () => void) => () => void): boolean {
-    const abort = (reason?: Error): void => {
-      if (this.over || this.sent) {
-        this.abortSent(reason);
-        return;
-      }
-      this.stopWaiting();
-      const error = reason ?? Object.assign(new Error('Request aborted'), { name: 'AbortError', code: 'UND_ERR_ABORTED' });
-      this.fail(failureCode(error), error);
-    };
     this.stopWaiting = pass(() => {
       if (!this.over) {
         then();
       }
     });
-    within(this.scope, () => this.out.start(abort));
+    within(this.scope, () => this.out.start(this.abort));
     return true;
   }
 
   private abortSent: (reason?: Error) => void = () => undefined;
+
+  private readonly abort = (reason?: Error): void => {
+    const error = reason ?? Object.assign(new Error('Request aborted'), { name: 'AbortError', code: 'UND_ERR_ABORTED' });
+    if (this.complete) {
+      this.aborted ??= error;
+      this.out.wake();
+    } else if (this.sent) {
+      // who gave up does not want to hear what was read meanwhile
+      this.announce = null;
+      this.chunks.length = 0;
+      this.abortSent(reason);
+    } else if (!this.over) {
+      this.stopWaiting();
+      this.fail(failureCode(error), error);
+    }
+  };
+
+  /** Says something on our own; what the caller's handler throws ends the request, as undici has it. */
+  private say(work: () => void): void {
+    if (this.aborted === null) {
+      try {
+        within(this.scope, work);
+      } catch (error) {
+        this.aborted = error instanceof Error ? error : new Error(String(error));
+      }
+    }
+  }
 
   private fail(code: number, error: Error): void {
     this.over = true;
@@ -99,23 +121,21 @@ export class UndiciCall implements Told {
   }
 
   private answer(): void {
-    this.over = true;
+    this.over = this.complete = true;
     const given = Number(this.call.fault!.arg);
     const status = given >= 200 && given <= 999 ? given : 500;
     this.scope.replied(this.call, this.call.fault!.arg, null, false);
     const headers = this.out.noHeaders();
     headers.set('content-length', '0');
-    within(this.scope, () => {
-      this.out.headers(status, headers, STATUS_CODES[status] ?? '');
-      this.out.end(undefined);
-    });
+    this.say(() => void this.out.headers(status, headers, STATUS_CODES[status] ?? ''));
+    this.finish();
   }
 
   // what undici tells of a request that was sent
 
   start(abort: (reason?: Error) => void): void {
     this.abortSent = abort;
-    within(this.scope, () => this.out.start(abort));
+    within(this.scope, () => this.out.start(this.abort));
   }
 
   upgrade(status: number): void {
@@ -135,10 +155,10 @@ export class UndiciCall implements Told {
         scope.replied(call, status, found, found === null);
       }
     };
-    const say = (): boolean => within(scope, () => this.out.headers(status, headers, text));
+    const begin = (): boolean => within(scope, () => this.out.headers(status, headers, text));
     if (!tail && !changed) {
       record(null);
-      return say();
+      return begin();
     }
     scope.begun(call, status);
     if (tail || kind === 'empty-reply') {
@@ -150,7 +170,7 @@ export class UndiciCall implements Told {
         if (complete && headers.get('content-length') !== undefined) {
           headers.set('content-length', String(this.bytes));
         }
-        say();
+        begin();
       };
     } else {
       headers.remove('content-length');
@@ -169,7 +189,7 @@ export class UndiciCall implements Told {
       },
       history: record,
     });
-    return eager || say();
+    return eager || begin();
   }
 
   private pass(chunk: Buffer): boolean {
@@ -180,30 +200,49 @@ export class UndiciCall implements Told {
     this.bytes += chunk.length;
     if (this.bytes > MAX_ALTERED_BYTES) {
       this.release(false);
+      this.handOut();
     }
     return true;
   }
 
-  /** Hands out what was read first. */
+  /** Tells of the reply that was read first. */
   private release(complete: boolean): void {
     const announce = this.announce;
     this.announce = null;
-    within(this.scope, () => {
-      announce?.(complete);
-      for (const held of this.chunks.splice(0)) {
-        this.out.data(held);
-      }
-    });
+    if (announce !== null) {
+      this.say(() => announce(complete));
+    }
+  }
+
+  private handOut(): void {
+    for (const held of this.chunks.splice(0)) {
+      this.say(() => void this.out.data(held));
+    }
   }
 
   private finish(error?: Error): void {
     this.release(error === undefined);
+    if (this.aborted !== null) {
+      this.conclude(this.aborted);
+      return;
+    }
+    this.out.flow(() => {
+      this.handOut();
+      this.out.flow(() => this.conclude(this.aborted ?? error));
+    });
+  }
+
+  private conclude(why: Error | undefined): void {
     within(this.scope, () => {
-      if (error === undefined) {
-        this.out.end(this.trailers);
-      } else {
-        this.out.error(error);
+      if (why === undefined) {
+        try {
+          this.out.end(this.trailers);
+          return;
+        } catch (error) {
+          why = error as Error; // as undici has it
+        }
       }
+      this.out.error(why);
     });
   }
 
@@ -213,6 +252,7 @@ export class UndiciCall implements Told {
 
   end(trailers: unknown): void {
     this.trailers = trailers;
+    this.complete = true;
     if (this.body === null) {
       within(this.scope, () => this.out.end(trailers));
     } else {

@@ -5,7 +5,7 @@
  */
 
 import type { ReplyHeaders } from './http-carried';
-import type { Loose } from './patch';
+import type { Fn, Loose } from './patch';
 
 /** A reply's headers, in either form. */
 export class Headers implements ReplyHeaders {
@@ -126,14 +126,15 @@ export class Speaker implements Told {
   controller: Loose | null = null;
   context: unknown = {};
   resume: () => void = () => undefined;
-  /** More may come: what was said last. */
+  /** May more be said, as far as the handler told? */
   private wanted = true;
+  private pending: (() => void) | null = null;
 
   constructor(private readonly handler: Handler) {}
 
   start(abort: (reason?: Error) => void): void {
     if (isNew(this.handler)) {
-      this.controller ??= { abort, pause() {}, resume() {}, paused: false, aborted: false, reason: null, rawHeaders: [], rawTrailers: [] };
+      this.controller = this.controlled(this.controller, abort);
       this.handler['onRequestStart'](this.controller, this.context);
     } else {
       this.handler['onConnect']?.(abort, this.context);
@@ -148,11 +149,7 @@ export class Speaker implements Told {
       return true;
     }
     const form = headers.form as Buffer[];
-    const resume = (): void => {
-      this.wanted = true;
-      this.resume();
-    };
-    return this.say(this.handler['onHeaders'](status, form, resume, text));
+    return this.say(this.handler['onHeaders'](status, form, () => this.flows(this.resume), text));
   }
 
   data(chunk: Buffer): boolean {
@@ -161,6 +158,47 @@ export class Speaker implements Told {
       return true;
     }
     return this.say(this.handler['onData'](chunk));
+  }
+
+  /** Goes on at once, or when the handler wants more. */
+  flow(next: () => void): void {
+    if (this.wanted) {
+      next();
+    } else {
+      this.pending = next;
+    }
+  }
+
+  /** Goes on in any case. */
+  wake(): void {
+    this.flows(() => undefined);
+  }
+
+  private flows(resume: () => void): void {
+    this.wanted = true;
+    resume();
+    const next = this.pending;
+    this.pending = null;
+    next?.();
+  }
+
+  /** A controller that tells us, too; of a request that is not made, nothing else of it does anything. */
+  private controlled(real: Loose | null, abort: (reason?: Error) => void): Loose {
+    const idle = { paused: false, aborted: false, reason: null, rawHeaders: [], rawTrailers: [] };
+    const own: Loose = {
+      abort,
+      pause: () => {
+        this.wanted = false;
+        real?.['pause']();
+      },
+      resume: () => this.flows(() => real?.['resume']()),
+    };
+    return new Proxy(real ?? idle, {
+      get(target, key) {
+        const value: unknown = own[key] ?? Reflect.get(target, key, target);
+        return typeof value === 'function' && !Object.hasOwn(own, key) ? (value as Fn).bind(target) : value;
+      },
+    });
   }
 
   private say(answer: unknown): boolean {
@@ -178,7 +216,7 @@ export class Speaker implements Told {
 
   error(error: Error): void {
     if (isNew(this.handler)) {
-      this.controller ??= { abort() {}, pause() {}, resume() {} };
+      this.controller ??= this.controlled(null, () => undefined);
       this.handler['onResponseError']?.(this.controller, error);
     } else {
       this.handler['onError'](error);
