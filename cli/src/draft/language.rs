@@ -1,6 +1,7 @@
 //! In which language a service is written, told from its files, its image or its program.
 
 use super::{Guess, Service, guess, likely, stated};
+use std::io::Read;
 use std::path::Path;
 use target::Sdk;
 
@@ -110,12 +111,40 @@ pub fn image_sdk(image: &str) -> Option<Sdk> {
 
 /// By the program of a command; a path or a version (`python3.11`) does not matter.
 pub fn program_sdk(words: &[String]) -> Option<Guess<Sdk>> {
-    let skipped = ["exec", "env", "nice", "dumb-init", "tini", "--", "sudo", "sh", "bash", "-c"];
-    let program = words.iter().find(|word| !skipped.contains(&word.as_str()) && !word.contains('='))?;
+    let program = program_word(words)?;
     let program = program.rsplit('/').next().unwrap_or(program);
     let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let sdk = PROGRAMS.iter().find(|(own, _)| *own == program || *own == plain)?.1;
     Some(likely(sdk, format!("the command starts {program}")))
+}
+
+/// By what the program of a command is, if it is a file below `folder`. Only Go marks its programs.
+pub fn binary_sdk(words: &[String], folder: &Path) -> Option<Guess<Sdk>> {
+    let program = program_word(words).filter(|program| program.contains('/'))?;
+    built_by_go(&folder.join(program)).then(|| likely(Sdk::Go, format!("{program} was built by Go")))
+}
+
+/// Go puts a mark into every binary it builds, before its list of modules.
+pub fn built_by_go(program: &Path) -> bool {
+    const MARK: &[u8] = b"\xff Go buildinf:";
+    const LONGEST: u64 = 256 << 20;
+    let Ok(file) = std::fs::File::open(program) else { return false };
+    let mut file = file.take(LONGEST);
+    let mut window = Vec::new();
+    let mut chunk = vec![0; 1 << 20];
+    while let Ok(read @ 1..) = file.read(&mut chunk) {
+        window.extend_from_slice(&chunk[..read]);
+        if window.windows(MARK.len()).any(|bytes| bytes == MARK) {
+            return true;
+        }
+        window.drain(..window.len().saturating_sub(MARK.len()));
+    }
+    false
+}
+
+fn program_word(words: &[String]) -> Option<&str> {
+    let skipped = ["exec", "env", "nice", "dumb-init", "tini", "--", "sudo", "sh", "bash", "-c"];
+    words.iter().find(|word| !skipped.contains(&word.as_str()) && !word.contains('=')).map(String::as_str)
 }
 
 /// A database, a cache, a queue: its name and its usual port.
@@ -154,5 +183,23 @@ mod tests {
         assert_eq!(sdk("exec /usr/bin/python3.11 app.py"), Some(Sdk::Python));
         assert_eq!(sdk("PORT=1 node a.js"), Some(Sdk::Node));
         assert_eq!(sdk("./bin/api"), None);
+    }
+
+    #[test]
+    fn a_program_that_go_built_is_known() {
+        let folder = std::env::temp_dir().join(format!("faultloom-draft-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("bin")).unwrap();
+        let mut elf = b"\x7fELF".to_vec();
+        elf.resize(64, 0);
+        std::fs::write(folder.join("bin/c"), &elf).unwrap();
+        elf.extend(b"\xff Go buildinf:");
+        std::fs::write(folder.join("bin/go"), &elf).unwrap();
+        let sdk = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            binary_sdk(&words, &folder).map(|guess| guess.value)
+        };
+        assert_eq!(sdk("PORT=1 exec bin/go --fast"), Some(Sdk::Go));
+        assert_eq!((sdk("./bin/c"), sdk("bin/none"), sdk("go")), (None, None, None));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,7 +7,6 @@ use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
 use model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use target::Sdk;
@@ -181,7 +180,7 @@ fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
     let variable = |name: &str| environment.iter().find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='));
     Some(Process {
         pid,
-        go: built_by_go(Path::new(&format!("/proc/{pid}/exe"))),
+        go: language::built_by_go(Path::new(&format!("/proc/{pid}/exe"))),
         // a script that is its own program: the interpreter tells the language, its name stays in the words
         command: match program.as_deref().and_then(|program| program.file_name()?.to_str()) {
             Some(real) if program_sdk(&[real.to_owned()]).is_some() && program_sdk(&command[..1]).is_none() => {
@@ -214,24 +213,6 @@ fn listener(line: &str) -> Option<(String, SocketAddr)> {
         Err(_) => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes.as_slice()).ok()?)),
     };
     Some(((*columns.get(9)?).to_owned(), SocketAddr::new(ip, port)))
-}
-
-/// Go puts a mark into every binary it builds, before its list of modules.
-fn built_by_go(program: &Path) -> bool {
-    const MARK: &[u8] = b"\xff Go buildinf:";
-    const LONGEST: u64 = 256 << 20;
-    let Ok(file) = std::fs::File::open(program) else { return false };
-    let mut file = file.take(LONGEST);
-    let mut window = Vec::new();
-    let mut chunk = vec![0; 1 << 20];
-    while let Ok(read @ 1..) = file.read(&mut chunk) {
-        window.extend_from_slice(&chunk[..read]);
-        if window.windows(MARK.len()).any(|bytes| bytes == MARK) {
-            return true;
-        }
-        window.drain(..window.len().saturating_sub(MARK.len()));
-    }
-    false
 }
 
 #[cfg(test)]

@@ -96,6 +96,7 @@ fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service 
     let local_binary = program.first().is_some_and(|first| first.contains('/'));
     let own = |folder: &Path, shown: &str| if local_binary { folder_sdk(folder, shown) } else { None };
     let sdk = program_sdk(&program)
+        .or_else(|| language::binary_sdk(&program, &inside))
         .or_else(|| own(&inside, &shown))
         .or_else(|| own(&folder.join(name), &format!("{name}/")).filter(|sdk| sdk.value == Sdk::Go));
     let sdk = sdk.unwrap_or_else(|| language::none("the command tells no language that has an SDK"));
