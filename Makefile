@@ -22,7 +22,7 @@ conform: ## every SDK over every vector, with a parity table
 bench: ## all benches; `make bench-NAME` runs one
 	@$(XTASK) bench all
 
-bench-%: ## one bench: sweep, tracing
+bench-%: ## one bench: sweep, tracing, attach
 	@$(XTASK) bench $*
 
 soak: ## what takes longer than a test may: fuzzing, hundreds of seeds, many rounds

@@ -1,5 +1,6 @@
 //! Benches: each prints a table, writes `bench/results/NAME.json` and prints that JSON as its last line.
 
+pub mod attach;
 pub mod statistics;
 pub mod sweep;
 pub mod tracing;
@@ -32,8 +33,9 @@ pub fn bench(name: &str) -> Result<(), String> {
     match name {
         "sweep" => sweep::bench(),
         "tracing" => tracing::bench(),
-        "all" => sweep::bench().and_then(|()| tracing::bench()),
-        _ => Err(format!("there is no bench '{name}'; benches: sweep, tracing")),
+        "attach" => attach::bench(),
+        "all" => sweep::bench().and_then(|()| attach::bench()).and_then(|()| tracing::bench()),
+        _ => Err(format!("there is no bench '{name}'; benches: sweep, tracing, attach")),
     }
 }
 

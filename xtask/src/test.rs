@@ -173,7 +173,7 @@ fn tool() -> Result<String, String> {
 
 /// Only that benches run; their figures mean nothing on a shared machine.
 fn benches() -> Result<String, String> {
-    for name in ["sweep", "tracing"] {
+    for name in ["sweep", "attach", "tracing"] {
         quiet(
             command("cargo", &["run", "--quiet", "--package", "xtask", "--", "bench", name])
                 .env("FAULTLOOM_BENCH", "quick"),

@@ -1,0 +1,88 @@
+//! The guide "Your own application in ten minutes": its commands, one after the other, on a copy of the application they are shown on.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use support::{Home, Started, repository, skipped};
+
+const GUIDE: &str = "docs/guides/your-application.md";
+
+/// The guide's shell blocks in their order.
+fn commands(guide: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut rest = guide;
+    while let Some((_, after)) = rest.split_once("\n```sh\n") {
+        let (block, after) = after.split_once("\n```").expect("a block that is not closed");
+        blocks.push(block.to_owned());
+        rest = after;
+    }
+    blocks
+}
+
+fn missing() -> Option<&'static str> {
+    let built = |path: &str| repository().join(path).exists();
+    let have = |program: &str| {
+        Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status()
+    };
+    match () {
+        () if !built("sdk/java/agent/target/faultloom-agent.jar") => {
+            Some("the Java agent is not built (make test builds it)")
+        }
+        () if !built("sdk/typescript/dist/register.js") => Some("the Node.js SDK is not built (make test builds it)"),
+        () if !["go", "java", "node", "npm", "python3"].iter().all(|p| have(p).is_ok_and(|s| s.success())) => {
+            Some("go, java, node, npm or python3 is not installed")
+        }
+        () => None,
+    }
+}
+
+#[test]
+fn every_command_of_the_guide_works_as_it_stands() {
+    if let Some(reason) = missing() {
+        return skipped(reason);
+    }
+    let guide = std::fs::read_to_string(repository().join(GUIDE)).unwrap();
+    let blocks = commands(&guide);
+    assert!(blocks.len() >= 8, "{} blocks", blocks.len());
+    let home = Home::new("guide");
+    // what lies there ready-made is not the application, its owner's commands make it
+    let listed =
+        Command::new("git").args(["ls-files", "-z"]).current_dir(repository().join("lab/tickets")).output().unwrap();
+    for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {
+        let to = home.file(name);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(repository().join("lab/tickets").join(name), to).unwrap();
+    }
+    let tool = std::path::Path::new(env!("CARGO_BIN_EXE_faultloom")).parent().unwrap().to_owned();
+    let path =
+        std::env::join_paths([tool].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
+            .unwrap();
+    let begin = Instant::now();
+    let mut said = String::new();
+    let mut failed = None;
+    for block in &blocks {
+        let mut shell = Command::new("bash");
+        shell.args(["-e", "-c", block]).current_dir(&home.path).env("PATH", &path).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FAULTLOOM_") {
+                shell.env_remove(name);
+            }
+        }
+        let ran = Started::new(shell).wait();
+        said += &format!("$ {block}\n{}{}\n", ran.out, ran.err);
+        if ran.status.code() != Some(0) {
+            failed = Some(format!("{block}: exit {:?}", ran.status.code()));
+            break;
+        }
+    }
+    home.run(&["down"]);
+    if let Some(failed) = failed {
+        panic!("{failed}\n{said}");
+    }
+    println!("the guide took {:.0} s", begin.elapsed().as_secs_f64());
+    // what the guide promises
+    let tree = "GET /seats/{show}";
+    assert!(said.contains(tree) && said.contains("no gaps"), "{said}");
+    assert!(said.contains("prices fails"), "{said}");
+}

@@ -1,0 +1,82 @@
+//! How long it takes from `faultloom init` to the first recorded tree of an application that the tool has never seen: what a newcomer
+//! types, without the time they need for typing. On a fresh copy of `lab/tickets` each round; its own build is not counted,
+//! what Faultloom adds to it is.
+
+use super::statistics::Interval;
+use super::{Goal, finish};
+use crate::setup;
+use crate::shell::{command, quiet, root};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const REQUEST: &str = "http://127.0.0.1:9100/show/1";
+const STEPS: [&str; 4] = ["init", "go build", "up", "record"];
+
+pub fn bench() -> Result<(), String> {
+    let short = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
+    let rounds = if short { 1 } else { 7 };
+    setup::build_tool()?;
+    setup::build_agent()?;
+    setup::build_node_sdk()?;
+    let mut samples: Vec<[f64; STEPS.len()]> = Vec::new();
+    for round in 1..=rounds {
+        let sample = measure()?;
+        println!(" round {round}: {:.1} s", sample.iter().sum::<f64>());
+        samples.push(sample);
+    }
+    println!("\n {:<12} {:>8}   95 % interval", "seconds", "median");
+    let mut steps = serde_json::Map::new();
+    for (i, step) in STEPS.iter().enumerate() {
+        let value = Interval::of(&samples.iter().map(|s| s[i]).collect::<Vec<f64>>());
+        println!(" {step:<12} {:>8.2}   {:.2} to {:.2}", value.median, value.low, value.high);
+        steps.insert((*step).to_owned(), json!(value));
+    }
+    let total = Interval::of(&samples.iter().map(|s| s.iter().sum()).collect::<Vec<f64>>());
+    println!(" {:<12} {:>8.2}   {:.2} to {:.2}", "all", total.median, total.low, total.high);
+    let goals = [Goal::at_most("seconds_to_first_tree", total.median, 60.0)];
+    let figures =
+        json!({ "seconds_to_first_tree": total, "steps": steps, "rounds": rounds, "services": 4, "languages": 4 });
+    finish(if short { "quick-attach" } else { "attach" }, 0, &goals, figures)
+}
+
+fn measure() -> Result<[f64; STEPS.len()], String> {
+    let folder = fresh_copy()?;
+    quiet(command("./build.sh", &[]).current_dir(&folder))?;
+    // nothing of what the wrapper made before may be there
+    let cache = folder.join("go-cache");
+    let tool = setup::faultloom().display().to_string();
+    let run = |place: &Path, arguments: &[&str]| {
+        let begin = Instant::now();
+        let output = quiet(command(&tool, arguments).current_dir(place).env("GOCACHE", &cache))?;
+        Ok::<_, String>((begin.elapsed().as_secs_f64(), output.stdout))
+    };
+    let init = run(&folder, &["init", "Procfile"])?.0;
+    let build = run(&folder.join("shows"), &["go", "build", "-o", "../bin/shows", "."])?.0;
+    let up = run(&folder, &["up", "--detach"])?.0;
+    let recorded = run(&folder, &["record", "--json", REQUEST]);
+    run(&folder, &["down"])?;
+    let (record, output) = recorded?;
+    let tree: Value = serde_json::from_slice(&output).map_err(|e| format!("record: {e}"))?;
+    if tree["summary"]["gaps"] != 0 || tree["summary"]["calls"] != 4 {
+        return Err(format!("the tree is not whole: {}", tree["summary"]));
+    }
+    quiet(command("chmod", &["-R", "u+w"]).arg(&folder))?;
+    std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok([init, build, up, record])
+}
+
+/// The application as it is committed.
+fn fresh_copy() -> Result<PathBuf, String> {
+    let folder = root().join("out/bench/attach");
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let _ = std::fs::remove_dir_all(&folder);
+    let from = root().join("lab/tickets");
+    let listed = quiet(command("git", &["ls-files", "-z"]).current_dir(&from))?;
+    for name in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|name| !name.is_empty()) {
+        let to = folder.join(name);
+        std::fs::create_dir_all(to.parent().unwrap_or(&folder)).map_err(failed)?;
+        std::fs::copy(from.join(name), to).map_err(failed)?;
+    }
+    Ok(folder)
+}
