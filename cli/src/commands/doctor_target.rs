@@ -35,6 +35,8 @@ struct Finding {
 enum State {
     /// Instrumented, with the keys of this target.
     Answers,
+    /// Instrumented, with keys, as far as can be told: the page it was asked for never reached its handlers.
+    Ready,
     /// Not instrumented, and not meant to be.
     Left,
     /// Meant to be instrumented.
@@ -46,6 +48,7 @@ impl State {
     fn name(self) -> &'static str {
         match self {
             State::Answers => "answers",
+            State::Ready => "ready",
             State::Left | State::Gap => "gap",
             State::Unhealthy => "unhealthy",
         }
@@ -53,7 +56,7 @@ impl State {
 
     fn glyph(self) -> &'static str {
         match self {
-            State::Answers => "✓",
+            State::Answers | State::Ready => "✓",
             State::Left => "·",
             State::Gap | State::Unhealthy => "✗",
         }
@@ -67,6 +70,8 @@ struct Heard {
     unhealthy: BTreeMap<String, Failure>,
     /// Services whose own answer brought a history.
     answered: BTreeSet<String>,
+    /// Services that answered 404 without one: some servers do before anything of the application is asked.
+    unrouted: BTreeSet<String>,
     /// Services in the recorded request with a scope of their own.
     recorded: BTreeSet<String>,
     statuses: Vec<Status>,
@@ -150,6 +155,8 @@ async fn ask(context: &Context, target: &Target, stage: &Stage, heard: &mut Hear
             let reply = Sender::new(stage.credentials().clone(), None).send(&spec, &[]).await?;
             if reply.trace.entry.scope.is_some() {
                 heard.answered.insert(service.name.clone());
+            } else if reply.status() == Some(404) {
+                heard.unrouted.insert(service.name.clone());
             }
             if reply.status().is_some() {
                 break;
@@ -262,6 +269,11 @@ fn judge(context: &Context, service: &Service, heard: &Heard, ours: Option<&Path
     if service.health == Health::Alive && service.listens.is_empty() {
         return finding(State::Answers, "its SDK is there and has keys; it has no address to be asked at".into(), None);
     }
+    if heard.unrouted.contains(name) {
+        let why = "its SDK is there and has keys; it knows no page of the name it was asked for";
+        let next = format!("{} URL, of a request that goes there", context.command("record"));
+        return finding(State::Ready, why.into(), Some(next));
+    }
     let next = "a proxy in between, or a server library that no hook knows: docs/support.md";
     finding(State::Gap, "its SDK is there and has keys, but its answer brought no history".into(), Some(next.into()))
 }
@@ -314,7 +326,7 @@ fn report(
         .map(|(finding, service)| {
             json!({
                 "service": finding.service, "state": finding.state.name(), "sdk": service.sdk,
-                "ok": matches!(finding.state, State::Answers | State::Left),
+                "ok": matches!(finding.state, State::Answers | State::Ready | State::Left),
                 "attached": service.is_attached(), "why": finding.why, "next": finding.next, "processes": finding.statuses,
             })
         })
