@@ -17,7 +17,7 @@ class StatusTest {
         Status status = Status.of(Map.of("FAULTLOOM_STATUS", folder.toString()), "a/b ü", () -> "keys");
         long pid = ProcessHandle.current().pid();
         Path file = folder.resolve("a_b__." + pid + ".json");
-        String head = "{\"service\":\"a/b ü\",\"pid\":" + pid + ",\"sdk\":\"java\",\"version\":\"0.3.0\",\"runtime\":\"Java "
+        String head = "{\"service\":\"a/b ü\",\"pid\":" + pid + ",\"sdk\":\"java\",\"version\":\"0.1.0\",\"runtime\":\"Java "
                 + System.getProperty("java.version") + "\",\"trust\":\"keys\",\"libraries\":[";
         assertEquals(head + "]}\n", read(file));
         status.hooked("grpc-java", "1.70.0");
