@@ -22,7 +22,7 @@ const faultloom = require('../dist/index.js');
  */
 async function app(t, file, { service = 'app', sdk = true, env = {}, flags = [], args = [] } = {}) {
   const settings = sdk ? { FAULTLOOM_TRUST: TRUST, FAULTLOOM_SERVICE: service } : { FAULTLOOM_TRUST: '' };
-  const all = [...(sdk && !flags.includes('--no-register') ? ['--require', REGISTER] : []), ...flags.filter((f) => f !== '--no-register')];
+  const all = ['--require', path.join(__dirname, 'apps/lifetime.js'), ...(sdk && !flags.includes('--no-register') ? ['--require', REGISTER] : []), ...flags.filter((f) => f !== '--no-register')];
   const child = spawn(process.execPath, [...all, path.resolve(__dirname, 'apps', file), ...args], {
     env: { ...process.env, ...settings, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
