@@ -24,6 +24,10 @@ final class GrpcService {
                 .addMethod(GrpcMethods.unary("Throw"), ServerCalls.asyncUnaryCall((request, reply) -> {
                     throw new IllegalStateException("thrown");
                 }))
+                .addMethod(GrpcMethods.unary("FailAndThrow"), ServerCalls.asyncUnaryCall((request, reply) -> {
+                    fail(request, reply);
+                    throw new IllegalStateException("thrown");
+                }))
                 .addMethod(GrpcMethods.method("Down", MethodType.SERVER_STREAMING), ServerCalls.asyncServerStreamingCall(GrpcService::down))
                 .addMethod(GrpcMethods.method("Up", MethodType.CLIENT_STREAMING), ServerCalls.asyncClientStreamingCall(GrpcService::up))
                 .addMethod(GrpcMethods.method("Both", MethodType.BIDI_STREAMING), ServerCalls.asyncBidiStreamingCall(GrpcService::both))

@@ -138,6 +138,14 @@ final class GrpcTest {
     }
 
     @Test
+    void aHandlerThatThrowsAfterItsAnswerHasAnswered() throws Exception {
+        GrpcDriver.Reply reply = driver.send("FailAndThrow", "5");
+        assertEquals(Status.Code.NOT_FOUND, reply.status.getCode());
+        assertEquals("asked for", reply.status.getDescription());
+        assertEquals(5, reply.segment.events.get(reply.segment.events.size() - 1).status);
+    }
+
+    @Test
     void messagesUpToTheReceiveLimitArriveAndBringTheirHistory() throws Exception {
         for (int size : new int[] {0, 1, 100_000, (4 << 20) - 10_000, (4 << 20) - 20, (4 << 20) - 5}) {
             GrpcDriver.Reply reply = driver.send("Run", call("Big", Integer.toString(size)));

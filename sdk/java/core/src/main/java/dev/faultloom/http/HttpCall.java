@@ -44,8 +44,12 @@ public final class HttpCall {
      * @param tail whether a tail could be cut off the reply's body, see {@link #tailPossible}
      */
     public static HttpCall begin(Scope scope, String scheme, String host, int port, String method, String target, boolean tail) {
-        Call call = scope == null ? null : scope.sendHttp(authority(scheme, host, port), method, target, tail);
-        return call == null ? null : new HttpCall(scope, call);
+        try {
+            Call call = scope == null ? null : scope.sendHttp(authority(scheme, host, port), method, target, tail);
+            return call == null ? null : new HttpCall(scope, call);
+        } catch (RuntimeException e) {
+            return null; // whatever is wrong, the request is to be sent
+        }
     }
 
     /** {@code host:port}, with the scheme's own port if there is none. */

@@ -107,6 +107,18 @@ final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
         }
     }
 
+    /** The application has thrown. The library answers UNKNOWN below us; answered here, the history goes along. */
+    void thrown(Throwable error) {
+        if (closed) {
+            return;
+        }
+        try {
+            close(Status.UNKNOWN.withDescription("Application error processing RPC").withCause(error), new Metadata());
+        } catch (RuntimeException e) {
+            // then the library answers
+        }
+    }
+
     /** Nobody waits for the answer any more. */
     void cancelled() {
         closed = true;

@@ -6,7 +6,6 @@ import io.grpc.Context;
 import io.grpc.Metadata;
 import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
-import io.grpc.Status;
 
 /** Runs everything that the application does for one request inside its scope. */
 final class ServedListener<Q> extends ServerCall.Listener<Q> {
@@ -30,8 +29,7 @@ final class ServedListener<Q> extends ServerCall.Listener<Q> {
         try (Current.Binding ignored = Current.bind(scope)) {
             step.run();
         } catch (RuntimeException | Error e) {
-            // the library answers UNKNOWN below us; answered here, the history goes along
-            call.close(Status.UNKNOWN.withDescription("Application error processing RPC").withCause(e), new Metadata());
+            call.thrown(e);
             throw e;
         } finally {
             context.detach(before);

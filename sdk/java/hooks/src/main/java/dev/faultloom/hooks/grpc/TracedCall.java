@@ -57,7 +57,11 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
 
     @Override
     public void start(Listener<R> listener, Metadata headers) {
-        call = scope.sendGrpc(channel.authority(), "/" + method.getFullMethodName(), receiveLimit);
+        try {
+            call = scope.sendGrpc(channel.authority(), "/" + method.getFullMethodName(), receiveLimit);
+        } catch (RuntimeException e) {
+            call = null; // whatever is wrong, the call is to be made
+        }
         if (call == null) { // the scope has answered
             library = channel.newCall(method, options);
             library.start(listener, headers);
