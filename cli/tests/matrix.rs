@@ -6,10 +6,8 @@ mod support;
 use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{Home, Ran, free_ports, repository, skipped};
-
-const LANGUAGES: [&str; 4] = ["go", "java", "python", "node"];
-const KINDS: [&str; 5] = ["http", "call", "watch", "collect", "talk"];
+use support::Ran;
+use support::relays::{KINDS, LANGUAGES, Relays};
 
 /// What a caller is to tell; `grpc *` stands for any gRPC status but OK, `cut` for a visit that did not come back.
 const HTTP_FAULTS: [(&str, &str); 9] = [
@@ -35,63 +33,16 @@ const GRPC_FAULTS: [(&str, &str); 9] = [
     ("corrupt-reply", "grpc *"),
 ];
 
-struct Relays {
-    home: Home,
-    base: u16,
-}
-
-impl Relays {
-    fn up() -> Option<Relays> {
-        let root = repository();
-        let built = [
-            "out/relay/relay",
-            "out/relay/venv/bin/python",
-            "lab/relay/java/target/relay.jar",
-            "lab/relay/node/node_modules",
-        ];
-        if let Some(missing) = built.iter().find(|path| !root.join(path).exists()) {
-            skipped(&format!("{missing} is not built (make test builds it)"));
-            return None;
-        }
-        let home = Home::new("matrix");
-        let base = free_ports(8);
-        let mut text = std::fs::read_to_string(root.join("lab/relay/target.yaml")).unwrap();
-        for i in 0..8 {
-            let port = if i < 4 { 7401 + i } else { 7407 + i };
-            text = text.replace(&port.to_string(), &(base + i).to_string());
-        }
-        let root = root.display().to_string();
-        text = text.replace("../../../out/", &format!("{root}/out/")).replace("../../out/", &format!("{root}/out/"));
-        for language in LANGUAGES {
-            text = text.replace(&format!("directory: {language}"), &format!("directory: {root}/lab/relay/{language}"));
-        }
-        home.write("target.yaml", &text);
-        home.run(&["up", "-d", "--json"]).exits(0);
-        Some(Relays { home, base })
+/// Caller → callee → caller.
+fn record(relays: &Relays, caller: usize, kind: &str, callee: usize, fault: Option<&str>) -> Ran {
+    let path = Relays::path(&[relays.stop(kind, callee), relays.stop(kind, caller)]);
+    let url = format!("http://127.0.0.1:{}{path}", relays.port(caller));
+    let fault = fault.map(|f| format!("{}->{}#1 {f}", LANGUAGES[caller], LANGUAGES[callee]));
+    let mut arguments = vec!["record", "--json", &url];
+    if let Some(fault) = &fault {
+        arguments.extend(["--fault", fault]);
     }
-
-    fn stop(&self, kind: &str, language: usize) -> String {
-        let port = self.base + language as u16 + if kind == "http" { 0 } else { 4 };
-        format!("stop={kind}+127.0.0.1:{port}")
-    }
-
-    /// Caller → callee → caller.
-    fn record(&self, caller: usize, kind: &str, callee: usize, fault: Option<&str>) -> Ran {
-        let port = self.base + caller as u16;
-        let url = format!("http://127.0.0.1:{port}/relay?{}&{}", self.stop(kind, callee), self.stop(kind, caller));
-        let fault = fault.map(|f| format!("{}->{}#1 {f}", LANGUAGES[caller], LANGUAGES[callee]));
-        let mut arguments = vec!["record", "--json", &url];
-        if let Some(fault) = &fault {
-            arguments.extend(["--fault", fault]);
-        }
-        self.home.run(&arguments)
-    }
-}
-
-impl Drop for Relays {
-    fn drop(&mut self) {
-        self.home.run(&["down"]);
-    }
+    relays.home.run(&arguments)
 }
 
 /// Problems of one journey without a fault.
@@ -157,7 +108,7 @@ fn journeys(relays: &Relays, caller: usize, kind: &str, callee: usize) -> Vec<St
     let json = |ran: &Ran| -> Result<Value, String> {
         serde_json::from_str(&ran.out).map_err(|e| format!("{e}: {} {}", ran.out, ran.err))
     };
-    let run = |fault| json(&relays.record(caller, kind, callee, fault));
+    let run = |fault| json(&record(relays, caller, kind, callee, fault));
     check("before", run(None).and_then(|v| healthy(&v, from, kind, to)));
     for (fault, expected) in if kind == "http" { HTTP_FAULTS } else { GRPC_FAULTS } {
         check(fault, run(Some(fault)).and_then(|v| told(&v, from, fault, expected)));
@@ -168,7 +119,7 @@ fn journeys(relays: &Relays, caller: usize, kind: &str, callee: usize) -> Vec<St
 
 #[test]
 fn every_language_calls_every_other() {
-    let Some(relays) = Relays::up() else { return };
+    let Some(relays) = Relays::up("matrix", &[]) else { return };
     let pairs: Vec<(usize, &str, usize)> =
         KINDS.iter().flat_map(|kind| (0..16).map(move |i| (i / 4, *kind, i % 4))).collect();
     let (next, problems) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

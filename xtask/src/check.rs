@@ -21,7 +21,8 @@ pub fn check() -> Result<(), String> {
 
 pub fn format() -> Result<String, String> {
     quiet(&mut command("cargo", &["fmt", "--all", "--check"])).map_err(|e| format!("{e}\n  next: cargo fmt --all"))?;
-    let unformatted = quiet(&mut command("gofmt", &["-l", "sdk/go", "lab/shop/go", "bench"]))?;
+    let unformatted =
+        quiet(&mut command("gofmt", &["-l", "sdk/go", "lab/shop/go", "lab/relay/go", "lab/collector", "bench"]))?;
     let files = String::from_utf8_lossy(&unformatted.stdout).into_owned();
     if files.is_empty() { Ok("Rust, Go".into()) } else { Err(format!("not formatted (gofmt -w):\n{files}")) }
 }

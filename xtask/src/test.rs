@@ -77,6 +77,7 @@ fn set_up() -> Result<String, String> {
     setup::build_node_sdk()?;
     setup::build_shop()?;
     setup::build_relay()?;
+    setup::build_collector()?;
     Ok(packages)
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // every test file uses another part
 
+pub mod relays;
 pub mod service;
 
 use serde_json::Value;

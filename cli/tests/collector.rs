@@ -1,0 +1,251 @@
+//! Requests that come from outside with nothing of ours, drawn by the service they reach, arrive at an OpenTelemetry Collector:
+//! each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and `lab/collector`.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use support::relays::{KINDS, LANGUAGES, Relays};
+use support::{Home, free_ports, repository, skipped, wait_for};
+
+/// From the last request to the last trace in the Collector's file.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+struct Collector {
+    child: Child,
+    port: u16,
+    file: PathBuf,
+    /// Holds the file and what the Collector says.
+    _home: Home,
+}
+
+impl Collector {
+    fn start() -> Option<Collector> {
+        let root = repository();
+        let program = root.join("out/collector/collector");
+        if !program.exists() {
+            skipped("out/collector/collector is not built (make test builds it)");
+            return None;
+        }
+        let home = Home::new("collector");
+        let (port, file, log) = (free_ports(1), home.file("traces.json"), home.file("log"));
+        let mut command = Command::new(program);
+        command.arg("--config").arg(format!("file:{}", root.join("lab/collector/collector.yaml").display()));
+        command.env("COLLECTOR_ENDPOINT", format!("127.0.0.1:{port}")).env("COLLECTOR_FILE", &file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+        let mut child = command.spawn().unwrap();
+        wait_for("the Collector", || {
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&log).unwrap());
+            TcpStream::connect(("127.0.0.1", port)).ok()
+        });
+        Some(Collector { child, port, file, _home: home })
+    }
+
+    fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}/v1/traces", self.port)
+    }
+
+    /// What it has written down until now; its last line may not be whole yet.
+    fn spans(&self) -> Vec<Span> {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().flat_map(|line| spans(&serde_json::from_str(line).expect("a line of OTLP"))).collect()
+    }
+
+    /// Returns when a trace of each journey is there.
+    fn wait_for(&self, journeys: &BTreeSet<Journey>, since_unix_ns: u64) {
+        let begin = Instant::now();
+        loop {
+            let traces = traces(self.spans(), since_unix_ns);
+            let (fit, unfit): (Vec<_>, Vec<_>) = traces.values().map(|spans| journey(spans)).partition(Result::is_ok);
+            let found: BTreeSet<Journey> = fit.into_iter().flatten().map(|(journey, _)| journey).collect();
+            let missing: Vec<&Journey> = journeys.difference(&found).collect();
+            if missing.is_empty() {
+                return;
+            }
+            let late = begin.elapsed() > ARRIVAL;
+            assert!(!late, "{} were never exported: {missing:?}; others: {unfit:?}", missing.len());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Everything taken in is in the file then.
+    fn stop(&mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        wait_for("the Collector's end", || self.child.try_wait().unwrap());
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Span {
+    service: String,
+    trace: String,
+    id: String,
+    parent: Option<String>,
+    name: String,
+    kind: u64,
+    times_unix_ns: [u64; 2],
+}
+
+const SERVER: u64 = 2;
+const CLIENT: u64 = 3;
+
+/// Of one line of the Collector's file, or one export request.
+fn spans(request: &Value) -> Vec<Span> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| text(value).parse().expect("a time");
+    let mut found = Vec::new();
+    for resource in list(&request["resourceSpans"]) {
+        let attributes = list(&resource["resource"]["attributes"]);
+        let service = attributes.iter().find(|a| a["key"] == "service.name");
+        let service = service.map(|a| text(&a["value"]["stringValue"])).unwrap_or_default();
+        for span in list(&resource["scopeSpans"]).iter().flat_map(|scope| list(&scope["spans"])) {
+            found.push(Span {
+                service: service.clone(),
+                trace: text(&span["traceId"]),
+                id: text(&span["spanId"]),
+                parent: Some(text(&span["parentSpanId"])).filter(|parent| !parent.is_empty()),
+                name: text(&span["name"]),
+                kind: span["kind"].as_u64().unwrap_or_default(),
+                times_unix_ns: [number(&span["startTimeUnixNano"]), number(&span["endTimeUnixNano"])],
+            });
+        }
+    }
+    found
+}
+
+/// Of requests that came since then, with their spans.
+fn traces(spans: Vec<Span>, since_unix_ns: u64) -> BTreeMap<String, Vec<Span>> {
+    let mut traces: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+    for span in spans.into_iter().filter(|span| span.times_unix_ns[0] >= since_unix_ns) {
+        traces.entry(span.trace.clone()).or_default().push(span);
+    }
+    traces
+}
+
+/// Caller, kind of call, callee.
+type Journey = (String, String, String);
+
+fn all_journeys() -> Vec<(usize, &'static str, usize)> {
+    KINDS.iter().flat_map(|kind| (0..16).map(move |i| (i / 4, *kind, i % 4))).collect()
+}
+
+fn named(caller: usize, kind: &str, callee: usize) -> Journey {
+    (LANGUAGES[caller].to_owned(), kind.to_owned(), LANGUAGES[callee].to_owned())
+}
+
+/// The journey that a trace shows, and the parent of its first span. The error says what is wrong with the trace.
+fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
+    let [a, b, c] = spans else { return Err(format!("{} spans instead of 3: {spans:?}", spans.len())) };
+    let client = [a, b, c].into_iter().find(|span| span.kind == CLIENT).ok_or(format!("no call in {spans:?}"))?;
+    let server = |fits: &dyn Fn(&Span) -> bool| {
+        spans.iter().find(|span| span.kind == SERVER && fits(span)).ok_or(format!("not linked: {spans:?}"))
+    };
+    let first = server(&|span| client.parent.as_ref() == Some(&span.id))?;
+    let second = server(&|span| span.parent.as_ref() == Some(&client.id))?;
+    if first.id == second.id || first.service != client.service || first.name != "GET /relay" {
+        return Err(format!("not a journey: {spans:?}"));
+    }
+    let kind = match client.name.strip_prefix("/relay.Relay/") {
+        Some(method) => method.to_lowercase(),
+        None => "http".to_owned(),
+    };
+    if second.name != client.name {
+        return Err(format!("two names of one call: {spans:?}"));
+    }
+    Ok(((first.service.clone(), kind, second.service.clone()), first.parent.clone()))
+}
+
+/// A request as any client sends it, with these header lines; the reply must tell of the whole journey and have nothing of ours.
+fn visit(relays: &Relays, (caller, kind, callee): (usize, &str, usize), headers: &str) {
+    let path = Relays::path(&[relays.stop(kind, callee)]);
+    let mut client = TcpStream::connect(("127.0.0.1", relays.port(caller))).unwrap();
+    write!(client, "GET {path} HTTP/1.1\r\nhost: relay\r\n{headers}connection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).unwrap();
+    let words = format!("{} {kind} {}: {reply}", LANGUAGES[caller], LANGUAGES[callee]);
+    assert!(reply.starts_with("HTTP/1.1 200") && !reply.to_lowercase().contains("x-faultloom"), "{words}");
+    let visits = reply.matches(&format!("\"{}\"", LANGUAGES[callee])).count();
+    assert!(reply.contains("\"failure\"") && visits > usize::from(caller == callee), "{words}");
+}
+
+#[test]
+fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
+    let Some(mut collector) = Collector::start() else { return };
+    let settings = [("FAULTLOOM_SAMPLE", "1/1"), ("FAULTLOOM_EXPORT", &collector.endpoint())];
+    let Some(relays) = Relays::up("collector-relays", &settings) else { return };
+    let wanted: BTreeSet<Journey> = all_journeys().into_iter().map(|(a, kind, b)| named(a, kind, b)).collect();
+
+    // a look at a relay's health was a request from outside as well
+    let begin = now_unix_ns();
+    for journey in all_journeys() {
+        visit(&relays, journey, "");
+    }
+    collector.wait_for(&wanted, begin);
+    imported_whole(&relays.home, &collector);
+
+    // callers that trace by other means are asked nothing but their `traceparent`
+    let told = |n: usize| (format!("{:032x}", 0xabc_0000 + n), format!("{:016x}", 0xdef_0000 + n));
+    let second = now_unix_ns();
+    for (n, journey) in all_journeys().into_iter().enumerate() {
+        let (trace, parent) = told(n);
+        visit(&relays, journey, &format!("traceparent: 00-{trace}-{parent}-01\r\n"));
+    }
+    collector.wait_for(&wanted, second);
+
+    // at their end the relays export what they still have, and the Collector writes what it still has
+    drop(relays);
+    collector.stop();
+    let spans = collector.spans();
+    let ids: BTreeSet<(&str, &str)> = spans.iter().map(|span| (&*span.trace, &*span.id)).collect();
+    assert_eq!(ids.len(), spans.len(), "spans that came twice");
+
+    let mut traces = traces(spans, begin);
+    for (n, (caller, kind, callee)) in all_journeys().into_iter().enumerate() {
+        let (trace, parent) = told(n);
+        let spans = traces.remove(&trace).unwrap_or_else(|| panic!("no trace {trace}"));
+        assert_eq!(journey(&spans).unwrap(), (named(caller, kind, callee), Some(parent)));
+    }
+    let plain: Vec<(Journey, Option<String>)> = traces.values().map(|spans| journey(spans).unwrap()).collect();
+    let found: BTreeSet<Journey> = plain.iter().map(|(journey, _)| journey.clone()).collect();
+    assert_eq!((found, plain.len()), (wanted, all_journeys().len()), "each journey is one trace");
+    assert!(plain.iter().all(|(_, parent)| parent.is_none()), "nobody is above the first service");
+}
+
+fn now_unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+/// The Collector's file becomes a run, and the run's export has the same spans.
+fn imported_whole(home: &Home, collector: &Collector) {
+    let spans: BTreeSet<Span> = collector.spans().into_iter().collect();
+    let requests = spans.iter().filter(|span| span.parent.is_none()).count();
+    let json = home.run(&["import", &collector.file.display().to_string(), "--json"]).exits(0).json();
+    assert_eq!((&json["verdict"], &json["notices"]), (&"pass".into(), &serde_json::json!([])));
+    assert_eq!((&json["traces"], &json["spans"]), (&requests.into(), &spans.len().into()));
+    assert_eq!(json["summary"]["failures"], 0);
+    let run = json["run"].as_str().unwrap();
+    home.run(&["show", run, "--all"]).exits(0).says("GET /relay").says("└─ Talk");
+    let exported = home.run(&["export", run]).exits(0).json();
+    assert_eq!(
+        self::spans(&exported).into_iter().collect::<BTreeSet<Span>>(),
+        spans,
+        "exported again, they are the same"
+    );
+}
