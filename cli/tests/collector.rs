@@ -17,8 +17,18 @@ use support::{Home, free_ports, repository, skipped, wait_for};
 /// From the last request to the last trace in the Collector's file.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
+/// Ended with the test, whatever comes of it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 struct Collector {
-    child: Child,
+    running: Running,
     port: u16,
     file: PathBuf,
     /// Holds the file and what the Collector says.
@@ -39,13 +49,13 @@ impl Collector {
         command.arg("--config").arg(format!("file:{}", root.join("lab/collector/collector.yaml").display()));
         command.env("COLLECTOR_ENDPOINT", format!("127.0.0.1:{port}")).env("COLLECTOR_FILE", &file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        let mut child = command.spawn().unwrap();
+        let mut running = Running(command.spawn().unwrap());
         wait_for("the Collector", || {
-            let ended = child.try_wait().unwrap();
+            let ended = running.0.try_wait().unwrap();
             assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&log).unwrap());
             TcpStream::connect(("127.0.0.1", port)).ok()
         });
-        Some(Collector { child, port, file, _home: home })
+        Some(Collector { running, port, file, _home: home })
     }
 
     fn endpoint(&self) -> String {
@@ -78,16 +88,9 @@ impl Collector {
 
     /// Everything taken in is in the file then.
     fn stop(&mut self) {
-        let pid = self.child.id().to_string();
+        let pid = self.running.0.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        wait_for("the Collector's end", || self.child.try_wait().unwrap());
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        wait_for("the Collector's end", || self.running.0.try_wait().unwrap());
     }
 }
 
@@ -174,15 +177,48 @@ fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
 
 /// A request as any client sends it, with these header lines; the reply must tell of the whole journey and have nothing of ours.
 fn visit(relays: &Relays, (caller, kind, callee): (usize, &str, usize), headers: &str) {
-    let path = Relays::path(&[relays.stop(kind, callee)]);
-    let mut client = TcpStream::connect(("127.0.0.1", relays.port(caller))).unwrap();
-    write!(client, "GET {path} HTTP/1.1\r\nhost: relay\r\n{headers}connection: close\r\n\r\n").unwrap();
-    let mut reply = String::new();
-    client.read_to_string(&mut reply).unwrap();
+    let reply = get(relays.port(caller), &[relays.stop(kind, callee)], headers);
     let words = format!("{} {kind} {}: {reply}", LANGUAGES[caller], LANGUAGES[callee]);
     assert!(reply.starts_with("HTTP/1.1 200") && !reply.to_lowercase().contains("x-faultloom"), "{words}");
     let visits = reply.matches(&format!("\"{}\"", LANGUAGES[callee])).count();
     assert!(reply.contains("\"failure\"") && visits > usize::from(caller == callee), "{words}");
+}
+
+fn get(port: u16, stops: &[String], headers: &str) -> String {
+    let path = Relays::path(stops);
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(client, "GET {path} HTTP/1.1\r\nhost: relay\r\n{headers}connection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    client.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+/// A relay without keys: a gRPC client that knows nothing of us. Gives its HTTP port.
+fn outsider() -> (Running, u16) {
+    let port = free_ports(2);
+    let mut command = Command::new(repository().join("out/relay/relay"));
+    command.env("NAME", "outsider").env("PORT", port.to_string()).env("GRPC_PORT", (port + 1).to_string());
+    let mut running = Running(command.stdin(Stdio::null()).spawn().unwrap());
+    wait_for("the outsider", || {
+        assert!(running.0.try_wait().unwrap().is_none());
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    (running, port)
+}
+
+/// Who was reached by gRPC in a trace, and the number of calls it made. The error says what is wrong with the trace.
+fn reached(spans: &[Span]) -> Result<(String, usize), String> {
+    let (clients, servers): (Vec<&Span>, Vec<&Span>) = spans.iter().partition(|span| span.kind == CLIENT);
+    let (first, callees): (Vec<&Span>, Vec<&Span>) = servers.into_iter().partition(|span| span.parent.is_none());
+    let [first] = first[..] else { return Err(format!("{} beginnings: {spans:?}", first.len())) };
+    let below_first = clients.iter().all(|span| span.parent.as_ref() == Some(&first.id));
+    let answered: BTreeSet<&String> = callees.iter().filter_map(|span| span.parent.as_ref()).collect();
+    let linked = below_first && answered == clients.iter().map(|span| &span.id).collect();
+    if linked && callees.len() == clients.len() {
+        Ok((first.service.clone(), clients.len()))
+    } else {
+        Err(format!("not linked: {spans:?}"))
+    }
 }
 
 #[test]
@@ -209,6 +245,17 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     }
     collector.wait_for(&wanted, second);
 
+    // what comes by gRPC, unary or as a stream, is drawn as well
+    let third = now_unix_ns();
+    let (_outsider, port) = outsider();
+    let entries: Vec<(&str, usize)> = KINDS[1..].iter().flat_map(|kind| (0..4).map(move |to| (*kind, to))).collect();
+    for (kind, to) in &entries {
+        let reply = get(port, &[relays.stop(kind, *to), relays.stop("call", (to + 1) % 4)], "");
+        assert!(reply.starts_with("HTTP/1.1 200") && reply.contains(LANGUAGES[(to + 1) % 4]), "{kind}: {reply}");
+    }
+    let drawn = || Some(traces(collector.spans(), third)).filter(|traces| traces.len() >= entries.len());
+    wait_for("requests by gRPC", drawn);
+
     // at their end the relays export what they still have, and the Collector writes what it still has
     drop(relays);
     collector.stop();
@@ -216,7 +263,9 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     let ids: BTreeSet<(&str, &str)> = spans.iter().map(|span| (&*span.trace, &*span.id)).collect();
     assert_eq!(ids.len(), spans.len(), "spans that came twice");
 
+    let by_grpc = traces(spans.clone(), third);
     let mut traces = traces(spans, begin);
+    traces.retain(|id, _| !by_grpc.contains_key(id));
     for (n, (caller, kind, callee)) in all_journeys().into_iter().enumerate() {
         let (trace, parent) = told(n);
         let spans = traces.remove(&trace).unwrap_or_else(|| panic!("no trace {trace}"));
@@ -226,6 +275,14 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     let found: BTreeSet<Journey> = plain.iter().map(|(journey, _)| journey.clone()).collect();
     assert_eq!((found, plain.len()), (wanted, all_journeys().len()), "each journey is one trace");
     assert!(plain.iter().all(|(_, parent)| parent.is_none()), "nobody is above the first service");
+
+    let mut reached: Vec<(String, usize)> = by_grpc.values().map(|spans| reached(spans).unwrap()).collect();
+    // a stream's journey is made twice
+    let calls = |kind: &str| if kind == "call" { 1 } else { 2 };
+    let mut expected: Vec<_> = entries.iter().map(|(kind, to)| (LANGUAGES[*to].to_owned(), calls(kind))).collect();
+    reached.sort();
+    expected.sort();
+    assert_eq!(reached, expected);
 }
 
 fn now_unix_ns() -> u64 {
