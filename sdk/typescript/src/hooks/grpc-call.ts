@@ -1,7 +1,7 @@
 /** One gRPC call of a scope, between the library's channel and its client. */
 
 import type { Call, Scope } from '../scope/scope';
-import { within } from '../scope/context';
+import { isIn, within } from '../scope/context';
 import { wait } from '../scope/wait';
 import { EMPTY } from '../wire/bytes';
 import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../wire/bridge';
@@ -9,24 +9,9 @@ import { corrupt, cutField } from '../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
 import { isPiece } from '../wire/piece';
 import type { Kind } from '../wire/plan';
-import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
+import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, setOwn, Status, take, UNAVAILABLE } from './grpc-status';
+import { library, Listener, Wire } from './grpc-wire';
 import type { Loose } from './patch';
-
-/** What hears of a call's progress. */
-interface Listener {
-  onReceiveMetadata(metadata: Metadata): void;
-  onReceiveMessage(message: Buffer): void;
-  onReceiveStatus(status: Status): void;
-}
-
-/** A call as the library's channel makes it. */
-export interface Wire {
-  start(metadata: Metadata, listener: Listener): void;
-  sendMessageWithContext(context: unknown, message: Buffer): void;
-  startRead(): void;
-  halfClose(): void;
-  cancelWithStatus(code: number, details: string): void;
-}
 
 /** What a channel leads to. */
 export interface Target {
@@ -43,54 +28,73 @@ export interface Target {
  *     │                      └──deadline, cancelled──▶ over
  *     └──▶ sent ──status──▶ over
  */
-export class GrpcCall {
+export class GrpcCall implements Wire, Listener {
   private call: Call | null = null;
   private listener: Listener | null = null;
+  /** The request's metadata as they leave. */
   private metadata: Metadata | null = null;
+  private sent = false;
   private history: Buffer | null = null;
   /** What to do once a delay is over, in order. */
   private waiting: (() => void)[] | null = null;
-  private stopWaiting: () => void = () => undefined;
+  private stopWaiting: (() => void) | null = null;
   /** The contexts of messages that wait. */
-  private readonly unsent: unknown[] = [];
+  private unsent: unknown[] | null = null;
   /** The only reply message of a call with a fault, until it is known how the call ended. */
   private message: Buffer | null = null;
   private altered = false;
   /** Has it sent a message? */
   private begun = false;
   private over = false;
-  private readonly start: Wire['start'];
-  private readonly cancel: Wire['cancelWithStatus'];
+  private readonly library: Wire;
 
   constructor(
     private readonly scope: Scope,
-    wire: Wire,
+    private readonly wire: Wire,
     private readonly method: string,
     private readonly target: Target,
     private readonly grpc: Loose,
     private readonly oneReply: boolean,
   ) {
-    this.start = wire.start.bind(wire);
-    this.cancel = wire.cancelWithStatus.bind(wire);
-    wire.start = (metadata, listener) => this.begin(metadata, listener);
-    // the library's deadline timer ends a call by this, too
-    wire.cancelWithStatus = (code, details) => this.cancelled(code, details);
-    for (const name of ['sendMessageWithContext', 'startRead', 'halfClose'] as const) {
-      const inner = wire[name].bind(wire) as (...args: unknown[]) => void;
-      (wire as unknown as Loose)[name] = (...args: unknown[]) => {
-        if (name !== 'startRead') {
-          this.sends(name === 'halfClose', args[0]);
-        }
-        if (this.waiting !== null) {
-          this.waiting.push(() => inner(...args));
-          this.unsent.push(args[0]);
-        } else if (this.metadata !== null) {
-          inner(...args);
-        } else {
-          drop(args[0]);
-        }
-      };
+    this.library = library(wire);
+  }
+
+  sendMessageWithContext(context: unknown, message: Buffer): void {
+    this.sends(false, context);
+    if (this.goes(context)) {
+      this.library.sendMessageWithContext.call(this.wire, context, message);
+    } else {
+      this.waiting?.push(() => this.library.sendMessageWithContext.call(this.wire, context, message));
     }
+  }
+
+  halfClose(): void {
+    this.sends(true, undefined);
+    if (this.goes(undefined)) {
+      this.library.halfClose.call(this.wire);
+    } else {
+      this.waiting?.push(() => this.library.halfClose.call(this.wire));
+    }
+  }
+
+  startRead(): void {
+    if (this.goes(undefined)) {
+      this.library.startRead.call(this.wire);
+    } else {
+      this.waiting?.push(() => this.library.startRead.call(this.wire));
+    }
+  }
+
+  /** Does it go out now? Else it waits, or is dropped. */
+  private goes(context: unknown): boolean {
+    if (this.waiting !== null) {
+      (this.unsent ??= []).push(context);
+      return false;
+    }
+    if (!this.sent) {
+      drop(context);
+    }
+    return this.sent;
   }
 
   /** A call that is not unary is a stream: its messages tell their writer when they have left, or there are none. */
@@ -105,13 +109,13 @@ export class GrpcCall {
     return this.call?.fault?.kind ?? '';
   }
 
-  private begin(metadata: Metadata, listener: Listener): void {
+  start(metadata: Metadata, listener: Listener): void {
     this.listener = listener;
-    let outgoing = metadata;
+    this.metadata = metadata;
     try {
       this.call = this.decide();
       if (this.call !== null) {
-        outgoing = this.withEnvelope(metadata, this.call);
+        this.metadata = this.withEnvelope(metadata, this.call);
       }
     } catch {
       this.call = null;
@@ -125,11 +129,11 @@ export class GrpcCall {
         break;
       case 'hang':
       case 'delay':
-        this.waiting = [() => this.send(outgoing)];
+        this.waiting = [() => this.send()];
         this.stopWaiting = wait(this.scope.process.receiver, this.call!.fault!, () => this.waited());
         break;
       default:
-        this.send(outgoing);
+        this.send();
     }
   }
 
@@ -146,10 +150,11 @@ export class GrpcCall {
 
   private withEnvelope(given: Metadata, call: Call): Metadata {
     const metadata = given.clone();
-    metadata.remove(GRPC_KEY);
     const envelope = call.envelope;
-    if (envelope !== null) {
-      metadata.set(GRPC_KEY, envelope);
+    if (envelope === null) {
+      metadata.remove(GRPC_KEY);
+    } else {
+      setOwn(metadata, envelope);
       if (this.scope.envelope.bridge) {
         metadata.set(TRACEPARENT, traceparentOut(text(metadata, TRACEPARENT), this.scope.envelope.trace, call.id));
         const baggage = baggageOut(text(metadata, BAGGAGE), envelope);
@@ -161,13 +166,9 @@ export class GrpcCall {
     return metadata;
   }
 
-  private send(metadata: Metadata): void {
-    this.metadata = metadata;
-    this.start(metadata, {
-      onReceiveMetadata: (value) => within(this.scope, () => this.listener!.onReceiveMetadata(value)),
-      onReceiveMessage: (message) => this.received(message),
-      onReceiveStatus: (status) => this.ended(status),
-    });
+  private send(): void {
+    this.sent = true;
+    this.library.start.call(this.wire, this.metadata!, this);
   }
 
   private waited(): void {
@@ -176,7 +177,7 @@ export class GrpcCall {
       return;
     }
     if (this.kind === 'hang') {
-      this.cancelled(DEADLINE_EXCEEDED, 'Deadline exceeded');
+      this.cancelWithStatus(DEADLINE_EXCEEDED, 'Deadline exceeded');
       return;
     }
     this.waiting = null;
@@ -198,18 +199,26 @@ export class GrpcCall {
   private finish(code: number, details: string): void {
     this.over = true;
     this.waiting = null;
-    this.stopWaiting();
-    this.unsent.forEach(drop);
+    this.stopWaiting?.();
+    this.unsent?.forEach(drop);
     // the library's own half was never started; this ends its timer and tells nobody
     this.cancel(code, details);
     process.nextTick(() => this.tell({ code, details, metadata: new this.grpc['Metadata']() as Metadata }));
   }
 
   private tell(status: Status): void {
-    within(this.scope, () => this.listener?.onReceiveStatus(status));
+    if (isIn(this.scope)) {
+      this.listener?.onReceiveStatus(status);
+    } else {
+      within(this.scope, () => this.listener?.onReceiveStatus(status));
+    }
   }
 
-  private cancelled(code: number, details: string): void {
+  private cancel(code: number, details: string): void {
+    this.library.cancelWithStatus.call(this.wire, code, details);
+  }
+
+  cancelWithStatus(code: number, details: string): void {
     if (this.waiting === null) {
       this.cancel(code, details);
       return;
@@ -218,7 +227,15 @@ export class GrpcCall {
     this.finish(code, details);
   }
 
-  private received(bytes: Buffer): void {
+  onReceiveMetadata(metadata: Metadata): void {
+    if (isIn(this.scope)) {
+      this.listener!.onReceiveMetadata(metadata);
+    } else {
+      within(this.scope, () => this.listener!.onReceiveMetadata(metadata));
+    }
+  }
+
+  onReceiveMessage(bytes: Buffer): void {
     if (this.over) {
       return;
     }
@@ -239,7 +256,7 @@ export class GrpcCall {
 
   private take(history: Buffer): void {
     if (!isPiece(history)) {
-      this.history = Buffer.from(history);
+      this.history = history;
     } else if (this.call !== null) {
       this.call.stream().add(history);
     }
@@ -251,7 +268,11 @@ export class GrpcCall {
       this.altered = true;
       message = kind === 'empty-reply' ? EMPTY : corrupt(message);
     }
-    within(this.scope, () => this.listener!.onReceiveMessage(message));
+    if (isIn(this.scope)) {
+      this.listener!.onReceiveMessage(message);
+    } else {
+      within(this.scope, () => this.listener!.onReceiveMessage(message));
+    }
   }
 
   /** A stream's reply is lost: the caller sees the connection go, the callee that it was cancelled. */
@@ -271,7 +292,7 @@ export class GrpcCall {
     return this.history ?? this.call?.joined() ?? null;
   }
 
-  private ended(status: Status): void {
+  onReceiveStatus(status: Status): void {
     if (this.over) {
       return;
     }

@@ -6,9 +6,10 @@
  * itself makes the errors that the application sees.
  */
 
-import { current, outside } from '../scope/context';
-import { GrpcCall, Target, Wire } from './grpc-call';
+import { current } from '../scope/context';
+import { GrpcCall, Target } from './grpc-call';
 import { authorityOf, limitOf } from './grpc-status';
+import { know, putBetween, Wire } from './grpc-wire';
 import type { Loose, Patch } from './patch';
 
 /** Has the call that is being made one reply message? The channel is not told. */
@@ -27,15 +28,14 @@ export function hookClient(patch: Patch, grpc: Loose): void {
     );
   }
   patch.wrap(grpc['Channel'].prototype, 'createCall', (createCall) =>
-    function (this: Loose, method: string, ...args) {
-      const wire = createCall.call(this, method, ...args) as Wire;
-      const scope = current();
-      if (scope === undefined) {
-        keepOutside(wire);
-        return wire;
-      }
+    function (this: Loose, method: string, deadline: unknown, host: unknown, parent: unknown, flags: unknown) {
+      const wire = createCall.call(this, method, deadline, host, parent, flags) as Wire;
       try {
-        new GrpcCall(scope, wire, String(method), targetOf(this), grpc, oneReply);
+        know(wire);
+        const scope = current();
+        if (scope !== undefined) {
+          putBetween(wire, new GrpcCall(scope, wire, method, targetOf(this), grpc, oneReply));
+        }
       } catch {
         // a call of an unknown make goes out as it is
       }
@@ -57,16 +57,4 @@ function targetOf(channel: Loose): Target {
     targets.set(channel, target);
   }
   return target;
-}
-
-/** Connections outlive the request that opened them; what they report to others must not run in its scope. */
-function keepOutside(wire: Wire): void {
-  const start = wire.start;
-  wire.start = function (metadata, listener) {
-    start.call(this, metadata, {
-      onReceiveMetadata: (value) => outside(() => listener.onReceiveMetadata(value)),
-      onReceiveMessage: (value) => outside(() => listener.onReceiveMessage(value)),
-      onReceiveStatus: (value) => outside(() => listener.onReceiveStatus(value)),
-    });
-  };
 }

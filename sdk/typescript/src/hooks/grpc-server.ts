@@ -34,7 +34,7 @@ export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
 }
 
 function traced(grpc: Loose, process: Process, handler: Fn, unary: boolean): Fn {
-  return function (this: unknown, call: Loose, ...rest: unknown[]) {
+  return function (this: unknown, call: Loose, reply: unknown) {
     let scope: Scope | null = null;
     try {
       scope = openScope(process, call['metadata'] as Metadata);
@@ -45,15 +45,20 @@ function traced(grpc: Loose, process: Process, handler: Fn, unary: boolean): Fn 
       scope?.abandon();
       scope = null;
     }
-    return scope === null ? handler.call(this, call, ...rest) : within(scope, () => handler.call(this, call, ...rest));
+    return scope === null ? handler.call(this, call, reply) : within(scope, () => handler.call(this, call, reply));
   };
 }
 
 function openScope(process: Process, metadata: Metadata): Scope | null {
+  const values = take(metadata);
+  const baggage = text(metadata, BAGGAGE);
+  if (values.length === 0 && baggage === undefined && process.sampler === null) {
+    return null;
+  }
   // what a client hook adds comes behind what a proxy forwards
-  const own = take(metadata).pop();
+  const own = values[values.length - 1];
   const attempts = Number(metadata.get('grpc-previous-rpc-attempts')[0] ?? 0);
-  return process.openGrpc(own, Number.isSafeInteger(attempts) ? attempts : 0, text(metadata, TRACEPARENT), text(metadata, BAGGAGE));
+  return process.openGrpc(own, Number.isSafeInteger(attempts) ? attempts : 0, text(metadata, TRACEPARENT), baggage);
 }
 
 function text(metadata: Metadata, key: string): string | undefined {

@@ -24,3 +24,8 @@ export function within<T>(scope: Scope, run: () => T): T {
 export function outside<T>(run: () => T): T {
   return storage.run(undefined, run);
 }
+
+/** Does the code that runs now run within this scope (undefined: outside any)? Then there is no need to change over. */
+export function isIn(scope: Scope | undefined): boolean {
+  return storage.getStore() === scope;
+}
