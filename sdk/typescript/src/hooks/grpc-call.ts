@@ -9,7 +9,8 @@ import { corrupt, cutField } from '../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
 import { isPiece } from '../wire/piece';
 import type { Kind } from '../wire/plan';
-import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, setOwn, Status, take, UNAVAILABLE } from './grpc-status';
+import { setOwn } from './grpc-metadata';
+import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
 import { library, Listener, Wire } from './grpc-wire';
 import type { Loose } from './patch';
 

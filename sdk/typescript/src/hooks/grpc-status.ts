@@ -67,19 +67,6 @@ export function take(metadata: Metadata): readonly Buffer[] {
 
 const NONE: readonly Buffer[] = [];
 
-/**
- * Puts our value into metadata that leave; nobody but the library reads them any more. It copies bytes each time it copies
- * metadata, which it does three times per call, and writes them as base64 in the end; a text it just passes on.
- */
-export function setOwn(metadata: Metadata, value: Buffer): void {
-  const values = (metadata as unknown as Loose)['internalRepr'] as unknown;
-  if (values instanceof Map) {
-    values.set(GRPC_KEY, [value.toString('base64')]);
-  } else {
-    metadata.set(GRPC_KEY, value);
-  }
-}
-
 /** The authority of a channel's target: scheme and the resolver's own authority are dropped. */
 export function authorityOf(target: string): string {
   const parts = /^(?:dns|ipv4|ipv6|xds):(?:\/\/[^/]*\/)?(.*)$/.exec(target);

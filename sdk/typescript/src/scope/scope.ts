@@ -328,7 +328,7 @@ export class Scope {
     const service = this.process.service;
     const out = new Writer(headRoom(service, name) + this.events.length);
     writeHead(out, this.envelope.call, this.flags, service, name, this.startUs);
-    out.put(this.events.view());
+    out.put(this.events.bytes, 0, this.events.length);
     return out.view();
   }
 

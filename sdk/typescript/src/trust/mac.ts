@@ -7,6 +7,8 @@
  * No branch and no index depends on the key or on what is signed.
  */
 
+import { putBytes } from '../wire/bytes';
+
 const BLOCK_BYTES = 64;
 const SUM_BYTES = 32;
 
@@ -104,21 +106,35 @@ export class Mac {
 
   /** The first `bytes` bytes (a multiple of four) of the code for prefix and message, which have less than 2^28 together. */
   sign(prefix: Buffer, message: Buffer, bytes: number): Buffer {
-    const length = prefix.length + message.length;
-    if (length + BLOCK_BYTES + 9 > scratch.length) {
-      scratch = Buffer.alloc(2 * (length + BLOCK_BYTES));
-    }
-    prefix.copy(scratch);
-    message.copy(scratch, prefix.length);
-    finish(this.#inner, length);
-    for (let i = 0; i < 8; i++) {
-      scratch.writeInt32BE(state[i]!, 4 * i);
-    }
-    finish(this.#outer, SUM_BYTES);
+    this.sum(prefix, message, 0, message.length);
     const out = Buffer.allocUnsafe(bytes);
     for (let at = 0; at < bytes; at += 4) {
       out.writeInt32BE(state[at / 4]!, at);
     }
     return out;
+  }
+
+  /** Do the first `bytes` bytes of the code for prefix and message (from `from` to `end`) follow the message? In constant time. */
+  verifies(prefix: Buffer, message: Buffer, from: number, end: number, bytes: number): boolean {
+    this.sum(prefix, message, from, end);
+    let different = 0;
+    for (let at = 0; at < bytes; at += 4) {
+      different |= state[at / 4]! ^ message.readInt32BE(end + at);
+    }
+    return different === 0;
+  }
+
+  /** Leaves the code in the state. */
+  private sum(prefix: Buffer, message: Buffer, from: number, end: number): void {
+    const length = prefix.length + end - from;
+    if (length + BLOCK_BYTES + 9 > scratch.length) {
+      scratch = Buffer.alloc(2 * (length + BLOCK_BYTES));
+    }
+    putBytes(scratch, message, from, end, putBytes(scratch, prefix, 0, prefix.length, 0));
+    finish(this.#inner, length);
+    for (let i = 0; i < 8; i++) {
+      scratch.writeInt32BE(state[i]!, 4 * i);
+    }
+    finish(this.#outer, SUM_BYTES);
   }
 }

@@ -40,7 +40,7 @@ export class Receiver {
     if (typeof o === 'string') {
       return o;
     }
-    if (isZero(o.signature)) {
+    if (isZero(raw, o.partEnd, o.hopAt)) {
       return 'unsigned';
     }
     const e = o.envelope;
@@ -48,7 +48,7 @@ export class Receiver {
     if (key === undefined) {
       return 'unknown_key';
     }
-    if (!key.verifies(o.part, o.signature)) {
+    if (!key.verifies(raw, o.partAt, o.partEnd)) {
       return 'bad_signature';
     }
     if (e.environment !== settings.environment) {
@@ -100,8 +100,8 @@ export class Receiver {
   }
 }
 
-function isZero(bytes: Buffer): boolean {
-  for (let i = 0; i < bytes.length; i++) {
+function isZero(bytes: Buffer, from: number, end: number): boolean {
+  for (let i = from; i < end; i++) {
     if (bytes[i] !== 0) {
       return false;
     }

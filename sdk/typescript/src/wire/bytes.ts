@@ -165,6 +165,15 @@ export class Reader {
     return this.bytes.subarray(this.at - n, this.at);
   }
 
+  /** Goes past the next n bytes. */
+  skip(n: number): void {
+    if (n < 0 || n > this.end - this.at) {
+      this.fail();
+    } else {
+      this.at += n;
+    }
+  }
+
   /** A length and that many bytes of UTF-8. */
   str(min: number, max: number): string {
     const n = this.count(max);
@@ -235,11 +244,10 @@ export class Writer {
     this.length = putString(this.bytes, text, this.length);
   }
 
-  /** The bytes from a place to their end. */
-  put(bytes: Buffer, from = 0): void {
-    this.room(bytes.length - from);
-    bytes.copy(this.bytes, this.length, from);
-    this.length += bytes.length - from;
+  /** The bytes from one place to another. */
+  put(bytes: Buffer, from = 0, end = bytes.length): void {
+    this.room(end - from);
+    this.length = putBytes(this.bytes, bytes, from, end, this.length);
   }
 
   /** What was written, not copied: valid until more is written. */
@@ -249,6 +257,17 @@ export class Writer {
 }
 
 /** Each writes into room that is known to be there, and returns where it ended. */
+export function putBytes(out: Buffer, bytes: Buffer, from: number, end: number, at: number): number {
+  if (end - from <= 128) {
+    // Buffer.copy makes a view first if it is not given all
+    for (let i = from; i < end; i++) {
+      out[at++] = bytes[i]!;
+    }
+    return at;
+  }
+  return at + bytes.copy(out, at, from, end);
+}
+
 export function putU32(out: Buffer, value: number, at: number): number {
   out[at] = value >>> 24;
   out[at + 1] = value >>> 16;

@@ -66,15 +66,20 @@ export interface Envelope extends Signed {
   passedOn: Buffer;
 }
 
-/** What an envelope's outer layers are made of; nothing of it has been believed yet. */
+/**
+ * What an envelope's outer layers are made of; nothing of it has been believed yet. Places, not views: making one takes longer
+ * than reading what it shows.
+ */
 export interface Opened {
   envelope: Envelope;
-  /** What the signature covers. */
-  part: Buffer;
-  signature: Buffer;
+  raw: Buffer;
+  /** Where the part that the signature covers begins and ends; the signature is next. */
+  partAt: number;
+  partEnd: number;
   hasPlan: boolean;
-  planBytes: Buffer;
-  hop: Buffer;
+  /** Where the plan begins; it ends with the part. */
+  planAt: number;
+  hopAt: number;
 }
 
 const NOBODY = new CallId(0, 0);
@@ -91,15 +96,16 @@ export function open(raw: Buffer): Opened | ErrorCode {
     return 'unsupported_version';
   }
   const r = new Reader(raw, 1);
-  const part = r.take(r.count(MAX_ENVELOPE_BYTES));
-  const signature = r.take(SIGNATURE_BYTES);
+  const size = r.count(MAX_ENVELOPE_BYTES);
+  const partAt = r.at;
+  const partEnd = partAt + size;
+  r.skip(size);
+  r.skip(SIGNATURE_BYTES);
   if (r.bad) {
     return 'malformed';
   }
-  const passedOn = raw.subarray(0, r.at);
-  const hop = raw.subarray(r.at);
-
-  const s = new Reader(part);
+  const hopAt = r.at;
+  const s = new Reader(raw, partAt, partEnd);
   const permissions = s.u8();
   const trace = s.take(TRACE_BYTES);
   const run = (permissions & RUN) === 0 ? null : s.take(TRACE_BYTES);
@@ -123,22 +129,22 @@ export function open(raw: Buffer): Opened | ErrorCode {
     accept: 0,
     receiveLimit: 0,
     evidence: NO_COUNTERS,
-    passedOn,
+    passedOn: raw.subarray(0, hopAt),
   };
-  return { envelope, part, signature, hasPlan, planBytes: part.subarray(s.at), hop };
+  return { envelope, raw, partAt, partEnd, hasPlan, planAt: s.at, hopAt };
 }
 
 /** Parses plan and hop part: checks 12 and 13. Only after the signature was found right. */
 export function complete(o: Opened): Envelope | ErrorCode {
   const e = o.envelope;
   if (o.hasPlan) {
-    const plan = decodePlan(o.planBytes);
+    const plan = decodePlan(o.raw.subarray(o.planAt, o.partEnd));
     if (typeof plan === 'string') {
       return plan;
     }
     e.plan = plan;
   }
-  const r = new Reader(o.hop);
+  const r = new Reader(o.raw, o.hopAt);
   const high = r.u32();
   e.call = new CallId(high, r.u32());
   e.accept = r.u8();

@@ -1,0 +1,48 @@
+/** Our value in metadata that leave. */
+
+import { GRPC_KEY } from '../wire/envelope';
+import type { Metadata } from './grpc-status';
+import type { Fn, Loose } from './patch';
+
+/**
+ * Puts our value into metadata that nobody but the library reads any more. It copies bytes each time it copies metadata, which
+ * it does three times per call, and writes them as base64 in the end; a text it just passes on.
+ */
+export function setOwn(metadata: Metadata, value: Buffer): void {
+  markOwn(metadata);
+  const values = (metadata as unknown as Loose)['internalRepr'] as unknown;
+  if (values instanceof Map) {
+    values.set(GRPC_KEY, [value.toString('base64')]);
+  } else {
+    metadata.set(GRPC_KEY, value);
+  }
+}
+
+const marking = new WeakSet<object>();
+
+/**
+ * Keeps our value out of HPACK's table, on this connection and on all behind it: it never comes again, and would drive out what
+ * does. The class is changed when the first value leaves, so that a process that sends none pays nothing.
+ */
+function markOwn(metadata: Metadata): void {
+  const prototype = Object.getPrototypeOf(metadata) as Loose;
+  if (marking.has(prototype)) {
+    return;
+  }
+  marking.add(prototype);
+  const toHttp2Headers = prototype['toHttp2Headers'] as unknown;
+  if (typeof toHttp2Headers !== 'function') {
+    return;
+  }
+  // the library has loaded it; a process without gRPC does not need to
+  const { sensitiveHeaders } = require('node:http2') as typeof import('node:http2');
+  prototype['toHttp2Headers'] = function (this: unknown) {
+    const headers = (toHttp2Headers as Fn).call(this) as Loose;
+    if (headers[GRPC_KEY] !== undefined) {
+      headers[sensitiveHeaders] = OWN;
+    }
+    return headers;
+  };
+}
+
+const OWN = [GRPC_KEY];
