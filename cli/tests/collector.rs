@@ -214,6 +214,9 @@ fn reached(spans: &[Span]) -> Result<(String, usize), String> {
     let below_first = clients.iter().all(|span| span.parent.as_ref() == Some(&first.id));
     let answered: BTreeSet<&String> = callees.iter().filter_map(|span| span.parent.as_ref()).collect();
     let linked = below_first && answered == clients.iter().map(|span| &span.id).collect();
+    if !first.name.contains('/') {
+        return Err(format!("the first span of {} is named {}, not after its call", first.service, first.name));
+    }
     if linked && callees.len() == clients.len() {
         Ok((first.service.clone(), clients.len()))
     } else {

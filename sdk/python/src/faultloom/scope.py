@@ -179,6 +179,8 @@ class Scope:
         self.over = False
         #: where the finished history goes instead of the reply, if it does
         self.destination: Optional[Callable[[bytes], None]] = None
+        #: the call's name where the history has no caller that names it
+        self.called = ""
         #: what a server's hook notes for the end of the call
         self.answer: Any = None
         self.start_us = time.time_ns() // 1000 if start_us is None else start_us
@@ -314,7 +316,7 @@ class Scope:
         with self._lock:
             if self.over:
                 return None
-            history = self._head(name) + self._end(status)
+            history = self._head(name or self.called) + self._end(status)
             self._events = bytearray()
         if self.destination is None:
             return history
@@ -347,7 +349,7 @@ class Scope:
                 return None
             events = bytes(self._end(status))
             self._events = bytearray()
-            head = b"" if self._taken else self._head(name)
+            head = b"" if self._taken else self._head(name or self.called)
         if self.destination is not None:
             self.destination(head + events)
             return None

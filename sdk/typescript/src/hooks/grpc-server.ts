@@ -28,17 +28,18 @@ interface Below {
 export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
   patch.wrap(grpc['Server'].prototype, 'register', (register) =>
     function (this: unknown, name: string, handler: Fn, serialize: Fn, deserialize: Fn, type: string) {
-      return register.call(this, name, traced(grpc, process, handler, type === 'unary'), serialize, deserialize, type);
+      return register.call(this, name, traced(grpc, process, name, handler, type === 'unary'), serialize, deserialize, type);
     },
   );
 }
 
-function traced(grpc: Loose, process: Process, handler: Fn, unary: boolean): Fn {
+function traced(grpc: Loose, process: Process, name: string, handler: Fn, unary: boolean): Fn {
   return function (this: unknown, call: Loose, reply: unknown) {
     let scope: Scope | null = null;
     try {
       scope = openScope(process, call['metadata'] as Metadata);
       if (scope !== null) {
+        scope.called = scope.returnsHistory ? '' : name;
         attach(grpc, scope, call, unary);
       }
     } catch {

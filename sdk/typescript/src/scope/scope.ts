@@ -86,6 +86,8 @@ export class Call {
 export class Scope {
   /** Has it answered? */
   over = false;
+  /** The call's name where the history has no caller that names it. */
+  called = '';
   readonly startUs: Whole;
   private readonly startMs: number;
   private readonly evidence: Evidence | null;
@@ -259,7 +261,7 @@ export class Scope {
     if (!this.close(status)) {
       return null;
     }
-    name = cut(name, MAX_NAME_BYTES);
+    name = cut(name === '' ? this.called : name, MAX_NAME_BYTES);
     const pieces = this.pieces ?? new Pieces(0, 0);
     const last = this.returnsHistory ? pieces.last(MAX_TRAILER_BYTES, this.head(name), this.events.view()) : null;
     this.release(name);
@@ -274,7 +276,7 @@ export class Scope {
     if (!this.close(status)) {
       return null;
     }
-    name = cut(name, MAX_NAME_BYTES);
+    name = cut(name === '' ? this.called : name, MAX_NAME_BYTES);
     const history = this.returnsHistory ? this.write(name) : null;
     this.release(name);
     return history;

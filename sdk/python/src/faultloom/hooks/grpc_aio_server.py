@@ -38,6 +38,8 @@ class _Intercepts:
         scope = runtime().grpc_scope(metadata) if self.concerns_us(metadata) else None
         if scope is None:
             return await continuation(details)
+        if not scope.returns:
+            scope.called = details.method
         token = CURRENT.set(scope)
         try:
             handler = await continuation(details)

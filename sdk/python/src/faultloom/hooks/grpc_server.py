@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import grpc
 
@@ -35,6 +35,8 @@ def patch(patch: Patch, module: Any) -> None:
         scope = grpc_scope(metadata) if concerns_us(metadata) else None
         if scope is None:
             return find(rpc_event, state, *args)
+        if not scope.returns:
+            scope.called = _method_name(rpc_event, args)
         # the call has a context of its own, in which its interceptors, its handler and its serializer run
         state.context.run(CURRENT.set, scope)
         handler = in_scope_handler(find(rpc_event, state, *args), scope)
@@ -44,6 +46,13 @@ def patch(patch: Patch, module: Any) -> None:
 
     assert isinstance(module._RPCState().context, contextvars.Context)
     patch.replace(module, "_find_method_handler", find_and_trace)
+
+
+def _method_name(rpc_event: Any, args: Tuple[Any, ...]) -> str:
+    """Newer versions keep the name of a registered method with its handler instead of with the call."""
+    known = getattr(args[0], "name", None) if args else None
+    name = known() if callable(known) else None
+    return name or str(rpc_event.call_details.method, "utf-8", "replace")
 
 
 def interest() -> Callable[[Any], bool]:

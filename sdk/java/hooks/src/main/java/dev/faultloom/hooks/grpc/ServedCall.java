@@ -58,7 +58,9 @@ final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
         closed = true;
         Metadata out = trailers;
         int code = status.getCode().value();
-        if (stream) {
+        if (!scope.answers()) {
+            scope.finish(scope.now(), code, name());
+        } else if (stream) {
             out = with(scope.lastPiece(scope.now(), code), trailers);
         } else if (status.isOk() && held == null && getMethodDescriptor().getType().serverSendsOneMessage()) {
             scope.finish(scope.now(), Status.Code.INTERNAL.value(), ""); // the library will say so: nothing was answered
@@ -67,6 +69,11 @@ final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
         }
         sendHeld();
         super.close(status, out);
+    }
+
+    /** What is exported has no caller that names the call. */
+    private String name() {
+        return scope.answers() ? "" : "/" + getMethodDescriptor().getFullMethodName();
     }
 
     private Metadata answer(Status status, Metadata trailers) {
@@ -122,6 +129,6 @@ final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
     /** Nobody waits for the answer any more. */
     void cancelled() {
         closed = true;
-        scope.finish(scope.now(), Status.Code.CANCELLED.value(), "");
+        scope.finish(scope.now(), Status.Code.CANCELLED.value(), name());
     }
 }
