@@ -163,12 +163,17 @@ fn a_service_that_really_crashes_is_restarted_and_its_cases_are_repeated() {
     }
     let json = sweep.wait().exits(1).json();
     let space = &json["sweep"]["spaces"][0];
+    let run = shop.home.file(&format!(".faultloom/runs/{}/cases.jsonl", json["run"].as_str().unwrap()));
+    let text = std::fs::read_to_string(run).unwrap();
+    let unknown: Vec<&str> = text.lines().filter(|line| line.contains("unknown")).collect();
     assert_eq!(
         (space["cases"].as_u64(), space["failures"].as_u64(), space["unknown"].as_u64()),
         (Some(CASES), Some(7_164), Some(0)),
-        "crashed: {}, repeated: {}",
+        "crashed: {}, repeated: {}\n{}\n{}",
         json["crashed"],
-        json["sweep"]["repeated"]
+        json["sweep"]["repeated"],
+        unknown.join("\n"),
+        shop.log("currency")
     );
     assert_eq!(json["crashed"], serde_json::json!(services));
     assert!(json["sweep"]["repeated"].as_u64().unwrap() >= 3, "{}", json["sweep"]["repeated"]);
@@ -198,7 +203,7 @@ fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
     }
     let home = Home::new("no-return");
     shop_target(&home, "paper");
-    let (original, copy) = (support::repository().join("out/shop/ads"), home.file("ads"));
+    let (original, copy) = (support::repository().join("out/shop/catalogue"), home.file("catalogue"));
     std::fs::copy(&original, &copy).unwrap();
     let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     home.write("target.yaml", &text.replace(&original.display().to_string(), &copy.display().to_string()));
@@ -206,9 +211,10 @@ fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
     wait_for("progress", || (cases(&home) > 500).then_some(()));
     std::fs::remove_file(&copy).unwrap();
     let state = home.run(&["ps", "--json"]).exits(0).json();
-    let ads = state["state"]["services"].as_array().unwrap().iter().find(|s| s["name"] == "ads").unwrap().clone();
-    kill_dash_9(ads["process"]["pid"].as_i64().unwrap() as i32);
-    let ran = sweep.wait().exits(3).says("service 'ads' cannot be started").says("--resume ");
+    let service =
+        state["state"]["services"].as_array().unwrap().iter().find(|s| s["name"] == "catalogue").unwrap().clone();
+    kill_dash_9(service["process"]["pid"].as_i64().unwrap() as i32);
+    let ran = sweep.wait().exits(3).says("service 'catalogue' cannot be started").says("--resume ");
     home.assert_nothing_runs();
     assert!(!ran.err.contains("panicked"), "{}", ran.err);
     std::fs::copy(&original, &copy).unwrap();
