@@ -26,7 +26,7 @@ const AREAS: [Area; 11] = [
     ("sdk node", 3, sdk_node),
     ("shop", 3, shop),
     ("tool", 6, tool),
-    ("benches", 3, benches),
+    ("benches", 6, benches),
 ];
 
 pub fn test() -> Result<(), String> {

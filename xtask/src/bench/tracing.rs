@@ -25,7 +25,7 @@ pub fn bench() -> Result<(), String> {
     let name = if short { "quick-tracing" } else { "tracing" };
     let mut figures = if only.is_some() { earlier(name) } else { Map::new() };
     println!("tracing: seed {seed}");
-    build::build_go(1)?;
+    build::build_go()?;
     let trust = build::write_trust()?;
     let mut order = Shuffle(seed);
     for workload in Workload::all() {

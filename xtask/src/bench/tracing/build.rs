@@ -15,10 +15,8 @@ fn binary(name: &str) -> String {
 }
 
 /// The Go programs: services, load generators, the sink. Every language is loaded by them.
-///
-/// `layout` seeds the order in which the linker places functions. Where they happen to lie makes up to 3 % of CPU time, which with one
-/// order only would pass for a cost of whatever a build has more of than another.
-pub fn build_go(layout: usize) -> Result<(), String> {
+/// They are linked as everybody's are. An order of functions drawn anew for each epoch was tried: see bench/README.md.
+pub fn build_go() -> Result<(), String> {
     let bin = place();
     std::fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let wrapper = binary("faultloom-go");
@@ -28,11 +26,10 @@ pub fn build_go(layout: usize) -> Result<(), String> {
         quiet(&mut command).map(|_| ())
     };
     go("sdk/go", "go", "faultloom-go", &["./cmd/faultloom-go"])?;
-    let order = format!("-ldflags=-randlayout={layout}");
-    go("bench/tracing", "go", "chain-plain", &[&order, "./chain"])?;
-    go("bench/tracing", "go", "chain-otel", &[&order, "-tags", "otel", "./chain"])?;
-    go("bench/tracing", "go", "load-faultloom", &[&order, "-tags", "faultloom", "./chain"])?;
-    go("bench/tracing", &wrapper, "chain-faultloom", &[&order, "./chain"])?;
+    go("bench/tracing", "go", "chain-plain", &["./chain"])?;
+    go("bench/tracing", "go", "chain-otel", &["-tags", "otel", "./chain"])?;
+    go("bench/tracing", "go", "load-faultloom", &["-tags", "faultloom", "./chain"])?;
+    go("bench/tracing", &wrapper, "chain-faultloom", &["./chain"])?;
     for (from, to) in [("chain-plain", "load-plain"), ("chain-otel", "load-otel"), ("chain-otel", "sink")] {
         std::fs::copy(bin.join(from), bin.join(to)).map_err(|e| format!("{to}: {e}"))?;
     }
