@@ -88,7 +88,7 @@ def test_the_envelope_passes_a_grpc_hop_in_baggage(own_peer, peers, collector):
                 assert channel.unary_unary("/t.T/Chain")(front.address.encode(), timeout=10) == b"via:chained"
         trace = started.scope.envelope.trace.hex()
         (server, *_) = until(lambda: [span for span in collector.of("front") if span["traceId"] == trace])
-        assert server["name"] == "front" and attributes(server)["rpc.grpc.status_code"] == "0"
+        assert server["name"] == "/t.T/Echo" and attributes(server)["rpc.grpc.status_code"] == "0"
 
 
 def test_without_the_permission_nothing_but_the_envelope_is_sent(peers, own_peer):

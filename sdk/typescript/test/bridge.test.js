@@ -123,5 +123,5 @@ test('a request drawn at the entry is exported once, with the histories of all i
   const client = connect(`127.0.0.1:${rpc.port}`);
   t.after(() => client.close());
   assert.strictEqual(await unary(client, 'hello'), 'hello');
-  assert.deepStrictEqual(spansOf(await next()), [['rpc', ['rpc']]]);
+  assert.deepStrictEqual(spansOf(await next()), [['rpc', ['/test.Echo/Unary']]]);
 });
