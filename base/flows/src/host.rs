@@ -1,0 +1,26 @@
+//! Hosts and their addresses.
+
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// What stays the same over reboots: the machine id, or the host name where there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostId(pub String);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    pub id: HostId,
+    pub name: String,
+    /// The kernel's boot id: changes with each boot.
+    pub boot: String,
+    pub addresses: Vec<HostAddress>,
+}
+
+/// An address of a network namespace of the host. Loopback addresses are not listed: every namespace has them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HostAddress {
+    /// Inode number of the network namespace: unique on the host while it exists.
+    pub netns: u64,
+    pub ip: IpAddr,
+}
