@@ -1,0 +1,9 @@
+//! Sees the connections of this host, and says whose they are.
+//!
+//! A [`Collector`] tells which process connected to what and who listens where; several kinds exist because hosts allow
+//! different things, and each flow says by which it was seen. What a collector cannot know (services, executables,
+//! address translation) is added by what stands above it.
+
+pub mod collector;
+
+pub use collector::{Collector, Listening, Owner, Sighting, Sightings};
