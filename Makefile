@@ -10,8 +10,8 @@ help: ## this list
 demo: ## the shop, one request whole, two bugs found, a report (cold 10 min, warm 1 min)
 	@$(XTASK) demo
 
-test: ## everything, set-up included (a budget of minutes per area)
-	@$(XTASK) test
+test: ## everything, set-up included (a budget of minutes per area; some: AREAS="shop tool")
+	@$(XTASK) test $(AREAS)
 
 check: ## format, lint, layering, unit tests, vectors (about two minutes)
 	@$(XTASK) check

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["demo"] => demo::demo(),
-        ["test"] => test::test(),
+        ["test", areas @ ..] => test::test(areas),
         ["soak"] => test::soak(),
         ["check"] => check::check(),
         ["conform"] => conform::conform(),
@@ -25,7 +25,10 @@ fn main() -> ExitCode {
         }),
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
-        _ => Err("usage: xtask demo | test | soak | check | conform [mutants SEED] | bless | bench NAME".to_owned()),
+        _ => {
+            Err("usage: xtask demo | test [AREA…] | soak | check | conform [mutants SEED] | bless | bench NAME"
+                .to_owned())
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
