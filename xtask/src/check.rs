@@ -43,12 +43,12 @@ const LAYERS: [(&str, u8); 9] = [
     ("harden", 1),
     ("study", 2),
     ("serve", 3),
-    ("cli", 3),
-    ("lab", 4),
-    ("xtask", 5),
+    ("cli", 4),
+    ("lab", 5),
+    ("xtask", 6),
 ];
 
-/// One-way dependencies: base; then observe, break, harden; then study; then serve and cli. Siblings meet in base and in the store.
+/// One-way dependencies: base; then observe, break, harden; then study; then serve; then cli. Siblings meet in base and in the store.
 pub fn layers() -> Result<String, String> {
     let mut homes: BTreeMap<String, (String, u8)> = BTreeMap::new();
     let mut manifests = Vec::new();
