@@ -31,6 +31,8 @@ pub struct Sighting {
     /// None: nobody is known (`attribution` is then [`Attribution::None`]).
     pub owner: Option<Owner>,
     pub link: Link,
+    /// Port of the active end of one of the connections, if known: address translation is looked up by it.
+    pub example_port: Option<u16>,
     pub attribution: Attribution,
     pub counts: Counts,
 }
