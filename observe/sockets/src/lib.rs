@@ -5,5 +5,6 @@
 //! address translation) is added by what stands above it.
 
 pub mod collector;
+pub mod ebpf;
 
 pub use collector::{Collector, Listening, Owner, Sighting, Sightings};

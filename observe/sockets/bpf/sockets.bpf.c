@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Counts TCP connections in the kernel (Transtracer §3.2 polls /proc instead, and misses what lives between two polls).
+//
+// One hook, on the change of a TCP socket's state:
+//
+//   → SYN_SENT              the process that connects is the current one: exact owner, opened
+//   → LISTEN                the process that listens is the current one
+//   SYN_RECV → ESTABLISHED  in the middle of an interrupt; the current process is a bystander. Remembered as unsettled
+//   → FIN_WAIT1, LAST_ACK   the process that closes is the current one, also among prefork workers: settles the owner
+//   → CLOSE                 bytes, failures. Still unsettled (a reset): only the listener is known
+//
+// and a pass over the open files of all processes (pass.h) for what began before us or is held open for long.
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "tables.h"
+#include "owner.h"
+#include "flow.h"
+#include "connection.h"
+#include "pass.h"
+
+// Tracing programs must be GPL-compatible.
+char LICENSE[] SEC("license") = "GPL";
+
+static __always_inline void connecting(struct sock *sk)
+{
+	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!it) {
+		counter(LOST_SOCKETS, 1);
+		return;
+	}
+	struct task_struct *task = bpf_get_current_task_btf();
+	own(it, task);
+	name(it, sk, ACTIVE);
+	it->state = 0;
+	struct flow_counts *counts = flow(&it->key, task, true);
+	if (!counts)
+		return;
+	COUNT(counts, opened, 1);
+	it->state = COUNTED;
+}
+
+static __always_inline void listening(struct sock *sk)
+{
+	struct control *now = controls();
+	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!it || !now)
+		return;
+	struct task_struct *task = bpf_get_current_task_btf();
+	own(it, task);
+	it->state = LISTENING;
+	capture(task, now->epoch, true);
+	enlist(it, sk);
+}
+
+static __always_inline void established(struct sock *sk, int from)
+{
+	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!it) {
+		// Its listener is older than we are, and no pass has met it yet.
+		if (from != TCP_SYN_RECV)
+			return;
+		it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!it) {
+			counter(LOST_SOCKETS, 1);
+			return;
+		}
+		it->state = LISTENING;
+	}
+	if (it->state & LISTENING) {
+		name(it, sk, PASSIVE);
+		it->state = UNSETTLED | ESTABLISHED;
+		counter(UNSETTLED_NOW, 1);
+	} else if (it->state & COUNTED) {
+		struct flow_counts *counts = flow(&it->key, 0, false);
+		it->state |= ESTABLISHED;
+		if (counts) {
+			COUNT(counts, established, 1);
+			counts->example_port = port_of_active(it, sk);
+		}
+	}
+}
+
+static __always_inline void closing(struct sock *sk)
+{
+	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (it && unsettled(it))
+		settle(it, sk, bpf_get_current_task_btf(), true);
+}
+
+static __always_inline void closed(struct sock *sk, int from)
+{
+	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!it)
+		return;
+	if (from == TCP_LISTEN) {
+		delist(sk);
+		it->state = 0;
+		return;
+	}
+	if (unsettled(it)) {
+		// A process that closes with data unread, or without lingering, resets: it has shut down both ways before.
+		// When the peer resets, that comes after.
+		bool itself = sk->sk_shutdown == 3;
+		settle(it, sk, itself ? bpf_get_current_task_btf() : 0, itself);
+	}
+	if (!(it->state & COUNTED))
+		return;
+	struct flow_counts *counts = flow(&it->key, 0, false);
+	if (counts) {
+		if (it->state & ESTABLISHED)
+			COUNT(counts, closed, 1);
+		else
+			COUNT(counts, failed, 1);
+		bytes(it, sk, from, counts);
+	}
+	it->state = 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(state_changed, struct sock *sk, int from, int to)
+{
+	if (sk->sk_protocol != IPPROTO_TCP)
+		return 0;
+	switch (to) {
+	case TCP_SYN_SENT:
+		connecting(sk);
+		break;
+	case TCP_LISTEN:
+		listening(sk);
+		break;
+	case TCP_ESTABLISHED:
+		established(sk, from);
+		break;
+	case TCP_FIN_WAIT1:
+	case TCP_LAST_ACK:
+		closing(sk);
+		break;
+	case TCP_CLOSE:
+		closed(sk, from);
+		break;
+	}
+	return 0;
+}

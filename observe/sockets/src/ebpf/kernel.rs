@@ -1,0 +1,141 @@
+//! The system calls that the library that loads programs does not have.
+#![expect(unsafe_code, reason = "bpf(2) and membarrier(2) take pointers and numbers that Rust cannot check")]
+
+use super::layout::Plain;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+const MAP_LOOKUP_BATCH: i64 = 24;
+const MAP_LOOKUP_AND_DELETE_BATCH: i64 = 25;
+const OBJ_GET_INFO_BY_FD: i64 = 15;
+const MEMBARRIER_CMD_GLOBAL: i64 = 1;
+
+/// `struct { } batch` of `union bpf_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct BatchRequest {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: u32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+/// Room for entries of a table, kept from one reading to the next.
+pub struct Batch<K, V> {
+    keys: Vec<K>,
+    values: Vec<V>,
+}
+
+impl<K: Plain, V: Plain> Batch<K, V> {
+    pub fn new(entries: usize) -> Batch<K, V> {
+        Batch { keys: vec![K::ZERO; entries], values: vec![V::ZERO; entries] }
+    }
+
+    /// Hands every entry of a hash table to `each` and deletes it. Nobody may write into the table meanwhile.
+    pub fn drain(&mut self, table: BorrowedFd<'_>, each: impl FnMut(&K, &V)) -> io::Result<()> {
+        self.walk(table, MAP_LOOKUP_AND_DELETE_BATCH, each)
+    }
+
+    /// Hands every entry of a hash table to `each`. One that is moved meanwhile may be seen twice or never.
+    pub fn read(&mut self, table: BorrowedFd<'_>, each: impl FnMut(&K, &V)) -> io::Result<()> {
+        self.walk(table, MAP_LOOKUP_BATCH, each)
+    }
+
+    fn walk(&mut self, table: BorrowedFd<'_>, command: i64, mut each: impl FnMut(&K, &V)) -> io::Result<()> {
+        // where in the table the kernel continues; the hash table uses four bytes of it
+        let (mut from, mut next) = ([0u8; 16], [0u8; 16]);
+        let mut first = true;
+        loop {
+            let mut request = BatchRequest {
+                in_batch: if first { 0 } else { from.as_mut_ptr() as u64 },
+                out_batch: next.as_mut_ptr() as u64,
+                keys: self.keys.as_mut_ptr() as u64,
+                values: self.values.as_mut_ptr() as u64,
+                count: self.keys.len() as u32,
+                map_fd: table.as_raw_fd() as u32,
+                ..BatchRequest::default()
+            };
+            // SAFETY: keys and values have room for `count` entries of the table's types, which are plain data.
+            let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut request, size_of::<BatchRequest>()) };
+            let error = if result < 0 { Some(io::Error::last_os_error()) } else { None };
+            match error.as_ref().and_then(io::Error::raw_os_error) {
+                // more entries share a bucket than we have room for: nothing was taken
+                Some(libc::ENOSPC) => {
+                    let entries = self.keys.len() * 2;
+                    *self = Batch::new(entries);
+                    continue;
+                }
+                None | Some(libc::ENOENT) => {}
+                Some(_) => return Err(error.expect("there is a code")),
+            }
+            for (key, value) in self.keys.iter().zip(&self.values).take(request.count as usize) {
+                each(key, value);
+            }
+            if error.is_some() {
+                return Ok(());
+            }
+            first = false;
+            from = next;
+        }
+    }
+}
+
+/// Returns when every program that was running in the kernel has ended.
+pub fn wait_for_running_programs() {
+    // SAFETY: takes no pointers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if result < 0 {
+        // Kernels with processors reserved for user space do not offer it. A program runs for microseconds.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+/// How a program fared: `struct bpf_prog_info`, up to the last member we read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramStatistics {
+    /// Nanoseconds; counted only while `kernel.bpf_stats_enabled` is 1.
+    pub run_time_ns: u64,
+    pub runs: u64,
+    /// Events it was not run for, because it was running on the same processor.
+    pub recursion_misses: u64,
+}
+
+pub fn statistics(program: BorrowedFd<'_>) -> io::Result<ProgramStatistics> {
+    #[repr(C)]
+    struct Request {
+        fd: u32,
+        len: u32,
+        info: u64,
+    }
+    let mut info = [0u64; 27];
+    let mut request =
+        Request { fd: program.as_raw_fd() as u32, len: size_of_val(&info) as u32, info: info.as_mut_ptr() as u64 };
+    // SAFETY: the kernel writes at most `len` bytes to `info`, and reads no pointers in it, as all its lengths are zero.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw mut request, size_of::<Request>()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ProgramStatistics { run_time_ns: info[24], runs: info[25], recursion_misses: info[26] })
+}
+
+/// Whether a process of this pid exists.
+pub fn exists(pid: u32) -> bool {
+    // SAFETY: signal 0 is never delivered.
+    let result = unsafe { libc::kill(pid as i32, 0) };
+    result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// Waits until one of them can be read.
+pub fn wait_readable(fds: [BorrowedFd<'_>; 2]) -> io::Result<[bool; 2]> {
+    let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    // SAFETY: the array outlives the call and has two entries.
+    let result = unsafe { libc::poll(polled.as_mut_ptr(), 2, -1) };
+    match io::Error::last_os_error() {
+        error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(polled.map(|it| result > 0 && it.revents != 0)),
+    }
+}

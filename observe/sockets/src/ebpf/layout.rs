@@ -1,0 +1,153 @@
+//! What the programs and user space share: `bpf/tables.h` and `bpf/pass.h` in Rust.
+//!
+//! Every type is made of integers and byte arrays without gaps, so any bytes of its size are one.
+#![expect(unsafe_code, reason = "says of plain data that it may be read from and written to the kernel byte by byte")]
+
+pub const ACTIVE: u8 = 1;
+
+pub const EXACT: u8 = 1;
+pub const LISTENER: u8 = 2;
+
+pub const UDP: u8 = 17;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Instance {
+    /// Since boot.
+    pub start_ns: u64,
+    pub tgid: u32,
+    pub zero: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FlowKey {
+    pub start_ns: u64,
+    pub tgid: u32,
+    pub netns: u32,
+    pub active: [u8; 16],
+    pub passive: [u8; 16],
+    pub port: u16,
+    pub protocol: u8,
+    pub side: u8,
+    pub attribution: u8,
+    pub zero: [u8; 3],
+}
+
+impl FlowKey {
+    pub fn instance(&self) -> Instance {
+        Instance { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounts {
+    pub opened: u32,
+    pub established: u32,
+    pub failed: u32,
+    pub closed: u32,
+    pub adopted: u32,
+    pub moved: u32,
+    pub example_port: u32,
+    pub zero: u32,
+    pub sent: u64,
+    pub received: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub cgroup: u64,
+    pub comm: [u8; 16],
+    pub executable: [u8; 64],
+    pub arguments_len: u32,
+    pub zero: u32,
+    pub arguments: [u8; 256],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listener {
+    pub start_ns: u64,
+    pub tgid: u32,
+    pub netns: u32,
+    pub address: [u8; 16],
+    pub port: u16,
+    pub protocol: u16,
+    pub zero: u32,
+}
+
+impl Listener {
+    pub fn instance(&self) -> Instance {
+        Instance { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    pub epoch: u32,
+    pub pass: u32,
+    pub wake_at: u32,
+    pub zero: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub inserted: u32,
+    pub listeners_changed: u32,
+}
+
+/// What the programs count, by its place in the table of counters.
+#[derive(Clone, Copy, Debug)]
+pub enum Counter {
+    UnsettledNow,
+    LostFlows,
+    LostProcesses,
+    LostSockets,
+    LostListeners,
+}
+
+/// Data that is its bytes: no gaps, no pointers, every pattern valid.
+///
+/// # Safety
+/// The type is `repr(C)`, without padding, and made of integers only.
+pub unsafe trait Plain: Copy {
+    const ZERO: Self;
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => {$(
+        // SAFETY: repr(C) above, integers only, and the test below adds up the sizes of the members.
+        unsafe impl Plain for $type {
+            // SAFETY: all zeros are a value of every integer.
+            const ZERO: Self = unsafe { std::mem::zeroed() };
+        }
+        // SAFETY: as above.
+        unsafe impl aya::Pod for $type {}
+    )*};
+}
+plain!(Instance, FlowKey, FlowCounts, Process, Listener, Control, Tally);
+
+// SAFETY: an integer.
+unsafe impl Plain for u64 {
+    const ZERO: Self = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_no_gaps() {
+        assert_eq!(size_of::<Instance>(), 8 + 4 + 4);
+        assert_eq!(size_of::<FlowKey>(), 8 + 4 + 4 + 16 + 16 + 2 + 1 + 1 + 1 + 3);
+        assert_eq!(size_of::<FlowCounts>(), 8 * 4 + 2 * 8);
+        assert_eq!(size_of::<Process>(), 8 + 16 + 64 + 4 + 4 + 256);
+        assert_eq!(size_of::<Listener>(), 8 + 4 + 4 + 16 + 2 + 2 + 4);
+        assert_eq!(size_of::<Control>(), 4 * 4);
+        assert_eq!(size_of::<Tally>(), 2 * 4);
+    }
+}

@@ -1,0 +1,70 @@
+//! Every connection is counted, at both ends, and its owner is known.
+
+mod support;
+
+use flows::{Attribution, Counts, Side};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use support::{Watch, own_network, skipped};
+
+/// Reads to the end of each connection, and answers with as many bytes as asked for.
+fn serve(listener: TcpListener, answer: usize) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection can be accepted");
+            let mut asked = Vec::new();
+            stream.read_to_end(&mut asked).expect("the client ends what it sends");
+            stream.write_all(&vec![b'a'; answer]).expect("the client waits");
+            if asked == b"end" {
+                return;
+            }
+        }
+    })
+}
+
+fn ask(port: u16, text: &[u8]) -> usize {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.write_all(text).expect("the server reads");
+    stream.shutdown(Shutdown::Write).expect("connected");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("the server answers");
+    answer.len()
+}
+
+fn finished(counts: Counts, n: u64) -> bool {
+    counts.closed == n && counts.open == 0
+}
+
+#[test]
+fn sequential_connections_are_counted_at_both_ends_with_bytes_and_owner() {
+    if let Err(why) = own_network() {
+        return skipped(&why);
+    }
+    let Some(mut watch) = Watch::start() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let server = serve(listener, 1000);
+    for _ in 0..500 {
+        assert_eq!(ask(port, b"ping!"), 1000);
+    }
+    ask(port, b"end");
+    server.join().expect("the server ends");
+    watch.until("501 closed at both ends", |it| {
+        finished(it.total(Side::Active, port), 501) && finished(it.total(Side::Passive, port), 501)
+    });
+    let me = std::process::id();
+    let (active, passive) = (watch.of(Side::Active, port, me), watch.of(Side::Passive, port, me));
+    let bytes = (500 * 5 + 3, 501 * 1000);
+    let expected = Counts { opened: 501, established: 501, closed: 501, ..Counts::default() };
+    assert_eq!(active, Counts { sent: bytes.0, received: bytes.1, ..expected });
+    assert_eq!(passive, Counts { sent: bytes.1, received: bytes.0, ..expected });
+    assert_eq!(watch.attributed(Side::Passive, port, Attribution::Listener), Counts::default());
+    let owner = watch.side(Side::Active, port)[0].owner.clone().expect("we connected");
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("we live");
+    let start: u64 = stat.rsplit(") ").next().and_then(|it| it.split(' ').nth(19)?.parse().ok()).expect("field 22");
+    assert_eq!(owner.instance.start_ticks, start);
+    let executable = std::env::current_exe().expect("we have one");
+    assert_eq!(owner.executable.as_deref(), executable.file_name().and_then(|name| name.to_str()));
+    let arguments: Vec<u8> = std::fs::read("/proc/self/cmdline").expect("we live");
+    assert_eq!(owner.arguments.as_deref(), Some(&arguments[..arguments.len().min(256)]));
+}
