@@ -4,6 +4,7 @@
 
 pub mod relays;
 pub mod service;
+pub mod severed;
 
 use serde_json::Value;
 use std::io::{Read, Write};

@@ -105,15 +105,14 @@ func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bo
 	err := invoke(ctx, method, req, target, cc, c.options...)
 
 	end := scope.End{Status: uint64(code(err)), History: wrapped.history}
-	if end.History == nil {
-		if v := c.trailer[wire.GRPCKey]; len(v) > 0 {
-			end.History = []byte(v[len(v)-1])
-		}
+	told := c.trailer[wire.GRPCKey]
+	if end.History == nil && len(told) > 0 {
+		end.History = []byte(told[len(told)-1])
 	}
 	end.Gap = end.History == nil
-	failed := err != nil && end.History == nil && local(ctx, err)
+	failed := err != nil && len(told) == 0 && local(ctx, err)
 	switch {
-	case kind == wire.LostReply && failed: // nothing was there to be lost
+	case failed: // no status was there to be lost or altered, though a message may have come
 	case kind == wire.LostReply:
 		end.Status, failed = uint64(codes.Unavailable), true
 		if m, ok := reply.(proto.Message); ok {
@@ -224,8 +223,8 @@ func settled(ctx context.Context, cc *grpc.ClientConn) bool {
 	return true
 }
 
-// local tells whether an error arose here instead of being the server's answer. grpc-go does not say; without a history
-// the code, the context and the texts of its transport decide.
+// local tells whether an error arose here instead of being the server's answer. grpc-go does not say; without a history in
+// the trailer the code, the context and the texts of its transport decide.
 func local(ctx context.Context, err error) bool {
 	st := status.Convert(err)
 	switch st.Code() {

@@ -69,7 +69,6 @@ type clientStream struct {
 
 	// Only for who receives, who is one at a time.
 	reply clientReply
-	last  bool  // the last piece came: the callee has answered
 	lost  error // what a lost reply looks like from then on
 }
 
@@ -84,19 +83,21 @@ func (c *clientStream) RecvMsg(m any) error {
 	}
 	err := c.ClientStream.RecvMsg(target)
 	if c.reply.history != nil {
-		c.last = c.scope.Piece(c.call, c.reply.history)
+		c.scope.Piece(c.call, c.reply.history)
 	}
 	c.reply.free()
 	if !c.field && err == nil {
 		err = c.alter(m)
 	}
 	over := err != nil || c.single
+	told := false // the trailer brought a history: the callee has answered
 	if over {
-		if v := c.Trailer()[wire.GRPCKey]; len(v) > 0 && !c.last {
-			c.last = c.scope.Piece(c.call, []byte(v[len(v)-1]))
+		if v := c.Trailer()[wire.GRPCKey]; len(v) > 0 {
+			c.scope.Piece(c.call, []byte(v[len(v)-1]))
+			told = true
 		}
 	}
-	failed := err != nil && err != io.EOF && !c.last && !c.reply.altered && local(c.ctx, err)
+	failed := err != nil && err != io.EOF && !told && local(c.ctx, err)
 	switch {
 	case failed:
 		c.fail(err)

@@ -40,16 +40,14 @@ func (s *Scope) Opened(call uint64) {
 	}
 }
 
-// Piece takes the next piece of a stream's history, which is not kept. last tells that it was the last one: the callee has
-// answered.
-func (s *Scope) Piece(call uint64, piece []byte) (last bool) {
+// Piece takes the next piece of a stream's history, which is not kept.
+func (s *Scope) Piece(call uint64, piece []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rec == nil || call == 0 || call > uint64(len(s.rec.sent)) || s.rec.sent[call-1].pieces == nil {
-		return false
+		return
 	}
 	s.rec.sent[call-1].pieces.Add(piece)
-	return s.rec.sent[call-1].pieces.Last()
 }
 
 func (s *Scope) end(kind byte, at uint64, number uint64, end End) {

@@ -62,9 +62,6 @@ func (j *Joiner) Add(piece []byte) {
 	j.over = j.last
 }
 
-// Last tells whether the last piece came: the callee has answered.
-func (j *Joiner) Last() bool { return j.last }
-
 // Complete tells whether nothing is missing.
 func (j *Joiner) Complete() bool { return j.last && !j.truncated }
 

@@ -307,10 +307,10 @@ export class GrpcCall implements Wire, Listener {
       return;
     }
     const history = this.joined();
-    // pieces may have come before this side gave up; a whole history or a trailer means that the callee has answered
-    const answered = this.history !== null || trailers.length > 0 || isReply(status.code);
+    // a message may have come, even with its history, before this side gave up; a trailer means that the callee has answered
+    const answered = trailers.length > 0 || isReply(status.code);
     // of a message that was altered the library complains, not the callee
-    const code = this.altered ? OK : status.code;
+    const code = this.altered && answered ? OK : status.code;
     if (this.kind === 'lost-reply' && answered) {
       this.scope.failed(this.call, UNAVAILABLE, history, history === null);
       this.tellLost();

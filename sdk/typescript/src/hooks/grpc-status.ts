@@ -48,8 +48,8 @@ export function outcome(fault: Fault, authority: string): { code: number; detail
 }
 
 /**
- * Did a status that brought no history come from the callee, or is it what this side found out? The library does not tell, and
- * the three codes that this side makes count as no reply.
+ * Did a status whose trailers brought no history come from the callee, or is it what this side found out? The library does not
+ * tell, and the three codes that this side makes count as no reply.
  */
 export function isReply(code: number): boolean {
   return code !== CANCELLED && code !== DEADLINE_EXCEEDED && code !== UNAVAILABLE;

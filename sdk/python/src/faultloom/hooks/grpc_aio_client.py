@@ -123,6 +123,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         history = self._faultloom_reply.history
         if history is None:
             history = status.history_in(ended.trailing_metadata(), send.id)
+        # of a call that did not end OK the library has dropped the message: what history there is, a trailer told
         replied = code == 0 or status.is_reply(code, history is not None)
         record = self._faultloom_scope.replied if replied else self._faultloom_scope.failed
         record(send.number, code, history, history is None)

@@ -210,13 +210,13 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             raise
         ended: Any = call if failure is None else failure
         history, told = self._history(reply.history, ended.trailing_metadata, send.id)
-        # a message came, so the callee has answered; what the library makes of its corrupted bytes is not the callee's
-        replied = failure is None or reply.came or is_reply(failure, told)
+        replied = failure is None or is_reply(failure, told)
         if kind == "lost-reply" and replied:
             scope.failed(send.number, 14, history, history is None)
             assert send.fault is not None
             raise status.error(*status.outcome(send.fault, self._target.authority))
-        code = 0 if failure is None or reply.came else status.number_of(failure.code())
+        # what the library makes of the corrupted bytes of a message that came is not the callee's
+        code = 0 if failure is None or (replied and reply.came) else status.number_of(failure.code())
         (scope.replied if replied else scope.failed)(send.number, code, history, history is None)
         if failure is not None:
             raise failure
@@ -230,16 +230,18 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
                 history, _ = self._history(history, call.trailing_metadata, send.id)
             scope.replied(send.number, 0, history, history is None)
             return message
-        history, told = self._history(None, error.trailing_metadata, send.id) if isinstance(error, grpc.Call) else (None, False)
+        if not isinstance(error, grpc.Call):
+            scope.failed(send.number, 2, None, True)
+            return None
+        history, told = self._history(_carried(error), error.trailing_metadata, send.id)
         record = scope.replied if is_reply(error, told) else scope.failed
-        record(send.number, status.number_of(error.code()) if isinstance(error, grpc.Call) else 2, history, history is None)
+        record(send.number, status.number_of(error.code()), history, history is None)
         return None
 
-
     def _history(self, carried: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
-        """The history of a call that ended, and whether it tells that the callee has answered."""
-        history = carried if carried is not None else status.history_in(trailers(), call)
-        return history, history is not None
+        """The history of a call that ended, and whether its trailer brought one: then the callee has answered."""
+        told = status.history_in(trailers(), call)
+        return (told if carried is None else carried), told is not None
 
 
 class TracedStreamUnary(TracedUnaryUnary, grpc.StreamUnaryMultiCallable):
@@ -253,6 +255,12 @@ class TracedStreamUnary(TracedUnaryUnary, grpc.StreamUnaryMultiCallable):
             joiner.add(carried)
         joiner.add_trailer(trailers())
         return joiner.history(), joiner.ended
+
+
+def _carried(error: Any) -> Optional[bytes]:
+    """The history that came with the message of a call whose status was lost: the library's error keeps what it has read."""
+    pair = getattr(getattr(error, "_state", None), "response", None)
+    return pair[1] if pair is not None else None
 
 
 def refuse(scope: Scope, send: Send, target: Target) -> Any:

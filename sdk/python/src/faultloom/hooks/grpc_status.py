@@ -62,8 +62,9 @@ def error(code: grpc.StatusCode, details: str) -> Any:
 def is_reply(code: int, told: bool) -> bool:
     """Whether a status came from the callee, or is something the own side found out (refused, timed out, cancelled).
 
-    What brought a history (of a stream: its last piece) certainly came from the callee. Without one grpcio does not tell (its debug text says "received
-    from peer" of either, or nothing), and the three codes that the own side makes count as no reply.
+    One whose trailer brought a history (of a stream: its last piece) certainly came from the callee. Without that grpcio does not tell (its debug text
+    says "received from peer" of either, or nothing), and the three codes that the own side makes count as no reply. A message, even one that
+    brought a history, tells nothing: its status may have been lost.
     """
     return told or code not in (1, 4, 14)
 

@@ -19,7 +19,7 @@ final class ReplyMarshaller<R> implements Marshaller<R> {
     private final Kind kind;
     private byte[] history;
     private Join pieces;
-    private boolean changed;
+    private volatile boolean spoiled;
 
     /** {@code kind}: what a fault does to the messages, or null. */
     ReplyMarshaller(Marshaller<R> library, Kind kind) {
@@ -47,13 +47,16 @@ final class ReplyMarshaller<R> implements Marshaller<R> {
             take(Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo));
         }
         if (kind == Kind.EMPTY_REPLY) {
-            changed = true;
             end = 0;
         } else if (kind == Kind.CORRUPT_REPLY) {
-            changed = true;
             Carrier.corrupt(bytes, 0, end);
         }
-        return library.parse(new Bytes(bytes, end));
+        try {
+            return library.parse(new Bytes(bytes, end));
+        } catch (RuntimeException e) {
+            spoiled = kind != null;
+            throw e;
+        }
     }
 
     /** Notes a history or a piece of one, from wherever it came. */
@@ -68,14 +71,9 @@ final class ReplyMarshaller<R> implements Marshaller<R> {
         }
     }
 
-    /** Whether a fault has changed a message; that the library cannot read it then is the fault's doing. */
-    boolean changed() {
-        return changed;
-    }
-
-    /** Whether a whole history has come. */
-    synchronized boolean complete() {
-        return history != null;
+    /** Whether the library could not read a message because a fault has changed it. */
+    boolean spoiled() {
+        return spoiled;
     }
 
     /** What has come so far, or null. */

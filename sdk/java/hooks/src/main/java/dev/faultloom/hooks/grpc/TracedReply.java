@@ -13,8 +13,8 @@ import io.grpc.Status;
 
 /**
  * What comes back to one call, on its way to the application. The end is recorded before the application can know of it:
- * what it does next may depend on it. So the one message of a call that is no stream waits for the end, unless it brought
- * the history along.
+ * what it does next may depend on it. So the one message of a call that is no stream waits for the end, even if it brought
+ * the history along: its status may still be lost.
  */
 final class TracedReply<R> extends ClientCall.Listener<R> {
     final ReplyMarshaller<R> marshaller;
@@ -59,12 +59,10 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
             return;
         }
         if (!stream) {
-            if (lost || !marshaller.complete()) {
-                waiting = message;
-                return;
-            }
-            scope.reply(scope.now(), call.number, 0, marshaller.history(call.id), true);
-        } else if (lost) {
+            waiting = message;
+            return;
+        }
+        if (lost) {
             lose();
             cancel.run();
             return;
@@ -79,19 +77,20 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
         if (closed) {
             return;
         }
-        take(trailers);
+        boolean told = take(trailers);
         byte[] history = marshaller.history(call.id);
         boolean gap = history == null;
-        boolean replied = status.isOk() || !gap || seen.answered();
+        boolean spoiled = marshaller.spoiled(); // the library's complaint follows from the fault
+        boolean replied = status.isOk() || told || seen.answered() || spoiled;
         if (lost && replied) {
             lose();
             return;
         }
-        int code = marshaller.changed() ? 0 : status.getCode().value(); // the library's complaint follows from the fault
+        int code = spoiled ? 0 : status.getCode().value();
         if (replied) {
             scope.reply(scope.now(), call.number, code, history, gap);
         } else {
-            scope.failed(scope.now(), call.number, code, null, true);
+            scope.failed(scope.now(), call.number, code, history, gap);
         }
         R message = waiting;
         waiting = null;
@@ -109,21 +108,25 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
         close(Outcome.of(call.fault, ""), new Metadata());
     }
 
-    /** Takes histories out of the trailers; those of other calls, passed on by the application, are not ours to read. */
-    private void take(Metadata trailers) {
+    /**
+     * Takes histories out of the trailers; those of other calls, passed on by the application, are not ours to read. Whether
+     * there were any: then the callee has answered.
+     */
+    private boolean take(Metadata trailers) {
         Iterable<byte[]> found = trailers.removeAll(GrpcKeys.CARRIER);
         if (found == null) {
-            return;
+            return false;
         }
         byte[] other = null;
         for (byte[] value : found) {
             if (value.length > 0 && (value[0] & 0xFF) == 0x81 || answers(value)) {
                 marshaller.take(value);
-                return;
+                return true;
             }
             other = value;
         }
         marshaller.take(other); // its wrong id makes a gap
+        return true;
     }
 
     private boolean answers(byte[] history) {

@@ -1,0 +1,59 @@
+//! A gRPC reply whose message came and whose status was lost is no reply: all four languages record a failed call, with what the
+//! message brought of the callee's history. With `lab/relay`.
+
+mod support;
+
+use serde_json::Value;
+use support::relays::{LANGUAGES, Relays};
+use support::severed::Severed;
+use support::wait_for;
+
+const CALLS: [&str; 4] = ["call", "collect", "watch", "talk"];
+
+/// What the caller's page says went wrong, and its call to the callee.
+fn visit(relays: &Relays, caller: usize, kind: &str, proxy: &Severed) -> (String, Value) {
+    let path = Relays::path(&[format!("stop={kind}+127.0.0.1:{}", proxy.port)]);
+    let url = format!("http://127.0.0.1:{}{path}", relays.port(caller));
+    let json = relays.home.run(&["record", "--json", &url]).exits(0).json();
+    let page: Value = serde_json::from_str(json["body"].as_str().unwrap_or_default()).unwrap_or_default();
+    let failure = page["failure"].as_str().map_or_else(|| format!("no page: {json}"), str::to_owned);
+    (failure, json["trace"]["entry"]["scope"]["calls"][0].clone())
+}
+
+fn lost(relays: &Relays, caller: usize, kind: &str) -> Result<(), String> {
+    let callee = (caller + 1) % LANGUAGES.len();
+    let proxy = Severed::before(relays.port(callee) + 4);
+    let healthy = |(failure, call): (String, Value)| -> Result<(), String> {
+        let whole = call["outcome"] == "replied" && call["status"] == 0 && call["scope"]["answered_us"].is_u64();
+        if failure.is_empty() && whole { Ok(()) } else { Err(format!("healthy: told {failure:?}, recorded {call}")) }
+    };
+    healthy(visit(relays, caller, kind, &proxy))?;
+    proxy.arm();
+    let (failure, call) = visit(relays, caller, kind, &proxy);
+    if !proxy.has_cut() || failure != "grpc 14" {
+        return Err(format!("cut {}, told {failure:?}", proxy.has_cut()));
+    }
+    let child = &call["scope"];
+    // a stream's history comes in pieces: the last of them is in the trailer
+    let ended = child["truncated"] == (kind != "call");
+    if call["outcome"] != "failed" || call["status"] != 14 || child["service"] != LANGUAGES[callee] || !ended {
+        return Err(format!("recorded {call}"));
+    }
+    // the caller may take a moment to connect anew
+    wait_for("the connection", || visit(relays, caller, kind, &proxy).0.is_empty().then_some(()));
+    healthy(visit(relays, caller, kind, &proxy))
+}
+
+#[test]
+fn a_reply_without_its_status_is_none_in_any_language() {
+    let Some(relays) = Relays::up("lost-status", &[]) else { return };
+    let mut problems = Vec::new();
+    for (caller, language) in LANGUAGES.iter().enumerate() {
+        for kind in CALLS {
+            if let Err(e) = lost(&relays, caller, kind) {
+                problems.push(format!("{language} {kind}: {e}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+}
