@@ -6,6 +6,7 @@ use crate::pattern;
 use messages::Reply;
 use model::Verdict;
 use model::sweep::Case;
+use model::trace::Outcome;
 use std::collections::BTreeSet;
 
 /// `recorded`: sites whose call was seen in the good run, so that a single fault there must fire.
@@ -68,13 +69,6 @@ pub fn crash_reason(services: &[String]) -> String {
 
 /// Whether something failed here that nobody planned: a sign that a service crashed for real.
 pub fn has_unplanned_failure(reply: &Reply) -> bool {
-    use model::trace::{Call, Outcome, Protocol};
-    let reached = |call: &Call, status| call.protocol == Protocol::Grpc && call.outcome == Outcome::Replied { status };
-    // whether UNAVAILABLE came from a callee or from one's own transport is not always to be told; a callee of ours brings a history
-    let away = |call: &Call| call.gap && reached(call, 14);
-    // the callee said OK in its message and died before the trailers that say so to the library
-    let half = |call: &Call| reached(call, 14) && call.scope.as_ref().is_some_and(|scope| scope.status == Some(0));
-    let failed = |call: &Call| matches!(call.outcome, Outcome::Failed { .. }) || away(call) || half(call);
-    matches!(reply.outcome, Outcome::Failed { .. })
-        || reply.trace.walk().iter().any(|call| call.fault.is_none() && failed(call))
+    let failed = |outcome| matches!(outcome, Outcome::Failed { .. });
+    failed(reply.outcome) || reply.trace.walk().iter().any(|call| call.fault.is_none() && failed(call.outcome))
 }
