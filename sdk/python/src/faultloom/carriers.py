@@ -26,8 +26,10 @@ _NO_TAIL_REQUEST = frozenset(("range", "upgrade"))
 
 def field(history: bytes) -> bytes:
     """The field to append to a serialized protobuf message."""
-    head = _FIELD_TAG + varint(len(history) + END_BYTES) + history
-    return head + (len(head) + END_BYTES).to_bytes(4, "big") + MAGIC
+    size = len(history) + END_BYTES
+    length = varint(size)
+    whole = len(_FIELD_TAG) + len(length) + size
+    return b"".join((_FIELD_TAG, length, history, whole.to_bytes(4, "big"), MAGIC))
 
 
 def field_bytes(history_bytes: int) -> int:
@@ -49,16 +51,24 @@ def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
     if size < END_BYTES or data[-4:] != MAGIC:
         return data, None
     at = size - int.from_bytes(data[-8:-4], "big")
-    if at < 0 or data[at : at + len(_FIELD_TAG)] != _FIELD_TAG:
+    start = at + len(_FIELD_TAG)
+    if at < 0 or data[at:start] != _FIELD_TAG:
         return data, None
-    r = Reader(data, at + len(_FIELD_TAG))
-    try:
-        size = r.varint()
-    except FaultloomError:
+    # nearly all are shorter than 16 kB; a reader of their one or two bytes costs more than all the rest
+    length = data[start] if start < size else 0
+    if length < 128:
+        start += 1
+    elif data[start + 1] < 128:
+        length, start = length & 127 | data[start + 1] << 7, start + 2
+    else:
+        r = Reader(data, start)
+        try:
+            length, start = r.varint(), r.at
+        except FaultloomError:
+            return data, None
+    if length < END_BYTES or length != size - start:
         return data, None
-    if size < END_BYTES or size != r.end - r.at:
-        return data, None
-    return data[:at], data[r.at : -END_BYTES]
+    return data[:at], data[start:-END_BYTES]
 
 
 def tail(history: bytes) -> bytes:

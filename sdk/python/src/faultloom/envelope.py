@@ -63,6 +63,9 @@ class Envelope(NamedTuple):
     evidence: Sequence[int]
 
 
+_new: Any = tuple.__new__  # what a named tuple's own does behind a function written in Python
+
+
 def sign(key: Key, part: bytes) -> bytes:
     inner, outer = _prepared(key.secret)
     inner, outer = inner.copy(), outer.copy()
@@ -165,10 +168,13 @@ class Receiver:
             raise malformed("ends early")
         if data[0] != 1:
             raise FaultloomError("unsupported_version")
-        r = Reader(data, 1)
-        length = r.varint()
-        end = r.at + length
-        part, signature, hop = data[r.at : end], data[end : end + 16], data[end + 16 :]
+        if len(data) > 1 and data[1] < 128:
+            at, end = 2, 2 + data[1]
+        else:
+            r = Reader(data, 1)
+            length = r.varint()
+            at, end = r.at, r.at + length
+        part, signature, hop = data[at:end], data[end : end + 16], data[end + 16 :]
         if len(signature) < 16:
             raise malformed("ends early")
         permissions = part[0] if part else 0
@@ -211,9 +217,9 @@ class Receiver:
         if plan and not self._admit((trace, call, attempt), expires, now):
             raise FaultloomError("replayed")
         history, bridge = bool(permissions & HISTORY), bool(permissions & BRIDGE)
-        return Envelope(
-            data[: end + 16], trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence
-        )
+        fields = (data[: end + 16], trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence)
+        accepted: Envelope = _new(Envelope, fields)
+        return accepted
 
     def _admit(self, key: Tuple[bytes, int, int], expires: int, now: int) -> bool:
         seen = self._seen

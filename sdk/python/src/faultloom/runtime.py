@@ -99,7 +99,7 @@ class Runtime:
         except Exception as error:
             envelope = None
             self._tell(error)
-        return self._drawn_scope(traceparent) if envelope is None else Scope(self.service, envelope, self.faults_on)
+        return self._drawn_scope(traceparent) if envelope is None else Scope(self._service or self.service, envelope, self.faults_on)
 
     def http_scope(self, own: Optional[str], traceparent: str, baggage: str) -> Optional[Scope]:
         """The scope of an HTTP request with these headers, None: it has none."""

@@ -13,8 +13,8 @@ A scope that has answered is *over*: it decides, sends and records nothing any m
 from __future__ import annotations
 
 import functools
-import threading
-import time
+from threading import Lock
+from time import perf_counter_ns, time_ns
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from . import ids
@@ -35,15 +35,14 @@ from .wire import cut, string, varint
 class Send:
     """One call being sent: its number in the scope, its id, and the fault that fires at it."""
 
-    __slots__ = ("ended", "envelope", "fault", "fault_index", "id", "name", "number", "peer")
+    fault_index: Optional[int] = None
+    fault: Optional[Fault] = None
+    #: None: it would be too large, the call goes out without one
+    envelope: Optional[bytes] = None
+    ended = False
 
     def __init__(self, number: int, id: int, peer: str, name: str) -> None:
         self.number, self.id, self.peer, self.name = number, id, peer, name
-        self.fault_index: Optional[int] = None
-        self.fault: Optional[Fault] = None
-        #: None: it would be too large, the call goes out without one
-        self.envelope: Optional[bytes] = None
-        self.ended = False
 
 
 class _Counters:
@@ -149,7 +148,26 @@ def _literal(text: str) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _recorded(text: str) -> str:
-    return cut(text, NAME_BYTES)
+    return cut(text, NAME_BYTES) or "?"
+
+
+def _reference(strings: Dict[str, bytes], text: str) -> bytes:
+    known = strings.get(text)
+    if known is not None:
+        return known
+    strings[text] = varint(len(strings) + 1)
+    return _literal(text)
+
+
+def _call_in(strings: Dict[str, bytes], name: str, peer: str) -> bytes:
+    return _reference(strings, _recorded(name)) + _reference(strings, _recorded(peer))
+
+
+@functools.lru_cache(maxsize=1024)
+def _first_call(name: str, peer: str) -> Tuple[bytes, Dict[str, bytes]]:
+    """What the first call of a scope is recorded as, and the strings that are known from there on (not to be changed)."""
+    strings: Dict[str, bytes] = {}
+    return _call_in(strings, name, peer), strings
 
 
 @functools.lru_cache(maxsize=1024)
@@ -164,6 +182,26 @@ _End = Tuple[int, int, Optional[bytes], bool]
 class Scope:
     """Thread-safe: a service may send from many threads to answer one call. Times are µs since the start."""
 
+    # what most scopes never change stays with the class: there is one for each request
+
+    over = False
+    #: where the finished history goes instead of the reply, if it does
+    destination: Optional[Callable[[bytes], None]] = None
+    #: the call's name where the history has no caller that names it
+    called = ""
+    #: what a server's hook notes for the end of the call
+    answer: Any = None
+    _clock: Optional[Callable[[], int]] = None
+    _evidence: Optional[Evidence] = None
+    _saw_faults_off = False
+    _last_us = 0
+    #: nothing more is recorded but the answer
+    _full = False
+    #: bytes of the history that messages of a stream have taken along
+    _taken = 0
+    #: calls whose end is still to come but known should the scope answer before it: number -> how to record it
+    _pending: Optional[Dict[int, Callable[[], _End]]] = None
+
     def __init__(
         self,
         service: str,
@@ -176,65 +214,55 @@ class Scope:
         ``clock`` (µs since the start) are given by tests only."""
         self.service = service if len(service) * 4 <= SERVICE_BYTES else cut(service, SERVICE_BYTES)
         self.envelope = envelope
-        self.over = False
-        #: where the finished history goes instead of the reply, if it does
-        self.destination: Optional[Callable[[bytes], None]] = None
-        #: the call's name where the history has no caller that names it
-        self.called = ""
-        #: what a server's hook notes for the end of the call
-        self.answer: Any = None
-        self.start_us = time.time_ns() // 1000 if start_us is None else start_us
-        self._start_ns = time.perf_counter_ns()
-        self._clock = clock
+        self.start_us = time_ns() // 1000 if start_us is None else start_us
+        self._start_ns = perf_counter_ns()
         self.faults_on = faults_on
-        self._evidence = Evidence(envelope.plan, envelope.evidence) if envelope.plan else None
-        self._saw_faults_off = self._evidence is not None and not faults_on()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._sent: List[Send] = []
         self._strings: Dict[str, bytes] = {}
         self._events = bytearray()
-        self._last_us = 0
-        #: calls whose end is still to come but known should the scope answer before it: number -> how to record it
-        self._pending: Dict[int, Callable[[], _End]] = {}
-        #: nothing more is recorded but the answer
-        self._full = False
-        #: bytes of the history that messages of a stream have taken along
-        self._taken = 0
+        if clock is not None:
+            self._clock = clock
+        if envelope.plan:
+            self._evidence = Evidence(envelope.plan, envelope.evidence)
+            self._saw_faults_off = not faults_on()
 
     def _event(self, tag: int, rest: bytes) -> None:
-        if len(self._events) > EVENTS_BYTES and tag != SEND_RESPONSE:
+        if tag != SEND_RESPONSE and (self._full or len(self._events) > EVENTS_BYTES):
             self._full = True
-        if self._full and tag != SEND_RESPONSE:
             return
-        at = (time.perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
+        at = (perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
         step = at - self._last_us
         if step < 0:
             step = 0
         else:
             self._last_us = at
-        self._events += _SMALL[tag] + (_SMALL[step] if step < 128 else varint(step)) + rest
-
-    def _reference(self, text: str) -> bytes:
-        known = self._strings.get(text)
-        if known is not None:
-            return known
-        self._strings[text] = varint(len(self._strings) + 1)
-        return _literal(text)
+        # as ``varint`` writes it, of which a call costs as much as the rest
+        if step < 128:
+            self._events += bytes((tag, step)) + rest
+        elif step < 16_384:
+            self._events += bytes((tag, step & 127 | 128, step >> 7)) + rest
+        else:
+            self._events += _SMALL[tag] + varint(step) + rest
 
     def send(self, http: bool, peer: str, name: str, accept: int, receive_limit: int) -> Optional[Send]:
         """Decides about one call; ``name`` is the gRPC method or the raw ``METHOD /path``. None: the scope is over."""
         with self._lock:
             if self.over:
                 return None
+            envelope = self.envelope
             number = len(self._sent) + 1
-            send = Send(number, ids.derive(self.envelope.call, number), peer, name)
+            send = Send(number, ids.derive(envelope.call, number), peer, name)
             self._sent.append(send)
-            counters = b""
             if self._evidence is None:
-                self._event(SEND_REQUEST | (FLAG_B if http else 0), self._call(http, peer, name))
+                counters = b""
+                if http:
+                    self._event(SEND_REQUEST | FLAG_B, self._call(normalised_http_name(name), peer))
+                else:
+                    self._event(SEND_REQUEST, self._call(name, peer))
             else:
                 counters = self._decide(self._evidence, send, http)
-            send.envelope = write_hop(self.envelope.passed_on, send.id, accept, receive_limit, counters)
+            send.envelope = write_hop(envelope.passed_on, send.id, accept, receive_limit, counters)
             return send
 
     def _decide(self, evidence: Evidence, send: Send, http: bool) -> bytes:
@@ -242,7 +270,7 @@ class Scope:
         faults_on = self.faults_on()
         self._saw_faults_off |= not faults_on
         index = evidence.decide(self.service, send.peer, send.name, faults_on)
-        call = self._call(http, send.peer, send.name)
+        call = self._call(normalised_http_name(send.name) if http else send.name, send.peer)
         if index is None:
             self._event(SEND_REQUEST | (FLAG_B if http else 0), call)
         else:
@@ -251,9 +279,12 @@ class Scope:
         evidence.count_after(True, self.service, send.peer, send.name)
         return evidence.encode()
 
-    def _call(self, http: bool, peer: str, name: str) -> bytes:
-        recorded = normalised_http_name(name) if http else _recorded(name)
-        return self._reference(recorded or "?") + self._reference(_recorded(peer) or "?")
+    def _call(self, name: str, peer: str) -> bytes:
+        if self._strings:
+            return _call_in(self._strings, name, peer)
+        call, strings = _first_call(name, peer)
+        self._strings = strings.copy()
+        return call
 
     def replied(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """The caller has a reply, of whatever status. ``gap`` counts if there is no history."""
@@ -275,6 +306,7 @@ class Scope:
     def awaits(self, number: int, status: int) -> None:
         """A reply whose history comes behind its body: recorded as a gap if the scope answers before that."""
         with self._lock:
+            self._pending = self._pending or {}
             self._pending[number] = lambda: (RECV_RESPONSE, status, None, True)
 
     def streams(self, number: int, so_far: Callable[[], Tuple[Optional[bytes], bool]]) -> None:
@@ -284,6 +316,7 @@ class Scope:
             return (CALL_FAILED, 1, *so_far())
 
         with self._lock:
+            self._pending = self._pending or {}
             self._pending[number] = cancelled
 
     def _record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
@@ -308,15 +341,18 @@ class Scope:
                     pass
         rest = (_SMALL[number] if number < 128 else varint(number)) + (_SMALL[status] if status < 128 else varint(status))
         if child is not None:
-            rest += varint(len(child)) + child
-        self._event(kind | (0 if child is None else FLAG_A) | (FLAG_B if gap else 0), rest)
+            size = len(child)
+            rest += (_SMALL[size] if size < 128 else varint(size)) + child
+            kind |= FLAG_A
+        self._event(kind | FLAG_B if gap else kind, rest)
 
     def respond(self, status: int, name: str = "") -> Optional[bytes]:
         """Ends the scope and returns its history; None if it was over already. ``name``: the route template, or empty."""
         with self._lock:
             if self.over:
                 return None
-            history = self._head(name or self.called) + self._end(status)
+            events = self._end(status)
+            history = self._head(name or self.called) + events
             self._events = bytearray()
         if self.destination is None:
             return history
@@ -365,7 +401,7 @@ class Scope:
             for number, pending in list(self._pending.items()):
                 kind, code, history, gap = pending()
                 self._record_end(kind, number, code, history, gap)
-        self._event(SEND_RESPONSE, varint(status))
+        self._event(SEND_RESPONSE, _SMALL[status] if status < 128 else varint(status))
         self.over = True
         return self._events
 

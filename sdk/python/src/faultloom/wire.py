@@ -20,6 +20,8 @@ def varint(value: int) -> bytes:
         return _SMALL[value]
     if value < 16_384:
         return bytes((value & 127 | 128, value >> 7))
+    if value < 2_097_152:
+        return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14))
     if value >> 49 and not value >> 56:  # the time of day in microseconds
         low = (value & 127 | 128, value >> 7 & 127 | 128, value >> 14 & 127 | 128, value >> 21 & 127 | 128)
         return bytes((*low, value >> 28 & 127 | 128, value >> 35 & 127 | 128, value >> 42 & 127 | 128, value >> 49))

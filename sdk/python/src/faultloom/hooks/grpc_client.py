@@ -12,8 +12,9 @@ import time
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import grpc
+from grpc._channel import _InactiveRpcError
 
-from ..carriers import corrupt, cut_field
+from ..carriers import GRPC_KEY, corrupt, cut_field
 from ..context import CURRENT, current
 from ..envelope import ACCEPT_FIELD
 from ..names import grpc_authority
@@ -22,6 +23,10 @@ from ..runtime import hold, runtime, wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
 from .patching import Patch
+
+
+_OK = grpc.StatusCode.OK
+_NOTHING = (None, None)
 
 
 class Target(NamedTuple):
@@ -109,6 +114,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         self._name = name
         self._target = target
         self._pairs: Any = None
+        self._blocking: Any = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -117,7 +123,37 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         scope = CURRENT.get()
         if scope is None or scope.over:
             return self._inner(request, timeout, metadata, *args, **kwargs)
-        return self._with_call(scope, request, timeout, metadata, *args, **kwargs)[0]
+        # every step of an ordinary call is taken here: in a busy process functions cost more than what they do
+        peer, _, limit = self._target
+        send = scope.send(False, peer, self._name, ACCEPT_FIELD if limit else 0, limit)
+        if send is None:
+            return self._inner(request, timeout, metadata, *args, **kwargs)
+        if send.fault is not None:
+            return self._run(scope, send, time.sleep, request, timeout, metadata, *args, **kwargs)[0]
+        envelope = send.envelope
+        if metadata or envelope is None or scope.envelope.bridge:
+            metadata = status.outgoing(metadata, scope, send)
+        else:
+            metadata = ((GRPC_KEY, envelope),)
+        blocking = self._blocking or self._blocking_callable()
+        if blocking is None:
+            return self._unchanged_reply(scope, send, request, timeout, metadata, *args, **kwargs)[0]
+        # as ``_unchanged_reply``, without the object that the library makes for the ended call
+        try:
+            state, _ = blocking(request, timeout, metadata, *args, **kwargs)
+            if state.code is not _OK:
+                raise _InactiveRpcError(state)
+        except grpc.RpcError as error:
+            self._record(scope, send, None, None, error)
+            raise
+        except BaseException:
+            scope.failed(send.number, 1, None, True)
+            raise
+        message, history = state.response or _NOTHING
+        if history is None:
+            history = status.history_in(state.trailing_metadata, send.id)
+        scope.replied(send.number, 0, history, history is None)
+        return message
 
     def with_call(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
         scope = current()
@@ -185,6 +221,11 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         if kind == "delay":
             return self._unchanged_reply(scope, send, request, timeout, metadata, *args, **kwargs)
         return self._changed_reply(scope, send, kind, request, timeout, metadata, *args, **kwargs)
+
+    def _blocking_callable(self) -> Any:
+        """The library's function that makes a call and waits for its end; None: a stream's, or it has no such function."""
+        self._blocking = None if self._in_pieces else getattr(self._pair_callable(), "_blocking", None)
+        return self._blocking
 
     def _unchanged_reply(self, scope: Scope, send: Send, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
         try:

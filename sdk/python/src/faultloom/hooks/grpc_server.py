@@ -35,7 +35,7 @@ def patch(patch: Patch, module: Any) -> None:
         scope = grpc_scope(metadata) if concerns_us(metadata) else None
         if scope is None:
             return find(rpc_event, state, *args)
-        if not scope.returns:
+        if scope.destination is not None or not scope.envelope.history:
             scope.called = _method_name(rpc_event, args)
         # the call has a context of its own, in which its interceptors, its handler and its serializer run
         state.context.run(CURRENT.set, scope)
@@ -102,10 +102,10 @@ class Answer:
 
     def with_message(self, data: bytes, context: Any) -> bytes:
         """The message to send, with the history appended if the caller takes it, else with the trailer set."""
-        history = self._history(0)
-        if history is None:
-            return data
         envelope = self.scope.envelope
+        history = self.scope.respond(0)
+        if history is None or not envelope.history:
+            return data
         if envelope.accept & ACCEPT_FIELD:
             fits = history if len(history) <= HISTORY_BYTES else truncate(history, HISTORY_BYTES)
             if fits is not None:
@@ -159,19 +159,20 @@ class StreamAnswer(Answer):
 
 def in_scope_handler(handler: Any, scope: Scope) -> Any:
     """The handler that the application's interceptors and functions gave, inside the scope."""
+    known = getattr(handler, "_faultloom", None)
+    if known is not None:
+        return known
     behaviour = behaviour_of(handler)
     if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
         scope.abandon()
         return handler
     if handler.response_streaming:
         return traced_stream_handler(handler, behaviour, scope)
-    known = getattr(handler, "_faultloom", None)
-    if known is None:
-        known = traced_handler(handler, behaviour)
-        try:
-            handler._faultloom = known  # most handlers are made once and serve many calls
-        except AttributeError:
-            pass
+    known = traced_handler(handler, behaviour)
+    try:
+        handler._faultloom = known  # most handlers are made once and serve many calls
+    except AttributeError:
+        pass
     return known
 
 
