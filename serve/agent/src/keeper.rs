@@ -1,0 +1,146 @@
+//! Keeps windows in this host's own store. What cannot be written waits in memory for a while: the spool lies on the same
+//! disk, so it would not help against a full one.
+
+use crate::trouble::Trouble;
+use flows::Window;
+use model::Failure;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// A store of windows. Recording is idempotent: a window that is there already is not counted again.
+pub trait Shelf {
+    fn record(&self, windows: &[Window]) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// Flows that may wait: some 50 MB at most.
+const WAITING_FLOWS: usize = 100_000;
+
+pub struct Keeper<S> {
+    shelf: S,
+    waiting: VecDeque<Window>,
+    trouble: Trouble,
+    again: Instant,
+    /// Windows that were given up since the last one that was taken in: told by the next one.
+    lost: u64,
+    pub failures: u64,
+    pub lost_total: u64,
+    pub spent: Duration,
+}
+
+impl<S: Shelf> Keeper<S> {
+    pub fn new(shelf: S) -> Keeper<S> {
+        Keeper {
+            shelf,
+            waiting: VecDeque::new(),
+            trouble: Trouble::with("this host's store"),
+            again: Instant::now(),
+            lost: 0,
+            failures: 0,
+            lost_total: 0,
+            spent: Duration::ZERO,
+        }
+    }
+
+    pub fn shelf(&self) -> &S {
+        &self.shelf
+    }
+
+    /// Keeps a window now or later. What it returns is for the user to read.
+    pub async fn keep(&mut self, mut window: Window) -> Option<String> {
+        window.losses.windows += std::mem::take(&mut self.lost);
+        self.waiting.push_back(window);
+        let told = if Instant::now() >= self.again { self.write().await } else { None };
+        self.give_up_the_oldest();
+        told
+    }
+
+    /// Writes what waits, also if a pause is not over.
+    pub async fn write(&mut self) -> Option<String> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let begin = Instant::now();
+        let written = self.shelf.record(self.waiting.make_contiguous()).await;
+        self.spent += begin.elapsed();
+        match written {
+            Ok(()) => {
+                self.waiting.clear();
+                self.trouble.worked()
+            }
+            Err(failure) => {
+                self.failures += 1;
+                let told = self.trouble.failed(&failure);
+                self.again = Instant::now() + self.trouble.pause();
+                told
+            }
+        }
+    }
+
+    fn give_up_the_oldest(&mut self) {
+        let mut flows: usize = self.waiting.iter().map(|w| w.flows.len() + 1).sum();
+        while flows > WAITING_FLOWS && self.waiting.len() > 1 {
+            let Some(oldest) = self.waiting.pop_front() else { return };
+            flows -= oldest.flows.len() + 1;
+            // what it told of earlier losses must not be lost with it
+            self.lost += 1 + oldest.losses.windows;
+            self.lost_total += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::window;
+    use std::sync::Mutex;
+
+    /// A disk that is full for a while.
+    #[derive(Default)]
+    struct Disk {
+        full: Mutex<bool>,
+        windows: Mutex<Vec<Window>>,
+    }
+
+    impl Shelf for Disk {
+        async fn record(&self, windows: &[Window]) -> Result<(), Failure> {
+            if *self.full.lock().unwrap() {
+                return Err(Failure::environment("no space left"));
+            }
+            self.windows.lock().unwrap().extend_from_slice(windows);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_once_and_loses_nothing_for_a_while() {
+        let mut keeper = Keeper::new(Disk::default());
+        assert_eq!(keeper.keep(window(1, 1)).await, None);
+        *keeper.shelf.full.lock().unwrap() = true;
+        assert_eq!(keeper.keep(window(2, 1)).await.as_deref(), Some("error: no space left"));
+        for sequence in 3..20 {
+            keeper.again = Instant::now();
+            assert_eq!(keeper.keep(window(sequence, 1)).await, None);
+        }
+        *keeper.shelf.full.lock().unwrap() = false;
+        assert!(keeper.write().await.unwrap().contains("works again"));
+        let kept: Vec<u64> = keeper.shelf.windows.lock().unwrap().iter().map(|w| w.sequence).collect();
+        assert_eq!(kept, (1..20).collect::<Vec<u64>>());
+    }
+
+    #[tokio::test]
+    async fn what_no_longer_fits_is_counted_in_the_next_window() {
+        let mut keeper = Keeper::new(Disk::default());
+        *keeper.shelf.full.lock().unwrap() = true;
+        for sequence in 1..=5 {
+            keeper.keep(window(sequence, WAITING_FLOWS / 2)).await;
+        }
+        assert_eq!(keeper.lost_total, 4);
+        *keeper.shelf.full.lock().unwrap() = false;
+        keeper.again = Instant::now();
+        keeper.keep(window(6, 1)).await;
+        let kept = keeper.shelf.windows.lock().unwrap();
+        assert_eq!(kept.iter().map(|w| w.losses.windows).sum::<u64>(), 4);
+        assert_eq!(kept.last().unwrap().sequence, 6);
+    }
+}
