@@ -22,8 +22,11 @@ conform: ## every SDK over every vector, with a parity table
 bench: ## all benches; `make bench-NAME` runs one
 	@$(XTASK) bench all
 
-bench-%: ## one bench: sweep, tracing, attach
+bench-%: ## one bench: sweep, tracing, attach, sockets
 	@$(XTASK) bench $*
+
+paper-%: ## a paper's measurements, done again: transtracer
+	@$(XTASK) papers $*
 
 soak: ## what takes longer than a test may: fuzzing, hundreds of seeds, many rounds
 	@$(XTASK) soak

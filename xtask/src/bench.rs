@@ -1,6 +1,7 @@
 //! Benches: each prints a table, writes `bench/results/NAME.json` and prints that JSON as its last line.
 
 pub mod attach;
+pub mod sockets;
 pub mod statistics;
 pub mod sweep;
 pub mod tracing;
@@ -24,6 +25,14 @@ impl Goal {
         Goal { name: name.into(), value, goal: format!("≤ {limit}"), met: value <= limit }
     }
 
+    pub fn below(name: impl Into<String>, value: f64, limit: f64) -> Goal {
+        Goal { name: name.into(), value, goal: format!("< {limit}"), met: value < limit }
+    }
+
+    pub fn at_least(name: impl Into<String>, value: f64, limit: f64) -> Goal {
+        Goal { name: name.into(), value, goal: format!("≥ {limit}"), met: value >= limit }
+    }
+
     pub fn equals(name: impl Into<String>, value: f64, wanted: f64) -> Goal {
         Goal { name: name.into(), value, goal: format!("= {wanted}"), met: value == wanted }
     }
@@ -34,8 +43,12 @@ pub fn bench(name: &str) -> Result<(), String> {
         "sweep" => sweep::bench(),
         "tracing" => tracing::bench(),
         "attach" => attach::bench(),
-        "all" => sweep::bench().and_then(|()| attach::bench()).and_then(|()| tracing::bench()),
-        _ => Err(format!("there is no bench '{name}'; benches: sweep, tracing, attach")),
+        "sockets" => sockets::bench(),
+        "all" => sweep::bench()
+            .and_then(|()| attach::bench())
+            .and_then(|()| tracing::bench())
+            .and_then(|()| sockets::bench()),
+        _ => Err(format!("there is no bench '{name}'; benches: sweep, tracing, attach, sockets")),
     }
 }
 

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod conform;
 mod demo;
+mod papers;
 mod setup;
 mod shell;
 mod stage;
@@ -25,8 +26,9 @@ fn main() -> ExitCode {
         }),
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
+        ["papers", name] => papers::papers(name),
         _ => {
-            Err("usage: xtask demo | test [AREA…] | soak | check | conform [mutants SEED] | bless | bench NAME"
+            Err("usage: xtask demo | test [AREA…] | soak | check | conform [mutants SEED] | bless | bench NAME | papers NAME"
                 .to_owned())
         }
     };

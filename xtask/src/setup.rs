@@ -14,6 +14,11 @@ pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
 pub const JDK: Package = Package { name: "default-jdk-headless", program: "javac" };
 pub const MAVEN: Package = Package { name: "maven", program: "mvn" };
 pub const NODE: Package = Package { name: "nodejs", program: "node" };
+pub const NFTABLES: Package = Package { name: "nftables", program: "nft" };
+pub const CONNTRACK: Package = Package { name: "conntrack", program: "conntrack" };
+pub const IPROUTE: Package = Package { name: "iproute2", program: "ss" };
+pub const ULOGD: Package = Package { name: "ulogd2", program: "ulogd" };
+pub const WRK: Package = Package { name: "wrk", program: "wrk" };
 pub const NPM: Package = Package { name: "npm", program: "npm" };
 
 /// What every build here needs and a bare Debian has not.

@@ -10,10 +10,10 @@ mod measure;
 mod worker;
 mod workload;
 
-use super::statistics::Interval;
+use super::statistics::{Interval, Shuffle};
 use super::{Goal, finish};
 use crate::shell::root;
-use measure::{Round, Shuffle, Tally};
+use measure::{Round, Tally};
 use serde_json::{Map, Value, json};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use workload::{Language, Mode, Workload};

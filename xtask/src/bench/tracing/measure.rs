@@ -7,6 +7,7 @@
 use super::build::{self, Surroundings};
 use super::worker::{Worker, number};
 use super::workload::{Language, Mode, Workload};
+use crate::bench::statistics::Shuffle;
 
 const WARM_MS: u64 = 30;
 
@@ -173,40 +174,9 @@ impl Set {
     }
 }
 
-/// SplitMix64, for the order of the modes.
-pub struct Shuffle(pub u64);
-
-impl Shuffle {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
-        let mut list: Vec<usize> = (0..n).collect();
-        for i in (1..n).rev() {
-            list.swap(i, (self.next() % (i as u64 + 1)) as usize);
-        }
-        list
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_round_has_every_mode_once() {
-        let mut order = Shuffle(7);
-        for _ in 0..100 {
-            let mut list = order.permutation(5);
-            list.sort_unstable();
-            assert_eq!(list, [0, 1, 2, 3, 4]);
-        }
-    }
 
     #[test]
     fn lost_spans_and_incomplete_histories_fail_the_bench() {

@@ -1,0 +1,103 @@
+//! What seeing connections costs and what it misses: every mode of the agent beside `ss` each second and beside a packet
+//! filter that logs new connections, in interleaved rounds, with an untraced pair as control.
+//!
+//! Everything happens in a network namespace of its own. `FAULTLOOM_BENCH=quick` only proves that the bench runs.
+//! `FAULTLOOM_BENCH_ONLY=completeness` (or `busy`, `latency`, `memory`) measures one part and keeps the others' figures.
+
+pub mod arena;
+mod busy;
+mod completeness;
+mod latency;
+mod load;
+mod memory;
+pub mod tracer;
+
+use super::statistics::Interval;
+use super::{Goal, finish};
+use crate::setup::{self, CONNTRACK, IPROUTE, NFTABLES, ULOGD};
+use crate::shell::{command, quiet, root};
+use serde_json::{Map, Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How much is measured.
+pub struct Size {
+    pub quick: bool,
+    pub seed: u64,
+}
+
+impl Size {
+    pub fn of<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+type Part = (&'static str, fn(&Size) -> Result<Value, String>);
+
+const PARTS: [Part; 4] = [
+    ("completeness", completeness::measure),
+    ("busy", busy::measure),
+    ("latency", latency::measure),
+    ("memory", memory::measure),
+];
+
+pub fn bench() -> Result<(), String> {
+    let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
+    let name = if quick { "quick-sockets" } else { "sockets" };
+    if !arena::inside() {
+        setup::packages(&[&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD])?;
+        build()?;
+        return arena::enter(&["bench", "sockets"]);
+    }
+    let only = std::env::var("FAULTLOOM_BENCH_ONLY").ok();
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
+    let size = Size { quick, seed };
+    let mut figures = if only.is_some() { earlier(name) } else { Map::new() };
+    println!("sockets: seed {seed}");
+    for (part, measure) in PARTS {
+        if only.as_ref().is_none_or(|only| only == part) {
+            println!("\n {part}");
+            figures.insert(part.to_owned(), measure(&size).map_err(|e| format!("{part}: {e}"))?);
+        }
+    }
+    finish(name, seed, &goals(&figures), Value::Object(figures))
+}
+
+/// The tool as it is used: optimised. Quick runs take the one that tests use.
+pub fn build() -> Result<(), String> {
+    let mut arguments = vec!["build", "--quiet", "--package", "faultloom", "--package", "connections"];
+    if !std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick") {
+        arguments.push("--release");
+    }
+    quiet(&mut command("cargo", &arguments)).map(|_| ())
+}
+
+/// Figures of an earlier run, for parts that are not measured again.
+fn earlier(name: &str) -> Map<String, Value> {
+    let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json"))).unwrap_or_default();
+    let result: Value = serde_json::from_str(&text).unwrap_or_default();
+    result["figures"].as_object().cloned().unwrap_or_default()
+}
+
+/// Median and interval of the values, as JSON.
+pub fn interval(values: &[f64]) -> Value {
+    json!(Interval::of(values))
+}
+
+fn goals(figures: &Map<String, Value>) -> Vec<Goal> {
+    let figure = |path: &[&str]| {
+        let start = figures.get(path[0]).cloned().unwrap_or_default();
+        path[1..].iter().fold(start, |value, key| value[*key].clone()).as_f64().unwrap_or(f64::NAN)
+    };
+    let least = |key: &str| {
+        let of = |load: &str| figure(&["completeness", load, "ebpf", key]);
+        completeness::LOADS.iter().map(|load| of(load.name)).fold(f64::INFINITY, f64::min)
+    };
+    vec![
+        Goal::equals("captured_percent", least("captured_percent"), 100.0),
+        Goal::at_least("exact_owner_percent", least("exact_owner_percent"), 99.0),
+        Goal::below("cpu_percent_20k_ebpf", figure(&["busy", "20000", "ebpf", "median"]), 1.0),
+        Goal::below("cpu_percent_20k_polling", figure(&["busy", "20000", "polling", "median"]), 10.0),
+        Goal::at_most("added_us_per_connection", figure(&["latency", "added_us", "ebpf", "median"]), 5.0),
+        Goal::below("rss_mb", figure(&["memory", "ebpf", "rss_mb"]), 30.0),
+    ]
+}

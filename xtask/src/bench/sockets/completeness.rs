@@ -1,0 +1,181 @@
+//! Short connections: how many were seen, and of how many the owner is known, against the count of who made them.
+
+use super::load::{serve, storm};
+use super::tracer::{Mode, Tracer};
+use super::{Size, arena};
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::path::Path;
+
+pub struct ShortLoad {
+    pub name: &'static str,
+    connections: usize,
+    seconds: f64,
+    processes: usize,
+}
+
+pub const LOADS: [ShortLoad; 2] = [
+    ShortLoad { name: "20000 in 10 s", connections: 20_000, seconds: 10.0, processes: 4 },
+    ShortLoad { name: "60000 as fast as they go", connections: 60_000, seconds: 0.0, processes: 3 },
+];
+
+const MODES: [Mode; 5] = [Mode::Ebpf, Mode::Polling, Mode::Tuples, Mode::Ss, Mode::NewFilter];
+
+pub fn measure(size: &Size) -> Result<Value, String> {
+    let mut figures = Map::new();
+    for load in &LOADS {
+        let mut modes = Map::new();
+        for mode in MODES {
+            let mut worst: Option<Seen> = None;
+            for _ in 0..size.of(1, 3) {
+                let seen = run(load, mode, size)?;
+                if worst.as_ref().is_none_or(|worst| seen.captured() < worst.captured()) {
+                    worst = Some(seen);
+                }
+            }
+            let Some(seen) = worst else { continue };
+            println!(
+                " {:<26} {:<10} captured {:>7.3} %   exact owner {:>7.3} %   {:.0} connections/s",
+                load.name,
+                mode.name(),
+                seen.captured(),
+                seen.exact_owner(),
+                seen.made / seen.seconds
+            );
+            modes.insert(mode.name().to_owned(), json!({
+                "made": seen.made, "active": seen.active, "passive": seen.passive, "captured_percent": seen.captured(),
+                "exact_owner_percent": seen.exact_owner(), "seconds": seen.seconds, "losses": seen.losses,
+            }));
+        }
+        figures.insert(load.name.to_owned(), Value::Object(modes));
+    }
+    Ok(Value::Object(figures))
+}
+
+/// Ends of connections by what a tracer says, beside the number that was made.
+#[derive(Default)]
+struct Seen {
+    made: f64,
+    seconds: f64,
+    active: f64,
+    passive: f64,
+    /// Ends whose process is known for sure.
+    exact: f64,
+    losses: Value,
+}
+
+impl Seen {
+    /// The worse of the two ends; more than were made counts as wrong by as much.
+    fn captured(&self) -> f64 {
+        let share = |seen: f64| 100.0 - 100.0 * (seen - self.made).abs() / self.made;
+        share(self.active).min(share(self.passive))
+    }
+
+    fn exact_owner(&self) -> f64 {
+        100.0 * self.exact / (2.0 * self.made)
+    }
+}
+
+fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Seen, String> {
+    let (server, port) = serve("storm")?;
+    let tracer = Tracer::start(mode)?;
+    let share = size.of(10, 1);
+    let said = storm(port, load.processes, load.connections / share, load.seconds / share as f64)?;
+    let sum = |key: &str| said.iter().filter_map(|s| s[key].as_f64()).sum::<f64>();
+    let slowest = said.iter().filter_map(|s| s["seconds"].as_f64()).fold(0.0, f64::max);
+    // it saw the last one before it is stopped; the server has closed everything when it ends
+    server.finish()?;
+    let folder = tracer.stop()?;
+    let text = std::fs::read_to_string(folder.join("seen.txt")).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut seen = match mode {
+        Mode::Ss => by_ss(&text, port),
+        Mode::NewFilter => by_packet_filter(&text, port),
+        _ => by_agent(&text, port)?,
+    };
+    (seen.made, seen.seconds) = (sum("answered"), slowest);
+    if sum("failed") > 0.0 {
+        return Err(format!("{} connections failed: {}", sum("failed"), Path::new(&folder).display()));
+    }
+    Ok(seen)
+}
+
+fn by_agent(text: &str, port: u16) -> Result<Seen, String> {
+    let netns = arena::netns()?;
+    let mut seen = Seen::default();
+    let mut losses = [0; 3];
+    for line in text.lines() {
+        let window: Value = serde_json::from_str(line).map_err(|e| format!("a window: {e}"))?;
+        for (sum, key) in losses.iter_mut().zip(["table_full", "recursion", "windows"]) {
+            *sum += window["losses"][key].as_u64().unwrap_or(0);
+        }
+        for flow in window["flows"].as_array().into_iter().flatten() {
+            if flow["netns"] != netns || flow["link"]["passive"]["port"] != port || flow["link"]["protocol"] != "tcp" {
+                continue;
+            }
+            let opened = flow["counts"]["opened"].as_f64().unwrap_or(0.0);
+            *(if flow["side"] == "active" { &mut seen.active } else { &mut seen.passive }) += opened;
+            if flow["attribution"] == "exact" {
+                seen.exact += opened;
+            }
+        }
+    }
+    seen.losses = json!({"table_full": losses[0], "recursion": losses[1], "windows": losses[2]});
+    Ok(seen)
+}
+
+/// Distinct ends that were listed at least once.
+fn by_ss(text: &str, port: u16) -> Seen {
+    let port = format!(":{port}");
+    let (mut active, mut passive, mut owned) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [state, _, _, local, remote, owner @ ..] = fields.as_slice() else { continue };
+        if *state == "LISTEN" {
+            continue;
+        }
+        let side = if remote.ends_with(&port) {
+            &mut active
+        } else if local.ends_with(&port) {
+            &mut passive
+        } else {
+            continue;
+        };
+        side.insert((*local, *remote));
+        if !owner.is_empty() {
+            owned.insert((*local, *remote));
+        }
+    }
+    Seen { active: active.len() as f64, passive: passive.len() as f64, exact: owned.len() as f64, ..Seen::default() }
+}
+
+/// One log line per connection, which stands for both ends: on loopback both are here. It knows no process.
+fn by_packet_filter(text: &str, port: u16) -> Seen {
+    let port = format!("DPT={port} ");
+    let mut seen = HashSet::new();
+    for line in text.lines().filter(|line| line.contains(&port)) {
+        let field = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name));
+        seen.insert((field("DST="), field("SPT="), field("SEQ=")));
+    }
+    Seen { active: seen.len() as f64, passive: seen.len() as f64, ..Seen::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_that_ss_lists_twice_count_once() {
+        let text = "LISTEN 0 128 0.0.0.0:80 0.0.0.0:* users:((\"a\",pid=1,fd=3))\n\
+            ESTAB 0 0 127.0.0.1:4000 127.0.10.1:80 users:((\"b\",pid=2,fd=3))\n\
+            TIME-WAIT 0 0 127.0.0.1:4000 127.0.10.1:80\nTIME-WAIT 0 0 127.0.0.1:4001 127.0.10.1:80\n\
+            ESTAB 0 0 127.0.10.1:80 127.0.0.1:4000\nESTAB 0 0 127.0.10.1:8080 127.0.0.1:4000\n";
+        let seen = by_ss(text, 80);
+        assert_eq!((seen.active, seen.passive, seen.exact), (2.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn a_connection_counted_twice_is_as_wrong_as_one_missed() {
+        let seen = Seen { made: 100.0, active: 101.0, passive: 100.0, exact: 150.0, ..Seen::default() };
+        assert_eq!((seen.captured(), seen.exact_owner()), (99.0, 75.0));
+    }
+}

@@ -1,0 +1,75 @@
+//! Processes that make connections, and what they say they did.
+
+use super::tracer::connections;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// One process of `connections`. Ends with its standard input, so it never outlives us.
+pub struct Load {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Load {
+    pub fn start(arguments: &[String]) -> Result<Load, String> {
+        let mut call = Command::new(connections());
+        call.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = call.spawn().map_err(|e| format!("{}: {e}", crate::shell::words(&call)))?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or("no output")?;
+        Ok(Load { child, input, output: BufReader::new(output) })
+    }
+
+    /// The next line that it prints.
+    pub fn line(&mut self) -> Result<Value, String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(|e| e.to_string())?;
+        serde_json::from_str(&line).map_err(|_| "a load generator ended; what it said stands above".to_owned())
+    }
+
+    /// What it says at its end.
+    pub fn finish(mut self) -> Result<Value, String> {
+        drop(self.input.take());
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).map_err(|e| e.to_string())?;
+        let last = rest.lines().last().unwrap_or_default();
+        serde_json::from_str(last).map_err(|_| "a load generator ended early; what it said stands above".to_owned())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// A server, and its port.
+pub fn serve(name: &str) -> Result<(Load, u16), String> {
+    let mut server = Load::start(&["serve", "--name", name].map(str::to_owned))?;
+    let port = server.line()?["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    Ok((server, port.ok_or("a server without a port")?))
+}
+
+/// Short connections by several processes at once. Returns what each said.
+pub fn storm(port: u16, processes: usize, count: usize, seconds: f64) -> Result<Vec<Value>, String> {
+    let each = count / processes;
+    let arguments =
+        ["storm", "--port", &port.to_string(), "--count", &each.to_string(), "--seconds", &seconds.to_string()]
+            .map(str::to_owned);
+    let started: Vec<Load> = (0..processes).map(|_| Load::start(&arguments)).collect::<Result<_, _>>()?;
+    started.into_iter().map(Load::finish).collect()
+}
+
+/// Processes that hold `connections` in all, open and busy once per second each, to servers that take turns. Ready when all are open.
+pub fn hold(ports: &[u16], processes: usize, connections: usize) -> Result<Vec<Load>, String> {
+    let mut arguments = vec!["hold".to_owned(), "--connections".to_owned(), (connections / processes).to_string()];
+    arguments.extend(ports.iter().flat_map(|port| ["--port".to_owned(), port.to_string()]));
+    let mut started: Vec<Load> = (0..processes).map(|_| Load::start(&arguments)).collect::<Result<_, _>>()?;
+    for load in &mut started {
+        load.line()?;
+    }
+    Ok(started)
+}

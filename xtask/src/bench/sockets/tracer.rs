@@ -1,0 +1,194 @@
+//! Who watches while connections are made: nobody, the agent in one of its modes, or one of its peers.
+
+use crate::shell::{command, quiet, root, text};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    UntracedA,
+    UntracedB,
+    Ebpf,
+    Polling,
+    Tuples,
+    /// `ss -tnp` once per second.
+    Ss,
+    /// nftables logs new connections to ulogd by NFLOG: the packet filter of the paper's comparison in today's form.
+    NewFilter,
+    /// The same for every packet of established connections, not sampled.
+    EstablishedFilter,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::UntracedA => "untraced a",
+            Mode::UntracedB => "untraced b",
+            Mode::Ebpf => "ebpf",
+            Mode::Polling => "polling",
+            Mode::Tuples => "tuples",
+            Mode::Ss => "ss",
+            Mode::NewFilter => "nft new",
+            Mode::EstablishedFilter => "nft established",
+        }
+    }
+}
+
+/// Ends what it started when dropped.
+pub struct Tracer {
+    child: Option<Child>,
+    filter: bool,
+    pub folder: PathBuf,
+}
+
+const TICKS_PER_SECOND: f64 = 100.0;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Tracer {
+    /// Returns when it sees connections.
+    pub fn start(mode: Mode) -> Result<Tracer, String> {
+        let folder = root().join("out/bench/sockets").join(mode.name().replace(' ', "-"));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut tracer = Tracer { child: None, filter: false, folder };
+        match mode {
+            Mode::UntracedA | Mode::UntracedB => {}
+            Mode::Ebpf | Mode::Polling | Mode::Tuples => tracer.agent(mode.name())?,
+            Mode::Ss => {
+                let mut shell = command("sh", &["-c", "while :; do ss -Htanp; sleep 1; done"]);
+                tracer.child = Some(spawn(shell.stdout(tracer.create("seen.txt")?))?);
+            }
+            Mode::NewFilter => tracer.packet_filter("new")?,
+            Mode::EstablishedFilter => tracer.packet_filter("established")?,
+        }
+        Ok(tracer)
+    }
+
+    fn agent(&mut self, mode: &str) -> Result<(), String> {
+        let lock = format!("faultloom-bench-{}", std::process::id());
+        let mut call = command(&faultloom().to_string_lossy(), &["agent", "--json", "--mode", mode, "--lock", &lock]);
+        call.arg("--state").arg(&self.folder);
+        call.stdout(self.create("seen.txt")?).stderr(self.create("said.txt")?);
+        self.child = Some(spawn(&mut call)?);
+        let counters = self.folder.join("agent.prom");
+        self.wait("the agent's first window", || counters.exists())
+    }
+
+    fn packet_filter(&mut self, state: &str) -> Result<(), String> {
+        let plugins = text("sh", &["-c", "dirname $(dpkg -L ulogd2 | grep NFLOG.so)"]);
+        let plugin = |name: &str| format!("plugin=\"{plugins}/ulogd_{name}.so\"\n");
+        let names =
+            ["inppkt_NFLOG", "raw2packet_BASE", "filter_IFINDEX", "filter_IP2STR", "filter_PRINTPKT", "output_LOGEMU"];
+        let folder = self.folder.display();
+        let settings = format!(
+            "[global]\nlogfile=\"{folder}/ulogd.log\"\n{}stack=log1:NFLOG,base1:BASE,ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,emu1:LOGEMU\n\
+             [log1]\ngroup=7\nnetlink_socket_buffer_size=8388608\nnetlink_socket_buffer_maxsize=33554432\n[emu1]\nfile=\"{folder}/seen.txt\"\nsync=0\n",
+            names.map(plugin).concat(),
+        );
+        let path = self.folder.join("ulogd.conf");
+        std::fs::write(&path, settings).map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut call = command("ulogd", &["--configfile"]);
+        call.arg(path).stdout(Stdio::null()).stderr(self.create("said.txt")?);
+        self.child = Some(spawn(&mut call)?);
+        let rules = format!(
+            "table inet faultloom_bench {{ chain watch {{ type filter hook input priority 0; meta l4proto tcp ct state {state} log group 7; }} }}"
+        );
+        quiet(&mut command("nft", &[&rules]))?;
+        self.filter = true;
+        let log = self.folder.join("seen.txt");
+        self.wait("ulogd", || log.exists())
+    }
+
+    fn create(&self, name: &str) -> Result<File, String> {
+        let path = self.folder.join(name);
+        File::create(&path).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    fn wait(&mut self, what: &str, ready: impl Fn() -> bool) -> Result<(), String> {
+        let begin = Instant::now();
+        while !ready() {
+            let ended = self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+            if ended || begin.elapsed() > PATIENCE {
+                let said = std::fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
+                return Err(format!("waited in vain for {what}\n{said}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// CPU time so far, with that of ended children, in seconds.
+    pub fn cpu_s(&self) -> f64 {
+        let Some(child) = &self.child else { return 0.0 };
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        let fields: Vec<&str> = text.rsplit_once(')').map(|(_, r)| r.split_whitespace().collect()).unwrap_or_default();
+        let ticks: f64 = [14, 15, 16, 17].iter().filter_map(|f| fields.get(f - 3)?.parse::<f64>().ok()).sum();
+        ticks / TICKS_PER_SECOND
+    }
+
+    /// A line of `/proc/PID/status`, such as `VmRSS`, in MB.
+    pub fn memory_mb(&self, line: &str) -> f64 {
+        let pid = self.child.as_ref().map_or(0, Child::id);
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let value = text.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':'));
+        value.and_then(|v| v.trim().trim_end_matches(" kB").parse::<f64>().ok()).map_or(f64::NAN, |kb| kb / 1024.0)
+    }
+
+    /// A counter of the agent.
+    pub fn counter(&self, name: &str) -> f64 {
+        let text = std::fs::read_to_string(self.folder.join("agent.prom")).unwrap_or_default();
+        let line = text.lines().find_map(|l| l.strip_prefix("faultloom_agent_")?.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
+    }
+
+    /// Lets it finish what it has seen.
+    pub fn stop(mut self) -> Result<PathBuf, String> {
+        self.end()?;
+        Ok(self.folder.clone())
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        if std::mem::take(&mut self.filter) {
+            quiet(&mut command("nft", &["delete", "table", "inet", "faultloom_bench"]))?;
+        }
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        quiet(&mut command("kill", &["-TERM", &child.id().to_string()]))?;
+        let begin = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) {
+            if begin.elapsed() > PATIENCE {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("a tracer did not end".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+fn spawn(call: &mut Command) -> Result<Child, String> {
+    call.spawn().map_err(|e| format!("{}: {e}", crate::shell::words(call)))
+}
+
+fn built(program: &str) -> PathBuf {
+    let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
+    let folder = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.to_owned()));
+    let folder = folder.unwrap_or_else(|| Path::new("target").to_owned());
+    folder.join(if quick { "debug" } else { "release" }).join(program)
+}
+
+pub fn faultloom() -> PathBuf {
+    built("faultloom")
+}
+
+pub fn connections() -> PathBuf {
+    built("connections")
+}
