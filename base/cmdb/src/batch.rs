@@ -1,0 +1,301 @@
+//! Many windows as the rows they change: what is the same in several of them becomes one row, counts are added.
+
+use crate::statement::{Row, Value};
+use crate::{MINUTE_MS, names};
+use flows::{Counts, Flow, Host, HostId, Listener, Losses, Passive, Process, Service, ServiceKey, Window};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+const DAY_MS: i64 = 86_400_000;
+
+type BootKey = (HostId, String);
+
+/// First and last moment.
+type Range = (i64, i64);
+
+/// What a host has at the end of a window, keyed.
+struct Inventory {
+    from_ms: i64,
+    to_ms: i64,
+    rows: BTreeMap<String, Row>,
+}
+
+#[derive(Default)]
+pub struct Batch {
+    hosts: BTreeMap<HostId, (String, Range)>,
+    boots: BTreeMap<BootKey, Range>,
+    services: BTreeMap<ServiceKey, (HostId, Service, i64)>,
+    /// Until when services were seen, at least.
+    seen: BTreeMap<ServiceKey, i64>,
+    processes: BTreeMap<(BootKey, flows::Instance), (Process, Range)>,
+    addresses: BTreeMap<BootKey, Vec<Inventory>>,
+    listeners: BTreeMap<BootKey, Vec<Inventory>>,
+    flows: BTreeMap<String, (Row, Range)>,
+    counts: BTreeMap<(i64, String), Counts>,
+    losses: BTreeMap<(i64, BootKey), Losses>,
+}
+
+/// Begin of the bucket that a moment falls into.
+pub fn bucket(at_ms: i64) -> i64 {
+    at_ms.div_euclid(MINUTE_MS) * MINUTE_MS
+}
+
+/// The end of the day that a moment falls into.
+fn day_end(at_ms: i64) -> i64 {
+    (at_ms.div_euclid(DAY_MS) + 1) * DAY_MS
+}
+
+fn widen(range: &mut Range, other: Range) {
+    *range = (range.0.min(other.0), range.1.max(other.1));
+}
+
+impl Batch {
+    /// Adds a window; those of one agent in their order.
+    pub fn add(&mut self, window: &Window) {
+        let range = (window.from_ms, window.to_ms);
+        let host = &window.host;
+        let boot = (host.id.clone(), host.boot.clone());
+        let known = self.hosts.entry(host.id.clone()).or_insert_with(|| (String::new(), range));
+        known.0.clone_from(&host.name);
+        widen(&mut known.1, range);
+        widen(self.boots.entry(boot.clone()).or_insert(range), range);
+        for service in &window.services {
+            let first_ms = self.services.get(&service.key).map_or(window.from_ms, |(.., first)| *first);
+            self.services.insert(service.key.clone(), (host.id.clone(), service.clone(), first_ms));
+            self.see(&service.key, range);
+        }
+        for process in &window.processes {
+            self.add_process(&boot, process, range);
+        }
+        inventory(self.addresses.entry(boot.clone()).or_default(), range, address_rows(host));
+        if let Some(listeners) = &window.listeners {
+            listeners.iter().for_each(|listener| self.see(&listener.service, range));
+            let rows = listeners.iter().map(|listener| listener_row(&boot, listener)).collect();
+            inventory(self.listeners.entry(boot.clone()).or_default(), range, rows);
+        }
+        for flow in &window.flows {
+            self.add_flow(&boot, flow, range);
+        }
+        if window.losses != Losses::default() {
+            self.losses.entry((bucket(window.from_ms), boot)).or_default().add(&window.losses);
+        }
+    }
+
+    fn add_process(&mut self, boot: &BootKey, process: &Process, (from_ms, to_ms): Range) {
+        let range = (from_ms, bucket(to_ms - 1).max(bucket(from_ms)) + MINUTE_MS - 1);
+        let known = self
+            .processes
+            .entry((boot.clone(), process.instance))
+            .and_modify(|known| widen(&mut known.1, range))
+            .or_insert_with(|| (process.clone(), range));
+        if !process.comm.is_empty() {
+            known.0 = process.clone();
+        }
+        self.see(&process.service, range);
+    }
+
+    fn add_flow(&mut self, boot: &BootKey, flow: &Flow, range: Range) {
+        if let Some(instance) = flow.process {
+            let (service, netns) = (flow.service.clone(), flow.netns);
+            self.add_process(boot, &Process { instance, service, netns, comm: String::new() }, range);
+        }
+        let row = flow_row(boot, flow);
+        let key = key_of(&row);
+        self.counts.entry((bucket(range.0), key.clone())).or_default().add(&flow.counts);
+        self.see(&flow.service, range);
+        match self.flows.get_mut(&key) {
+            Some((_, known)) => widen(known, range),
+            None => drop(self.flows.insert(key, (row, range))),
+        }
+    }
+
+    fn see(&mut self, service: &ServiceKey, (_, to_ms): Range) {
+        match self.seen.get_mut(service) {
+            Some(seen) => *seen = day_end(to_ms).max(*seen),
+            None => drop(self.seen.insert(service.clone(), day_end(to_ms))),
+        }
+    }
+
+    pub fn hosts(&self) -> Vec<Row> {
+        let row = |(id, (name, range)): (&HostId, &(String, Range))| {
+            vec![id.0.as_str().into(), name.as_str().into(), range.0.into(), range.1.into()]
+        };
+        self.hosts.iter().map(row).collect()
+    }
+
+    pub fn boots(&self) -> Vec<Row> {
+        let row = |(boot, range): (&BootKey, &Range)| [columns(boot), vec![range.0.into(), range.1.into()]].concat();
+        self.boots.iter().map(row).collect()
+    }
+
+    pub fn services(&self) -> Vec<Row> {
+        let row = |(key, (host, service, first_ms)): (&ServiceKey, &(HostId, Service, i64))| {
+            vec![
+                key.0.as_str().into(),
+                host.0.as_str().into(),
+                names::kind(service.kind).into(),
+                service.name.as_str().into(),
+                Value::optional(service.executable.as_deref()),
+                Value::optional(service.arguments.as_deref()),
+                Value::optional(service.container.as_deref()),
+                Value::optional(service.pod.as_deref()),
+                Value::optional(service.unit.as_deref()),
+                Value::optional(service.cgroup.as_deref()),
+                (*first_ms).into(),
+                self.seen[key].into(),
+            ]
+        };
+        self.services.iter().map(row).collect()
+    }
+
+    /// Services that are named, but not told.
+    pub fn services_seen(&self) -> Vec<Row> {
+        let untold = self.seen.iter().filter(|(key, _)| !self.services.contains_key(key));
+        untold.map(|(key, last_ms)| vec![key.0.as_str().into(), (*last_ms).into()]).collect()
+    }
+
+    pub fn processes(&self) -> Vec<Row> {
+        let row = |((boot, instance), (process, range)): (&(BootKey, flows::Instance), &(Process, Range))| {
+            let rest = vec![
+                u64::from(instance.pid).into(),
+                instance.start_ticks.into(),
+                process.service.0.as_str().into(),
+                process.netns.into(),
+                process.comm.as_str().into(),
+                range.0.into(),
+                range.1.into(),
+            ];
+            [columns(boot), rest].concat()
+        };
+        self.processes.iter().map(row).collect()
+    }
+
+    pub fn flows(&self) -> Vec<Row> {
+        let row = |(key, (row, range)): (&String, &(Row, Range))| {
+            [vec![Value::Text(key.clone())], row.clone(), vec![range.0.into(), day_end(range.1).into()]].concat()
+        };
+        self.flows.iter().map(row).collect()
+    }
+
+    pub fn counts(&self) -> Vec<Row> {
+        let row = |((from_ms, flow), counts): (&(i64, String), &Counts)| {
+            let Counts { opened, established, failed, closed, open, sent, received } = *counts;
+            let mut row = vec![(*from_ms).into(), MINUTE_MS.into(), flow.as_str().into()];
+            row.extend([opened, established, failed, closed, open, sent, received].map(Value::from));
+            row
+        };
+        self.counts.iter().map(row).collect()
+    }
+
+    pub fn losses(&self) -> Vec<Row> {
+        let row = |((from_ms, boot), losses): (&(i64, BootKey), &Losses)| {
+            let Losses { table_full, recursion, windows, unreadable } = *losses;
+            let counts = [table_full, recursion, windows, unreadable].map(Value::from).to_vec();
+            [vec![(*from_ms).into(), MINUTE_MS.into()], columns(boot), counts].concat()
+        };
+        self.losses.iter().map(row).collect()
+    }
+
+    /// What hosts had, one inventory after the other: the rows that close what is gone, and those that are there.
+    pub fn address_rounds(&self) -> Vec<(Vec<Row>, Vec<Row>)> {
+        rounds(&self.addresses)
+    }
+
+    pub fn listener_rounds(&self) -> Vec<(Vec<Row>, Vec<Row>)> {
+        rounds(&self.listeners)
+    }
+}
+
+/// An inventory that equals the one before says nothing new.
+fn inventory(inventories: &mut Vec<Inventory>, (from_ms, to_ms): Range, rows: BTreeMap<String, Row>) {
+    let same = |before: &Inventory| before.rows.keys().eq(rows.keys());
+    if !inventories.last().is_some_and(same) {
+        inventories.push(Inventory { from_ms, to_ms, rows });
+    }
+}
+
+fn rounds(all: &BTreeMap<BootKey, Vec<Inventory>>) -> Vec<(Vec<Row>, Vec<Row>)> {
+    let count = all.values().map(Vec::len).max().unwrap_or(0);
+    let round = |n: usize| {
+        let (mut gone, mut there) = (Vec::new(), Vec::new());
+        for (boot, inventories) in all {
+            let Some(inventory) = inventories.get(n) else { continue };
+            let keys = inventory.rows.keys().map(|key| Value::Text(key.clone())).chain([Value::Null]);
+            gone.extend(keys.map(|key| [columns(boot), vec![inventory.to_ms.into(), key]].concat()));
+            for (key, row) in &inventory.rows {
+                let mut row = [vec![Value::Text(key.clone())], row.clone()].concat();
+                row.push(inventory.from_ms.into());
+                there.push(row);
+            }
+        }
+        there.sort_by(|a, b| a[0].text().cmp(&b[0].text()));
+        (gone, there)
+    };
+    (0..count).map(round).collect()
+}
+
+fn columns((host, boot): &BootKey) -> Row {
+    vec![host.0.as_str().into(), boot.as_str().into()]
+}
+
+fn address_rows(host: &Host) -> BTreeMap<String, Row> {
+    let row = |address: &flows::HostAddress| {
+        let boot = (host.id.clone(), host.boot.clone());
+        let row = [columns(&boot), vec![address.netns.into(), Value::address(Some(address.ip))]].concat();
+        (key_of(&row), row)
+    };
+    host.addresses.iter().map(row).collect()
+}
+
+fn listener_row(boot: &BootKey, listener: &Listener) -> (String, Row) {
+    let mut row = columns(boot);
+    row.extend([listener.service.0.as_str().into(), listener.netns.into(), names::protocol(listener.protocol).into()]);
+    row.extend(passive(Some(&listener.at)));
+    (key_of(&row), row)
+}
+
+fn flow_row(boot: &BootKey, flow: &Flow) -> Row {
+    let mut row = columns(boot);
+    row.extend([
+        names::side(flow.side).into(),
+        flow.service.0.as_str().into(),
+        flow.process.map_or(Value::Null, |process| u64::from(process.pid).into()),
+        flow.process.map_or(Value::Null, |process| process.start_ticks.into()),
+        flow.netns.into(),
+        names::protocol(flow.link.protocol).into(),
+        Value::address(flow.link.active),
+    ]);
+    row.extend(passive(Some(&flow.link.passive)));
+    row.extend(passive(flow.translated.as_ref()));
+    row.extend([names::source(flow.source).into(), names::attribution(flow.attribution).into()]);
+    row
+}
+
+/// Address, port and path.
+fn passive(passive: Option<&Passive>) -> [Value; 3] {
+    match passive {
+        Some(Passive::Inet { ip, port }) => [Value::address(Some(*ip)), i64::from(*port).into(), Value::Null],
+        Some(Passive::Path(path)) => [Value::Null, Value::Null, path.as_str().into()],
+        None => [Value::Null, Value::Null, Value::Null],
+    }
+}
+
+/// The same cells have the same key, on every host and in every version. 16 bytes in hex.
+fn key_of(row: &[Value]) -> String {
+    let mut digest = Sha256::new();
+    for value in row {
+        match value {
+            Value::Null => digest.update([0]),
+            Value::Int(number) => {
+                digest.update([1]);
+                digest.update(number.to_le_bytes());
+            }
+            Value::Text(text) => {
+                digest.update([2]);
+                digest.update((text.len() as u64).to_le_bytes());
+                digest.update(text);
+            }
+        }
+    }
+    digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}

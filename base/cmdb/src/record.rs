@@ -1,0 +1,82 @@
+//! Windows on their way into the database: all in one transaction, each once.
+
+use crate::batch::Batch;
+use crate::connection::Transaction;
+use crate::sequences::Sequences;
+use crate::statement::{Kind, Row};
+use crate::{names, writes};
+use flows::Window;
+use sqlx::Error;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Records what was not recorded before. The answer is how many windows that were.
+pub async fn record(tx: &mut Transaction, windows: &[Window]) -> Result<usize, Error> {
+    let mut recorded = lock_agents(tx, windows).await?;
+    let mut batch = Batch::default();
+    let mut fresh = 0;
+    for window in windows {
+        if recorded.entry(window.agent).or_default().insert(window.sequence) {
+            batch.add(window);
+            fresh += 1;
+        }
+    }
+    if fresh > 0 {
+        write(tx, &batch).await?;
+        tx.apply(&writes::RECORDED, &recorded_rows(windows, &recorded)).await?;
+    }
+    Ok(fresh)
+}
+
+async fn write(tx: &mut Transaction, batch: &Batch) -> Result<(), Error> {
+    tx.apply(&writes::HOSTS, &batch.hosts()).await?;
+    tx.apply(&writes::BOOTS, &batch.boots()).await?;
+    for (gone, there) in batch.address_rounds() {
+        tx.apply(&writes::ADDRESSES_GONE, &gone).await?;
+        tx.apply(&writes::ADDRESSES, &there).await?;
+    }
+    tx.apply(&writes::SERVICES, &batch.services()).await?;
+    tx.apply(&writes::SERVICES_SEEN, &batch.services_seen()).await?;
+    tx.apply(&writes::PROCESSES, &batch.processes()).await?;
+    for (gone, there) in batch.listener_rounds() {
+        tx.apply(&writes::LISTENERS_GONE, &gone).await?;
+        tx.apply(&writes::LISTENERS, &there).await?;
+    }
+    tx.apply(&writes::FLOWS, &batch.flows()).await?;
+    tx.apply(&writes::FLOW_COUNTS, &batch.counts()).await?;
+    tx.apply(&writes::LOSSES, &batch.losses()).await?;
+    Ok(())
+}
+
+/// One window of each agent, by agent.
+fn by_agent(windows: &[Window]) -> BTreeMap<Uuid, &Window> {
+    windows.iter().map(|window| (window.agent, window)).collect()
+}
+
+async fn lock_agents(tx: &mut Transaction, windows: &[Window]) -> Result<BTreeMap<Uuid, Sequences>, Error> {
+    let row = |(agent, window): (Uuid, &Window)| -> Row {
+        vec![
+            agent.to_string().as_str().into(),
+            window.host.id.0.as_str().into(),
+            window.host.boot.as_str().into(),
+            names::source(window.source).into(),
+            window.from_ms.into(),
+            window.to_ms.into(),
+        ]
+    };
+    let rows: Vec<Row> = by_agent(windows).into_iter().map(row).collect();
+    let found = tx.apply_returning(&writes::AGENTS, &rows, &[Kind::Text, Kind::Text]).await?;
+    let known = |row: &Row| {
+        let agent = Uuid::parse_str(row[0].text()?).ok()?;
+        Some((agent, Sequences::parse(row[1].text()?)))
+    };
+    Ok(found.iter().filter_map(known).collect())
+}
+
+fn recorded_rows(windows: &[Window], recorded: &BTreeMap<Uuid, Sequences>) -> Vec<Row> {
+    let row = |(agent, window): (Uuid, &Window)| -> Row {
+        let sequences = recorded.get(&agent).map(Sequences::to_string).unwrap_or_default();
+        vec![agent.to_string().as_str().into(), sequences.as_str().into(), window.to_ms.into()]
+    };
+    by_agent(windows).into_iter().map(row).collect()
+}
