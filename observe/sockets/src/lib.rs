@@ -6,5 +6,9 @@
 
 pub mod collector;
 pub mod ebpf;
+pub mod identity;
+pub mod namespaces;
+mod netlink;
+pub mod polling;
 
 pub use collector::{Collector, Listening, Owner, Sighting, Sightings};
