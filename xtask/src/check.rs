@@ -1,6 +1,7 @@
 //! `make check`: format, lint, layering, unit tests, vectors. About two minutes.
 
 use crate::conform;
+use crate::programs;
 use crate::shell::{command, quiet, root, run};
 use crate::stage::Stages;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub fn check() -> Result<(), String> {
         run(&mut command("cargo", &["test", "--quiet", "--workspace", "--lib", "--bins"])).map(|()| "Rust".into())
     })?;
     stages.run("drift", || conform::drift().map(|()| "spec/vectors".into()))?;
+    stages.run("programs", programs::drift)?;
     println!();
     conform::conform()
 }

@@ -2,6 +2,7 @@
 
 pub mod mutants;
 
+use crate::programs;
 use crate::setup;
 use crate::shell::{command, quiet, root, run};
 use serde_json::Value;
@@ -119,14 +120,15 @@ fn table(
     if failures.is_empty() { Ok(()) } else { Err("the SDKs do not all do the same".into()) }
 }
 
-/// Rewrites the vectors, and the goldens of messages about target files and of exports.
+/// Rewrites the vectors, the goldens of messages about target files and of exports, and the kernel's programs.
 pub fn bless() -> Result<(), String> {
     run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
     run(&mut command("target/debug/wire-vectors", &["spec/vectors"]))?;
     for package in ["target", "exchange"] {
         quiet(command("cargo", &["test", "--quiet", "--package", package]).env("BLESS", "1"))?;
     }
-    run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "*/tests/goldens"]))
+    programs::bless()?;
+    run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "*/tests/goldens", "*.bpf.o"]))
 }
 
 /// Fails if the committed vectors are not what the reference implementation makes.

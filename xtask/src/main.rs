@@ -5,6 +5,7 @@ mod check;
 mod conform;
 mod demo;
 mod papers;
+mod programs;
 mod setup;
 mod shell;
 mod stage;

@@ -54,6 +54,15 @@ pub fn packages(packages: &[&Package]) -> Result<String, String> {
     Ok(packages.iter().map(|p| version(p)).collect::<Vec<_>>().join(", "))
 }
 
+/// Installs packages that programs cannot tell of, such as headers.
+pub fn install_all(packages: &[&Package]) -> Result<(), String> {
+    let names: Vec<&str> = packages.iter().map(|p| p.name).collect();
+    if text("id", &["-u"]) != "0" {
+        return Err(format!("missing Debian packages: {}", names.join(" ")));
+    }
+    install(&names)
+}
+
 fn install(missing: &[&str]) -> Result<(), String> {
     // a package's own service must not be started: tests start what they need and stop it again
     let policy = PathBuf::from("/usr/sbin/policy-rc.d");

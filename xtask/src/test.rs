@@ -3,7 +3,7 @@
 use crate::setup::{self, JDK, MAVEN, MEMCACHED, NGINX, NODE, NPM};
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
-use crate::{check, conform};
+use crate::{check, conform, programs};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,8 +93,9 @@ fn checks() -> Result<String, String> {
     check::places()?;
     check::lint()?;
     conform::drift()?;
+    programs::drift()?;
     generated()?;
-    Ok("format, layers, places, lint, drift".into())
+    Ok("format, layers, places, lint, drift, programs".into())
 }
 
 /// Code that was generated is what its generator writes now. Without the tools, and without a registry that has them, it is a skip.

@@ -3,8 +3,9 @@
 
 use super::layout::Plain;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+const MAP_CREATE: i64 = 0;
 const MAP_LOOKUP_BATCH: i64 = 24;
 const MAP_LOOKUP_AND_DELETE_BATCH: i64 = 25;
 const OBJ_GET_INFO_BY_FD: i64 = 15;
@@ -82,6 +83,21 @@ impl<K: Plain, V: Plain> Batch<K, V> {
             from = next;
         }
     }
+}
+
+/// Makes the smallest table there is and drops it: whether bpf(2) may be used at all.
+pub fn make_table() -> io::Result<()> {
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    // type, size of key, size of value, entries
+    let mut request = [BPF_MAP_TYPE_ARRAY, 4, 4, 1];
+    // SAFETY: the kernel reads these four members and takes the others as zero.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, request.as_mut_ptr(), size_of_val(&request)) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and ours.
+    drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
+    Ok(())
 }
 
 /// Returns when every program that was running in the kernel has ended.

@@ -12,7 +12,9 @@ mod collector;
 mod kernel;
 mod layout;
 mod ledger;
+mod probe;
 mod programs;
 
 pub use collector::{EbpfCollector, Options};
 pub use kernel::ProgramStatistics;
+pub use probe::{Requirement, probe};
