@@ -17,6 +17,7 @@ TRAILER_BYTES = 3072
 MAGIC = b"flm\x01"
 END_BYTES = 8
 _FIELD_TAG = varint(333_000_333 << 3 | 2)
+_TAG_BYTES = len(_FIELD_TAG)
 
 _NO_TAIL_REPLY = frozenset(
     ("content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade")
@@ -28,14 +29,14 @@ def field(history: bytes) -> bytes:
     """The field to append to a serialized protobuf message."""
     size = len(history) + END_BYTES
     length = varint(size)
-    whole = len(_FIELD_TAG) + len(length) + size
+    whole = _TAG_BYTES + len(length) + size
     return b"".join((_FIELD_TAG, length, history, whole.to_bytes(4, "big"), MAGIC))
 
 
 def field_bytes(history_bytes: int) -> int:
     """How long ``field`` makes a history of that length."""
     size = history_bytes + END_BYTES
-    return len(_FIELD_TAG) + len(varint(size)) + size
+    return _TAG_BYTES + len(varint(size)) + size
 
 
 def _length(data: bytes) -> int:
@@ -51,7 +52,7 @@ def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
     if size < END_BYTES or data[-4:] != MAGIC:
         return data, None
     at = size - int.from_bytes(data[-8:-4], "big")
-    start = at + len(_FIELD_TAG)
+    start = at + _TAG_BYTES
     if at < 0 or data[at:start] != _FIELD_TAG:
         return data, None
     # nearly all are shorter than 16 kB; a reader of their one or two bytes costs more than all the rest

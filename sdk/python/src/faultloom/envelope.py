@@ -71,7 +71,8 @@ def sign(key: Key, part: bytes) -> bytes:
     inner, outer = inner.copy(), outer.copy()
     inner.update(part)
     outer.update(inner.digest())
-    return bytes(outer.digest()[:16])
+    signature: bytes = outer.digest()[:16]
+    return signature
 
 
 @functools.lru_cache(maxsize=64)

@@ -189,7 +189,7 @@ class Scope:
     destination: Optional[Callable[[bytes], None]] = None
     #: the call's name where the history has no caller that names it
     called = ""
-    #: what a server's hook notes for the end of the call
+    #: what a server's hook notes for the end of the call: its context
     answer: Any = None
     _clock: Optional[Callable[[], int]] = None
     _evidence: Optional[Evidence] = None
@@ -256,10 +256,13 @@ class Scope:
             self._sent.append(send)
             if self._evidence is None:
                 counters = b""
-                if http:
-                    self._event(SEND_REQUEST | FLAG_B, self._call(normalised_http_name(name), peer))
+                recorded = normalised_http_name(name) if http else name
+                if self._strings:
+                    call = _call_in(self._strings, recorded, peer)
                 else:
-                    self._event(SEND_REQUEST, self._call(name, peer))
+                    call, strings = _first_call(recorded, peer)
+                    self._strings = strings.copy()
+                self._event(SEND_REQUEST | FLAG_B if http else SEND_REQUEST, call)
             else:
                 counters = self._decide(self._evidence, send, http)
             send.envelope = write_hop(envelope.passed_on, send.id, accept, receive_limit, counters)
@@ -270,7 +273,7 @@ class Scope:
         faults_on = self.faults_on()
         self._saw_faults_off |= not faults_on
         index = evidence.decide(self.service, send.peer, send.name, faults_on)
-        call = self._call(normalised_http_name(send.name) if http else send.name, send.peer)
+        call = _call_in(self._strings, normalised_http_name(send.name) if http else send.name, send.peer)
         if index is None:
             self._event(SEND_REQUEST | (FLAG_B if http else 0), call)
         else:
@@ -278,13 +281,6 @@ class Scope:
             self._event(SEND_REQUEST | FLAG_A | (FLAG_B if http else 0), call + varint(index))
         evidence.count_after(True, self.service, send.peer, send.name)
         return evidence.encode()
-
-    def _call(self, name: str, peer: str) -> bytes:
-        if self._strings:
-            return _call_in(self._strings, name, peer)
-        call, strings = _first_call(name, peer)
-        self._strings = strings.copy()
-        return call
 
     def replied(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """The caller has a reply, of whatever status. ``gap`` counts if there is no history."""
@@ -351,8 +347,11 @@ class Scope:
         with self._lock:
             if self.over:
                 return None
-            events = self._end(status)
-            history = self._head(name or self.called) + events
+            if self._pending:
+                self._end_pending()
+            self._event(SEND_RESPONSE, _SMALL[status] if status < 128 else varint(status))
+            self.over = True
+            history = self._head(name or self.called) + self._events
             self._events = bytearray()
         if self.destination is None:
             return history
@@ -383,7 +382,11 @@ class Scope:
         with self._lock:
             if self.over:
                 return None
-            events = bytes(self._end(status))
+            if self._pending:
+                self._end_pending()
+            self._event(SEND_RESPONSE, varint(status))
+            self.over = True
+            events = bytes(self._events)
             self._events = bytearray()
             head = b"" if self._taken else self._head(name or self.called)
         if self.destination is not None:
@@ -396,14 +399,10 @@ class Scope:
         call = b"\1" + self.envelope.call.to_bytes(8, "big")
         return call + flags + _names(self.service, name) + varint(self.start_us)
 
-    def _end(self, status: int) -> bytearray:
-        if self._pending:
-            for number, pending in list(self._pending.items()):
-                kind, code, history, gap = pending()
-                self._record_end(kind, number, code, history, gap)
-        self._event(SEND_RESPONSE, _SMALL[status] if status < 128 else varint(status))
-        self.over = True
-        return self._events
+    def _end_pending(self) -> None:
+        for number, pending in list((self._pending or {}).items()):
+            kind, code, history, gap = pending()
+            self._record_end(kind, number, code, history, gap)
 
     def abandon(self) -> None:
         """Ends the scope without an answer."""

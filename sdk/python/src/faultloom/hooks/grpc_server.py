@@ -39,10 +39,8 @@ def patch(patch: Patch, module: Any) -> None:
             scope.called = _method_name(rpc_event, args)
         # the call has a context of its own, in which its interceptors, its handler and its serializer run
         state.context.run(CURRENT.set, scope)
-        handler = in_scope_handler(find(rpc_event, state, *args), scope)
-        if handler is None:
-            scope.abandon()
-        return handler
+        handler = find(rpc_event, state, *args)
+        return getattr(handler, "_faultloom", None) or in_scope_handler(handler, scope)
 
     assert isinstance(module._RPCState().context, contextvars.Context)
     patch.replace(module, "_find_method_handler", find_and_trace)
@@ -158,10 +156,7 @@ class StreamAnswer(Answer):
 
 
 def in_scope_handler(handler: Any, scope: Scope) -> Any:
-    """The handler that the application's interceptors and functions gave, inside the scope."""
-    known = getattr(handler, "_faultloom", None)
-    if known is not None:
-        return known
+    """The handler that the application's interceptors and functions gave, inside the scope; the next time it is its ``_faultloom``."""
     behaviour = behaviour_of(handler)
     if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
         scope.abandon()
@@ -193,31 +188,31 @@ def answer_of(handler: Any, scope: Scope) -> Answer:
 
 def traced_handler(handler: Any, behaviour: Any) -> Any:
     """For one reply message. Serves every call; the scope is that of the call's context."""
-    serializer, stream = handler.response_serializer, bool(handler.request_streaming)
+    serializer = handler.response_serializer
+    answer: Callable[[Scope], Answer] = functools.partial(StreamAnswer, one_message=True) if handler.request_streaming else Answer
 
     def run(request: Any, context: Any) -> Any:
         scope = CURRENT.get()
         if scope is None:
             return behaviour(request, context)
-        answer = StreamAnswer(scope, True) if stream else Answer(scope)
-        scope.answer = answer, context
+        scope.answer = context
         try:
             message = behaviour(request, context)
         except BaseException:
             scope.answer = None
-            answer.with_error(status.number_of(context.code()) or 2, context)
+            answer(scope).with_error(status.number_of(context.code()) or 2, context)
             raise
         if context.code() is not None:
-            answer.with_returned(context)
+            answer(scope).with_returned(context)
         return message
 
     def serialize(message: Any) -> Any:
         scope = CURRENT.get()
         if scope is None or scope.answer is None:
             return message if serializer is None else serializer(message)
-        answer, context = scope.answer
+        context = scope.answer
         scope.answer = None  # it holds the call's state, which holds the scope: left for the garbage collector otherwise
-        return answer.serialize(serializer, message, context)
+        return answer(scope).serialize(serializer, message, context)
 
     return wrapped_handler(run, handler, serialize)
 
