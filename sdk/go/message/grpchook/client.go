@@ -19,26 +19,45 @@ import (
 // defaultReceiveLimit is grpc-go's own default for clients.
 const defaultReceiveLimit = 4 << 20
 
+// While a call is out, this function and the handler's are all that the hooks keep on the stack: it is just large enough for
+// an untraced chain of calls, and Go copies a stack that it makes larger.
 func unaryClient(authority string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if s := scope.From(ctx); s != nil { // in functions of their own: a call without a scope needs no room on the stack for one
-			return callUnary(ctx, s, authority, method, req, reply, cc, invoke, opts)
+		s := scope.From(ctx)
+		if s == nil {
+			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		return invoke(ctx, method, req, reply, cc, opts...)
+		c, err := begin(ctx, s, authority, method, reply, cc, opts)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}
+		return c.end(invoke(c.ctx, method, req, c.target(), cc, c.options...))
 	}
 }
 
-func callUnary(ctx context.Context, s *scope.Scope, authority, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
+// begin records a call and plays the faults that act before its request is sent; the error is such a fault's. Nil without an
+// error: the call is to be made as if there were no scope.
+func begin(ctx context.Context, s *scope.Scope, authority, method string, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
 	call, field, ok := send(ctx, s, authority, cc, method, opts)
 	if !ok {
-		return invoke(ctx, method, req, reply, cc, opts...)
+		return nil, nil
 	}
+	c := &clientCall{scope: s, number: call.Number, field: field, reply: clientReply{message: reply}}
 	if call.Fault != nil {
 		if over, err := before(ctx, s, &call, authority); over {
-			return err
+			return nil, err
+		}
+		c.kind = call.Fault.Kind
+		if c.kind == wire.EmptyReply || c.kind == wire.CorruptReply {
+			c.reply.alter = c.kind
 		}
 	}
-	return sendRequest(ctx, s, &call, field, method, req, reply, cc, invoke, opts)
+	c.ctx = outgoing(ctx, s, &call)
+	c.options = append(append(c.inline[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts belong to others
+	return c, nil
 }
 
 // send decides about a call and records it. field tells that its replies may bring a field.
@@ -78,39 +97,35 @@ func outgoing(ctx context.Context, s *scope.Scope, call *scope.Call) context.Con
 
 // clientCall is everything one call needs, in one piece.
 type clientCall struct {
+	ctx     context.Context // to send the request with
+	scope   *scope.Scope
+	number  uint64
+	kind    wire.Kind // of the fault that fired, or 0
+	field   bool      // its reply may bring a field
 	reply   clientReply
 	trailer metadata.MD
 	options []grpc.CallOption
-	inline  [4]grpc.CallOption
+	inline  [3]grpc.CallOption
 }
 
-// sendRequest sends the request with its envelope and records how the call ended.
-func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bool, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption) error {
-	ctx = outgoing(ctx, s, call)
-	var kind wire.Kind
-	if call.Fault != nil {
-		kind = call.Fault.Kind
+// target is what the reply is to be read into.
+func (c *clientCall) target() any {
+	if c.field {
+		return &c.reply
 	}
-	c := &clientCall{}
-	c.reply.message = reply
-	wrapped := &c.reply
-	if kind == wire.EmptyReply || kind == wire.CorruptReply {
-		wrapped.alter = kind
-	}
-	target := reply
-	if field {
-		target = wrapped
-	}
-	c.options = append(append(c.inline[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts belong to others
-	err := invoke(ctx, method, req, target, cc, c.options...)
+	return c.reply.message
+}
 
+// end records how the call ended, plays the faults that act then, and returns what the caller is to see.
+func (c *clientCall) end(err error) error {
+	s, kind, reply, wrapped := c.scope, c.kind, c.reply.message, &c.reply
 	end := scope.End{Status: uint64(code(err)), History: wrapped.history}
 	told := c.trailer[wire.GRPCKey]
 	if end.History == nil && len(told) > 0 {
 		end.History = []byte(told[len(told)-1])
 	}
 	end.Gap = end.History == nil
-	failed := err != nil && len(told) == 0 && local(ctx, err)
+	failed := err != nil && len(told) == 0 && local(c.ctx, err)
 	switch {
 	case failed: // no status was there to be lost or altered, though a message may have come
 	case kind == wire.LostReply:
@@ -121,20 +136,20 @@ func sendRequest(ctx context.Context, s *scope.Scope, call *scope.Call, field bo
 		err = status.Error(codes.Unavailable, "error reading from server: EOF")
 	case wrapped.altered:
 		end.Status = 0 // what the callee answered; the library's own complaint follows from the fault
-	case !field && err == nil && kind == wire.EmptyReply:
+	case !c.field && err == nil && kind == wire.EmptyReply:
 		if m, ok := reply.(proto.Message); ok {
 			proto.Reset(m)
 		}
-	case !field && err == nil && kind == wire.CorruptReply:
+	case !c.field && err == nil && kind == wire.CorruptReply:
 		if m, ok := reply.(proto.Message); ok {
 			proto.Reset(m)
 		}
 		err = status.Error(codes.Internal, "grpc: failed to unmarshal the received message: corrupted")
 	}
 	if failed {
-		s.Failed(s.Now(), call.Number, end)
+		s.Failed(s.Now(), c.number, end)
 	} else {
-		s.Reply(s.Now(), call.Number, end)
+		s.Reply(s.Now(), c.number, end)
 	}
 	wrapped.free()
 	return err

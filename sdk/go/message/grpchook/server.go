@@ -21,14 +21,29 @@ import (
 //go:linkname serverFromContext google.golang.org/grpc/internal.ServerFromContext
 var serverFromContext any // func(context.Context) *grpc.Server
 
+// See unaryClient about the stack.
 func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		p, md := process(), incoming(ctx)
-		if concerned, drawn := concerns(p, md); concerned {
-			return serveUnary(ctx, req, info.FullMethod, md, drawn, p, handler)
+		call := answer(ctx, process())
+		if call == nil {
+			return handler(ctx, req)
 		}
-		return handler(ctx, req)
+		reply, err := handler(&call.scoped, req)
+		return call.end(reply, err, info.FullMethod)
 	}
+}
+
+// answer begins the scope of the call that ctx answers, or returns nil: there is to be none.
+func answer(ctx context.Context, p *scope.Process) *serverCall {
+	md := incoming(ctx)
+	if concerned, drawn := concerns(p, md); concerned {
+		call := &serverCall{}
+		if open(ctx, p, &call.scope, md, drawn) {
+			call.scoped = scope.Scoped{Context: ctx, Scope: &call.scope}
+			return call
+		}
+	}
+	return nil
 }
 
 // concerns tells whether a request with this metadata may have a scope, and whether that is because it was drawn.
@@ -60,14 +75,16 @@ func open(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD,
 	return p.Open(s, a)
 }
 
-func serveUnary(ctx context.Context, req any, method string, md metadata.MD, drawn bool, p *scope.Process, handler grpc.UnaryHandler) (any, error) {
-	call := &serverCall{}
-	s := &call.scope
-	if !open(ctx, p, s, md, drawn) {
-		return handler(ctx, req)
-	}
-	call.scoped = scope.Scoped{Context: ctx, Scope: s}
-	reply, err := handler(&call.scoped, req)
+// serverCall is what serving one call needs, in one piece.
+type serverCall struct {
+	scope  scope.Scope
+	scoped scope.Scoped
+	reply  serverReply
+}
+
+// end records the answer and returns what grpc-go is to send.
+func (call *serverCall) end(reply any, err error, method string) (any, error) {
+	s, ctx := &call.scope, call.scoped.Context
 	env, status := s.Envelope(), uint64(code(err))
 	if !s.Returns() {
 		s.Finish(s.Now(), status, method) // what is exported has no caller that names it
@@ -84,13 +101,6 @@ func serveUnary(ctx context.Context, req any, method string, md metadata.MD, dra
 	}
 	setTrailer(ctx, s.Finish(s.Now(), status, ""))
 	return reply, err
-}
-
-// serverCall is what serving one call needs, in one piece.
-type serverCall struct {
-	scope  scope.Scope
-	scoped scope.Scoped
-	reply  serverReply
 }
 
 // incoming returns the metadata of the call that ctx answers: do not change it. grpc-go's own functions copy all of it, or
