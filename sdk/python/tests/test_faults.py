@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -339,3 +340,19 @@ def test_cancelling_a_hanging_aio_call_ends_it(peers):
     with faultloom.starting(SIGNER, [Fault("hang")]) as started:
         asyncio.run(run())
     assert [end[:2] for end in ends(started.history.segment)] == [("failed", 1)]
+
+
+def test_a_callback_that_raises_is_told_and_the_next_one_runs(peers, caplog):
+    backend = peers("grpc_app", service="callee")
+    called = threading.Event()
+
+    def fails(_):
+        raise ValueError("of the application")
+
+    with faultloom.starting(SIGNER, [Fault("delay", arg=100)]):
+        with grpc.insecure_channel(backend.address) as channel:
+            future = channel.unary_unary("/t.T/Echo").future(b"x", timeout=5)
+            future.add_done_callback(fails)
+            future.add_done_callback(lambda _: called.set())
+            assert future.result() == b"x" and called.wait(5)
+    assert "of the application" in caplog.text

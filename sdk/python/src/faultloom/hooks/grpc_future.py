@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 import sys
 import threading
 import time
@@ -11,6 +12,8 @@ from typing import Any, Callable, List, Optional, Tuple
 import grpc
 
 from . import grpc_status as status
+
+_LOGGER = logging.getLogger("grpc")
 
 
 class Delegated(grpc.Future, grpc.Call):
@@ -133,8 +136,8 @@ class BackgroundCall(grpc.Future, grpc.Call):
             for callback in callbacks:
                 try:
                     callback()
-                except Exception:
-                    pass
+                except Exception:  # the application's: told as grpc tells it, and the next one still runs
+                    _LOGGER.exception("Exception in callback %s", callback)
 
         threading.Thread(target=context.run, args=(body,), daemon=True, name="faultloom-call").start()
         return self

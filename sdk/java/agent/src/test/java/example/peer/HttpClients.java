@@ -93,6 +93,7 @@ final class HttpClients {
         connection.setRequestMethod(method);
         if (!body.isEmpty()) {
             connection.setDoOutput(true);
+            connection.setRequestProperty("Content-Type", "text/plain"); // unsaid it is a form, which servlets' containers read themselves
             connection.getOutputStream().write(body.getBytes(UTF_8));
         }
         int status = connection.getResponseCode();

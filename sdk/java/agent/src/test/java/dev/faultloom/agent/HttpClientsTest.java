@@ -25,10 +25,10 @@ final class HttpClientsTest {
 
     @BeforeAll
     static void start() throws Exception {
-        back = Peer.traced("back").start("http");
-        stock = Peer.stock().start("http");
-        front = Peer.traced("front").with("FAULTLOOM_PEERS", back.address("http") + "=back," + stock.address("http") + "=stock").start("http");
-        driver = new HttpDriver(front.address("http"));
+        back = Peer.traced("back").start(Peer.HTTP);
+        stock = Peer.stock().start(Peer.HTTP);
+        front = Peer.traced("front").with("FAULTLOOM_PEERS", back.address(Peer.HTTP) + "=back," + stock.address(Peer.HTTP) + "=stock").start(Peer.HTTP);
+        driver = new HttpDriver(front.address(Peer.HTTP));
     }
 
     @AfterAll
@@ -43,7 +43,7 @@ final class HttpClientsTest {
     }
 
     private static String call(Peer to, String client, String path) {
-        return "http " + client + " GET http://" + to.address("http") + path;
+        return "http " + client + " GET http://" + to.address(Peer.HTTP) + path;
     }
 
     @ParameterizedTest
@@ -62,7 +62,7 @@ final class HttpClientsTest {
     @ParameterizedTest
     @MethodSource("clients")
     void aLongHistoryComesBehindTheBody(String client) throws Exception {
-        String script = "http " + client + " POST http://" + back.address("http") + "/fan/300 grpc nowhere.invalid:1 Run x";
+        String script = "http " + client + " POST http://" + back.address(Peer.HTTP) + "/fan/300 grpc nowhere.invalid:1 Run x";
         HttpDriver.Reply reply = driver.send("POST", "/run", script, Fault.of(Kind.STATUS).arg(5).callee("nowhere.invalid:1"));
         assertEquals("200 done", reply.text());
         assertEquals(300, Calls.of(Calls.child(reply.segment, 1)).size());

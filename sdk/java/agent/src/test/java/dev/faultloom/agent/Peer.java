@@ -19,6 +19,12 @@ final class Peer implements AutoCloseable {
     static final Path AGENT = Path.of("target", "faultloom-agent.jar").toAbsolutePath();
     private static final String CLASSES = classPath();
 
+    /** Another Java than the one the tests run on, to show that the agent runs there: {@code FAULTLOOM_TEST_JAVA}. */
+    private static final String OTHER_JAVA = System.getenv("FAULTLOOM_TEST_JAVA");
+
+    /** An HTTP server that is there. A small Java 11 comes without the module of the JDK's own. */
+    static final String HTTP = OTHER_JAVA == null ? "http" : "jetty";
+
     private final java.lang.Process process;
     private final Path errors;
     private final Map<String, Integer> ports = new HashMap<>();
@@ -29,7 +35,7 @@ final class Peer implements AutoCloseable {
         private final Map<String, String> variables = new HashMap<>();
         private final List<String> removed = new ArrayList<>();
         private String classPath = CLASSES;
-        private String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+        private String java = OTHER_JAVA != null ? OTHER_JAVA : Path.of(System.getProperty("java.home"), "bin", "java").toString();
 
         Plan option(String... more) {
             options.addAll(List.of(more));
