@@ -7,6 +7,7 @@
 mod export;
 mod import;
 mod jaeger;
+mod lanes;
 mod otlp_spans;
 mod perfetto;
 mod tree;

@@ -1,28 +1,14 @@
 //! Trace events as Perfetto and Chrome's viewer read them: a process per service, lanes of slices, arrows for calls.
 //!
-//! Slices of one lane (thread) must lie inside each other or apart. A scope opens a lane, its calls lie in it one after the
-//! other; calls that overlap get lanes of their own. A scope that would lie outside its call is moved to the call's middle
+//! A scope that would lie outside its call is moved to the call's middle
 //! (to its beginning if it is longer), since clocks of different services may differ.
 
 use crate::export::{Spans, hex16, hex32};
+use crate::lanes::{Lanes, Slice};
 use model::Fault;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use wire::span::{Attribute, FAULT, GAP, Side, Span};
-
-/// A span with its place: µs on the common axis.
-struct Slice<'a> {
-    span: &'a Span,
-    trace: usize,
-    start: i128,
-    end: i128,
-}
-
-#[derive(Default)]
-struct Lane {
-    /// Ends of the slices that are open where we are, the outermost first, with their ids.
-    open: Vec<(i128, u64)>,
-}
 
 pub(crate) fn document(traces: &[Spans], faults: &[Fault]) -> Value {
     let mut services: Vec<&str> = Vec::new();
@@ -45,9 +31,9 @@ pub(crate) fn document(traces: &[Spans], faults: &[Fault]) -> Value {
     for (at, service) in services.iter().enumerate() {
         let mut own: Vec<&Slice> = slices.iter().filter(|s| s.span.service == *service).collect();
         own.sort_by_key(|s| (s.start, -s.end));
-        let mut lanes: Vec<Lane> = Vec::new();
+        let mut lanes = Lanes::default();
         for slice in own {
-            let lane = place(&mut lanes, slice);
+            let lane = lanes.place(slice);
             draw(&mut events, slice, traces[slice.trace].trace_id, (at + 1, lane + 1), faults);
         }
     }
@@ -75,24 +61,6 @@ fn aligned(spans: &[Span]) -> Vec<(i128, i128)> {
         out.push(place);
     }
     out
-}
-
-/// The lane of a slice: its scope's own if nothing else of it is going on there, else the first free one.
-fn place(lanes: &mut Vec<Lane>, slice: &Slice) -> usize {
-    for lane in lanes.iter_mut() {
-        lane.open.retain(|(end, _)| *end > slice.start);
-    }
-    let inside = |lane: &Lane| {
-        slice.span.side == Side::Client
-            && lane.open.last().is_some_and(|(end, id)| Some(*id) == slice.span.parent && slice.end <= *end)
-    };
-    let found = lanes.iter().position(inside).or_else(|| lanes.iter().position(|lane| lane.open.is_empty()));
-    let at = found.unwrap_or_else(|| {
-        lanes.push(Lane::default());
-        lanes.len() - 1
-    });
-    lanes[at].open.push((slice.end, slice.span.id));
-    at
 }
 
 fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: [u8; 16], (pid, tid): (usize, usize), faults: &[Fault]) {
