@@ -231,6 +231,10 @@ impl Revive for Elsewhere {
                 let Some(now) = now else {
                     return Err(Failure::environment("the target went down").next("`faultloom up`"));
                 };
+                if let Some(gone) = now.services.iter().find(|s| s.given_up) {
+                    return Err(Failure::environment(format!("{} keeps crashing and was given up", gone.name))
+                        .next("`faultloom ps` names its log"));
+                }
                 if now.services.iter().all(|s| s.healthy && s.is_alive()) {
                     *state = now;
                     return Ok(dead);

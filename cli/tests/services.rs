@@ -91,6 +91,29 @@ fn a_service_that_crashes_is_restarted_while_up() {
 }
 
 #[test]
+fn a_service_that_keeps_crashing_is_given_up_and_the_rest_stays() {
+    let home = Home::new("fragile");
+    let port = target(&home);
+    let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
+    // healthy after 300 ms of life
+    home.write("target.yaml", &format!("{text}  - {{name: fragile, command: \"sleep 1.5; exit 7\"}}\n"));
+    let up = home.start(&["up"]);
+    wait_for("health", || up.out_so_far().contains("4 services healthy").then_some(()));
+    wait_for("the end of patience", || up.err_so_far().contains("fragile is given up").then_some(()));
+    assert_eq!(up.err_so_far().matches("fragile is back").count(), 5, "{}", up.err_so_far());
+    assert!(up.err_so_far().contains("fragile keeps crashing"), "{}", up.err_so_far());
+    let ps = home.run(&["ps"]).exits(0);
+    let line =
+        |service: &str| ps.out.lines().find(|l| l.trim_start().starts_with(service)).unwrap_or_default().to_owned();
+    assert!(line("fragile").contains("given up") && line("web").contains("healthy"), "{}", ps.out);
+    // the others are looked after as before
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    up.signal("INT");
+    up.wait().exits(0);
+    home.assert_nothing_runs();
+}
+
+#[test]
 fn a_killed_up_takes_its_services_with_it() {
     let home = Home::new("up-killed");
     target(&home);

@@ -71,6 +71,11 @@ impl Place {
         }
     }
 
+    /// Whether its process was ended and no other one started.
+    pub fn is_ended(&self) -> bool {
+        self.process().is_some_and(ServiceProcess::is_ended)
+    }
+
     /// How it ended by itself, told once.
     pub fn crashed(&mut self) -> Option<(crate::ExitStatus, &ServiceLog)> {
         let process = self.process_mut()?;

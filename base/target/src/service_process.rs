@@ -131,6 +131,11 @@ impl ServiceProcess {
         (!self.reaped).then_some(self.id)
     }
 
+    /// Whether it has been ended, with all that it left.
+    pub fn is_ended(&self) -> bool {
+        self.reaped
+    }
+
     /// Takes the exit status of a process that has been ended. Blocks until it exits.
     pub fn reap(&mut self) {
         let _ = self.child.wait();

@@ -48,6 +48,9 @@ pub struct ServiceRecord {
     pub started_unix_ms: u64,
     /// Was found healthy after its start; [`Health::check`] of `health` tells about now.
     pub healthy: bool,
+    /// It kept crashing, or could not be started again: this up starts it no more.
+    #[serde(default)]
+    pub given_up: bool,
     pub health: Health,
     pub sdk: Sdk,
     pub addresses: Vec<Address>,

@@ -5,7 +5,7 @@
 //! start, a start that is cancelled (its future is dropped), `Drop`. SIGKILL is the reaper's.
 //!
 //! A service that exits by itself is data, not an error: [`Supervisor::crashed`] tells, [`Supervisor::restart`]
-//! starts it again.
+//! starts it again, [`Supervisor::give_up`] leaves it ended.
 
 use crate::address::Address;
 use crate::atomic_file::{self, cannot_write};
@@ -212,12 +212,27 @@ impl Supervisor {
         relaunched.unwrap_or_else(|error| Err(bug("restarting broke off", &error.to_string())))?;
         let healthy = self.inner.wait_healthy(at).await;
         if healthy.is_err() {
-            let inner = self.inner.clone();
-            let ended = tokio::task::spawn_blocking(move || inner.end_one(at)).await;
-            ended.unwrap_or_else(|error| Err(bug("restarting broke off", &error.to_string())))?;
+            self.end(at).await?;
         }
         self.inner.write_state()?;
         healthy
+    }
+
+    /// Ends what is left of a service that has crashed, and starts it no more. The other services keep running.
+    ///
+    /// Errors: a process that even SIGKILL does not end, the disk is full.
+    pub async fn give_up(&self, crash: &Crash) -> Result<(), Failure> {
+        let services = self.inner.target.services();
+        let Some(at) = services.iter().position(|service| service.name == crash.service) else { return Ok(()) };
+        let _not_while_restarting = self.inner.restarts.lock().await;
+        self.end(at).await?;
+        self.inner.write_state()
+    }
+
+    async fn end(&self, at: usize) -> Result<(), Failure> {
+        let inner = self.inner.clone();
+        let ended = tokio::task::spawn_blocking(move || inner.end_one(at)).await;
+        ended.unwrap_or_else(|error| Err(bug("ending a service broke off", &error.to_string())))
     }
 
     pub fn target(&self) -> &Target {
@@ -508,6 +523,7 @@ impl Inner {
                     process: place.id(),
                     started_unix_ms: unix_ms(place.since().1),
                     healthy: place.is_healthy(),
+                    given_up: place.is_ended(),
                     health: service.health.clone(),
                     sdk: service.sdk,
                     addresses: service.listens.clone(),

@@ -6,13 +6,13 @@ use crate::render::numbers::plural;
 use crate::stage;
 use model::{Exit, Failure, Family};
 use serde_json::json;
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use target::{Down, Supervisor, Target};
 
-/// A service that crashes more often than this within [`CRASH_WINDOW`] is not restarted any more.
+/// A service that crashes more often than this within [`CRASH_WINDOW`] is given up.
 const CRASHES_MAX: usize = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -65,9 +65,9 @@ async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
     result
 }
 
-/// Until Ctrl-C: restarts what crashes, and says so.
+/// Until Ctrl-C: restarts what crashes, and says so. What cannot be kept up is given up; the rest stays.
 async fn keep(context: &Context, supervisor: &Supervisor) -> Result<Exit, Failure> {
-    let mut crashes: VecDeque<Instant> = VecDeque::new();
+    let mut crashes: HashMap<String, Vec<Instant>> = HashMap::new();
     let interrupted = stage::interrupted();
     tokio::pin!(interrupted);
     loop {
@@ -82,17 +82,20 @@ async fn keep(context: &Context, supervisor: &Supervisor) -> Result<Exit, Failur
                 crash.status,
                 crash.log.display()
             ));
-            crashes.push_back(Instant::now());
-            while crashes.front().is_some_and(|at| at.elapsed() > CRASH_WINDOW) {
-                crashes.pop_front();
+            let own = crashes.entry(crash.service.clone()).or_default();
+            own.push(Instant::now());
+            own.retain(|at| at.elapsed() <= CRASH_WINDOW);
+            let restarted = match own.len() {
+                ..=CRASHES_MAX => supervisor.restart(&crash.service).await,
+                _ => Err(Failure::environment(format!("{} keeps crashing", crash.service))),
+            };
+            match restarted {
+                Ok(()) => context.say(format!("   {} is back", crash.service)),
+                Err(failure) => {
+                    supervisor.give_up(&crash).await?;
+                    eprintln!("{failure}\n   {} is given up, the rest stays up", crash.service);
+                }
             }
-            if crashes.len() > CRASHES_MAX {
-                return Err(Failure::environment(format!("{} keeps crashing", crash.service))
-                    .why(crash.log_tail.join("\n"))
-                    .next(format!("read {}", crash.log.display())));
-            }
-            supervisor.restart(&crash.service).await?;
-            context.say(format!("   {} is back", crash.service));
         }
     }
 }
@@ -239,7 +242,9 @@ fn table(state: &Option<target::UpState>) {
     let Some(state) = state else { return };
     println!("  {:<16} {:>7}  {:<9} {:<22} log", "service", "pid", "state", "listens");
     for s in &state.services {
-        let condition = if !s.is_alive() {
+        let condition = if s.given_up {
+            "given up"
+        } else if !s.is_alive() {
             "dead"
         } else if s.healthy {
             "healthy"
