@@ -15,11 +15,14 @@ mod args;
 mod commands;
 mod context;
 mod draft;
+mod finding;
 mod installation;
+mod junit;
 mod render;
 mod sdk_places;
 mod stage;
 mod status_files;
+mod sweep_spec;
 
 use clap::Parser;
 use model::{Exit, Failure};

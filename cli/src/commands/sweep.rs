@@ -1,38 +1,25 @@
 //! `faultloom sweep`: run whole spaces of faults, and tell the bugs.
 
-use crate::args::{Expect, Sweep as Args};
+use crate::args::Sweep as Args;
 use crate::commands::record::no_history;
 use crate::context::{self, Context};
+use crate::junit;
 use crate::render::bugs;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::progress::Meter;
 use crate::stage::Stage;
+use crate::sweep_spec::{self, SweepSpec};
 use explore::runner::SpacePlan;
 use explore::{SpaceRun, Sweeper};
-use messages::RequestSpec;
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
 use model::{Exit, Failure, FaultKind, Run, RunKind, Verdict};
 use request_faults::SpaceKind;
 use request_faults::space::{Effect, sites};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use store::RunDir;
-
-/// What a sweep was asked to do; stored with the run, so that it can be resumed.
-#[derive(Serialize, Deserialize)]
-struct Spec {
-    request: RequestSpec,
-    spaces: Vec<SpaceKind>,
-    effects: Vec<Effect>,
-    /// What replies must be like.
-    expect: Expect,
-    record: String,
-    services: Vec<String>,
-}
 
 /// The entry service may just have been started: the first request after a start meets cold connections.
 const WARM_UP_REQUESTS: usize = 3;
@@ -40,12 +27,12 @@ const WARM_UP_REQUESTS: usize = 3;
 pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
     // what is wrong with the request is said before anything is started for it
     context::oracle(&args.expect)?;
-    asked(args)?;
+    sweep_spec::asked(args)?;
     if args.request.url.is_some() {
         context::request(&args.request, None)?;
     }
     if let Some(path) = &args.junit {
-        junit_possible(path)?;
+        junit::is_writable(path)?;
     }
     let store = context.store().await?;
     let resumed = match &args.resume {
@@ -63,13 +50,13 @@ async fn with_stage(
     args: &Args,
     stage: &Stage,
     store: store::Store,
-    resumed: Option<(Run, RunDir, Spec)>,
+    resumed: Option<(Run, RunDir, SweepSpec)>,
 ) -> Result<Exit, Failure> {
     let stop = stop_on_interrupt();
     let (mut run, dir, spec) = match resumed {
         Some(resumed) => resumed,
         None => {
-            let spec = plan(context, args, stage)?;
+            let spec = sweep_spec::plan(context, args, stage)?;
             let title = format!("{} {}", spec.request.name(), spec.request.authority);
             let (run, dir) = store
                 .begin(
@@ -122,50 +109,7 @@ async fn with_stage(
     finish(context, args, &store, &mut run, &dir, sweep, runs, crashed).await
 }
 
-fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<Spec, Failure> {
-    let request = context::request(&args.request, stage.entry())?;
-    let (spaces, effects) = asked(args)?;
-    let services: Vec<String> = stage.services();
-    if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
-        return Err(Failure::request("the space 'all-services' needs a target file that names them")
-            .next("give one with -t FILE, or use --space services"));
-    }
-    let flags = context::flags(&args.request, &args.expect, &request);
-    let record = format!("{} {flags}", context.command("record")).trim_end().to_owned();
-    Ok(Spec { request, spaces, effects, expect: args.expect.clone(), record, services })
-}
-
-/// Which spaces, of which kinds of fault.
-fn asked(args: &Args) -> Result<(Vec<SpaceKind>, Vec<Effect>), Failure> {
-    let mut spaces = Vec::new();
-    for text in &args.spaces {
-        let known = || SpaceKind::ALL.map(SpaceKind::as_str).join(", ");
-        spaces.push(SpaceKind::parse(text).ok_or_else(|| {
-            Failure::request(format!("there is no space '{text}'")).why(format!("spaces: {}", known()))
-        })?);
-    }
-    if spaces.is_empty() {
-        spaces = vec![SpaceKind::Services, SpaceKind::CrashPoints, SpaceKind::Guided];
-    }
-    let effects = args.kinds.iter().map(|k| effect(k)).collect::<Result<Vec<_>, _>>()?;
-    Ok((spaces, effects))
-}
-
-/// `unavailable`, `status 13`, `delay 200ms`.
-fn effect(text: &str) -> Result<Effect, Failure> {
-    let fault: model::Fault = format!("* {text}").parse().map_err(|e: model::FaultTextError| {
-        Failure::request(format!("'{text}' is no kind of fault")).why(e.to_string())
-    })?;
-    if fault.selector != model::Selector::default() || !fault.after.is_empty() || fault.max_fires != 0 || fault.nth != 0
-    {
-        return Err(Failure::request(format!("'{text}' is more than a kind of fault"))
-            .why("a sweep says itself when its faults happen")
-            .next(format!("-k {}; for one fault with its conditions: record --fault", fault.kind.as_str())));
-    }
-    Ok(Effect { kind: fault.kind, arg: fault.arg })
-}
-
-async fn resume(store: &store::Store, text: &str) -> Result<(Run, RunDir, Spec), Failure> {
+async fn resume(store: &store::Store, text: &str) -> Result<(Run, RunDir, SweepSpec), Failure> {
     let run = store.find(text).await?;
     if run.kind != RunKind::Sweep {
         return Err(Failure::request(format!("run {} is no sweep", run.id.short())));
@@ -249,7 +193,7 @@ fn kept_good_run(now: Trace, dir: &RunDir) -> Result<Trace, Failure> {
 async fn spaces(
     context: &Context,
     sweeper: &Sweeper,
-    spec: &Spec,
+    spec: &SweepSpec,
     good: &Trace,
     dir: &RunDir,
 ) -> Result<Vec<SpaceRun>, Failure> {
@@ -328,7 +272,7 @@ async fn finish(
     let report = crate::commands::report::write(run, dir, None)?;
     if let Some(path) = &args.junit {
         let cases: Vec<Case> = runs.into_iter().flat_map(|r| r.cases).collect();
-        junit(path, &sweep, &cases)?;
+        junit::write(path, &sweep, &cases)?;
     }
     if context.common.json {
         println!(
@@ -359,66 +303,6 @@ async fn finish(
         );
     }
     Ok(verdict.exit())
-}
-
-/// One test per case of small spaces; big ones get one per minimal failing set and one for the rest.
-fn junit(path: &std::path::Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> {
-    use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-    const EACH_MAX: u64 = 1024;
-    let mut report = Report::new("faultloom sweep");
-    for (index, space) in sweep.spaces.iter().enumerate() {
-        let mut suite = TestSuite::new(space.name.as_str());
-        let label = |sites: &[u32]| {
-            if sites.is_empty() {
-                "no fault".to_owned()
-            } else {
-                sites.iter().map(|s| space.sites[*s as usize].label.as_str()).collect::<Vec<_>>().join(" + ")
-            }
-        };
-        let status = |verdict: Verdict, reason: &str| match verdict {
-            Verdict::Pass => TestCaseStatus::success(),
-            Verdict::Fail => {
-                let mut s = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                s.set_message(reason);
-                s
-            }
-            Verdict::Unknown => {
-                let mut s = TestCaseStatus::non_success(NonSuccessKind::Error);
-                s.set_message(reason);
-                s
-            }
-        };
-        if space.cases <= EACH_MAX {
-            for case in cases.iter().filter(|c| c.space == index) {
-                let mut test =
-                    TestCase::new(label(&case.sites), status(case.verdict, case.reason.as_deref().unwrap_or_default()));
-                test.set_time(Duration::from_micros(case.latency_us));
-                suite.add_test_case(test);
-            }
-        } else {
-            for set in &space.minimal {
-                suite.add_test_case(TestCase::new(label(set), status(Verdict::Fail, "minimal failing set")));
-            }
-            if space.minimal.is_empty() {
-                suite.add_test_case(TestCase::new(
-                    format!("{} cases", space.cases),
-                    status(if space.unknown > 0 { Verdict::Unknown } else { Verdict::Pass }, "some cases are unknown"),
-                ));
-            }
-        }
-        report.add_test_suite(suite);
-    }
-    let text = report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be made: {e}")))?;
-    std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
-}
-
-/// That the JUnit file can be written is made sure before the sweep, not found out behind it. What is in the file stays until then.
-fn junit_possible(path: &std::path::Path) -> Result<(), Failure> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(Ok(()), std::fs::create_dir_all);
-    parent.and_then(|()| std::fs::File::options().create(true).append(true).open(path)).map(drop).map_err(|e| {
-        Failure::environment(format!("{} cannot be written: {e}", path.display()))
-            .next("choose another place with --junit FILE")
-    })
 }
 
 /// Who crashed while a space ran: by itself, or because of what was injected.

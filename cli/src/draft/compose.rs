@@ -4,63 +4,19 @@
 //! source to start here: it stays in its container and is attached, a database marked as support. Addresses of the
 //! compose network (`db:5432`) become addresses of this machine.
 
-use super::compose_environment::{Interpolation, Variable, variables};
-use super::compose_ports::{Moved, Port, ports};
-use super::dockerfile::{Dockerfile, join};
+use super::compose_environment::Interpolation;
+use super::compose_ports::{Moved, Port};
+use super::compose_service::{ComposeService, read};
 use super::language::{self, folder_sdk, image_name, mark_support, program_sdk, support};
 use super::local_command::{local, words};
 use super::node::{self, Node};
 use super::{Command, Draft, Guess, Service, folder_name, guess, is_secret, likely, open, port_text, stated};
 use model::Failure;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use target::Sdk;
 
 pub const NAMES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
-
-/// Keys of a service that mean nothing outside of containers, or are read here.
-const QUIET: [&str; 27] = [
-    "build",
-    "image",
-    "command",
-    "entrypoint",
-    "environment",
-    "env_file",
-    "ports",
-    "expose",
-    "healthcheck",
-    "depends_on",
-    "container_name",
-    "restart",
-    "networks",
-    "labels",
-    "logging",
-    "stdin_open",
-    "tty",
-    "init",
-    "pull_policy",
-    "platform",
-    "hostname",
-    "stop_grace_period",
-    "stop_signal",
-    "security_opt",
-    "cap_drop",
-    "cap_add",
-    "annotations",
-];
-
-struct Read {
-    name: String,
-    ports: Vec<Port>,
-    variables: Vec<Variable>,
-    /// Where the source lies, from the target file's folder; `None`: an image only.
-    folder: Option<(PathBuf, String)>,
-    dockerfile: Option<(Dockerfile, String)>,
-    image: String,
-    start: Option<(Command, String)>,
-    health: Option<Vec<String>>,
-    needs: Vec<String>,
-}
 
 /// `shown`: what messages call the file.
 pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
@@ -86,7 +42,7 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
         }
     }
     let mut interpolation = Interpolation::beside(folder);
-    let read: Vec<Read> =
+    let read: Vec<ComposeService> =
         services.iter().map(|(name, node)| read(name, node, folder, &mut interpolation, &mut draft.notes)).collect();
     if !interpolation.missing.is_empty() {
         let names = interpolation.missing.join(", ");
@@ -113,98 +69,8 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
-fn read(name: &str, node: &Node, base: &Path, interpolation: &mut Interpolation, notes: &mut Vec<String>) -> Read {
-    let mut notes_here = Vec::new();
-    let unknown: Vec<&str> = node
-        .entries()
-        .iter()
-        .map(|(key, _)| key.as_str())
-        .filter(|key| !QUIET.contains(key) && !key.starts_with("x-"))
-        .collect();
-    if !unknown.is_empty() {
-        notes_here.push(format!("not taken over: {}", unknown.join(", ")));
-    }
-    let mut text = |node: &Node| node.text().map(|text| interpolation.apply(&text));
-    let build = node.get("build");
-    let context = build.and_then(|build| text(build).or_else(|| build.get("context").and_then(&mut text)));
-    let context = context.or_else(|| build.map(|_| ".".to_owned()));
-    let dockerfile = build.and_then(|build| build.get("dockerfile")).and_then(&mut text);
-    let folder = context.map(|context| {
-        let shown = context.trim_start_matches("./").trim_end_matches('/').to_owned();
-        (
-            base.join(&context),
-            if shown.is_empty() || shown == "." { "this folder".to_owned() } else { format!("{shown}/") },
-        )
-    });
-    let dockerfile = folder.as_ref().and_then(|(path, shown)| {
-        let name = dockerfile.unwrap_or_else(|| "Dockerfile".to_owned());
-        match std::fs::read_to_string(path.join(&name)) {
-            Ok(text) => {
-                Some((Dockerfile::parse(&text), format!("{}{name}", if shown == "this folder" { "" } else { shown })))
-            }
-            Err(_) => {
-                notes_here.push(format!("no {name} in {shown}"));
-                None
-            }
-        }
-    });
-    let image = node.get("image").and_then(&mut text).unwrap_or_default();
-    let mut form = |key: &str| match node.get(key)? {
-        Node::List(items) => Some(Command::Words(items.iter().filter_map(&mut text).collect())),
-        other => text(other).map(|line| Command::Words(words(&line))),
-    };
-    let (entrypoint, command) = (form("entrypoint"), form("command"));
-    let start = match (entrypoint, command, &dockerfile) {
-        (None, None, Some((file, at))) => file.start().map(|command| (command, at.clone())),
-        (None, Some(command), Some((file, at))) if file.entrypoint.is_some() => {
-            join(file.entrypoint.clone(), Some(command)).map(|command| (command, format!("{at} and command")))
-        }
-        (None, command, _) => command.map(|command| (command, "command".to_owned())),
-        (entrypoint, command, _) => join(entrypoint, command).map(|command| (command, "entrypoint".to_owned())),
-    };
-    let health = match node.get("healthcheck").and_then(|check| check.get("test")) {
-        Some(Node::List(items)) => Some(items.iter().filter_map(&mut text).collect()),
-        Some(other) => text(other).map(|line| words(&line)),
-        None => None,
-    };
-    let needs = match node.get("depends_on") {
-        Some(Node::Map(entries)) => entries.iter().map(|(name, _)| name.clone()).collect(),
-        Some(list) => list.items().iter().filter_map(Node::text).collect(),
-        None => Vec::new(),
-    };
-    let mut ports = ports(node, &mut |text| interpolation.apply(text), &mut notes_here);
-    let variables = variables(node, base, interpolation, &mut notes_here);
-    // a port that nothing publishes is one other services still know
-    let mut add = |inside: Option<u16>| {
-        if let Some(inside) = inside.filter(|inside| !ports.iter().any(|port| port.inside == *inside)) {
-            ports.push(Port { inside, published: None });
-        }
-    };
-    if ports_unsaid(&variables, &mut add) {
-        let from_file = dockerfile.as_ref().and_then(|(file, _)| file.exposed.first().copied());
-        let in_command = match &start {
-            Some((Command::Words(words), _)) => port_text::in_command(words),
-            Some((Command::Shell(line), _)) => port_text::in_command(&words(line)),
-            None => None,
-        };
-        add(in_command.or(from_file.filter(|_| node.get("ports").is_none() && node.get("expose").is_none())));
-    }
-    if folder.is_none() && ports.is_empty() {
-        ports.extend(support(&image).map(|(_, inside)| Port { inside, published: None }));
-    }
-    notes.extend(notes_here.into_iter().map(|note| format!("{name}: {note}")));
-    Read { name: name.to_owned(), ports, variables, folder, dockerfile, image, start, health, needs }
-}
-
-/// Whether no variable says where the service itself listens.
-fn ports_unsaid(variables: &[Variable], add: &mut dyn FnMut(Option<u16>)) -> bool {
-    let said = variables.iter().find_map(|(name, value, _)| port_text::in_variable(name, value.as_deref()?));
-    add(said);
-    said.is_none()
-}
-
 /// For each service, for each of its ports: the port of this machine, `None` if only the user can say.
-fn place(services: &[Read]) -> Vec<Vec<Option<u16>>> {
+fn place(services: &[ComposeService]) -> Vec<Vec<Option<u16>>> {
     let mut taken: BTreeSet<u16> = BTreeSet::new();
     // what is published is fixed: people and scripts know it
     for port in services.iter().flat_map(|service| &service.ports) {
@@ -240,14 +106,14 @@ fn free(taken: &mut BTreeSet<u16>, port: u16, movable: bool) -> Option<u16> {
 }
 
 /// Whether a variable or a flag says the port, so that another can be said.
-fn movable(service: &Read, inside: u16) -> bool {
+fn movable(service: &ComposeService, inside: u16) -> bool {
     service.variables.iter().any(|(name, value, _)| {
         value.as_deref().is_some_and(|value| port_text::in_variable(name, value) == Some(inside))
     }) || matches!(&service.start, Some((Command::Words(words), _)) if port_text::in_command(words) == Some(inside))
 }
 
 fn process(
-    read: &Read,
+    read: &ComposeService,
     path: &Path,
     shown: &str,
     place: &[Option<u16>],
@@ -324,7 +190,7 @@ fn process(
 }
 
 /// An image without source here.
-fn container(read: &Read, place: &[Option<u16>], shown: &str) -> Service {
+fn container(read: &ComposeService, place: &[Option<u16>], shown: &str) -> Service {
     let image = image_name(&read.image).to_owned();
     let mut service = Service::new(&read.name, language::none(format!("image {}: its source is not here", read.image)));
     if let Some((name, _)) = support(&read.image) {
@@ -367,7 +233,7 @@ fn health(test: &[String], ports: &[Port], place: &[Option<u16>]) -> Option<Gues
 }
 
 /// The service that has a published port and that no other one needs.
-fn entry(read: &[Read], services: &[Service]) -> Option<Guess<String>> {
+fn entry(read: &[ComposeService], services: &[Service]) -> Option<Guess<String>> {
     let needed: BTreeSet<&str> = read.iter().flat_map(|service| service.needs.iter().map(String::as_str)).collect();
     let candidates: Vec<usize> = (0..read.len())
         .filter(|at| read[*at].ports.iter().any(|port| port.published.is_some()))

@@ -7,6 +7,7 @@
 pub mod compose;
 mod compose_environment;
 mod compose_ports;
+mod compose_service;
 mod dockerfile;
 mod language;
 pub mod listeners;
@@ -178,6 +179,13 @@ impl Draft {
             }
         }
         todos
+    }
+
+    /// Languages with an SDK, and how many services are in each.
+    pub fn languages(&self) -> Vec<(Sdk, usize)> {
+        let count = |sdk: Sdk| self.services.iter().filter(|service| service.sdk.value == sdk).count();
+        let all = [Sdk::Go, Sdk::Java, Sdk::Python, Sdk::Node];
+        all.into_iter().map(|sdk| (sdk, count(sdk))).filter(|(_, count)| *count > 0).collect()
     }
 
     /// Names are unique, and of letters that the target file allows.

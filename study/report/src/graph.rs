@@ -1,32 +1,26 @@
-//! Who called whom: services in layers from left to right, each behind all that call it, as one SVG.
-//!
-//! The layout depends on nothing but the order of the calls, so the same request always gives the same picture.
+//! Who called whom, as one SVG and a table that says the same.
 
 use crate::escape::{put, shorten, text};
+use crate::layout::{Layout, MOST_LABELS, NODE_WIDTH, incoming, lay_out, node_height, port_pitch};
 use crate::services::Services;
 use crate::words::{self, count, counted};
 use model::trace::{Call, Trace};
 
-const NODE_WIDTH: f64 = 172.0;
-const NODE_HEIGHT: f64 = 38.0;
-const COLUMN: f64 = NODE_WIDTH + 160.0;
 /// More services than this are a hairball, not a picture.
 const MOST_NODES: usize = 120;
-/// Arrows into one service that all carry a label.
-const MOST_LABELS: f64 = 6.0;
-
-struct Edge {
-    from: usize,
-    to: usize,
+pub(crate) struct Edge {
+    pub from: usize,
+    pub to: usize,
     calls: u64,
     failed: u64,
     /// Numbers of the bugs whose request fails here, from 1.
     bugs: Vec<usize>,
 }
 
-struct Graph {
-    names: Vec<String>,
-    edges: Vec<Edge>,
+pub(crate) struct Graph {
+    /// The first is the client, without a name.
+    pub names: Vec<String>,
+    pub edges: Vec<Edge>,
 }
 
 impl Graph {
@@ -47,7 +41,7 @@ impl Graph {
     }
 
     /// Edges that close a cycle, seen from the client.
-    fn backward(&self) -> Vec<bool> {
+    pub fn backward(&self) -> Vec<bool> {
         let mut backward = vec![false; self.edges.len()];
         let mut state = vec![0u8; self.names.len()]; // 1: on the path, 2: done
         let mut path = vec![(0, 0)];
@@ -75,7 +69,7 @@ impl Graph {
     }
 
     /// Each node's layer: the longest way to it from the client.
-    fn depths(&self, backward: &[bool]) -> Vec<usize> {
+    pub fn depths(&self, backward: &[bool]) -> Vec<usize> {
         let mut depth = vec![0; self.names.len()];
         depth.iter_mut().skip(1).for_each(|d| *d = 1);
         for _ in 0..self.names.len() {
@@ -126,73 +120,6 @@ pub(crate) fn svg(traces: &[&Trace], failing: &[&Trace], services: &Services) ->
         );
     }
     draw(&graph, services) + &table(&graph)
-}
-
-/// Where things go. Slots are the nodes, then one for every layer that a long edge passes.
-struct Layout {
-    place: Vec<(f64, f64)>,
-    /// Slots that each edge passes between its ends.
-    through: Vec<Vec<usize>>,
-    width: f64,
-    height: f64,
-}
-
-const GAP: f64 = 18.0;
-
-fn node_height(graph: &Graph, node: usize) -> f64 {
-    NODE_HEIGHT.max(incoming(graph, node) as f64 * port_pitch(graph, node) + 8.0)
-}
-
-fn incoming(graph: &Graph, node: usize) -> usize {
-    graph.edges.iter().filter(|e| e.to == node).count().max(1)
-}
-
-/// Distance between the arrowheads at a node; where many arrive they move together and only failures are labelled.
-fn port_pitch(graph: &Graph, node: usize) -> f64 {
-    let n = incoming(graph, node) as f64;
-    if n <= MOST_LABELS { 20.0 } else { (20.0 * MOST_LABELS / n).max(2.0) }
-}
-
-fn lay_out(graph: &Graph) -> Layout {
-    let backward = graph.backward();
-    let mut depth = graph.depths(&backward);
-    let mut through = vec![Vec::new(); graph.edges.len()];
-    let mut links: Vec<(usize, usize)> = Vec::new();
-    for (i, edge) in graph.edges.iter().enumerate() {
-        let mut at = edge.from;
-        for layer in depth[edge.from] + 1..depth[edge.to] {
-            depth.push(layer);
-            through[i].push(depth.len() - 1);
-            links.push((at, depth.len() - 1));
-            at = depth.len() - 1;
-        }
-        links.push((at, edge.to));
-    }
-    let mut layers: Vec<Vec<usize>> = vec![Vec::new(); depth.iter().max().map_or(1, |d| d + 1)];
-    depth.iter().enumerate().for_each(|(slot, d)| layers[*d].push(slot));
-    for at in 1..layers.len() {
-        let (before, rest) = layers.split_at_mut(at);
-        let above = before.last().expect("not the first layer");
-        let mean = |slot: &usize| {
-            let places: Vec<usize> =
-                links.iter().filter(|l| l.1 == *slot).filter_map(|l| above.iter().position(|n| *n == l.0)).collect();
-            if places.is_empty() { 0.0 } else { places.iter().sum::<usize>() as f64 / places.len() as f64 }
-        };
-        rest[0].sort_by(|a, b| mean(a).total_cmp(&mean(b)).then(a.cmp(b)));
-    }
-    let slot_height = |slot: usize| if slot < graph.names.len() { node_height(graph, slot) } else { 6.0 };
-    let layer_height = |layer: &Vec<usize>| layer.iter().map(|n| slot_height(*n) + GAP).sum::<f64>();
-    let height = layers.iter().map(layer_height).fold(60.0, f64::max) + 8.0;
-    let mut place = vec![(0.0, 0.0); depth.len()];
-    for (column, layer) in layers.iter().enumerate() {
-        let mut y = (height - layer_height(layer)) / 2.0 + GAP / 2.0;
-        for slot in layer {
-            place[*slot] =
-                (if column == 0 { 4.0 } else { column as f64 * COLUMN - 84.0 }, y + slot_height(*slot) / 2.0);
-            y += slot_height(*slot) + GAP;
-        }
-    }
-    Layout { place, through, width: (layers.len() - 1) as f64 * COLUMN + NODE_WIDTH - 64.0, height }
 }
 
 fn draw(graph: &Graph, services: &Services) -> String {

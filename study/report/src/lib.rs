@@ -12,6 +12,7 @@ mod cases;
 mod escape;
 mod graph;
 mod grid;
+mod layout;
 mod notes;
 mod page;
 mod recording;

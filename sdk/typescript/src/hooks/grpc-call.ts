@@ -4,12 +4,11 @@ import type { Call, Scope } from '../scope/scope';
 import { isIn, within } from '../scope/context';
 import { wait } from '../scope/wait';
 import { EMPTY } from '../wire/bytes';
-import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../wire/bridge';
 import { corrupt, cutField } from '../wire/carrier';
-import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
+import { ACCEPT_FIELD } from '../wire/envelope';
 import { isPiece } from '../wire/piece';
 import type { Kind } from '../wire/plan';
-import { setOwn } from './grpc-metadata';
+import { withEnvelope } from './grpc-metadata';
 import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
 import { library, Listener, Wire } from './grpc-wire';
 import type { Loose } from './patch';
@@ -116,7 +115,7 @@ export class GrpcCall implements Wire, Listener {
     try {
       this.call = this.decide();
       if (this.call !== null) {
-        this.metadata = this.withEnvelope(metadata, this.call);
+        this.metadata = withEnvelope(metadata, this.call, this.scope);
       }
     } catch {
       this.call = null;
@@ -147,24 +146,6 @@ export class GrpcCall implements Wire, Listener {
       call?.stream();
     }
     return call;
-  }
-
-  private withEnvelope(given: Metadata, call: Call): Metadata {
-    const metadata = given.clone();
-    const envelope = call.envelope;
-    if (envelope === null) {
-      metadata.remove(GRPC_KEY);
-    } else {
-      setOwn(metadata, envelope);
-      if (this.scope.envelope.bridge) {
-        metadata.set(TRACEPARENT, traceparentOut(text(metadata, TRACEPARENT), this.scope.envelope.trace, call.id));
-        const baggage = baggageOut(text(metadata, BAGGAGE), envelope);
-        if (baggage !== undefined) {
-          metadata.set(BAGGAGE, baggage);
-        }
-      }
-    }
-    return metadata;
   }
 
   private send(): void {
@@ -334,9 +315,4 @@ function drop(context: unknown): void {
   if (typeof written === 'function') {
     process.nextTick(written as () => void);
   }
-}
-
-function text(metadata: Metadata, key: string): string | undefined {
-  const values = metadata.get(key);
-  return values.length === 0 ? undefined : values.map(String).join(',');
 }

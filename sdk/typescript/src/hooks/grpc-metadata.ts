@@ -1,8 +1,34 @@
 /** Our value in metadata that leave. */
 
+import type { Call, Scope } from '../scope/scope';
+import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../wire/bridge';
 import { GRPC_KEY } from '../wire/envelope';
 import type { Metadata } from './grpc-status';
 import type { Fn, Loose } from './patch';
+
+/** A call's metadata as they leave: with our envelope, and without one that the application passed on. */
+export function withEnvelope(given: Metadata, call: Call, scope: Scope): Metadata {
+  const metadata = given.clone();
+  const envelope = call.envelope;
+  if (envelope === null) {
+    metadata.remove(GRPC_KEY);
+  } else {
+    setOwn(metadata, envelope);
+    if (scope.envelope.bridge) {
+      metadata.set(TRACEPARENT, traceparentOut(text(metadata, TRACEPARENT), scope.envelope.trace, call.id));
+      const baggage = baggageOut(text(metadata, BAGGAGE), envelope);
+      if (baggage !== undefined) {
+        metadata.set(BAGGAGE, baggage);
+      }
+    }
+  }
+  return metadata;
+}
+
+function text(metadata: Metadata, key: string): string | undefined {
+  const values = metadata.get(key);
+  return values.length === 0 ? undefined : values.map(String).join(',');
+}
 
 /**
  * Puts our value into metadata that nobody but the library reads any more. It copies bytes each time it copies metadata, which

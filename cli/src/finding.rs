@@ -1,0 +1,146 @@
+//! What `faultloom doctor --target` finds out about one service, and what to do next, from what the witnesses said.
+
+use crate::context::Context;
+use crate::status_files::Status;
+use model::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use target::{Health, Sdk, Service};
+
+/// What is told about one service.
+pub struct Finding {
+    pub service: String,
+    pub state: State,
+    pub why: String,
+    pub next: Option<String>,
+    pub statuses: Vec<Status>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Instrumented, with the keys of this target.
+    Answers,
+    /// Instrumented, with keys, as far as can be told: the page it was asked for never reached its handlers.
+    Ready,
+    /// Not instrumented, and not meant to be.
+    Left,
+    /// Meant to be instrumented.
+    Gap,
+    Unhealthy,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Answers => "answers",
+            State::Ready => "ready",
+            State::Left | State::Gap => "gap",
+            State::Unhealthy => "unhealthy",
+        }
+    }
+
+    pub fn glyph(self) -> &'static str {
+        match self {
+            State::Answers | State::Ready => "✓",
+            State::Left => "·",
+            State::Gap | State::Unhealthy => "✗",
+        }
+    }
+
+    pub fn is_ok(self) -> bool {
+        !matches!(self, State::Gap | State::Unhealthy)
+    }
+}
+
+/// What the witnesses said.
+#[derive(Default)]
+pub struct Heard {
+    /// Service → why it cannot be asked.
+    pub unhealthy: BTreeMap<String, Failure>,
+    /// Services whose own answer brought a history.
+    pub answered: BTreeSet<String>,
+    /// Services that answered 404 without one: some servers do before anything of the application is asked.
+    pub unrouted: BTreeSet<String>,
+    /// Services in the recorded request with a scope of their own.
+    pub recorded: BTreeSet<String>,
+    pub statuses: Vec<Status>,
+    /// Attached service → the trust file its process was started with.
+    pub trust: BTreeMap<String, Option<PathBuf>>,
+}
+
+/// `ours`: the trust file of the target.
+pub fn judge(context: &Context, service: &Service, heard: &Heard, ours: Option<&PathBuf>) -> Finding {
+    let name = &service.name;
+    let statuses: Vec<Status> = heard.statuses.iter().filter(|status| status.service == *name).cloned().collect();
+    let finding = |state: State, why: String, next: Option<String>| Finding {
+        service: name.clone(),
+        state,
+        why,
+        next,
+        statuses: statuses.clone(),
+    };
+    if let Some(failure) = heard.unhealthy.get(name) {
+        let why = failure.why.as_ref().map_or(failure.what.clone(), |why| format!("{}\n{why}", failure.what));
+        return finding(State::Unhealthy, why, failure.next.clone());
+    }
+    let refused: Vec<String> = statuses
+        .iter()
+        .flat_map(Status::refused)
+        .map(|library| format!("{} {} refused: {}", library.name, library.version, library.reason))
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    if heard.recorded.contains(name) || heard.answered.contains(name) {
+        let how = match (heard.recorded.contains(name), heard.answered.contains(name)) {
+            (true, _) => "seen in the recorded request",
+            (false, _) => "answered with a history",
+        };
+        let why = [vec![how.to_owned()], refused].concat().join("; ");
+        return finding(State::Answers, why, None);
+    }
+    let install = || {
+        let sdk = if service.sdk == Sdk::None { "LANGUAGE" } else { service.sdk.name() };
+        format!("{} {sdk} --service {name}", context.command("env"))
+    };
+    if service.sdk == Sdk::None && statuses.is_empty() {
+        let why = if service.support { "sdk: none, support" } else { "sdk: none; faults at its callers still work" };
+        return finding(State::Left, why.to_owned(), None);
+    }
+    if let Some(deaf) = statuses.iter().find(|status| !status.has_keys()) {
+        return finding(State::Gap, format!("its SDK is deaf: {}", deaf.trust), Some(install()));
+    }
+    if let (Some(Some(theirs)), Some(ours)) = (heard.trust.get(name), ours)
+        && theirs.canonicalize().ok() != ours.canonicalize().ok()
+    {
+        let why = format!("it has the keys of another environment: {}", theirs.display());
+        return finding(State::Gap, why, Some(format!("start it with FAULTLOOM_TRUST_FILE={}", ours.display())));
+    }
+    if statuses.is_empty() {
+        return match (service.sdk, heard.trust.get(name)) {
+            (_, Some(None)) => finding(State::Gap, "it was started without trust settings".into(), Some(install())),
+            (Sdk::Go, _) => {
+                let next = "build it with `faultloom go build` in place of `go build`, and start it again";
+                finding(State::Gap, "no SDK in it: built without the wrapper".into(), Some(next.into()))
+            }
+            _ => finding(State::Gap, "no SDK in it: its process did not load one".into(), Some(install())),
+        };
+    }
+    if !refused.is_empty() {
+        let next = "docs/support.md says which versions are known";
+        return finding(State::Gap, refused.join("; "), Some(next.into()));
+    }
+    if statuses.iter().all(|status| status.libraries.is_empty()) {
+        let next = "in a bundle hooks find nothing: leave libraries out of it, or use the one-line import";
+        return finding(State::Gap, "its SDK is there and has keys, but hooked no library".into(), Some(next.into()));
+    }
+    if service.health == Health::Alive && service.listens.is_empty() {
+        return finding(State::Answers, "its SDK is there and has keys; it has no address to be asked at".into(), None);
+    }
+    if heard.unrouted.contains(name) {
+        let why = "its SDK is there and has keys; it knows no page of the name it was asked for";
+        let next = format!("{} URL, of a request that goes there", context.command("record"));
+        return finding(State::Ready, why.into(), Some(next));
+    }
+    let next = "a proxy in between, or a server library that no hook knows: docs/support.md";
+    finding(State::Gap, "its SDK is there and has keys, but its answer brought no history".into(), Some(next.into()))
+}
