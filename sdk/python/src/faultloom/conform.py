@@ -40,15 +40,20 @@ def _receiver(given: Dict[str, Any]) -> Receiver:
     return Receiver(lambda: trust, lambda: float(given["now"]))
 
 
+def _header(text: str) -> str:
+    """A header's bytes as servers hand them over: a character each."""
+    return text.encode().decode("latin-1")
+
+
 def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
     receiver = _receiver(given)
     results: List[Any] = []
     for attempt in given["attempts"]:
         try:
             if attempt["carrier"] == "baggage":
-                accepted = receiver.accept_header(attempt["value"], attempt["attempt"], int(attempt["call"], 16))
+                accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"], int(attempt["call"], 16))
             elif attempt["carrier"] == "http":
-                accepted = receiver.accept_header(attempt["value"], attempt["attempt"])
+                accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"])
             else:
                 accepted = receiver.accept(bytes.fromhex(attempt["value"]), attempt["attempt"])
             assert accepted is not None

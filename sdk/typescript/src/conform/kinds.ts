@@ -111,12 +111,17 @@ interface Attempt {
 }
 
 /** Envelopes handed in one after the other. */
+/** A header's bytes as servers hand them over: a character each. */
+function header(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
 function envelope({ trust, now, attempts }: { trust: string; now: number; attempts: Attempt[] }): Json {
   const receiver = Receiver.fixed(parseSettings(trust));
   const results = attempts.map(({ carrier, value, attempt, call }) => {
     const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
     const accepted =
-      carrier === 'grpc' ? receiver.accept(hex(value), now, attempt) : receiver.acceptHeader(value, now, attempt, bridged);
+      carrier === 'grpc' ? receiver.accept(hex(value), now, attempt) : receiver.acceptHeader(header(value), now, attempt, bridged);
     return accepted === null || typeof accepted === 'string' ? { error: accepted } : acceptedEnvelope(accepted);
   });
   return { results };

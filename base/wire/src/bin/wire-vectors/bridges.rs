@@ -157,12 +157,13 @@ fn accepted(book: &Book) {
         attempts(vec![arrival(&one, 7), arrival(&one, 7)]),
     );
     let long = json!({"carrier": "baggage", "value": "A".repeat(2732), "call": "0000000000000007", "attempt": 0});
+    let wide = json!({"carrier": "baggage", "value": "é".repeat(1366), "call": "0000000000000007", "attempt": 0});
     let garbage = json!({"carrier": "baggage", "value": "AQ==", "call": "0000000000000007", "attempt": 0});
     book.write(
         "bad",
         "bridged-garbage",
         "envelope",
-        "a value that is too long, one that is not base64url",
-        attempts(vec![long, garbage]),
+        "values that are too long, in characters and in bytes, one that is not base64url",
+        attempts(vec![long, wide, garbage]),
     );
 }

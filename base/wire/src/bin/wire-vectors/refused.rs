@@ -19,6 +19,15 @@ pub fn write(book: &Book) {
         "a header of 2732 characters",
         json!({"trust": TRUST, "now": NOW, "attempts": [{"carrier": "http", "value": "A".repeat(2732), "attempt": 0}]}),
     );
+    let beyond_ascii = |text: String| json!({"carrier": "http", "value": text, "attempt": 0});
+    book.write(
+        "bad",
+        "oversized-header-bytes",
+        "envelope",
+        "2732 bytes in 1366 characters, and 2731 bytes: the size is judged first, in bytes",
+        json!({"trust": TRUST, "now": NOW,
+            "attempts": [beyond_ascii("é".repeat(1366)), beyond_ascii("é".repeat(1365) + "A")]}),
+    );
     book.write(
         "bad",
         "header-not-base64",

@@ -18,6 +18,7 @@ import dev.faultloom.wire.Selector;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
 import dev.faultloom.wire.WireError;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -79,10 +80,15 @@ final class Kinds {
             case "grpc":
                 return receiver.accept(attempt.bytes("value"), now, attempt.number("attempt"));
             case "http":
-                return receiver.acceptHeader(attempt.text("value"), now);
+                return receiver.acceptHeader(header(attempt.text("value")), now);
             default:
-                return receiver.acceptBridged(attempt.text("value"), attempt.id("call"), now);
+                return receiver.acceptBridged(header(attempt.text("value")), attempt.id("call"), now);
         }
+    }
+
+    /** A header's bytes as servers hand them over: a character each. */
+    private static String header(String text) {
+        return new String(text.getBytes(StandardCharsets.UTF_8), StandardCharsets.ISO_8859_1);
     }
 
     private static Object history(Input in) {
