@@ -4,7 +4,9 @@
 //! different things, and each flow says by which it was seen. What a collector cannot know (services, executables,
 //! address translation) is added by what stands above it.
 
+pub mod choose;
 pub mod collector;
+pub mod conntrack;
 pub mod ebpf;
 pub mod identity;
 pub mod namespaces;

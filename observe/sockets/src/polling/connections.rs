@@ -101,10 +101,6 @@ impl Connections {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.known.len()
-    }
-
     /// A socket of the current poll.
     pub fn see(&mut self, cookie: u64, inode: u32, established: bool) -> Known {
         let Some(connection) = self.known.get_mut(&cookie) else { return Known::New };
@@ -299,7 +295,7 @@ mod tests {
         assert_eq!(second, Counts { opened: 1000, established: 1000, open: 5000, ..Counts::default() });
         let third = counts(poll(&mut connections, 1000..6000, exact(7)));
         assert_eq!(third, Counts { closed: 1000, open: 5000, ..Counts::default() });
-        assert_eq!(connections.len(), 5000);
+        assert_eq!(connections.known.len(), 5000);
     }
 
     #[test]
@@ -353,7 +349,7 @@ mod tests {
         }
         poll(&mut connections, 0..0, exact(1));
         poll(&mut connections, 0..0, exact(1));
-        assert_eq!(connections.len(), 0);
+        assert_eq!(connections.known.len(), 0);
         assert!(connections.known.capacity() < 1000, "{}", connections.known.capacity());
         assert!(connections.flows.len() <= 4, "{}", connections.flows.len());
     }

@@ -48,8 +48,7 @@ impl Listeners {
             return false;
         }
         let (protocol, at, v6_only) = what();
-        let listener =
-            Listener { protocol, at, v6_only, owner: None, seen: self.poll, again: self.poll, wait: 1 };
+        let listener = Listener { protocol, at, v6_only, owner: None, seen: self.poll, again: self.poll, wait: 1 };
         self.known.insert(cookie, listener);
         self.changed = true;
         true
