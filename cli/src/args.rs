@@ -1,5 +1,9 @@
 //! Arguments. Every verb has defaults that make sense with none.
 
+mod map;
+
+pub use map::{Map, Origin, Range};
+
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -58,6 +62,8 @@ pub enum Command {
     Export(Export),
     /// Traces that OpenTelemetry recorded, as a run: to show, to compare, to draw
     Import(Import),
+    /// Which process depends on which, from the kernel's sockets
+    Map(Map),
     /// What this machine and the target can and cannot do
     Doctor,
     /// Switch every fault at the target off, or on again

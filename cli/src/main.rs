@@ -18,6 +18,7 @@ mod draft;
 mod finding;
 mod installation;
 mod junit;
+mod moment;
 mod render;
 mod sdk_places;
 mod stage;

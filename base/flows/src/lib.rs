@@ -5,6 +5,7 @@
 //! paired by equality, also when they come from different hosts (Transtracer §3.1 keys flows the same way; the paper keeps
 //! active and passive nodes in two tables because only passive ones have a port).
 
+pub mod beside;
 pub mod evidence;
 pub mod flow;
 pub mod graph;
@@ -13,6 +14,7 @@ pub mod process;
 pub mod service;
 pub mod window;
 
+pub use beside::{Beside, SeenBy};
 pub use evidence::{Attribution, Losses, Source};
 pub use flow::{Counts, Flow, Link, Listener, Passive, Protocol, Side};
 pub use graph::{Edge, Graph, Node, NodeKind};

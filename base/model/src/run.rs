@@ -40,6 +40,8 @@ impl FromStr for RunId {
 pub enum RunKind {
     Recording,
     Sweep,
+    /// Who depends on whom, as it was asked for at one time.
+    Map,
 }
 
 impl RunKind {
@@ -47,11 +49,12 @@ impl RunKind {
         match self {
             RunKind::Recording => "recording",
             RunKind::Sweep => "sweep",
+            RunKind::Map => "map",
         }
     }
 
     pub fn parse(text: &str) -> Option<RunKind> {
-        [RunKind::Recording, RunKind::Sweep].into_iter().find(|k| k.as_str() == text)
+        [RunKind::Recording, RunKind::Sweep, RunKind::Map].into_iter().find(|k| k.as_str() == text)
     }
 }
 

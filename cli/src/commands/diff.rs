@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::render::printable;
 use crate::render::tree::outcome;
 use model::trace::{Call, Trace};
-use model::{Exit, Failure, RunKind};
+use model::{Exit, Failure, Run, RunKind};
 use serde_json::json;
 use store::Store;
 
@@ -19,6 +19,10 @@ pub enum Change<'a> {
 
 pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
     let store = context.store().await?;
+    let [one, two] = [store.find(&args.before).await?, store.find(&args.after).await?];
+    if one.kind == RunKind::Map && two.kind == RunKind::Map {
+        return maps(context, &store, &one, &two);
+    }
     let before = trace(context, &store, &args.before).await?;
     let after = trace(context, &store, &args.after).await?;
     let changes = compare(&before, &after);
@@ -52,6 +56,20 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
     Ok(if differences == 0 && before.entry.outcome == after.entry.outcome { Exit::Pass } else { Exit::Fail })
 }
 
+/// What is there in one of two maps, or began to fail.
+fn maps(context: &Context, store: &Store, before: &Run, after: &Run) -> Result<Exit, Failure> {
+    let graph = |run: &Run| store.dir(run.id).read_json::<flows::Graph>("graph.json");
+    let (before, after) = (graph(before)?, graph(after)?);
+    let changes = map::changes(&before, &after);
+    if context.common.json {
+        println!("{}", json!({"differences": changes.len(), "changes": changes}));
+    } else {
+        print!("{}", crate::render::map::differences(&before, &after, &changes));
+        println!("{} different", changes.len());
+    }
+    Ok(if changes.is_empty() { Exit::Pass } else { Exit::Fail })
+}
+
 /// The first trace of a recording, or the good run of a sweep.
 async fn trace(context: &Context, store: &Store, text: &str) -> Result<Trace, Failure> {
     let run = store.find(text).await?;
@@ -63,6 +81,8 @@ async fn trace(context: &Context, store: &Store, text: &str) -> Result<Trace, Fa
             .next()
             .ok_or_else(|| Failure::request(format!("run {} has no trace", run.id.short()))),
         RunKind::Sweep => Ok(crate::commands::show::read_sweep(context, &run, &dir)?.good),
+        RunKind::Map => Err(Failure::request(format!("run {} is a map, the other is none", run.id.short()))
+            .next("compare a map with a map, requests with requests")),
     }
 }
 

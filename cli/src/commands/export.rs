@@ -37,6 +37,8 @@ pub async fn export(context: &Context, args: &Export) -> Result<Exit, Failure> {
 /// All requests of a recording; of a sweep the good run, or the one that shows a bug. With the plan that was in force.
 fn traces(context: &Context, args: &Export, run: &Run, dir: &RunDir) -> Result<(Vec<Trace>, Vec<Fault>), Failure> {
     match (run.kind, args.bug) {
+        (RunKind::Map, _) => Err(Failure::request(format!("run {} is a map: it has no trace", run.id.short()))
+            .next(format!("{} --dot or --mermaid writes a map for other tools", context.command("map")))),
         (RunKind::Recording, None) => {
             Ok((dir.records("traces.jsonl")?, dir.read_json("faults.json").unwrap_or_default()))
         }

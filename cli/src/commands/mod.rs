@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod beside;
 mod diff;
 mod discover;
 mod doctor;
@@ -9,8 +10,12 @@ mod export;
 mod faults;
 mod import;
 mod init;
+mod map;
+mod map_source;
+mod now;
 mod record;
 mod report;
+mod resolve;
 mod runs;
 mod schema;
 mod show;
@@ -51,6 +56,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Report(args) => report::report(&context, &args).await,
             Command::Export(args) => export::export(&context, &args).await,
             Command::Import(args) => import::import(&context, &args).await,
+            Command::Map(args) => map::map(&context, &args).await,
             Command::Doctor if target => doctor_target::target(&context).await,
             Command::Doctor => doctor::doctor(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,

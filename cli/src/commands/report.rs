@@ -1,11 +1,12 @@
 //! `faultloom report`: one self-contained HTML page for a run.
 
 use crate::args::Report;
+use crate::commands::beside::{self, Kept};
 use crate::context::Context;
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
-use report::{RecordingReport, SweepReport, recording_html, sweep_html};
+use report::{MapReport, RecordingReport, SweepReport, map_html, recording_html, sweep_html};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use store::RunDir;
@@ -27,17 +28,24 @@ pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
 }
 
 pub fn write(run: &Run, dir: &RunDir, output: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let beside = beside::kept(dir)?;
     let html = match run.kind {
         RunKind::Recording => {
             let traces: Vec<Trace> = dir.records("traces.jsonl")?;
             let faults: Vec<Fault> = dir.read_json("faults.json").unwrap_or_default();
-            recording_html(&RecordingReport { run, traces: &traces, faults: &faults })
+            recording_html(&RecordingReport {
+                run,
+                traces: &traces,
+                faults: &faults,
+                sockets: beside.as_ref().map(Kept::view),
+            })
         }
         RunKind::Sweep => {
             let sweep: Sweep = dir.read_json("sweep.json")?;
             let cases: Vec<Case> = dir.records("cases.jsonl")?;
-            sweep_html(&SweepReport { run, sweep: &sweep, cases: &cases })
+            sweep_html(&SweepReport { run, sweep: &sweep, cases: &cases, sockets: beside.as_ref().map(Kept::view) })
         }
+        RunKind::Map => map_html(&MapReport { run, graph: &dir.read_json("graph.json")? }),
     };
     let Some(path) = output else {
         return dir.write("report.html", html.as_bytes());

@@ -2,7 +2,7 @@
 
 use crate::args::Runs;
 use crate::context::Context;
-use model::{Exit, Failure, Run};
+use model::{Exit, Failure, Run, RunKind};
 
 pub async fn runs(context: &Context, args: &Runs) -> Result<Exit, Failure> {
     let store = context.store().await?;
@@ -70,6 +70,10 @@ fn result(run: &Run) -> String {
         (Some(cases), Some(bugs), _) => {
             format!("{cases} cases, {} failed, {bugs} bugs", number("failures").unwrap_or(0))
         }
+        _ if run.kind == RunKind::Map => match (number("nodes"), number("edges")) {
+            (Some(nodes), Some(edges)) => format!("{nodes} nodes, {edges} edges"),
+            _ => String::new(),
+        },
         (_, _, Some(calls)) => format!("{calls} calls, status {}", run.summary["status"]),
         _ => String::new(),
     }

@@ -4,6 +4,7 @@ use crate::args::Show;
 use crate::commands::runs;
 use crate::context::Context;
 use crate::render::bugs;
+use crate::render::map as draw;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::tree::{self, Style};
 use model::sweep::Sweep;
@@ -19,6 +20,7 @@ pub async fn show(context: &Context, args: &Show) -> Result<Exit, Failure> {
     match run.kind {
         RunKind::Recording => recording(context, args, &run, &dir)?,
         RunKind::Sweep => sweep(context, args, &run, &dir)?,
+        RunKind::Map => map(context, args, &run, &dir)?,
     }
     Ok(Exit::Pass)
 }
@@ -53,6 +55,18 @@ fn recording(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<
         }
         println!("\n{}", tree::draw(trace, &faults, &style));
     }
+    Ok(())
+}
+
+fn map(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Failure> {
+    let graph: flows::Graph = dir.read_json("graph.json")?;
+    if context.common.json {
+        println!("{}", json!({"run": run, "graph": graph}));
+        return Ok(());
+    }
+    head(run);
+    print!("\n{}", draw::table(&graph, if args.all { usize::MAX } else { draw::ROWS_MAX }));
+    println!("{}", draw::sizes(&graph));
     Ok(())
 }
 

@@ -13,7 +13,10 @@ fn main() -> std::io::Result<()> {
     };
     let (sweep, cases) = shop::sweep();
     let run = shop::run(model::RunKind::Sweep, "GET http://127.0.0.1:8080/", Some(model::Verdict::Fail));
-    std::fs::write(sweep_path, report::sweep_html(&report::SweepReport { run: &run, sweep: &sweep, cases: &cases }))?;
+    std::fs::write(
+        sweep_path,
+        report::sweep_html(&report::SweepReport { run: &run, sweep: &sweep, cases: &cases, sockets: None }),
+    )?;
     if let Some(path) = paths.get(1) {
         let faults = vec![
             "currency/Convert#3 unavailable".parse().expect("a fault"),
@@ -23,7 +26,12 @@ fn main() -> std::io::Result<()> {
         let traces = [shop::good(), shop::checkout()];
         std::fs::write(
             path,
-            report::recording_html(&report::RecordingReport { run: &run, traces: &traces, faults: &faults }),
+            report::recording_html(&report::RecordingReport {
+                run: &run,
+                traces: &traces,
+                faults: &faults,
+                sockets: None,
+            }),
         )?;
     }
     Ok(())

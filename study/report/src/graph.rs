@@ -39,54 +39,6 @@ impl Graph {
         });
         &mut self.edges[at]
     }
-
-    /// Edges that close a cycle, seen from the client.
-    pub fn backward(&self) -> Vec<bool> {
-        let mut backward = vec![false; self.edges.len()];
-        let mut state = vec![0u8; self.names.len()]; // 1: on the path, 2: done
-        let mut path = vec![(0, 0)];
-        state[0] = 1;
-        while let Some((node, next)) = path.last_mut() {
-            match self.edges.iter().enumerate().skip(*next).find(|(_, e)| e.from == *node) {
-                Some((i, edge)) => {
-                    *next = i + 1;
-                    match state[edge.to] {
-                        0 => {
-                            state[edge.to] = 1;
-                            path.push((edge.to, 0));
-                        }
-                        1 => backward[i] = true,
-                        _ => {}
-                    }
-                }
-                None => {
-                    state[*node] = 2;
-                    path.pop();
-                }
-            }
-        }
-        backward
-    }
-
-    /// Each node's layer: the longest way to it from the client.
-    pub fn depths(&self, backward: &[bool]) -> Vec<usize> {
-        let mut depth = vec![0; self.names.len()];
-        depth.iter_mut().skip(1).for_each(|d| *d = 1);
-        for _ in 0..self.names.len() {
-            let mut settled = true;
-            for (edge, _) in self.edges.iter().zip(backward).filter(|(_, b)| !**b) {
-                // an edge that no way from the client leads to may be part of a cycle: the bound ends that
-                if depth[edge.to] <= depth[edge.from] && depth[edge.from] + 1 < self.names.len() {
-                    depth[edge.to] = depth[edge.from] + 1;
-                    settled = false;
-                }
-            }
-            if settled {
-                break;
-            }
-        }
-        depth
-    }
 }
 
 fn all_calls(trace: &Trace) -> impl Iterator<Item = &Call> {

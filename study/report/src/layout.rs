@@ -3,6 +3,7 @@
 //! The layout depends on nothing but the order of the calls, so the same request always gives the same picture.
 
 use crate::graph::Graph;
+use crate::layers;
 
 pub(crate) const NODE_WIDTH: f64 = 172.0;
 const NODE_HEIGHT: f64 = 38.0;
@@ -36,8 +37,9 @@ pub(crate) fn port_pitch(graph: &Graph, node: usize) -> f64 {
 }
 
 pub(crate) fn lay_out(graph: &Graph) -> Layout {
-    let backward = graph.backward();
-    let mut depth = graph.depths(&backward);
+    let ends: Vec<(usize, usize)> = graph.edges.iter().map(|e| (e.from, e.to)).collect();
+    let backward = layers::backward(graph.names.len(), &ends, [0]);
+    let mut depth = layers::depths(graph.names.len(), &ends, &backward, |node| node == 0);
     let mut through = vec![Vec::new(); graph.edges.len()];
     let mut links: Vec<(usize, usize)> = Vec::new();
     for (i, edge) in graph.edges.iter().enumerate() {

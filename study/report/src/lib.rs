@@ -12,10 +12,14 @@ mod cases;
 mod escape;
 mod graph;
 mod grid;
+mod layers;
 mod layout;
+mod map;
+mod net;
 mod notes;
 mod page;
 mod recording;
+mod rows;
 mod services;
 mod sweep;
 mod tables;
@@ -23,11 +27,17 @@ mod timeline;
 mod words;
 
 #[cfg(test)]
+#[path = "../examples/fixture/net.rs"]
+mod fixture_net;
+#[cfg(test)]
+mod map_tests;
+#[cfg(test)]
 #[path = "../examples/fixture/shop.rs"]
 mod shop;
 #[cfg(test)]
 mod tests;
 
+use flows::{Beside, Graph};
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
 use model::{Fault, Run};
@@ -37,6 +47,7 @@ pub struct SweepReport<'a> {
     pub run: &'a Run,
     pub sweep: &'a Sweep,
     pub cases: &'a [Case],
+    pub sockets: Option<SocketsBeside<'a>>,
 }
 
 /// Recorded requests and the faults that were planned for them; [`model::trace::Call::fault`] points into `faults`.
@@ -44,6 +55,24 @@ pub struct RecordingReport<'a> {
     pub run: &'a Run,
     pub traces: &'a [Trace],
     pub faults: &'a [Fault],
+    pub sockets: Option<SocketsBeside<'a>>,
+}
+
+/// What the kernel's sockets showed meanwhile, and how it compares with the recorded calls.
+#[derive(Clone, Copy)]
+pub struct SocketsBeside<'a> {
+    pub graph: &'a Graph,
+    pub rows: &'a [Beside],
+}
+
+/// A map that was kept.
+pub struct MapReport<'a> {
+    pub run: &'a Run,
+    pub graph: &'a Graph,
+}
+
+pub fn map_html(report: &MapReport) -> String {
+    map::html(report)
 }
 
 pub fn sweep_html(report: &SweepReport) -> String {

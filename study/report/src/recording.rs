@@ -5,7 +5,7 @@ use crate::notes;
 use crate::page::{self, Page, Section};
 use crate::services::Services;
 use crate::words::{self, count, counted, duration};
-use crate::{RecordingReport, graph, timeline};
+use crate::{RecordingReport, graph, map, timeline};
 use model::trace::Trace;
 
 const ROWS: usize = 800;
@@ -13,7 +13,7 @@ const ROWS_LATER: usize = 60;
 const TRACES: usize = 100;
 
 pub(crate) fn html(report: &RecordingReport) -> String {
-    let RecordingReport { run, traces, faults } = *report;
+    let RecordingReport { run, traces, faults, sockets } = *report;
     let services = Services::of(traces.iter());
     let mut remarks = notes::of_run(run);
     for (i, trace) in traces.iter().enumerate().take(TRACES) {
@@ -112,6 +112,9 @@ pub(crate) fn html(report: &RecordingReport) -> String {
             figure: String::new(),
             body: graph::svg(&all, &[], &services),
         });
+    }
+    if let Some(sockets) = sockets {
+        sections.push(map::beside(&sockets));
     }
     sections.push(Section {
         id: "notes",

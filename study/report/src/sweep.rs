@@ -6,7 +6,7 @@ use crate::notes;
 use crate::page::{self, Page, Section};
 use crate::services::Services;
 use crate::words::{count, counted, duration, percent};
-use crate::{SweepReport, bugs, graph, grid, tables, timeline};
+use crate::{SweepReport, bugs, graph, grid, map, tables, timeline};
 use model::Verdict;
 use model::sweep::{Space, Sweep};
 use model::trace::Trace;
@@ -14,7 +14,7 @@ use model::trace::Trace;
 const ROWS: usize = 500;
 
 pub(crate) fn html(report: &SweepReport) -> String {
-    let SweepReport { run, sweep, cases } = *report;
+    let SweepReport { run, sweep, cases, sockets } = *report;
     let failing: Vec<&Trace> = sweep.bugs.iter().map(|b| &b.trace).collect();
     let services = Services::of(std::iter::once(&sweep.good).chain(failing.iter().copied()));
     let notes = notes::of_sweep(run, sweep, cases);
@@ -51,34 +51,39 @@ pub(crate) fn html(report: &SweepReport) -> String {
         spaces.push_str("<p class=none>No fault space was swept.</p>");
     }
     let total: u64 = sweep.spaces.iter().map(|s| s.cases).sum();
+    let mut sections = vec![
+        Section { id: "bugs", title: "Bugs", figure: count(sweep.bugs.len() as u64), body: cards },
+        Section {
+            id: "good",
+            title: "The good request",
+            figure: good.entry.duration_us().map_or(String::new(), duration),
+            body: good_body,
+        },
+        Section {
+            id: "services",
+            title: "Services",
+            figure: count(good.services().len() as u64),
+            body: graph::svg(&[good], &failing, &services) + &untouched(sweep, &services),
+        },
+        Section { id: "spaces", title: "Fault spaces", figure: count(total), body: spaces },
+        Section {
+            id: "notes",
+            title: "Before you rely on this",
+            figure: if warnings > 0 { format!("! {warnings}") } else { String::new() },
+            body: notes::list(&notes),
+        },
+    ];
+    if let Some(sockets) = sockets {
+        // behind the services, whose calls it is compared with
+        sections.insert(3, map::beside(&sockets));
+    }
     page::render(&Page {
         run,
         kind: "sweep",
         title: &sweep.request,
         lead: lead(report, total, warnings),
         facts: page::run_facts(run),
-        sections: vec![
-            Section { id: "bugs", title: "Bugs", figure: count(sweep.bugs.len() as u64), body: cards },
-            Section {
-                id: "good",
-                title: "The good request",
-                figure: good.entry.duration_us().map_or(String::new(), duration),
-                body: good_body,
-            },
-            Section {
-                id: "services",
-                title: "Services",
-                figure: count(good.services().len() as u64),
-                body: graph::svg(&[good], &failing, &services) + &untouched(sweep, &services),
-            },
-            Section { id: "spaces", title: "Fault spaces", figure: count(total), body: spaces },
-            Section {
-                id: "notes",
-                title: "Before you rely on this",
-                figure: if warnings > 0 { format!("! {warnings}") } else { String::new() },
-                body: notes::list(&notes),
-            },
-        ],
+        sections,
         data: serde_json::json!({ "request": sweep.request, "spaces": data }),
     })
 }

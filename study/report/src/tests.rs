@@ -9,7 +9,7 @@ fn run() -> Run {
 }
 
 fn page(sweep: &Sweep, cases: &[Case]) -> String {
-    sweep_html(&SweepReport { run: &run(), sweep, cases })
+    sweep_html(&SweepReport { run: &run(), sweep, cases, sockets: None })
 }
 
 /// Opening and closing tags of elements that must be closed.
@@ -100,8 +100,8 @@ fn hostile_names_stay_text() {
     let faults = [sweep.bugs[0].faults[0].clone()];
     let traces = [sweep.good.clone(), sweep.bugs[0].trace.clone()];
     for html in [
-        sweep_html(&SweepReport { run: &run, sweep: &sweep, cases: &cases }),
-        recording_html(&RecordingReport { run: &run, traces: &traces, faults: &faults }),
+        sweep_html(&SweepReport { run: &run, sweep: &sweep, cases: &cases, sockets: None }),
+        recording_html(&RecordingReport { run: &run, traces: &traces, faults: &faults, sockets: None }),
     ] {
         assert_eq!(html.matches("</script>").count(), 2, "the data block's and the script's own");
         assert!(!html.contains("<img") && !html.contains("<!--"));
@@ -150,9 +150,9 @@ fn cases_of_spaces_that_do_not_exist_are_ignored() {
 fn a_recording_shows_faults_that_never_fired() {
     let faults = ["currency/Convert#3 unavailable".parse().unwrap(), "email unavailable".parse().unwrap()];
     let traces = [shop::checkout()];
-    let html = recording_html(&RecordingReport { run: &run(), traces: &traces, faults: &faults });
+    let html = recording_html(&RecordingReport { run: &run(), traces: &traces, faults: &faults, sockets: None });
     assert!(html.contains("fired once") && html.contains("never fired") && html.contains("1 gap"));
     assert_balanced(&html);
-    let nothing = recording_html(&RecordingReport { run: &run(), traces: &[], faults: &[] });
+    let nothing = recording_html(&RecordingReport { run: &run(), traces: &[], faults: &[], sockets: None });
     assert!(nothing.contains("No request was recorded"));
 }

@@ -1,0 +1,126 @@
+//! Recorded calls beside the sockets' edges, each difference with its reason.
+
+use crate::atlas::Map;
+use flows::{Beside, Graph, SeenBy};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the messages say, and how their names lead to nodes.
+pub struct Asked {
+    /// A service as the target file calls it, and the ports it listens on.
+    pub services: Vec<(String, Vec<u16>)>,
+    /// Services that carry no SDK, such as caches: their calls are not recorded.
+    pub silent: BTreeSet<String>,
+    /// Caller, callee and how many recorded calls there were between them. The client's name is empty.
+    pub calls: BTreeMap<(String, String), u64>,
+    /// Calls that were never sent because a fault stood in their way.
+    pub withheld: BTreeSet<(String, String)>,
+    /// Path of the tool's own executable: it asks for health and sends the requests.
+    pub tool: String,
+}
+
+/// What both views show together.
+pub struct Compared {
+    /// The map's part that the services of the target take part in, with the names of the target file.
+    pub graph: Graph,
+    /// Every dependency between them, sorted.
+    pub rows: Vec<Beside>,
+}
+
+/// Who sent the recorded requests and asked for health.
+const CLIENT: &str = "client";
+
+/// The map must be one by service.
+pub fn beside(map: &Map, asked: &Asked) -> Compared {
+    let names = names(map, asked);
+    let known: BTreeSet<&str> = asked.services.iter().map(|(name, _)| name.as_str()).collect();
+    let is_service = |id: &str| names.get(id).is_some_and(|name| known.contains(name.as_str()));
+    let graph = part(&map.graph, &names, is_service);
+    let label = |id: &String| names.get(id).or_else(|| label(&graph, id)).unwrap_or(id).clone();
+    let mut connections: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for edge in graph.edges.iter().filter(|e| e.from != e.to) {
+        *connections.entry((label(&edge.from), label(&edge.to))).or_default() +=
+            edge.counts.opened.max(edge.counts.open);
+    }
+    let client = |name: &String| if name.is_empty() { CLIENT.to_owned() } else { name.clone() };
+    let calls: BTreeMap<(String, String), u64> =
+        asked.calls.iter().map(|((from, to), n)| ((client(from), to.clone()), *n)).collect();
+    let pairs: BTreeSet<&(String, String)> = connections.keys().chain(calls.keys()).collect();
+    let row = |pair: &(String, String)| {
+        let (calls, connections) = (calls.get(pair).copied().unwrap_or(0), connections.get(pair).copied());
+        let (seen, why) = match (calls, connections) {
+            (0, Some(_)) => (SeenBy::Sockets, only_sockets(asked, &known, pair)),
+            (_, None) => (SeenBy::Messages, only_messages(asked, pair)),
+            _ => (SeenBy::Both, String::new()),
+        };
+        let (from, to) = pair.clone();
+        Beside { from, to, seen, calls, connections: connections.unwrap_or(0), why }
+    };
+    let rows = pairs.into_iter().map(row).collect();
+    Compared { graph, rows }
+}
+
+/// Edges that begin or end at a service of the target, and their nodes, labelled as the target file does.
+fn part(graph: &Graph, names: &BTreeMap<String, String>, is_service: impl Fn(&str) -> bool) -> Graph {
+    let edges: Vec<_> = graph.edges.iter().filter(|e| is_service(&e.from) || is_service(&e.to)).cloned().collect();
+    let ends: BTreeSet<&str> = edges.iter().flat_map(|e| [e.from.as_str(), e.to.as_str()]).collect();
+    let mut nodes: Vec<_> = graph.nodes.iter().filter(|n| ends.contains(n.id.as_str())).cloned().collect();
+    for node in &mut nodes {
+        if let Some(name) = names.get(&node.id) {
+            node.label.clone_from(name);
+        }
+    }
+    Graph { nodes, edges, remarks: graph.remarks.clone() }
+}
+
+fn label<'g>(graph: &'g Graph, id: &str) -> Option<&'g String> {
+    graph.nodes.iter().find(|node| node.id == id).map(|node| &node.label)
+}
+
+/// The name of each node that is a service of the target, or the tool.
+fn names(map: &Map, asked: &Asked) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    for (name, ports) in &asked.services {
+        for (host, key) in ports.iter().flat_map(|port| map.places.listening(None, *port)) {
+            let end = crate::names::End::Service { host, key, process: None };
+            names.insert(map.names.id(&end), name.clone());
+        }
+    }
+    for ((host, key), service) in &map.names.services {
+        if service.executable.as_deref() == Some(asked.tool.as_str()) {
+            let end = crate::names::End::Service { host: *host, key, process: None };
+            names.entry(map.names.id(&end)).or_insert_with(|| CLIENT.to_owned());
+        }
+    }
+    names
+}
+
+fn only_sockets(asked: &Asked, known: &BTreeSet<&str>, (from, to): &(String, String)) -> String {
+    if from == CLIENT {
+        return format!("faultloom asked {to} whether it is healthy; that is no call of a recorded request");
+    }
+    if asked.silent.contains(to) {
+        return format!("{to} carries no SDK: what {from} says to it is not in any message that is recorded");
+    }
+    if asked.silent.contains(from) {
+        return format!("{from} carries no SDK: its calls are not recorded");
+    }
+    if !known.contains(from.as_str()) {
+        return format!("{from} is no service of the target");
+    }
+    if !known.contains(to.as_str()) {
+        return format!("{to} is no service of the target, so nobody there records anything");
+    }
+    "a connection of another request, or one kept open: no recorded request used it".to_owned()
+}
+
+fn only_messages(asked: &Asked, pair: &(String, String)) -> String {
+    let (from, to) = pair;
+    if asked.withheld.contains(pair) {
+        return format!("a fault stood in the way each time: {from} never sent it");
+    }
+    if from == CLIENT {
+        return "the tool's connection was too short to be seen, or its process was gone before it could be named"
+            .to_owned();
+    }
+    format!("no connection from {from} to {to} was seen: it was too short for the way the sockets are looked at")
+}

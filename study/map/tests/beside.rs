@@ -1,0 +1,79 @@
+//! Sockets beside recorded calls: each difference has its reason.
+
+mod support;
+
+use flows::{ServiceKind, Side, Slice};
+use map::{Asked, By, Map, beside};
+use std::collections::{BTreeMap, BTreeSet};
+use support::*;
+
+const TOOL: &str = "/usr/bin/faultloom";
+
+/// The tool asks front and cart; front asks cart and ads; cart asks memcached; somebody else is on the host as well.
+fn host_slice() -> Slice {
+    let mut a = host("a", &["10.0.0.1"]);
+    for (name, port) in [("front", 80), ("cart", 7003), ("ads", 7004), ("memcached", 11311), ("sshd", 22)] {
+        let service = a.program(name);
+        a.listens(&service, "0.0.0.0", port);
+    }
+    a.service(ServiceKind::Program, "faultloom", "");
+    let local = |port| link("127.0.0.1", "127.0.0.1", port);
+    for (from, to, port) in [
+        ("faultloom", "front", 80),
+        ("faultloom", "cart", 7003),
+        ("front", "cart", 7003),
+        ("front", "ads", 7004),
+        ("cart", "memcached", 11311),
+        ("bastion", "sshd", 22),
+    ] {
+        let (active, passive) = (a.program(from), a.program(to));
+        a.flow(Side::Active, &active, None, local(port), 2);
+        a.flow(Side::Passive, &passive, None, local(port), 2);
+    }
+    slice(vec![a])
+}
+
+fn asked() -> Asked {
+    let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    let ports = [("front", 80), ("cart", 7003), ("ads", 7004), ("mail", 7005), ("memcached", 11311)];
+    Asked {
+        services: ports.iter().map(|(name, port)| ((*name).to_owned(), vec![*port])).collect(),
+        silent: BTreeSet::from(["memcached".to_owned()]),
+        calls: BTreeMap::from([
+            (pair("", "front"), 1),
+            (pair("front", "cart"), 3),
+            (pair("front", "mail"), 1),
+            (pair("cart", "ads"), 1),
+        ]),
+        withheld: BTreeSet::from([pair("front", "mail")]),
+        tool: TOOL.to_owned(),
+    }
+}
+
+#[test]
+fn every_difference_is_explained_and_strangers_are_left_out() {
+    let slice = host_slice();
+    let map = Map::of(&slice, By::Service);
+    let compared = beside(&map, &asked());
+    let rows: Vec<String> = compared
+        .rows
+        .iter()
+        .map(|r| format!("{} → {} {:?} {}/{} {}", r.from, r.to, r.seen, r.calls, r.connections, r.why))
+        .collect();
+    let expected = [
+        ("cart → ads Messages 1/0", "too short"),
+        ("cart → memcached Sockets 0/2", "memcached carries no SDK"),
+        ("client → cart Sockets 0/2", "healthy"),
+        ("client → front Both 1/2", ""),
+        ("front → ads Sockets 0/2", "another request"),
+        ("front → cart Both 3/2", ""),
+        ("front → mail Messages 1/0", "a fault stood in the way"),
+    ];
+    assert_eq!(rows.len(), expected.len(), "{rows:#?}");
+    for (row, (begins, why)) in rows.iter().zip(expected) {
+        assert!(row.starts_with(begins) && row.contains(why), "{row} is not {begins} {why}");
+    }
+    let labels: BTreeSet<&str> = compared.graph.nodes.iter().map(|n| n.label.as_str()).collect();
+    assert_eq!(labels, BTreeSet::from(["ads", "cart", "client", "front", "memcached"]));
+    assert_eq!(compared.graph.edges.len(), 5);
+}

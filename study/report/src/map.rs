@@ -1,0 +1,92 @@
+//! The page of a map, and a map's part of another run's page.
+
+use crate::escape::{put, text};
+use crate::notes::{self, Note};
+use crate::page::{self, Page, Section};
+use crate::words::{count, counted};
+use crate::{MapReport, SocketsBeside, net};
+use flows::SeenBy;
+
+pub(crate) fn html(report: &MapReport) -> String {
+    let MapReport { run, graph } = *report;
+    let remarks: Vec<Note> =
+        graph.remarks.iter().map(|words| Note { warns: true, words: text(words).to_string() }).collect();
+    let one_sided = graph.edges.iter().filter(|e| !e.paired).count() as u64;
+    let mut lead = String::from("<p class=lead>");
+    put!(
+        lead,
+        "<strong>{}</strong> {}, {} seen from one end only</p>",
+        counted(graph.nodes.len() as u64, "node"),
+        counted(graph.edges.len() as u64, "edge"),
+        count(one_sided)
+    );
+    if !remarks.is_empty() {
+        put!(
+            lead,
+            "<p class=caution><a href=#notes>! {} before you rely on this</a></p>",
+            counted(remarks.len() as u64, "note")
+        );
+    }
+    let figure = if remarks.is_empty() { String::new() } else { format!("! {}", remarks.len()) };
+    let mut all = remarks;
+    all.push(Note { warns: false, words: "Who connects depends on who accepts. Ephemeral ports are left out: all connections of a pair of services to one port are one edge.".to_owned() });
+    let sections = vec![
+        Section {
+            id: "map",
+            title: "Who depends on whom",
+            figure: count(graph.edges.len() as u64),
+            body: net::svg(graph),
+        },
+        Section { id: "notes", title: "Before you rely on this", figure, body: notes::list(&all) },
+    ];
+    page::render(&Page {
+        run,
+        kind: "map",
+        title: &run.title,
+        lead,
+        facts: page::run_facts(run),
+        sections,
+        data: serde_json::json!({ "spaces": [] }),
+    })
+}
+
+/// The sockets of an application beside its recorded calls.
+pub(crate) fn beside(sockets: &SocketsBeside) -> Section {
+    let with = |seen: SeenBy| sockets.rows.iter().filter(|row| row.seen == seen).count() as u64;
+    let (both, only_sockets, only_messages) = (with(SeenBy::Both), with(SeenBy::Sockets), with(SeenBy::Messages));
+    let mut body = format!(
+        "<p class=sum>What the kernel's sockets showed while the requests were recorded, beside the calls in their messages: {} in both, {} only in the sockets, {} only in the messages.</p>",
+        counted(both, "edge"),
+        count(only_sockets),
+        count(only_messages)
+    );
+    body.push_str(&net::svg(sockets.graph));
+    body.push_str("<div class=scroll><table class=beside><thead><tr><th>Who<th>depends on<th class=num>Recorded calls<th class=num>Connections<th>Seen in<th>Why not in both</tr></thead><tbody>");
+    for row in sockets.rows {
+        let seen = match row.seen {
+            SeenBy::Both => "both",
+            SeenBy::Sockets => "sockets only",
+            SeenBy::Messages => "messages only",
+        };
+        put!(
+            body,
+            "<tr{}><td>{}<td>{}<td class=num>{}<td class=num>{}<td>{seen}<td>{}</tr>",
+            if row.seen == SeenBy::Both { "" } else { " class=differs" },
+            text(&row.from),
+            text(&row.to),
+            if row.calls == 0 { "–".to_owned() } else { count(row.calls) },
+            if row.seen == SeenBy::Messages { "–".to_owned() } else { count(row.connections) },
+            text(&row.why)
+        );
+    }
+    body.push_str("</tbody></table></div>");
+    for remark in &sockets.graph.remarks {
+        put!(body, "<p class=note>{}</p>", text(remark));
+    }
+    Section {
+        id: "sockets",
+        title: "Sockets beside messages",
+        figure: format!("{both} of {}", sockets.rows.len()),
+        body,
+    }
+}
