@@ -98,24 +98,25 @@ impl Workload {
             Workload { epochs: 12, rounds: 15, ..Workload::chain("chain", Language::Go) },
             // a JVM compiles what is busy for many seconds
             Workload {
-                epochs: 2,
-                rounds: 20,
+                epochs: 3,
+                rounds: 25,
                 window_ms: 300,
                 warm_up_ms: 20_000,
                 ..Workload::chain("chain java", Language::Java)
             },
             Workload {
-                epochs: 3,
+                epochs: 6,
                 rounds: 20,
                 window_ms: 300,
                 warm_up_ms: 2_000,
                 ..Workload::chain("chain python", Language::Python)
             },
+            // fresh processes differ by several per cent for their whole life: many epochs
             Workload {
-                epochs: 3,
-                rounds: 20,
+                epochs: 8,
+                rounds: 15,
                 window_ms: 300,
-                warm_up_ms: 5_000,
+                warm_up_ms: 8_000,
                 ..Workload::chain("chain node", Language::Node)
             },
             Workload::wide("fan-out 8", 8),
