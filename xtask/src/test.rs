@@ -1,6 +1,6 @@
 //! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
 
-use crate::setup::{self, JDK, MAVEN, MEMCACHED, NGINX, NODE, NPM};
+use crate::setup::{self, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM};
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
 use crate::{check, conform, programs};
@@ -73,7 +73,7 @@ pub fn test(only: &[&str]) -> Result<(), String> {
 }
 
 fn set_up() -> Result<String, String> {
-    let packages = match setup::packages(&[&MEMCACHED, &NGINX, &JDK, &MAVEN, &NODE, &NPM]) {
+    let packages = match setup::packages(&[&MEMCACHED, &NFTABLES, &NGINX, &JDK, &MAVEN, &NODE, &NPM]) {
         Ok(versions) => versions,
         // what needs them is skipped and counted where it would run
         Err(missing) => missing.lines().next().unwrap_or_default().to_owned(),

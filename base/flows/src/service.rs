@@ -62,7 +62,7 @@ pub struct Service {
     /// What users read and type: the container's or unit's name, or the executable's with what tells it from others.
     /// Services of equal kind and name on several hosts are replicas of one.
     pub name: String,
-    /// Path of the executable, if it could be read.
+    /// Path of a program's executable, if it could be read; its file name if the process had ended before.
     pub executable: Option<String>,
     /// Normalised arguments: what differs from instance to instance (ports, numbers, temporary names) replaced.
     /// Values that look like secrets are not kept.

@@ -3,7 +3,7 @@
 //! Ways are tried from the best: in the kernel, by polling, tuples only. Trying means doing: what starts can be used.
 
 use crate::Collector;
-use crate::ebpf::{EbpfCollector, Options};
+use crate::ebpf::{self, EbpfCollector, Options};
 use crate::identity::procfs::{ProcessFolder, pids};
 use crate::namespaces;
 use crate::polling::Poller;
@@ -77,12 +77,24 @@ pub fn choose(mode: Mode) -> Result<Choice, Failure> {
 
 fn start(source: Source) -> Result<Box<dyn Collector>, Failure> {
     match source {
-        Source::Ebpf => Ok(Box::new(EbpfCollector::start(Options::default())?)),
+        Source::Ebpf => {
+            kernel_allows_counting()?;
+            Ok(Box::new(EbpfCollector::start(Options::default())?))
+        }
         Source::Polling => {
             others_are_readable()?;
             Ok(Box::new(Poller::start(source)?))
         }
         Source::Tuples => Ok(Box::new(Poller::start(source)?)),
+    }
+}
+
+fn kernel_allows_counting() -> Result<(), Failure> {
+    let missing = |need: ebpf::Requirement| Some(format!("{}: {}", need.what, need.missing?));
+    let missing: Vec<String> = ebpf::probe().into_iter().filter_map(missing).collect();
+    match missing.as_slice() {
+        [] => Ok(()),
+        _ => Err(Failure::environment("connections cannot be counted in the kernel").why(missing.join("; "))),
     }
 }
 

@@ -40,6 +40,7 @@ pub struct Sighting {
 /// Who holds a socket, as far as the collector knows. What only `/proc` tells is added later, if the process still lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
+    /// Pid 0: no process is known, only its cgroup.
     pub instance: Instance,
     /// The kernel's short name: at most 15 bytes.
     pub comm: String,

@@ -4,6 +4,7 @@
 //! the container's id is its name.
 
 use serde_json::Value;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Files are read up to this size: a container's configuration has some kilobytes.
@@ -11,17 +12,29 @@ const MOST_BYTES: u64 = 4 << 20;
 
 pub struct ContainerNames {
     root: PathBuf,
+    found: HashMap<String, String>,
 }
 
 impl ContainerNames {
     /// `root` is `/` but for tests.
     pub fn below(root: impl Into<PathBuf>) -> ContainerNames {
-        ContainerNames { root: root.into() }
+        ContainerNames { root: root.into(), found: HashMap::new() }
     }
 
-    pub fn name(&self, id: &str) -> String {
-        let known = self.kubernetes(id).or_else(|| self.docker(id)).or_else(|| self.podman(id));
-        known.unwrap_or_else(|| id.chars().take(12).collect())
+    /// A name that was found is remembered: people do not rename containers.
+    pub fn name(&mut self, id: &str) -> String {
+        const MOST_REMEMBERED: usize = 4096;
+        if let Some(name) = self.found.get(id) {
+            return name.clone();
+        }
+        let Some(name) = self.kubernetes(id).or_else(|| self.docker(id)).or_else(|| self.podman(id)) else {
+            return id.chars().take(12).collect();
+        };
+        if self.found.len() >= MOST_REMEMBERED {
+            self.found.clear();
+        }
+        self.found.insert(id.to_owned(), name.clone());
+        name
     }
 
     /// `/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log`
@@ -110,7 +123,7 @@ mod tests {
         let podman = format!(r#"[{{"id":"{}","names":["cache"]}}]"#, id("3"));
         write("var/lib/containers/storage/overlay-containers/containers.json".into(), &podman);
         write(format!("var/lib/docker/containers/{}/config.v2.json", id("4")), "{no json");
-        let names = ContainerNames::below(&root);
+        let mut names = ContainerNames::below(&root);
         let found = ["1", "2", "3", "4"].map(|digit| names.name(&id(digit)));
         std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(found, ["cart/proxy", "shop_db_1", "cache", "444444444444"]);

@@ -116,7 +116,7 @@ impl Services {
         let groups =
             process.read("cgroup").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let service = match membership_of_process(&groups) {
-            Some((membership, path)) => self.member(membership, path, Some(&invocation)),
+            Some((membership, path)) => self.member(membership, path),
             None => {
                 let invocation = if invocation.is_worker() { of_parent(stat, &invocation) } else { None }
                     .unwrap_or(invocation.clone());
@@ -141,7 +141,7 @@ impl Services {
             .as_ref()
             .map(|executable| Invocation::new(executable, owner.arguments.as_deref().unwrap_or_default(), None));
         let service = match path.and_then(|path| Some((membership(&path)?, path))) {
-            Some((membership, path)) => self.member(membership, path, told.as_ref()),
+            Some((membership, path)) => self.member(membership, path),
             None => match &told {
                 Some(invocation) => self.told_program(invocation.program()),
                 None if owner.comm.is_empty() => self.unknown(),
@@ -158,8 +158,8 @@ impl Services {
         }
     }
 
-    fn member(&self, membership: Membership, cgroup: String, invocation: Option<&Invocation>) -> Arc<Service> {
-        let program = invocation.map(Invocation::program);
+    /// Processes of one container or unit may run several programs, so none of them is named.
+    fn member(&mut self, membership: Membership, cgroup: String) -> Arc<Service> {
         let (kind, identity, name) = match &membership {
             Membership::Container { id, .. } => (ServiceKind::Container, id.clone(), self.containers.name(id)),
             Membership::Unit { name, user } => {
@@ -175,8 +175,8 @@ impl Services {
             key: ServiceKey::of(&self.host, kind, &identity),
             kind,
             name,
-            executable: program.as_ref().map(|program| program.executable.clone()),
-            arguments: program.map(|program| program.arguments),
+            executable: None,
+            arguments: None,
             container,
             pod,
             unit,

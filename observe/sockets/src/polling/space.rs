@@ -95,6 +95,10 @@ impl Space {
     fn read_connections(&mut self, family: Family, transport: Transport, states: u32) -> io::Result<()> {
         let (connections, fresh, ownerless) = (&mut self.connections, &mut self.fresh, &mut self.ownerless);
         inet_diag::dump(&mut self.channel, family, transport, states, |socket| {
+            // its process has closed it; the kernel keeps it until the other end has closed too
+            if socket.inode() == 0 && matches!(socket.state(), state::FIN_WAIT1 | state::FIN_WAIT2) {
+                return;
+            }
             let established = socket.state() != state::SYN_SENT;
             match connections.see(socket.cookie(), socket.inode(), established) {
                 Known::Settled => {}
