@@ -98,22 +98,35 @@ fn kernel_allows_counting() -> Result<(), Failure> {
     }
 }
 
-/// Whether open files of processes of other users may be looked at.
+/// Whether open files of processes of other users may be looked at. A single process may still be closed to us.
 fn others_are_readable() -> Result<(), Failure> {
-    let ours = rustix::process::geteuid().as_raw();
-    let is_of_others = |pid: &u32| {
-        let owner = ProcessFolder::open(*pid).ok().and_then(|process| rustix::fs::fstat(process.folder()).ok());
-        owner.is_some_and(|owner| owner.st_uid != ours)
-    };
-    let hidden = || Failure::environment("processes of other users are hidden (hidepid) or there are none to see");
-    // as root everybody's are ours unless a container keeps root small; the first process tells then
-    let pid = if ours == 0 { Some(1) } else { pids().find(is_of_others) };
-    let listed = std::fs::read_dir(format!("/proc/{}/fd", pid.ok_or_else(hidden)?));
-    let read =
-        listed.and_then(|mut files| files.next().map_or(Ok(()), |file| std::fs::read_link(file?.path()).map(drop)));
-    read.map_err(|error| {
-        Failure::environment("the open files of other users' processes cannot be read")
-            .why(format!("{error}; it takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"))
+    let (ours, us) = (rustix::process::geteuid().as_raw(), std::process::id());
+    let mut refused = None;
+    for pid in pids().filter(|pid| *pid != us) {
+        let Ok(process) = ProcessFolder::open(pid) else { continue };
+        let user = rustix::fs::fstat(process.folder()).map_or(ours, |folder| folder.st_uid);
+        if user == ours && ours != 0 {
+            continue;
+        }
+        let mut links = match std::fs::read_dir(format!("/proc/{pid}/fd")) {
+            Ok(files) => files.flatten().map(|file| std::fs::read_link(file.path())),
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
+        match links.next() {
+            Some(Ok(_)) => return Ok(()),
+            Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => refused = Some(error),
+            // it has none open, or has just ended
+            _ => {}
+        }
+    }
+    Err(match refused {
+        Some(error) => Failure::environment("the open files of other users' processes cannot be read")
+            .why(format!("{error}; it takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")),
+        None => Failure::environment("processes of other users are hidden, or there are none")
+            .why("mount /proc without hidepid, or run as root"),
     })
 }
 

@@ -106,7 +106,12 @@ impl Owners {
         // an error ends the folder: the process has ended
         while let Some(Ok(entry)) = entries.next() {
             let mut target = [MaybeUninit::uninit(); 40];
-            let Ok((target, _)) = readlinkat_raw(&folder, entry.file_name(), &mut target) else { continue };
+            let target = match readlinkat_raw(&folder, entry.file_name(), &mut target) {
+                Ok((target, _)) => target,
+                // the folder may be open to us and what is in it not; `.` and `..` are no links
+                Err(Errno::ACCESS | Errno::PERM) => return Look::Unreadable,
+                Err(_) => continue,
+            };
             let Some(inode) = procfs::bracketed(target, b"socket:[") else { continue };
             let Some(slot) = wanted.inodes.get_mut(&(inode as u32)).filter(|slot| slot.is_none()) else { continue };
             if owner.is_none() {

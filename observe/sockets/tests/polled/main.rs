@@ -3,14 +3,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cgroup;
 mod program;
 mod watch;
 
-use flows::{Attribution, Link, Passive, Protocol, Side, Source};
+use cgroup::Cgroup;
+use flows::{Attribution, Instance, Link, Passive, Protocol, ServiceKind, Side, Source};
 use program::{Program, have};
-use sockets::Collector;
 use sockets::identity::Identifier;
 use sockets::polling::Poller;
+use sockets::{Collector, Listening, Owner, Sightings};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
@@ -79,7 +81,7 @@ import os, socket
 s = socket.socket(); s.bind(('127.0.0.1', 7000)); s.listen(8)
 for _ in range(3):
     if os.fork() == 0:
-        c, _ = s.accept(); print(os.getpid()); c.recv(1); os._exit(0)
+        c, _ = s.accept(); os.write(1, b'%d\\n' % os.getpid()); c.recv(1); os._exit(0)
 print('ready'); input()";
     let Some(netns) = network() else { return };
     let at = inet("127.0.0.1:7000");
@@ -312,4 +314,36 @@ c = socket.create_connection(('127.0.0.1', 7000)); print('ready'); input()";
     // two polls without them
     let ended = std::iter::repeat_with(&mut flows).take(5).flatten().find(|flow| flow.counts.closed > 0).unwrap();
     assert_eq!((ended.process, ended.counts.closed, &ended.service), (None, 2, &living[0].service));
+}
+
+#[test]
+fn a_process_in_a_containers_cgroup_is_the_container_also_when_it_has_ended() {
+    const SERVER: &str = "
+import socket
+print('ready'); input(); s = socket.create_server(('127.0.0.1', 7000)); print('listens'); input()";
+    let Some(netns) = network() else { return };
+    let id = "0a1b2c3d".repeat(8);
+    let outer = format!("faultloom-test-{}", std::process::id());
+    let Some(cgroup) = Cgroup::make(&[&outer, &format!("docker-{id}.scope")]) else {
+        return skipped("no cgroup can be made");
+    };
+    let mut server = Program::python(SERVER);
+    assert_eq!(server.line(), "ready");
+    assert!(cgroup.take(server.pid()));
+    server.say("go on");
+    assert_eq!(server.line(), "listens");
+    let (mut poller, mut identifier) = (Poller::start(Source::Polling).unwrap(), Identifier::start().unwrap());
+    let mut service_of = |seen: Sightings| {
+        let window = identifier.identify(Source::Polling, seen);
+        let key = window.listeners.unwrap().into_iter().find(|it| it.netns == netns).unwrap().service;
+        window.services.into_iter().find(|service| service.key == key).unwrap()
+    };
+    let living = service_of(poller.collect().unwrap());
+    assert_eq!((living.kind, living.container.as_deref()), (ServiceKind::Container, Some(id.as_str())));
+    let instance = Instance { pid: server.pid(), start_ticks: 1 };
+    drop(server);
+    let owner = Owner { instance, comm: "x".into(), cgroup: Some(cgroup.id()), executable: None, arguments: None };
+    let listening = Listening { netns, protocol: Protocol::Tcp, at: inet("127.0.0.1:7001"), owner: Some(owner) };
+    let ended = service_of(Sightings { listeners: vec![listening], ..Sightings::default() });
+    assert_eq!(ended, living);
 }
