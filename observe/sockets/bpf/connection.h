@@ -82,6 +82,23 @@ static __always_inline bool unsettled(struct tracked *it)
 	return true;
 }
 
+static __always_inline void count_closed(struct tracked *it, struct sock *sk, int from, struct flow_counts *counts)
+{
+	if (it->state & ESTABLISHED)
+		COUNT(counts, closed, 1);
+	else
+		COUNT(counts, failed, 1);
+	bytes(it, sk, from, counts);
+}
+
+// From now on its closing is counted; by us, if it closed while a pass was counting it.
+static __always_inline void counted(struct tracked *it, struct sock *sk, __u32 also, struct flow_counts *counts)
+{
+	counts->example_port = port_of_active(it, sk);
+	if (__sync_fetch_and_or(&it->state, COUNTED | also) & GONE)
+		count_closed(it, sk, TCP_ESTABLISHED, counts);
+}
+
 // A passive end whose owner is now known, as well as it ever will be: only now it is counted.
 static __always_inline void settle(struct tracked *it, struct sock *sk, struct task_struct *task, bool itself)
 {
@@ -94,6 +111,5 @@ static __always_inline void settle(struct tracked *it, struct sock *sk, struct t
 		return;
 	COUNT(counts, opened, 1);
 	COUNT(counts, established, 1);
-	counts->example_port = port_of_active(it, sk);
-	it->state |= COUNTED;
+	counted(it, sk, 0, counts);
 }

@@ -75,7 +75,7 @@ struct socket;
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_type, sk_protocol;
-	__u8 sk_shutdown;
+	__u8 sk_shutdown, sk_userlocks;
 	__u32 sk_max_ack_backlog;
 	struct socket *sk_socket;
 } RELOCATED;
@@ -88,7 +88,14 @@ struct sockaddr_un {
 	__u16 sun_family;
 	char sun_path[108];
 };
+typedef struct {
+	int counter;
+} atomic_t;
+typedef struct refcount_struct {
+	atomic_t refs;
+} refcount_t;
 struct unix_address {
+	refcount_t refcnt;
 	int len;
 	struct sockaddr_un name[0];
 } RELOCATED;

@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A pass over the open files of every process, in every network namespace: finds connections and listeners that are
 // older than we are, who holds accepted connections, and how many bytes long ones have moved. TCP is counted where it
-// stands; sockets of other protocols, which have no hook, are written out for user space to compare with the last pass.
+// stands; sockets of other protocols, which have no hook, are written out for user space (others.h).
 #pragma once
-
-struct seen {
-	__u64 inode;
-	__u64 start_ns;
-	__u32 tgid;
-	__u32 netns;
-	__u8 active[16];
-	__u8 passive[16]; // of a listener: where
-	__u16 port;
-	__u16 example_port;
-	__u8 protocol; // IPPROTO_UDP, or 0: Unix
-	__u8 side;     // 0: it listens
-	__u8 path_len;
-	__u8 zero;
-	char path[112]; // abstract names begin with NUL
-};
 
 static __always_inline void enlist(struct tracked *it, struct sock *sk)
 {
@@ -69,8 +53,7 @@ static __always_inline void adopt(struct tracked *it, struct sock *sk, struct ta
 	if (!counts)
 		return;
 	COUNT(counts, adopted, 1);
-	counts->example_port = port_of_active(it, sk);
-	it->state = state == TCP_SYN_SENT ? COUNTED : COUNTED | ESTABLISHED;
+	counted(it, sk, state == TCP_SYN_SENT ? 0 : ESTABLISHED, counts);
 }
 
 static __always_inline void visit_tcp(struct sock *sk, struct task_struct *task, struct control *now)
@@ -95,7 +78,7 @@ static __always_inline void visit_tcp(struct sock *sk, struct task_struct *task,
 		settle(it, sk, task, false);
 	else if (!(it->state & COUNTED))
 		adopt(it, sk, task, state);
-	if (!(it->state & COUNTED))
+	if (!(it->state & COUNTED) || it->state & GONE)
 		return;
 	struct flow_counts *counts = flow(&it->key, task, false);
 	if (counts)
@@ -112,6 +95,7 @@ int visit_file(struct bpf_iter__task_file *ctx)
 	struct socket *socket = bpf_sock_from_file(file);
 	if (!socket)
 		return 0;
+	struct visit at = { .seq = ctx->meta->seq, .task = task, .file = file };
 	struct sock *sk = socket->sk;
 	struct control *now = controls();
 	if (!sk || !now)
@@ -119,5 +103,9 @@ int visit_file(struct bpf_iter__task_file *ctx)
 	__u16 family = sk->__sk_common.skc_family;
 	if ((family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP)
 		visit_tcp(sk, task, now);
+	else if ((family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_UDP)
+		visit_udp(at, sk, now);
+	else if (family == AF_UNIX)
+		visit_unix(at, sk, now);
 	return 0;
 }

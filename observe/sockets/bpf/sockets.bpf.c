@@ -20,6 +20,7 @@
 #include "owner.h"
 #include "flow.h"
 #include "connection.h"
+#include "others.h"
 #include "pass.h"
 
 // Tracing programs must be GPL-compatible.
@@ -107,41 +108,68 @@ static __always_inline void closed(struct sock *sk, int from)
 		bool itself = sk->sk_shutdown == 3;
 		settle(it, sk, itself ? bpf_get_current_task_btf() : 0, itself);
 	}
-	if (!(it->state & COUNTED))
+	__u32 before = __sync_fetch_and_or(&it->state, GONE);
+	if (!(before & COUNTED) || before & GONE)
 		return;
 	struct flow_counts *counts = flow(&it->key, 0, false);
-	if (counts) {
-		if (it->state & ESTABLISHED)
-			COUNT(counts, closed, 1);
-		else
-			COUNT(counts, failed, 1);
-		bytes(it, sk, from, counts);
-	}
-	it->state = 0;
+	if (counts)
+		count_closed(it, sk, from, counts);
+}
+
+static __always_inline bool matters(struct sock *sk, int to)
+{
+	bool state = to == TCP_SYN_SENT || to == TCP_LISTEN || to == TCP_ESTABLISHED || to == TCP_FIN_WAIT1 ||
+		     to == TCP_LAST_ACK || to == TCP_CLOSE;
+	return state && sk->sk_protocol == IPPROTO_TCP;
+}
+
+static __always_inline void change(struct sock *sk, int from, int to)
+{
+	if (to == TCP_SYN_SENT)
+		connecting(sk);
+	else if (to == TCP_LISTEN)
+		listening(sk);
+	else if (to == TCP_ESTABLISHED)
+		established(sk, from);
+	else if (to == TCP_CLOSE)
+		closed(sk, from);
+	else
+		closing(sk);
+}
+
+// The kernel does not run a program while it runs on the same processor: an interrupt that changes other sockets would
+// be missed. So the hook exists twice. The first notes what it handles, and the second, which runs right after it,
+// handles what the first has not. Interrupts of this kind do not nest, so one of them is always free.
+static __always_inline struct note *note_of(struct sock *sk, int to)
+{
+	__u32 which = ((__u64)sk >> 6 ^ to) % NOTES;
+	return bpf_map_lookup_elem(&notes, &which);
 }
 
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(state_changed, struct sock *sk, int from, int to)
 {
-	if (sk->sk_protocol != IPPROTO_TCP)
+	if (!matters(sk, to))
 		return 0;
-	switch (to) {
-	case TCP_SYN_SENT:
-		connecting(sk);
-		break;
-	case TCP_LISTEN:
-		listening(sk);
-		break;
-	case TCP_ESTABLISHED:
-		established(sk, from);
-		break;
-	case TCP_FIN_WAIT1:
-	case TCP_LAST_ACK:
-		closing(sk);
-		break;
-	case TCP_CLOSE:
-		closed(sk, from);
-		break;
+	struct note *note = note_of(sk, to);
+	if (note) {
+		note->sk = (__u64)sk;
+		note->to = to;
 	}
+	change(sk, from, to);
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(state_changed_2, struct sock *sk, int from, int to)
+{
+	if (!matters(sk, to))
+		return 0;
+	struct note *note = note_of(sk, to);
+	if (note && note->sk == (__u64)sk && note->to == (__u32)to) {
+		note->sk = 0;
+		return 0;
+	}
+	change(sk, from, to);
 	return 0;
 }

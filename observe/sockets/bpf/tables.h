@@ -74,6 +74,7 @@ enum {
 	COUNTED = 2,     // stands in the table of flows
 	UNSETTLED = 4,   // passive, and who accepted it is not known yet: not counted
 	ESTABLISHED = 8,
+	GONE = 16,       // closed
 };
 
 struct control { // written by user space
@@ -89,6 +90,14 @@ struct tally { // written by the programs
 };
 
 enum { UNSETTLED_NOW, LOST_FLOWS, LOST_PROCESSES, LOST_SOCKETS, LOST_LISTENERS, COUNTERS };
+
+#define NOTES 64
+
+struct note { // of the hook for its second self: which event it handles
+	__u64 sk;
+	__u32 to;
+	__u32 zero;
+};
 
 #define FLOWS 65536
 #define PROCESSES 32768
@@ -133,6 +142,10 @@ struct {
 struct {
 	TABLE(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, COUNTERS);
 } counters SEC(".maps");
+
+struct {
+	TABLE(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct note, NOTES);
+} notes SEC(".maps");
 
 // Two, because a pass may be interrupted by the hook.
 struct {

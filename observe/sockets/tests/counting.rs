@@ -5,7 +5,8 @@ mod support;
 use flows::{Attribution, Counts, Side};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use support::{Watch, own_network, skipped};
+use support::processes::connect_once;
+use support::{Watch, finished, own_network, serve_shortly, skipped};
 
 /// Reads to the end of each connection, and answers with as many bytes as asked for.
 fn serve(listener: TcpListener, answer: usize) -> std::thread::JoinHandle<()> {
@@ -29,10 +30,6 @@ fn ask(port: u16, text: &[u8]) -> usize {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("the server answers");
     answer.len()
-}
-
-fn finished(counts: Counts, n: u64) -> bool {
-    counts.closed == n && counts.open == 0
 }
 
 #[test]
@@ -67,4 +64,27 @@ fn sequential_connections_are_counted_at_both_ends_with_bytes_and_owner() {
     assert_eq!(owner.executable.as_deref(), executable.file_name().and_then(|name| name.to_str()));
     let arguments: Vec<u8> = std::fs::read("/proc/self/cmdline").expect("we live");
     assert_eq!(owner.arguments.as_deref(), Some(&arguments[..arguments.len().min(256)]));
+}
+
+#[test]
+fn concurrent_connections_are_counted_at_both_ends() {
+    if let Err(why) = own_network() {
+        return skipped(&why);
+    }
+    let Some(mut watch) = Watch::start() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let server = serve_shortly(listener, 5000);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..1250).for_each(|_| connect_once(port)));
+        }
+    });
+    server.join().expect("the server ends");
+    watch.until("5000 closed at both ends", |it| {
+        finished(it.total(Side::Active, port), 5000) && finished(it.total(Side::Passive, port), 5000)
+    });
+    let me = std::process::id();
+    assert_eq!(watch.of(Side::Active, port, me).opened, 5000);
+    assert!(watch.of(Side::Passive, port, me).opened >= 4950);
 }

@@ -1,8 +1,9 @@
 //! Reads the kernel's tables at each interval, or when they are half full.
 
 use super::kernel::{self, Batch, ProgramStatistics};
-use super::layout::{Control, Counter, FlowCounts, FlowKey, Instance, Listener, Process};
+use super::layout::{self, Control, Counter, FlowCounts, FlowKey, Instance, Listener, Process};
 use super::ledger::Ledger;
+use super::others::Others;
 use super::programs::{Programs, failed};
 use crate::{Collector, Sightings};
 use flows::{Losses, Source};
@@ -111,6 +112,7 @@ struct Reader {
     flows: Batch<FlowKey, FlowCounts>,
     processes: Batch<Instance, Process>,
     ledger: Ledger,
+    others: Others,
     listeners: Vec<Listener>,
     listeners_changed: Option<u32>,
     last_pass: Instant,
@@ -128,6 +130,7 @@ impl Reader {
             flows: Batch::new(1024),
             processes: Batch::new(256),
             ledger: Ledger::default(),
+            others: Others::default(),
             listeners: Vec::new(),
             listeners_changed: None,
             last_pass: Instant::now(),
@@ -142,7 +145,12 @@ impl Reader {
         }
         self.drain()?;
         self.read_listeners()?;
-        let (flows, listeners) = self.ledger.tell(&self.listeners);
+        let (mut flows, mut listeners) = self.ledger.tell(&self.listeners);
+        let (other_flows, other_listeners) = self.others.tell(&self.ledger);
+        flows.extend(other_flows);
+        listeners.extend(other_listeners);
+        let owners = self.listeners.iter().map(Listener::instance).chain(self.others.owners());
+        self.ledger.forget_processes(owners);
         Ok(Sightings { flows, listeners, losses: self.losses()? })
     }
 
@@ -157,7 +165,8 @@ impl Reader {
         let start = Instant::now();
         self.control.pass += 1;
         self.programs.set_control(self.control)?;
-        self.programs.pass()?;
+        let written = self.programs.pass()?;
+        self.others.compare(layout::records(&written));
         self.last_pass = Instant::now();
         self.pass_took = self.last_pass - start;
         self.drain()?;
@@ -207,17 +216,17 @@ impl Reader {
                 + self.programs.counter(Counter::LostSockets)?
                 + self.programs.counter(Counter::LostListeners)?
                 + self.ledger.lost,
-            recursion: self.programs.statistics()?.recursion_misses,
+            recursion: self.programs.missed()?,
             windows: 0,
             unreadable: self.programs.counter(Counter::LostProcesses)?,
         };
         let new = Losses {
             table_full: total.table_full - self.told.table_full,
-            recursion: total.recursion - self.told.recursion,
+            recursion: total.recursion.saturating_sub(self.told.recursion),
             windows: 0,
             unreadable: total.unreadable - self.told.unreadable,
         };
-        self.told = total;
+        self.told = Losses { recursion: self.told.recursion.max(total.recursion), ..total };
         Ok(new)
     }
 }

@@ -120,6 +120,14 @@ pub struct ProgramStatistics {
     pub recursion_misses: u64,
 }
 
+impl ProgramStatistics {
+    pub fn add(&mut self, other: &ProgramStatistics) {
+        self.run_time_ns += other.run_time_ns;
+        self.runs += other.runs;
+        self.recursion_misses += other.recursion_misses;
+    }
+}
+
 pub fn statistics(program: BorrowedFd<'_>) -> io::Result<ProgramStatistics> {
     #[repr(C)]
     struct Request {

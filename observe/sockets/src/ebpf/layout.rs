@@ -100,6 +100,33 @@ pub struct Tally {
     pub listeners_changed: u32,
 }
 
+/// A UDP or Unix socket as a pass found it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub inode: u64,
+    pub start_ns: u64,
+    pub tgid: u32,
+    pub netns: u32,
+    pub active: [u8; 16],
+    pub passive: [u8; 16],
+    pub port: u16,
+    pub example_port: u16,
+    /// [`UDP`], or 0: Unix.
+    pub protocol: u8,
+    /// 0: it listens.
+    pub side: u8,
+    pub path_len: u8,
+    pub zero: u8,
+    pub path: [u8; 112],
+}
+
+impl Seen {
+    pub fn instance(&self) -> Instance {
+        Instance { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
+    }
+}
+
 /// What the programs count, by its place in the table of counters.
 #[derive(Clone, Copy, Debug)]
 pub enum Counter {
@@ -129,7 +156,15 @@ macro_rules! plain {
         unsafe impl aya::Pod for $type {}
     )*};
 }
-plain!(Instance, FlowKey, FlowCounts, Process, Listener, Control, Tally);
+plain!(Instance, FlowKey, FlowCounts, Process, Listener, Control, Tally, Seen);
+
+/// The records that a program wrote one after another. An incomplete one at the end is left out.
+pub fn records<T: Plain>(bytes: &[u8]) -> impl Iterator<Item = T> {
+    bytes.chunks_exact(size_of::<T>()).map(|chunk| {
+        // SAFETY: the chunk has the size of T, any bytes are a T, and the read needs no alignment.
+        unsafe { chunk.as_ptr().cast::<T>().read_unaligned() }
+    })
+}
 
 // SAFETY: an integer.
 unsafe impl Plain for u64 {
@@ -149,5 +184,6 @@ mod tests {
         assert_eq!(size_of::<Listener>(), 8 + 4 + 4 + 16 + 2 + 2 + 4);
         assert_eq!(size_of::<Control>(), 4 * 4);
         assert_eq!(size_of::<Tally>(), 2 * 4);
+        assert_eq!(size_of::<Seen>(), 8 + 8 + 4 + 4 + 16 + 16 + 2 + 2 + 4 + 112);
     }
 }

@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    /// What happened since the last call, and what is open. `listeners` keep their owners known.
+    /// What happened since the last call, and what is open.
     pub fn tell(&mut self, listeners: &[layout::Listener]) -> (Vec<Sighting>, Vec<Listening>) {
         let told = self
             .flows
@@ -117,11 +117,15 @@ impl Ledger {
             entry.counts = Counts { open: entry.counts.open, ..Counts::default() };
             entry.counts.open > 0
         });
+        (told, listening)
+    }
+
+    /// Keeps what is known of the owners of open connections, and of `others`.
+    pub fn forget_processes(&mut self, others: impl Iterator<Item = Instance>) {
         let mut needed: HashSet<Instance> = self.flows.keys().map(FlowKey::instance).collect();
-        needed.extend(listeners.iter().map(layout::Listener::instance));
+        needed.extend(others);
         self.processes.retain(|instance, _| needed.contains(instance));
         self.merge_at = 0;
-        (told, listening)
     }
 
     fn sighting(&self, key: &FlowKey, entry: &Entry) -> Sighting {
@@ -130,7 +134,7 @@ impl Ledger {
             netns: u64::from(key.netns),
             owner: self.owner(&key.instance()),
             link: Link {
-                protocol: protocol(key.protocol),
+                protocol: Protocol::Tcp,
                 active: Some(address(key.active)),
                 passive: Passive::Inet { ip: address(key.passive), port: key.port },
             },
@@ -147,7 +151,7 @@ impl Ledger {
     fn listening(&self, listener: &layout::Listener) -> Listening {
         Listening {
             netns: u64::from(listener.netns),
-            protocol: protocol(listener.protocol as u8),
+            protocol: Protocol::Tcp,
             at: Passive::Inet { ip: address(listener.address), port: listener.port },
             owner: self.owner(&listener.instance()),
         }
@@ -199,10 +203,6 @@ impl Entry {
 /// The unit of `/proc/PID/stat`: a hundredth of a second on every architecture that programs see.
 fn start_ticks(start_ns: u64) -> u64 {
     start_ns / 10_000_000
-}
-
-fn protocol(number: u8) -> Protocol {
-    if number == layout::UDP { Protocol::Udp } else { Protocol::Tcp }
 }
 
 pub fn address(bytes: [u8; 16]) -> IpAddr {

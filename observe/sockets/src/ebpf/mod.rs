@@ -12,6 +12,7 @@ mod collector;
 mod kernel;
 mod layout;
 mod ledger;
+mod others;
 mod probe;
 mod programs;
 

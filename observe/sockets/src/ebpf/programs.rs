@@ -12,7 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Built from `bpf/sockets.bpf.c`; `make check` builds it again and compares.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/sockets.bpf.o");
 
-const HOOK: &str = "state_changed";
+/// In the order in which they must be attached: the second handles what the first has not.
+const HOOKS: [&str; 2] = ["state_changed", "state_changed_2"];
 const PASS: &str = "visit_file";
 
 pub struct Programs {
@@ -41,10 +42,12 @@ impl Programs {
         programs.set_control(Control { wake_at: flow_entries / 2, pass: 1, ..Control::default() })?;
         let pass: &mut Iter = programs.program(PASS)?;
         pass.load("task_file", &btf).map_err(|e| failed("the pass over open files cannot be loaded", &e))?;
-        let hook: &mut BtfTracePoint = programs.program(HOOK)?;
-        hook.load("inet_sock_set_state", &btf)
-            .and_then(|()| hook.attach())
-            .map_err(|e| failed("the hook on TCP states cannot be attached", &e))?;
+        for name in HOOKS {
+            let hook: &mut BtfTracePoint = programs.program(name)?;
+            hook.load("inet_sock_set_state", &btf)
+                .and_then(|()| hook.attach())
+                .map_err(|e| failed("the hook on TCP states cannot be attached", &e))?;
+        }
         Ok(programs)
     }
 
@@ -95,8 +98,23 @@ impl Programs {
         Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
     }
 
+    /// Of both hooks together.
     pub fn statistics(&self) -> Result<ProgramStatistics, Failure> {
-        let hook = self.ebpf.program(HOOK).and_then(|program| program.fd().ok());
+        let mut sum = ProgramStatistics::default();
+        for name in HOOKS {
+            sum.add(&self.statistics_of(name)?);
+        }
+        Ok(sum)
+    }
+
+    /// At most so many events were missed by both hooks.
+    pub fn missed(&self) -> Result<u64, Failure> {
+        let [first, second] = HOOKS.map(|name| self.statistics_of(name));
+        Ok(first?.recursion_misses.min(second?.recursion_misses))
+    }
+
+    fn statistics_of(&self, name: &str) -> Result<ProgramStatistics, Failure> {
+        let hook = self.ebpf.program(name).and_then(|program| program.fd().ok());
         let hook = hook.ok_or_else(|| Failure::new(model::Family::Bug, "the hook is not loaded"))?;
         kernel::statistics(hook.as_fd()).map_err(|e| failed("the kernel does not say how the hook fared", &e))
     }

@@ -2,11 +2,13 @@
 #![expect(unsafe_code, reason = "network namespaces are made by system calls")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod processes;
+
 use flows::{Attribution, Counts, Losses, Passive, Side};
-use sockets::ebpf::{EbpfCollector, Options};
+use sockets::ebpf::{EbpfCollector, Options, probe};
 use sockets::{Collector, Listening, Sighting};
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,19 @@ fn loopback_up() -> std::io::Result<()> {
     }
 }
 
+/// Accepts and closes at once.
+pub fn serve_shortly(listener: TcpListener, connections: usize) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        for _ in 0..connections {
+            drop(listener.accept().expect("a connection can be accepted"));
+        }
+    })
+}
+
+pub fn finished(counts: Counts, n: u64) -> bool {
+    counts.closed == n && counts.open == 0
+}
+
 /// A collector, and all it told of some network namespaces.
 pub struct Watch {
     pub collector: EbpfCollector,
@@ -69,7 +84,9 @@ impl Watch {
                 Some(Watch { collector, netns: vec![netns()], flows: Vec::new(), listeners: Vec::new(), losses })
             }
             Err(failure) => {
-                skipped(&failure.to_string());
+                let missing = probe().into_iter().find(|it| it.missing.is_some());
+                let missing = missing.unwrap_or_else(|| panic!("everything needed is here, but {failure}"));
+                skipped(&format!("{}: {}", missing.what, missing.missing.unwrap_or_default()));
                 None
             }
         }
@@ -99,7 +116,7 @@ impl Watch {
             if seen(self) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "not seen in time: {what}\n{:#?}", self.flows);
+            assert!(start.elapsed() < PATIENCE, "not seen in time: {what}\n{:#?}\n{:?}", self.flows, self.losses);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
