@@ -9,8 +9,11 @@ use flows::SeenBy;
 
 pub(crate) fn html(report: &MapReport) -> String {
     let MapReport { run, graph } = *report;
-    let remarks: Vec<Note> =
-        graph.remarks.iter().map(|words| Note { warns: true, words: text(words).to_string() }).collect();
+    let remarks: Vec<Note> = graph
+        .remarks
+        .iter()
+        .map(|words| Note { warns: true, words: format!("<span>{}</span>", text(words)) })
+        .collect();
     let one_sided = graph.edges.iter().filter(|e| !e.paired).count() as u64;
     let mut lead = String::from("<p class=lead>");
     put!(

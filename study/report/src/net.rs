@@ -5,13 +5,16 @@ use crate::rows::{Arrow, Placed, place};
 use crate::words::{count, counted};
 use flows::{Attribution, Edge, Graph, Node, NodeKind, Protocol, Source};
 
-const WIDTH: f64 = 176.0;
+const WIDTH: f64 = 168.0;
 /// More nodes than this are a table.
 const MOST_NODES: usize = 400;
 /// A picture of at most so many arrows labels each of them.
 const MOST_LABELS: usize = 48;
 /// Rows of the table.
 const MOST_ROWS: usize = 2000;
+
+/// A picture that is wider than the page shrinks to this, and is scrolled from there on.
+const LEAST_SCALE: f64 = 0.8;
 
 /// Sizes of a small picture and of a large one.
 struct Scale {
@@ -49,17 +52,18 @@ pub(crate) fn svg(graph: &Graph) -> String {
 fn draw(graph: &Graph, placed: &Placed) -> String {
     let large = placed.nodes.len() > 40;
     let scale = if large {
-        Scale { pitch: 25.0, node: 20.0, gap: 150.0, large }
+        Scale { pitch: 25.0, node: 20.0, gap: 130.0, large }
     } else {
-        Scale { pitch: 50.0, node: 38.0, gap: 130.0, large }
+        Scale { pitch: 50.0, node: 38.0, gap: 96.0, large }
     };
     let (width, height) =
         (placed.columns as f64 * (WIDTH + scale.gap) - scale.gap + 60.0, placed.rows as f64 * scale.pitch + 16.0);
     let mut out = String::new();
     put!(
         out,
-        "<div class=scroll><svg class=\"graph net{}\" role=img aria-label=\"Who depends on whom; the table below says the same\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">",
-        if large { " large" } else { "" }
+        "<div class=scroll><svg class=\"graph net{}\" role=img aria-label=\"Who depends on whom; the table below says the same\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" style=\"min-width:{:.0}px\">",
+        if large { " large" } else { "" },
+        width * LEAST_SCALE
     );
     let mut labels = String::new();
     for arrow in &placed.arrows {
@@ -232,7 +236,7 @@ fn node(node: &Node, (column, row): (usize, usize), scale: &Scale) -> String {
         top + inset,
         scale.node - 2.0 * inset
     );
-    let (fits, size) = if scale.large { (23, 4.0) } else { (18, 4.5) };
+    let (fits, size) = if scale.large { (22, 4.0) } else { (17, 4.5) };
     put!(
         out,
         "<text x=\"{:.0}\" y=\"{:.1}\">{}</text></g>",

@@ -29,8 +29,11 @@ pub(crate) struct Arrow {
 /// How strongly neighbours draw, and how often.
 const PULL: f64 = 0.8;
 const ROUNDS: usize = 5;
+const STRETCH: f64 = 2.0;
 /// Free rows, so that newcomers find a place: one in so many.
 const SPARE: usize = 6;
+/// Free rows at the ends are cut off by so many.
+const CUT: usize = 4;
 /// Rows for passing arrows are kept only where they do not outnumber the nodes.
 const MOST_PASSING: usize = 80;
 
@@ -118,7 +121,8 @@ fn heights(graph: &Graph, ends: &[(usize, usize)]) -> Vec<f64> {
             })
             .collect();
     }
-    heights
+    // neighbours draw everything to the middle; this much brings it back to the whole height, whatever else is in the graph
+    heights.iter().map(|height| ((height - 0.5) * STRETCH + 0.5).clamp(0.0, 1.0)).collect()
 }
 
 fn height_of(id: &str) -> f64 {
@@ -149,5 +153,9 @@ fn take_rows(slots: &[Slot]) -> (Vec<usize>, usize) {
         }
         column.iter().zip(row).for_each(|(slot, row)| taken[*slot] = row);
     }
-    (taken, rows)
+    // rows that nobody took at both ends are cut off, several at once, so that this happens rarely
+    let first = taken.iter().min().map_or(0, |row| row / CUT * CUT);
+    let last = taken.iter().max().map_or(0, |row| (row + 1).next_multiple_of(CUT).min(rows));
+    taken.iter_mut().for_each(|row| *row -= first);
+    (taken, last - first)
 }

@@ -1,0 +1,185 @@
+//! `faultloom map` as its user types it: on a store whose content is known, between hosts, and on the shop while it runs.
+
+mod support;
+
+use cmdb::Cmdb;
+use flows::*;
+use std::net::IpAddr;
+use std::path::Path;
+use support::Home;
+
+const MINUTE_MS: i64 = 60_000;
+
+fn now_ms() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// What one host's agent saw in a minute.
+struct Seen {
+    window: Window,
+}
+
+impl Seen {
+    fn on(host: &str, address: &str, to_ms: i64) -> Seen {
+        let host = Host {
+            id: HostId(format!("machine-{host}")),
+            name: host.into(),
+            boot: "7c1d0c7e-0000-4000-8000-000000000000".into(),
+            addresses: vec![HostAddress { netns: 1, ip: ip(address) }],
+        };
+        let window = Window {
+            agent: uuid::Uuid::from_u128(to_ms as u128 ^ host.name.bytes().map(u128::from).sum::<u128>() << 64),
+            sequence: 1,
+            from_ms: to_ms - 1_000,
+            to_ms,
+            host,
+            source: Source::Ebpf,
+            services: Vec::new(),
+            processes: Vec::new(),
+            listeners: Some(Vec::new()),
+            flows: Vec::new(),
+            losses: Losses::default(),
+        };
+        Seen { window }
+    }
+
+    fn service(&mut self, kind: ServiceKind, name: &str) -> ServiceKey {
+        let key = ServiceKey::of(&self.window.host.id, kind, name);
+        if !self.window.services.iter().any(|s| s.key == key) {
+            self.window.services.push(Service {
+                key: key.clone(),
+                kind,
+                name: name.into(),
+                executable: None,
+                arguments: None,
+                container: None,
+                pod: None,
+                unit: (kind == ServiceKind::Unit).then(|| name.to_owned()),
+                cgroup: None,
+            });
+        }
+        key
+    }
+
+    fn flow(&mut self, side: Side, name: &str, from: &str, to: &str, port: u16, n: u64) {
+        let service = self.service(ServiceKind::Program, name);
+        if side == Side::Passive {
+            let at = Passive::Inet { ip: ip("0.0.0.0"), port };
+            let listener = Listener { service: service.clone(), netns: 1, protocol: Protocol::Tcp, at };
+            self.window.listeners.as_mut().unwrap().push(listener);
+        }
+        self.window.flows.push(Flow {
+            side,
+            service,
+            process: None,
+            netns: 1,
+            link: Link { protocol: Protocol::Tcp, active: Some(ip(from)), passive: Passive::Inet { ip: ip(to), port } },
+            translated: None,
+            source: Source::Ebpf,
+            attribution: Attribution::Exact,
+            counts: Counts { opened: n, established: n, closed: n, ..Counts::default() },
+        });
+    }
+
+    fn keep(self, state: &Path) {
+        std::fs::create_dir_all(state).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let cmdb = Cmdb::open(&state.join("map.db").to_string_lossy()).await.unwrap();
+            cmdb.record(&[self.window]).await.unwrap();
+            cmdb.close().await;
+        });
+    }
+}
+
+/// web → api → db on one host, and somebody outside.
+fn alpha(state: &Path, to_ms: i64) {
+    let mut seen = Seen::on("alpha", "10.0.0.1", to_ms);
+    seen.flow(Side::Passive, "web", "192.0.2.7", "10.0.0.1", 80, 4);
+    for (from, to, port) in [("web", "api", 8080), ("api", "db", 5432)] {
+        seen.flow(Side::Active, from, "127.0.0.1", "127.0.0.1", port, 3);
+        seen.flow(Side::Passive, to, "127.0.0.1", "127.0.0.1", port, 3);
+    }
+    seen.keep(state);
+}
+
+#[test]
+fn where_no_agent_has_run_the_next_step_is_told() {
+    let home = Home::new("map-none");
+    let ran = home.run(&["map", "--state", "nowhere"]).exits(3);
+    ran.says("no agent has watched this host yet").says("faultloom agent").says("map --now");
+    home.run(&["map", "--hosts", "nowhere"]).exits(2).says("agent trust");
+    home.run(&["map", "--from", "1h", "--to", "2h", "--state", "nowhere"]).exits(2).says("ends before it begins");
+    for words in [
+        &["map", "--last", "5"][..],
+        &["map", "--at", "yesterday"],
+        &["map", "--hops", "2"],
+        &["map", "x", "--dot", "--json"],
+    ] {
+        home.run(words).exits(2);
+    }
+}
+
+#[test]
+fn a_map_is_asked_in_every_way() {
+    let home = Home::new("map-ask");
+    let now = now_ms();
+    alpha(&home.file("s"), now);
+    let ask = |words: &[&str]| {
+        let mut all = vec!["map", "--state", "s"];
+        all.extend(words);
+        home.run(&all)
+    };
+    let table = ask(&[]).exits(0).says("4 nodes, 3 edges · 1 host").says("next: faultloom map").out;
+    assert!(
+        table.lines().any(|l| l.contains("web") && l.contains("→ api") && l.contains(":8080") && l.contains('3')),
+        "{table}"
+    );
+    assert!(table.lines().any(|l| l.contains("192.0.2.7") && l.contains("one end seen")), "{table}");
+    let edges = |words: &[&str]| ask(words).exits(0).json()["graph"]["edges"].as_array().unwrap().len();
+    assert_eq!(edges(&["--json"]), 3);
+    assert_eq!(edges(&["api", "--json"]), 2);
+    assert_eq!(edges(&["api", "--depends-on", "--json"]), 1);
+    assert_eq!(edges(&["db", "--depended-by", "--hops", "9", "--json"]), 3);
+    assert_eq!(edges(&["--by", "host", "--json"]), 3, "by port");
+    let moment = jiff::Timestamp::from_millisecond(now - 1_000).unwrap().to_string();
+    assert_eq!(edges(&["--at", &moment, "--json"]), 3);
+    ask(&["--dot"]).exits(0).says("digraph map");
+    ask(&["--mermaid"]).exits(0).says("flowchart LR");
+    ask(&["apu"]).exits(2).says("near: api");
+    ask(&["--at", "2020-01-01T00:00:00Z"]).exits(5).says("nothing is known of that time").says("last heard");
+}
+
+#[test]
+fn a_map_is_kept_shown_compared_and_drawn() {
+    let home = Home::new("map-keep");
+    let now = now_ms();
+    alpha(&home.file("s"), now - 30 * MINUTE_MS);
+    let saved = |words: &[&str]| {
+        let mut all = vec!["map", "--state", "s", "--save", "--json"];
+        all.extend(words);
+        home.run(&all).exits(0).json()["run"].as_str().unwrap().to_owned()
+    };
+    let before = saved(&[]);
+    let mut later = Seen::on("alpha", "10.0.0.1", now);
+    later.flow(Side::Active, "cron", "127.0.0.1", "127.0.0.1", 5432, 1);
+    later.flow(Side::Passive, "db", "127.0.0.1", "127.0.0.1", 5432, 1);
+    later.keep(&home.file("s"));
+    let after = saved(&[]);
+    home.run(&["runs"]).exits(0).says("map,").says("nodes, ");
+    home.run(&["show", &after]).exits(0).says("cron").says("5 nodes, 4 edges");
+    home.run(&["diff", &before, &before]).exits(0).says("0 different");
+    home.run(&["diff", &before, &after]).exits(1).says("+ cron").says("+ cron → db :5432").says("2 different");
+    let page = home.run(&["report", &after, "-o", "page.html"]).exits(0);
+    let html = std::fs::read_to_string(home.file("page.html")).unwrap_or_else(|e| panic!("{page:?}: {e}"));
+    assert!(html.contains("cron") && html.contains("class=\"graph net"));
+    home.run(&["export", &after]).exits(2).says("is a map");
+    home.run(&["map", "--state", "s", "--beside", &after]).exits(2);
+    let changed = home.run(&["map", "--state", "s", "--changed-since", "20m", "--last", "15m"]).exits(0);
+    changed.says("+ cron → db :5432").says("− web → api :8080");
+    home.run(&["map", "cron", "--state", "s", "--changed-since", "20m", "--last", "15m"]).exits(0).says("+ cron");
+}
