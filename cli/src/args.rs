@@ -1,7 +1,9 @@
 //! Arguments. Every verb has defaults that make sense with none.
 
+mod agent;
 mod map;
 
+pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
 pub use map::{Map, Origin, Range};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -72,6 +74,8 @@ pub enum Command {
     Env(Env),
     /// The JSON Schema of a file of ours, for editors
     Schema(Schema),
+    /// Watch this host: which process depends on which, from the kernel's sockets
+    Agent(Agent),
     /// `go` with the SDK built in, without a change to your source
     #[command(disable_help_flag = true)]
     Go(Passed),

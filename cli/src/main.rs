@@ -24,6 +24,7 @@ mod sdk_places;
 mod stage;
 mod status_files;
 mod sweep_spec;
+mod watch;
 
 use clap::Parser;
 use model::{Exit, Failure};

@@ -1,6 +1,6 @@
 //! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
 
-use crate::setup::{self, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM};
+use crate::setup::{self, CONNTRACK, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, ULOGD, WRK};
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
 use crate::{check, conform, programs};
@@ -15,7 +15,7 @@ static SKIPPED: AtomicU64 = AtomicU64::new(0);
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
 type Area = (&'static str, u32, fn() -> Result<String, String>);
 
-const AREAS: [Area; 11] = [
+const AREAS: [Area; 12] = [
     ("set-up", 12, set_up),
     ("check", 6, checks),
     ("rust", 6, rust_tests),
@@ -26,6 +26,7 @@ const AREAS: [Area; 11] = [
     ("sdk node", 3, sdk_node),
     ("shop", 3, shop),
     ("tool", 6, tool),
+    ("map", 5, map),
     ("benches", 6, benches),
 ];
 
@@ -73,7 +74,8 @@ pub fn test(only: &[&str]) -> Result<(), String> {
 }
 
 fn set_up() -> Result<String, String> {
-    let packages = match setup::packages(&[&MEMCACHED, &NFTABLES, &NGINX, &JDK, &MAVEN, &NODE, &NPM]) {
+    let wanted = [&MEMCACHED, &NGINX, &JDK, &MAVEN, &NODE, &NPM, &NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
+    let packages = match setup::packages(&wanted) {
         Ok(versions) => versions,
         // what needs them is skipped and counted where it would run
         Err(missing) => missing.lines().next().unwrap_or_default().to_owned(),
@@ -203,6 +205,20 @@ fn shop() -> Result<String, String> {
 
 fn tool() -> Result<String, String> {
     counted(&mut command("cargo", &["test", "--package", "faultloom", "--tests"]))
+}
+
+/// That what measures the agent runs; its tests are those of the tool.
+fn map() -> Result<String, String> {
+    if text("id", &["-u"]) != "0" {
+        println!("   skipped: bench sockets, papers transtracer: a network namespace of their own needs root");
+        SKIPPED.fetch_add(2, Ordering::Relaxed);
+        return Ok("nothing".into());
+    }
+    for words in [["bench", "sockets"], ["papers", "transtracer"]] {
+        let mut call = command("cargo", &["run", "--quiet", "--package", "xtask", "--"]);
+        quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
+    }
+    Ok("they run".into())
 }
 
 /// Only that benches run; their figures mean nothing on a shared machine.

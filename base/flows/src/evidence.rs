@@ -1,6 +1,7 @@
 //! How sure we are: by which means a flow was seen, how its owner is known, and what was lost.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// By which means a flow was seen. Stands on every flow, because each misses something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -12,6 +13,16 @@ pub enum Source {
     Polling,
     /// Sockets asked for at intervals, without rights to look up owners of other users.
     Tuples,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Source::Ebpf => "ebpf",
+            Source::Polling => "polling",
+            Source::Tuples => "tuples",
+        })
+    }
 }
 
 /// How the owner of a flow is known.

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod agent;
 mod beside;
 mod diff;
 mod discover;
@@ -37,6 +38,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         Command::Env(args) => return env::env(&context, args),
         Command::Init(args) => return init::init(&context, args),
         Command::Schema(_) => return schema::schema(),
+        Command::Agent(args) => return agent::agent(&context, args),
         Command::Python(passed) => return wrap::python(&passed.arguments),
         _ => {}
     }
@@ -65,7 +67,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             | Command::Python(_)
             | Command::Init(_)
             | Command::Env(_)
-            | Command::Schema(_) => {
+            | Command::Schema(_)
+            | Command::Agent(_) => {
                 unreachable!("handled above")
             }
         }

@@ -17,6 +17,7 @@ pub mod lock;
 pub mod metrics;
 pub mod observer;
 pub mod rights;
+pub mod shelf;
 pub mod trouble;
 pub mod unit;
 

@@ -43,7 +43,6 @@ impl Metrics {
                 let _ = writeln!(text, "faultloom_agent_{name}{labels} {value}");
             }
         };
-        let source = format!("{source:?}").to_lowercase();
         let version = env!("CARGO_PKG_VERSION");
         let info = format!("{{agent=\"{agent}\",source=\"{source}\",version=\"{version}\"}}");
         metric("info", "gauge", "This run of the agent, and by which means it sees connections.", &[(&info, 1.0)]);

@@ -13,23 +13,21 @@ pub fn needed(source: Source) -> CapabilitySet {
     }
 }
 
-/// What makes its answers better and is kept if it is there: names of other users' processes, address translations, and
-/// (where each network namespace has to be entered) namespaces other than our own.
-fn useful(source: Source) -> CapabilitySet {
-    let identity = CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::NET_ADMIN;
-    match source {
-        Source::Ebpf => identity,
-        Source::Polling | Source::Tuples => identity | CapabilitySet::SYS_ADMIN,
-    }
-}
+/// What makes every source's answers better and is kept if it is there: names of other users' processes, address
+/// translations, and entering network namespaces other than our own.
+const USEFUL: CapabilitySet = CapabilitySet::SYS_PTRACE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::SYS_ADMIN);
 
-/// Gives up every capability that `source` does not use, for good. Must be called before other threads start: rights are a
-/// thread's own. Returns what is left, by name.
-pub fn reduce(source: Source) -> Result<Vec<String>, Failure> {
+/// Gives up every capability that none of `sources` uses, for good. Rights are a thread's own, and passed on to threads
+/// that it starts: so it is called before any are started, and again when the source is chosen. Returns what is left, by name.
+pub fn reduce(sources: &[Source]) -> Result<Vec<String>, Failure> {
     let failed =
         |e: rustix::io::Errno| Failure::environment("rights that are not needed cannot be given up").why(e.to_string());
     let before = capabilities(None).map_err(failed)?;
-    let kept = before.permitted & (needed(source) | useful(source));
+    let wanted = sources.iter().fold(USEFUL, |all, source| all | needed(*source));
+    let kept = before.permitted & wanted;
     let reduced = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     set_capabilities(None, reduced).map_err(failed)?;
     Ok(names(kept))
@@ -48,7 +46,7 @@ mod tests {
         // rights are a thread's own, so the other tests keep theirs
         std::thread::spawn(|| {
             let before = capabilities(None).unwrap().permitted;
-            let left = reduce(Source::Tuples).unwrap();
+            let left = reduce(&[Source::Tuples]).unwrap();
             let after = capabilities(None).unwrap();
             assert_eq!(names(after.permitted), left);
             assert!(!after.permitted.intersects(CapabilitySet::BPF | CapabilitySet::KILL | CapabilitySet::SETUID));

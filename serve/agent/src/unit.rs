@@ -7,7 +7,6 @@ use std::path::Path;
 /// A unit with the rights of one source and no more. It has no network of its own business: `database` alone decides
 /// whether it may open connections.
 pub fn unit(source: Source, program: &Path, interval: &str, database: bool) -> String {
-    let mode = format!("{source:?}").to_lowercase();
     let capabilities = rights::names(rights::needed(source)).join(" ");
     let families = if database { "AF_UNIX AF_NETLINK AF_INET AF_INET6" } else { "AF_UNIX AF_NETLINK" };
     let environment = match database {
@@ -26,7 +25,7 @@ pub fn unit(source: Source, program: &Path, interval: &str, database: bool) -> S
          \n\
          [Service]\n\
          Type=exec\n\
-         ExecStart={program} agent --mode {mode} --interval {interval} --state /var/lib/faultloom\n\
+         ExecStart={program} agent --mode {source} --interval {interval} --state /var/lib/faultloom\n\
          {environment}\
          DynamicUser=yes\n\
          StateDirectory=faultloom\n\
@@ -36,7 +35,7 @@ pub fn unit(source: Source, program: &Path, interval: &str, database: bool) -> S
          TimeoutStopSec=20\n\
          MemoryMax=256M\n\
          \n\
-         # what seeing connections by {mode} takes, and nothing else\n\
+         # what seeing connections by {source} takes, and nothing else\n\
          AmbientCapabilities={capabilities}\n\
          CapabilityBoundingSet={capabilities}\n\
          NoNewPrivileges=yes\n\

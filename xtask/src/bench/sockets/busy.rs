@@ -20,7 +20,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
         let held = hold(&ports, PROCESSES, connections)?;
         let mut cpu = MODES.map(|_| Vec::new());
         let mut looks = MODES.map(|_| Vec::new());
-        for _ in 0..size.of(1, 3) {
+        for _ in 0..size.of(1, 2) {
             for i in order.permutation(MODES.len()) {
                 let (percent, look_ms) = window(MODES[i], size)?;
                 cpu[i].push(percent);
@@ -66,11 +66,11 @@ fn servers() -> Result<(Vec<Load>, Vec<u16>), String> {
 fn window(mode: Mode, size: &Size) -> Result<(f64, f64), String> {
     let tracer = Tracer::start(mode)?;
     // its first looks see everything for the first time; a steady state is what runs all day
-    std::thread::sleep(Duration::from_millis(size.of(500, 2_500)));
+    std::thread::sleep(Duration::from_millis(size.of(500, 2_200)));
     let state =
         |tracer: &Tracer| (tracer.cpu_s(), tracer.counter("look_seconds_total"), tracer.counter("windows_total"));
     let (begin, before) = (Instant::now(), state(&tracer));
-    std::thread::sleep(Duration::from_millis(size.of(2_000, 6_000)));
+    std::thread::sleep(Duration::from_millis(size.of(2_000, 4_000)));
     let (after, length) = (state(&tracer), begin.elapsed().as_secs_f64());
     tracer.stop()?;
     Ok((100.0 * (after.0 - before.0) / length, 1e3 * (after.1 - before.1) / (after.2 - before.2)))

@@ -2,7 +2,7 @@
 
 use crate::shell::{command, quiet, root, text};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ impl Tracer {
         call.arg(path).stdout(Stdio::null()).stderr(self.create("said.txt")?);
         self.child = Some(spawn(&mut call)?);
         let rules = format!(
-            "table inet faultloom_bench {{ chain watch {{ type filter hook input priority 0; meta l4proto tcp ct state {state} log group 7; }} }}"
+            "table inet faultloom_bench {{\nchain watch {{\ntype filter hook input priority 0\nmeta l4proto tcp ct state {state} log group 7\n}}\n}}"
         );
         quiet(&mut command("nft", &[&rules]))?;
         self.filter = true;
@@ -178,11 +178,10 @@ fn spawn(call: &mut Command) -> Result<Child, String> {
     call.spawn().map_err(|e| format!("{}: {e}", crate::shell::words(call)))
 }
 
+/// Beside this program: whoever sets a folder for builds sets it for all of them.
 fn built(program: &str) -> PathBuf {
-    let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
-    let folder = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.parent()?.to_owned()));
-    let folder = folder.unwrap_or_else(|| Path::new("target").to_owned());
-    folder.join(if quick { "debug" } else { "release" }).join(program)
+    let own = std::env::current_exe().unwrap_or_else(|_| root().join("target/debug/xtask"));
+    own.with_file_name(program)
 }
 
 pub fn faultloom() -> PathBuf {

@@ -1,0 +1,95 @@
+//! Arguments of `agent`.
+
+use clap::{Args as ClapArgs, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Agent {
+    #[command(subcommand)]
+    pub part: Option<AgentPart>,
+    #[command(flatten)]
+    pub seeing: Seeing,
+    /// Where windows, the spool and the counters are kept [default: /var/lib/faultloom for root, else `agent` below --home]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Print one window and end
+    #[arg(long)]
+    pub once: bool,
+    /// End after so long
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "once")]
+    pub length: Option<Duration>,
+    /// What agents of one host agree on, so that there is only one
+    #[arg(long, value_name = "NAME", default_value = ::agent::lock::NAME)]
+    pub lock: String,
+}
+
+#[derive(Subcommand)]
+pub enum AgentPart {
+    /// Print a systemd unit that has the rights of one mode and no more
+    Unit(AgentUnit),
+}
+
+#[derive(ClapArgs)]
+pub struct AgentUnit {
+    #[command(flatten)]
+    pub seeing: Seeing,
+    /// With a fleet's store, named in /etc/faultloom/agent.env
+    #[arg(long)]
+    pub fleet: bool,
+}
+
+#[derive(ClapArgs, Clone)]
+pub struct Seeing {
+    /// By which means connections are seen
+    #[arg(long, value_enum, default_value_t = SeeingMode::Auto)]
+    pub mode: SeeingMode,
+    /// Length of a window
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub interval: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SeeingMode {
+    /// The best that this host allows; says which, and why
+    Auto,
+    /// Counted in the kernel: every connection, with its owner
+    Ebpf,
+    /// Asked for at intervals: misses what lives between two looks
+    Polling,
+    /// Asked for at intervals, without owners of other users' sockets
+    Tuples,
+}
+
+/// `500ms`, `10s`, `5m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("a time is a number with ms, s, m or h".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "a time is a whole number with ms, s, m or h".to_owned())?;
+    match number.checked_mul(unit_ms) {
+        Some(ms @ 10..=86_400_000) => Ok(Duration::from_millis(ms)),
+        _ => Err("a time is from 10 ms to a day".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+    use std::time::Duration;
+
+    #[test]
+    fn times_have_a_unit_and_bounds() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "5", "s", "1.5s", "-1s", "0s", "5 s", "9ms", "25h", "99999999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `faultloom agent`: the host's daemon, in the foreground.
+//!
+//! Order matters at its start: the collector needs the most rights and comes first; what it does not need is given up
+//! before anything is opened that could be attacked (a database's answers) and before other threads start.
+
+use crate::args::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
+use crate::commands::runs::time;
+use crate::context::Context;
+use crate::moment::now_ms;
+use crate::render::numbers::plural;
+use crate::render::printable;
+use crate::watch::Watch;
+use ::agent::{Audience, Daemon, HostLock, Observer, Settings, rights, shelf, unit};
+use flows::{Side, Source, Window};
+use model::{Exit, Failure};
+use sockets::choose::Mode;
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
+    if let Some(AgentPart::Unit(unit)) = &args.part {
+        return print_unit(unit);
+    }
+    let _lock = HostLock::take(&args.lock)?;
+    let state = make_state(context, args)?;
+    let mode = mode(args.seeing.mode);
+    rights::reduce(&match mode {
+        Mode::Auto => vec![Source::Ebpf, Source::Polling],
+        Mode::Only(source) => vec![source],
+    })?;
+    let watch = Watch::start(mode)?;
+    say(context, &format!("watching by {}", watch.source()));
+    watch.remarks.iter().for_each(|remark| say(context, &format!("  {remark}")));
+    rights::reduce(&[watch.source()])?;
+    // one thread: rights are a thread's own
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
+    runtime.block_on(run(context, args, watch, state))
+}
+
+async fn run(context: &Context, args: &Agent, watch: Watch, state: PathBuf) -> Result<Exit, Failure> {
+    let stop = stop(args.length)?;
+    let store = cmdb::Cmdb::open(&state.join(shelf::DATABASE).to_string_lossy()).await?;
+    say(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.seeing.interval, state.display()));
+    let settings = Settings { interval: args.seeing.interval, once: args.once, state };
+    let printer = Printer { json: context.common.json, once: args.once };
+    Daemon::new(watch, store, None, settings, printer).run(stop).await?;
+    Ok(Exit::Pass)
+}
+
+/// A daemon's words go to its log, also when windows go to standard output.
+fn say(context: &Context, line: &str) {
+    if !context.common.quiet {
+        eprintln!("{line}");
+    }
+}
+
+fn mode(chosen: SeeingMode) -> Mode {
+    match chosen {
+        SeeingMode::Auto => Mode::Auto,
+        SeeingMode::Ebpf => Mode::Only(Source::Ebpf),
+        SeeingMode::Polling => Mode::Only(Source::Polling),
+        SeeingMode::Tuples => Mode::Only(Source::Tuples),
+    }
+}
+
+/// The system's folder for root, who watches the host; below the store's home for everybody else.
+pub fn state_folder(context: &Context, chosen: Option<&Path>) -> PathBuf {
+    match chosen {
+        Some(folder) => folder.to_owned(),
+        None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/faultloom"),
+        None => context.common.home.join("agent"),
+    }
+}
+
+/// What the daemon keeps tells who talks to whom: its owner may write it, its group may read it.
+fn make_state(context: &Context, args: &Agent) -> Result<PathBuf, Failure> {
+    let state = state_folder(context, args.state.as_deref());
+    std::fs::DirBuilder::new().recursive(true).mode(0o750).create(&state).map_err(|e| {
+        Failure::environment(format!("the folder {} cannot be made", state.display()))
+            .why(e.to_string())
+            .next("choose another one with --state DIR")
+    })?;
+    Ok(state)
+}
+
+/// Ready when the daemon is to end: Ctrl-C, SIGTERM, or its time is over. From now on these signals do not kill.
+fn stop(length: Option<Duration>) -> Result<impl Future<Output = ()>, Failure> {
+    let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("signals cannot be caught: {e}")));
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    Ok(async move {
+        let over = async {
+            match length {
+                Some(length) => tokio::time::sleep(length).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = over => {}
+        }
+    })
+}
+
+fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
+    let Seeing { mode, interval } = &args.seeing;
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::environment(format!("the path of this program is not known: {e}")))?;
+    // a unit is written for a host that is known; without a choice it is the best way, and refused where that does not work
+    let source = match self::mode(*mode) {
+        Mode::Auto => Source::Ebpf,
+        Mode::Only(source) => source,
+    };
+    print!("{}", unit::unit(source, &program, &format!("{}ms", interval.as_millis()), args.fleet));
+    Ok(Exit::Pass)
+}
+
+struct Printer {
+    json: bool,
+    once: bool,
+}
+
+impl Audience for Printer {
+    fn window(&mut self, window: &Window) {
+        if self.json {
+            println!("{}", serde_json::json!(window));
+        } else if self.once {
+            print!("{}", table(window));
+        }
+    }
+
+    fn tell(&mut self, words: &str) {
+        eprintln!("{}  {}", time(now_ms()), words.replace('\n', "\n    "));
+    }
+}
+
+/// One line per flow, services first.
+fn table(window: &Window) -> String {
+    let names: BTreeMap<_, _> = window.services.iter().map(|s| (&s.key, printable(&s.name))).collect();
+    let mut lines: Vec<String> = window
+        .flows
+        .iter()
+        .map(|flow| {
+            let service = names.get(&flow.service).map_or("?", |name| name);
+            let (arrow, active) = match flow.side {
+                Side::Active => ("→", String::new()),
+                Side::Passive => ("←", flow.link.active.map_or(String::new(), |ip| format!(" from {ip}"))),
+            };
+            let place = format!("{}{active}", printable(&flow.link.passive.to_string()));
+            let c = &flow.counts;
+            format!("{service:<40.40} {arrow} {place:<44.44} {:>8} {:>8} {:>8}\n", c.open, c.opened, c.failed)
+        })
+        .collect();
+    lines.sort();
+    let head = format!("{:<40}   {:<44} {:>8} {:>8} {:>8}\n", "service", "", "open", "opened", "failed");
+    let lossy = if window.losses.flows_missing() { "; some were lost" } else { "" };
+    let count = plural(window.flows.len() as u64, "flow");
+    let seconds = (window.to_ms - window.from_ms) as f64 / 1e3;
+    format!("{head}{}{count} in {seconds:.1} s, seen by {}{lossy}\n", lines.concat(), window.source)
+}

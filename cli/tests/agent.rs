@@ -1,0 +1,434 @@
+//! The host's daemon on real connections: nothing missed, nothing doubled, whatever happens to it.
+
+mod support;
+
+use cmdb::Cmdb;
+use flows::{Attribution, Flow, Passive, Side, Window};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Home, Ran, Started, skipped, wait_for};
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether programs can be loaded into this kernel; otherwise a counted skip.
+fn can_ebpf() -> bool {
+    let able = is_root() && Path::new("/sys/kernel/btf/vmlinux").exists();
+    if !able {
+        skipped("counting in the kernel needs root and a kernel with BTF");
+    }
+    able
+}
+
+/// An agent with a state folder, and a lock of its own so that tests do not refuse each other.
+struct Agent {
+    started: Started,
+    state: PathBuf,
+}
+
+fn words<'a>(home: &'a Home, more: &[&'a str]) -> Vec<String> {
+    let lock = format!("faultloom-test-{}", home.path.display());
+    let mut words = vec!["agent".to_owned(), "--state".into(), "state".into(), "--lock".into(), lock, "--json".into()];
+    words.extend(more.iter().map(|w| (*w).to_owned()));
+    words
+}
+
+impl Agent {
+    /// Returns when it watches.
+    fn start(home: &Home, more: &[&str]) -> Agent {
+        let state = home.file("state");
+        let _ = std::fs::remove_file(state.join("agent.prom"));
+        let words = words(home, more);
+        let mut started = home.start(&words.iter().map(String::as_str).collect::<Vec<&str>>());
+        wait_for("the first window", || {
+            assert!(!started.has_ended(), "{}", started.err_so_far());
+            state.join("agent.prom").exists().then_some(())
+        });
+        Agent { started, state }
+    }
+
+    fn windows(&self) -> Vec<Window> {
+        windows(&self.started.out_so_far())
+    }
+
+    /// Connections to a port that were begun, as told so far.
+    fn opened(&self, port: u16) -> u64 {
+        self.windows().iter().flat_map(|w| &w.flows).filter(|f| begun(f, port)).map(|f| f.counts.opened).sum()
+    }
+
+    fn end(self, signal: &str) -> Ran {
+        self.started.signal(signal);
+        self.started.wait()
+    }
+
+    /// Without a chance to finish anything.
+    fn kill(self) -> PathBuf {
+        self.started.signal("KILL");
+        self.started.wait();
+        self.state
+    }
+}
+
+/// What is complete of the output of an agent that may still be writing.
+fn windows(output: &str) -> Vec<Window> {
+    let complete = output.rfind('\n').map_or("", |end| &output[..end]);
+    complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn is_to(flow: &Flow, port: u16) -> bool {
+    matches!(flow.link.passive, Passive::Inet { port: p, .. } if p == port)
+}
+
+fn begun(flow: &Flow, port: u16) -> bool {
+    flow.side == Side::Active && is_to(flow, port)
+}
+
+/// Everything that a state's database knows of connections to a port, by the side that began them: opened, open.
+fn kept(state: &Path, port: u16) -> (u64, u64) {
+    recorded(&state.join("map.db").to_string_lossy(), port).unwrap()
+}
+
+/// None: there is no such database yet, or it is not ready.
+fn recorded(database: &str, port: u16) -> Option<(u64, u64)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let slice = runtime.block_on(async { Cmdb::read(database).await.ok()?.slice(0, i64::MAX / 2).await.ok() });
+    let slice = slice?;
+    let flows = slice.hosts.iter().flat_map(|host| &host.flows).filter(|flow| begun(flow, port));
+    Some(flows.fold((0, 0), |(opened, open), flow| (opened + flow.counts.opened, open + flow.counts.open)))
+}
+
+/// A server of this process that answers each connection's byte and waits for its end.
+struct Server {
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut held = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut byte = [0];
+                if stream.read(&mut byte).is_ok_and(|n| n == 1) {
+                    let _ = stream.write_all(&byte);
+                }
+                // `k` is kept: closed by the client or never
+                if byte == *b"k" {
+                    held.push(stream);
+                }
+            }
+        });
+        Server { port }
+    }
+
+    fn connect(&self, byte: u8) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(&[byte]).unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        stream
+    }
+
+    fn short(&self, count: usize) {
+        (0..count).for_each(|_| drop(self.connect(b's')));
+    }
+}
+
+#[test]
+fn a_killed_agent_goes_on_where_it_was_and_doubles_nothing() {
+    if !can_ebpf() {
+        return;
+    }
+    let home = Home::new("agent-kill");
+    let server = Server::start();
+    let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "100ms"]);
+    server.short(50);
+    let open: Vec<TcpStream> = (0..7).map(|_| server.connect(b'k')).collect();
+    wait_for("57 connections", || (agent.opened(server.port) == 57).then_some(()));
+    wait_for("them in the store", || (kept(&agent.state, server.port) == (57, 7)).then_some(()));
+    agent.kill();
+    // while nobody watches
+    server.short(30);
+    let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "100ms"]);
+    server.short(20);
+    let state = agent.state.clone();
+    let ran = agent.end("TERM").exits(0);
+    let last = windows(&ran.out).into_iter().rev().find(|w| w.flows.iter().any(|f| begun(f, server.port))).unwrap();
+    let flow = last.flows.iter().filter(|f| begun(f, server.port));
+    assert_eq!(flow.map(|f| f.counts.open).sum::<u64>(), 7, "connections from before count as open");
+    assert_eq!(kept(&state, server.port), (77, 7));
+    drop(open);
+}
+
+#[test]
+fn what_happened_until_the_last_moment_is_in_the_last_window() {
+    if !can_ebpf() {
+        return;
+    }
+    let home = Home::new("agent-end");
+    let server = Server::start();
+    for signal in ["INT", "TERM"] {
+        let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "1h"]);
+        let before = agent.opened(server.port);
+        server.short(25);
+        let ran = agent.end(signal).exits(0);
+        let windows = windows(&ran.out);
+        let flows: Vec<&Flow> = windows.iter().flat_map(|w| &w.flows).filter(|f| begun(f, server.port)).collect();
+        assert_eq!(flows.iter().map(|f| f.counts.opened).sum::<u64>() - before, 25);
+        assert!(flows.iter().all(|f| f.attribution == Attribution::Exact));
+        assert!(windows.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
+    }
+}
+
+#[test]
+fn a_second_agent_of_a_host_is_refused() {
+    let home = Home::new("agent-two");
+    let agent = Agent::start(&home, &["--mode", "tuples"]);
+    let mut second = words(&home, &["--mode", "tuples"]);
+    second[2] = "other".to_owned();
+    let ran = home.run(&second.iter().map(String::as_str).collect::<Vec<&str>>()).exits(3);
+    assert!(ran.err.contains("this host has an agent already"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("process {} is one", agent.started.child.id())), "{}", ran.err);
+    assert!(!home.file("other").exists(), "it was refused before it made anything");
+    agent.end("TERM").exits(0);
+    // and the next one is welcome
+    Agent::start(&home, &["--mode", "tuples"]).end("TERM").exits(0);
+}
+
+#[test]
+fn counters_are_a_file_that_anybody_may_read() {
+    let home = Home::new("agent-counters");
+    let agent = Agent::start(&home, &["--mode", "tuples", "--interval", "50ms"]);
+    let counter = |name: &str| {
+        let text = std::fs::read_to_string(agent.state.join("agent.prom")).unwrap();
+        let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_else(|| panic!("{name} in {text}"));
+        line.trim().parse::<f64>().unwrap()
+    };
+    wait_for("windows", || (counter("faultloom_agent_windows_total") > 3.0).then_some(()));
+    assert_eq!(counter("faultloom_agent_failures_total{part=\"store\"}"), 0.0);
+    agent.end("TERM").exits(0);
+}
+
+#[test]
+fn once_prints_one_window() {
+    let home = Home::new("agent-once");
+    let server = Server::start();
+    let _open = server.connect(b'k');
+    let all = words(&home, &["--mode", "polling", "--once", "--interval", "100ms"]);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let ran = home.run(&all).exits(0);
+    assert_eq!(windows(&ran.out).len(), 1);
+    let plain: Vec<&str> = all.into_iter().filter(|w| *w != "--json").collect();
+    let ran = home.run(&plain).exits(0);
+    let line = ran.out.lines().find(|l| l.contains(&format!("127.0.0.1:{}", server.port)) && l.contains('→'));
+    assert!(line.is_some_and(|l| l.split_whitespace().rev().nth(2) == Some("1")), "{}", ran.out);
+    assert!(ran.out.contains("seen by polling"), "{}", ran.out);
+}
+
+/// Runs the command as a user without rights.
+fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Ran> {
+    if !is_root() {
+        skipped("becoming another user needs root");
+        return None;
+    }
+    let state = home.file("state");
+    std::fs::create_dir_all(&state).unwrap();
+    let given = Command::new("chown").arg("65534:65534").arg(&state).status().unwrap();
+    assert!(given.success());
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--bounding-set=-all",
+        env!("CARGO_BIN_EXE_faultloom"),
+    ]);
+    let ours = words(home, arguments);
+    Some(
+        Started::new({
+            command.args(ours).current_dir(&home.path);
+            command
+        })
+        .wait(),
+    )
+}
+
+#[test]
+fn without_rights_it_says_which_are_missing_and_does_what_it_can() {
+    let home = Home::new("agent-nobody");
+    let Some(ran) = as_nobody(&home, &["--mode", "ebpf", "--once"]) else { return };
+    let ran = ran.exits(3);
+    assert!(ran.err.contains("CAP_BPF") && ran.err.contains("CAP_PERFMON"), "{}", ran.err);
+    let Some(ran) = as_nobody(&home, &["--mode", "polling", "--once"]) else { return };
+    let ran = ran.exits(3);
+    assert!(ran.err.contains("CAP_SYS_PTRACE") && ran.err.contains("CAP_DAC_READ_SEARCH"), "{}", ran.err);
+    // nothing demanded: it watches all the same, and every flow says how
+    let server = Server::start();
+    let _open = server.connect(b'k');
+    let Some(ran) = as_nobody(&home, &["--once", "--interval", "100ms"]) else { return };
+    let ran = ran.exits(0).says("watching by tuples").says("not ebpf: ").says("not polling: ");
+    let windows = windows(&ran.out);
+    let seen = windows[0].flows.iter().filter(|f| begun(f, server.port)).map(|f| f.counts.open).sum::<u64>();
+    assert_eq!(seen, 1);
+    assert!(windows[0].flows.iter().all(|f| f.source == flows::Source::Tuples));
+}
+
+#[test]
+fn rights_that_are_not_needed_are_given_up() {
+    if !can_ebpf() {
+        return;
+    }
+    let home = Home::new("agent-rights");
+    let agent = Agent::start(&home, &["--mode", "ebpf"]);
+    let pid = agent.started.child.id();
+    let kill = 1u64 << 5;
+    let setuid = 1u64 << 7;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let permitted = status.lines().find_map(|l| l.strip_prefix("CapPrm:")).unwrap();
+        let permitted = u64::from_str_radix(permitted.trim(), 16).unwrap();
+        assert_eq!(permitted & (kill | setuid), 0, "a thread still has {permitted:x}");
+    }
+    agent.end("TERM").exits(0);
+}
+
+#[test]
+fn the_privileged_process_listens_on_no_port() {
+    let home = Home::new("agent-quiet");
+    let agent = Agent::start(&home, &["--interval", "100ms"]);
+    let pid = agent.started.child.id();
+    wait_for("some windows", || (agent.windows().len() > 2).then_some(()));
+    let ours: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok())
+        .filter_map(|to| Some(to.to_string_lossy().strip_prefix("socket:[")?.trim_end_matches(']').to_owned()))
+        .collect();
+    for table in ["tcp", "tcp6", "udp", "udp6"] {
+        let text = std::fs::read_to_string(format!("/proc/net/{table}")).unwrap();
+        for line in text.lines().skip(1) {
+            let inode = line.split_whitespace().nth(9).unwrap();
+            assert!(!ours.iter().any(|own| own == inode), "{table}: {line}");
+        }
+    }
+    agent.end("TERM").exits(0);
+}
+
+/// A small file system, gone with the value. None where that is not allowed.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: PathBuf, kilobytes: u32) -> Option<SmallDisk> {
+        std::fs::create_dir_all(&at).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={kilobytes}k"), "tmpfs"]).arg(&at).output();
+        if mounted.is_ok_and(|m| m.status.success()) {
+            return Some(SmallDisk(at));
+        }
+        skipped("mounting a small file system needs root");
+        None
+    }
+
+    /// Takes all the space there is.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("ballast");
+        let mut file = std::fs::File::create(&path).unwrap();
+        for size in [65_536, 4_096, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_nothing_is_lost() {
+    if !can_ebpf() {
+        return;
+    }
+    let home = Home::new("agent-full");
+    let Some(disk) = SmallDisk::mount(home.file("state"), 4_096) else { return };
+    let server = Server::start();
+    let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "50ms"]);
+    server.short(10);
+    wait_for("healthy", || (kept(&agent.state, server.port).0 == 10).then_some(()));
+    let ballast = disk.fill();
+    let mut made = 10;
+    wait_for("its complaint", || {
+        server.short(1);
+        made += 1;
+        agent.started.err_so_far().contains("map.db").then_some(())
+    });
+    std::fs::remove_file(ballast).unwrap();
+    wait_for("better", || agent.started.err_so_far().contains("works again").then_some(()));
+    server.short(10);
+    let state = agent.state.clone();
+    let ran = agent.end("TERM").exits(0);
+    assert_eq!(ran.err.matches("error:").count(), ran.err.matches("works again").count(), "{}", ran.err);
+    assert_eq!(kept(&state, server.port).0, made + 10);
+}
+
+#[test]
+fn five_thousand_connections_are_five_thousand_in_every_mode() {
+    let home = Home::new("agent-many");
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    rustix::process::setrlimit(
+        rustix::process::Resource::Nofile,
+        rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum },
+    )
+    .unwrap();
+    if limit.maximum.is_some_and(|most| most < 11_000) {
+        skipped("10,000 descriptors in one process are not allowed");
+        return;
+    }
+    let server = Server::start();
+    let open: Vec<TcpStream> = (0..5_000).map(|_| server.connect(b'k')).collect();
+    let mut modes = vec!["polling", "tuples"];
+    if can_ebpf() {
+        modes.push("ebpf");
+    }
+    for mode in modes {
+        if mode == "polling" && !is_root() {
+            skipped("owners of other users' sockets need root");
+            continue;
+        }
+        let all = words(&home, &["--mode", mode, "--once", "--interval", "200ms"]);
+        let ran = home.run(&all.iter().map(String::as_str).collect::<Vec<&str>>()).exits(0);
+        let windows = windows(&ran.out);
+        let sum = |side: Side| {
+            let flows = windows[0].flows.iter().filter(|f| f.side == side && is_to(f, server.port));
+            flows.map(|f| (f.counts.open, f.counts.opened)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+        };
+        assert_eq!((sum(Side::Active), sum(Side::Passive)), ((5_000, 0), (5_000, 0)), "{mode}");
+    }
+    drop(open);
+}
+
+#[test]
+fn the_systemd_unit_is_one_that_systemd_takes() {
+    let home = Home::new("agent-unit");
+    for mode in ["auto", "ebpf", "polling", "tuples"] {
+        let ran = home.run(&["agent", "unit", "--mode", mode, "--interval", "2s"]).exits(0);
+        assert!(ran.out.contains(" agent --mode ") && ran.out.contains("--interval 2000ms"), "{}", ran.out);
+        let path = home.write(&format!("faultloom-{mode}.service"), &ran.out);
+        match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&path).output() {
+            Ok(checked) => {
+                let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+                let ours: Vec<&str> = said.lines().filter(|line| line.contains("faultloom-")).collect();
+                assert!(ours.is_empty(), "{ours:?}");
+            }
+            Err(_) => skipped("systemd-analyze is not there"),
+        }
+    }
+    let fleet = home.run(&["agent", "unit", "--fleet"]).exits(0);
+    assert!(fleet.out.contains("EnvironmentFile="), "{}", fleet.out);
+    home.run(&["agent", "--interval", "1"]).exits(2).says("a time is");
+}

@@ -1,0 +1,33 @@
+//! The stores of windows: this host's file, the fleet's database, and the spool before it.
+
+use crate::daemon::Store;
+use crate::fleet::Remote;
+use crate::keeper::Shelf;
+use cmdb::{Cmdb, Retention};
+use flows::Window;
+use model::Failure;
+
+/// Name of this host's store in the state folder.
+pub const DATABASE: &str = "map.db";
+
+impl Shelf for Cmdb {
+    async fn record(&self, windows: &[Window]) -> Result<(), Failure> {
+        Cmdb::record(self, windows).await.map(|_| ())
+    }
+}
+
+impl Store for Cmdb {
+    async fn tidy(&self, now_ms: i64) -> Result<(), Failure> {
+        self.retain(&Retention::default(), now_ms).await
+    }
+}
+
+/// The fleet's store, by its URL.
+pub struct Database(pub String);
+
+impl Remote for Database {
+    type Shelf = Cmdb;
+    async fn connect(&self) -> Result<Cmdb, Failure> {
+        Cmdb::open(&self.0).await
+    }
+}
