@@ -1,9 +1,11 @@
 //! Arguments. Every verb has defaults that make sense with none.
 
 mod agent;
+mod fleet;
 mod map;
 
 pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
+pub use fleet::{AgentServe, AgentTrust};
 pub use map::{Map, Origin, Range};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};

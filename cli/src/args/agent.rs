@@ -1,5 +1,6 @@
 //! Arguments of `agent`.
 
+use super::{AgentServe, AgentTrust};
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +30,10 @@ pub struct Agent {
 pub enum AgentPart {
     /// Print a systemd unit that has the rights of one mode and no more
     Unit(AgentUnit),
+    /// Answer other hosts what this one's agent saw, over TLS; needs no rights but to read
+    Serve(AgentServe),
+    /// Put a host on the list of those that may be asked, with its key and token
+    Trust(AgentTrust),
 }
 
 #[derive(ClapArgs)]

@@ -1,12 +1,14 @@
 //! Where a map comes from: this host's store, the fleet's, the agents of other hosts, or one look.
 
 use crate::args::Origin;
+use crate::commands::agent::state_folder;
 use crate::context::Context;
+use agent::shelf::DATABASE;
 use cmdb::Cmdb;
 use fleet::AllowList;
 use flows::Slice;
 use model::Failure;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A slice, and what its reader must know about how it came.
 pub struct Known {
@@ -27,7 +29,7 @@ pub async fn known(context: &Context, origin: &Origin, from_ms: i64, to_ms: i64)
         return asked(file, from_ms, to_ms).await;
     }
     let state = state_folder(context, origin.state.as_deref());
-    let file = state.join("map.db");
+    let file = state.join(DATABASE);
     if !file.exists() {
         return Err(no_agent(context, &state));
     }
@@ -71,20 +73,11 @@ async fn read(place: &str, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
 
 fn no_agent(context: &Context, state: &Path) -> Failure {
     Failure::environment("no agent has watched this host yet")
-        .why(format!("there is no {}", state.join("map.db").display()))
+        .why(format!("there is no {}", state.join(DATABASE).display()))
         .next(format!(
             "start one: {} (a systemd unit: {} unit); or look once: {} --now",
             context.command("agent"),
             context.command("agent"),
             context.command("map")
         ))
-}
-
-/// As the agent chooses it.
-fn state_folder(context: &Context, chosen: Option<&Path>) -> PathBuf {
-    match chosen {
-        Some(folder) => folder.to_owned(),
-        None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/faultloom"),
-        None => context.common.home.join("agent"),
-    }
 }

@@ -9,6 +9,7 @@ mod doctor_target;
 mod env;
 mod export;
 mod faults;
+mod fleet;
 mod import;
 mod init;
 mod map;
@@ -24,7 +25,7 @@ mod sweep;
 mod up;
 mod wrap;
 
-use crate::args::{Args, Command};
+use crate::args::{Agent, AgentPart, Args, Command};
 use crate::context::Context;
 use model::{Exit, Failure};
 
@@ -38,7 +39,11 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         Command::Env(args) => return env::env(&context, args),
         Command::Init(args) => return init::init(&context, args),
         Command::Schema(_) => return schema::schema(),
-        Command::Agent(args) => return agent::agent(&context, args),
+        Command::Agent(args) => match &args.part {
+            Some(AgentPart::Serve(_)) => {}
+            Some(AgentPart::Trust(args)) => return fleet::trust(&context, args),
+            Some(AgentPart::Unit(_)) | None => return agent::agent(&context, args),
+        },
         Command::Python(passed) => return wrap::python(&passed.arguments),
         _ => {}
     }
@@ -62,6 +67,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Doctor if target => doctor_target::target(&context).await,
             Command::Doctor => doctor::doctor(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,
+            Command::Agent(Agent { part: Some(AgentPart::Serve(args)), .. }) => fleet::serve(&context, &args).await,
             Command::Reaper
             | Command::Go(_)
             | Command::Python(_)

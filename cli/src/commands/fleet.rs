@@ -1,0 +1,112 @@
+//! `faultloom agent serve` and `agent trust`: hosts that answer each other what they saw.
+//!
+//! The process that answers is not the one that watches: it has no rights but to read the agent's files.
+
+use crate::args::{AgentServe, AgentTrust};
+use crate::commands::agent::state_folder;
+use crate::context::{Context, quoted};
+use agent::metrics;
+use agent::shelf::DATABASE;
+use cmdb::Cmdb;
+use fleet::{AllowList, Fingerprint, Identity, Limits, Server, Slices, Token, serve_metrics};
+use flows::Slice;
+use model::{Exit, Failure};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// This host's store. Opened for each question: the agent may not have made it yet, or may replace it.
+struct Store(PathBuf);
+
+impl Slices for Store {
+    async fn slice(&self, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
+        if !self.0.exists() {
+            return Err(Failure::environment("no agent has watched that host yet"));
+        }
+        let cmdb = Cmdb::read(&self.0.to_string_lossy()).await?;
+        let slice = cmdb.slice(from_ms, to_ms).await;
+        cmdb.close().await;
+        slice
+    }
+}
+
+pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure> {
+    let state = state_folder(context, args.state.as_deref());
+    let keys = args.keys.clone().unwrap_or_else(|| context.common.home.join("serve"));
+    let identity = Identity::load_or_make(&keys)?;
+    let token_file = keys.join("token");
+    let token = Token::load_or_make(&token_file)?;
+    let store = Store(state.join(DATABASE));
+    let server = Server::bind(args.listen, &identity, token, store, Limits::default()).await?;
+    let (address, fingerprint) = (server.address()?, identity.fingerprint());
+    let metrics = match (!args.no_metrics).then_some(args.metrics) {
+        Some(at) => {
+            let listener = TcpListener::bind(at).await.map_err(|e| {
+                Failure::environment(format!("{at} cannot be listened on: {e}")).next("choose another with --metrics")
+            })?;
+            let at = listener.local_addr().ok();
+            tokio::spawn(serve_metrics(listener, state.join(metrics::FILE)));
+            at
+        }
+        None => None,
+    };
+    if context.common.json {
+        println!(
+            "{}",
+            json!({"listens": address, "fingerprint": fingerprint.to_string(), "token": token_file, "metrics": metrics})
+        );
+    } else {
+        println!("answers at {address} what {} knows; Ctrl-C ends", state.display());
+        println!("fingerprint {fingerprint}");
+        if let Some(at) = metrics {
+            println!("counters at http://{at}/metrics");
+        }
+        println!(
+            "whoever may ask copies {} and runs:\n  faultloom agent trust {address} {fingerprint} --token @{}",
+            token_file.display(),
+            token_file.file_name().unwrap_or_default().to_string_lossy()
+        );
+    }
+    server.run(stopped()?).await;
+    Ok(Exit::Pass)
+}
+
+/// Ready at Ctrl-C or SIGTERM.
+fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+    let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("signals cannot be caught: {e}")));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Where the list of hosts is, if none is named.
+pub fn hosts_file(context: &Context, chosen: Option<&Path>) -> PathBuf {
+    chosen.map_or_else(|| context.common.home.join("hosts"), Path::to_owned)
+}
+
+pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
+    let file = hosts_file(context, args.hosts.as_deref());
+    let fingerprint: Fingerprint = args.fingerprint.parse().map_err(Failure::request)?;
+    if args.hosts.is_none() {
+        store::make_home(&context.common.home)?;
+    }
+    if let Some(path) = args.token.strip_prefix('@') {
+        // a list beside its tokens can be moved with them; wrong ones are found now, not when they are needed
+        Token::load(&file.parent().unwrap_or(Path::new("")).join(path))?;
+    } else {
+        Token::parse(&args.token).map_err(Failure::request)?;
+    }
+    AllowList::trust(&file, &args.address, fingerprint, &args.token)?;
+    if context.common.json {
+        println!("{}", json!({"trusted": args.address, "hosts": file}));
+    } else {
+        println!("{} is in {}", args.address, file.display());
+        println!("next: {} --hosts {}", context.command("map"), quoted(&file.display().to_string()));
+    }
+    Ok(Exit::Pass)
+}

@@ -1,0 +1,127 @@
+//! Hosts that answer each other: two folders, two servers on loopback, one client.
+
+mod support;
+
+use cmdb::Cmdb;
+use flows::{Host, HostAddress, HostId, Losses, Source, Window};
+use serde_json::Value;
+use support::{Home, Started, wait_for};
+
+fn now_ms() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
+}
+
+/// A store in which a host was heard, with nothing on it.
+fn heard(home: &Home, name: &str) {
+    let to_ms = now_ms();
+    let window = Window {
+        agent: uuid::Uuid::from_u128(name.bytes().map(u128::from).sum()),
+        sequence: 1,
+        from_ms: to_ms - 1_000,
+        to_ms,
+        host: Host {
+            id: HostId(format!("machine-{name}")),
+            name: name.into(),
+            boot: "7c1d0c7e-0000-4000-8000-000000000000".into(),
+            addresses: vec![HostAddress { netns: 1, ip: "10.0.0.1".parse().unwrap() }],
+        },
+        source: Source::Ebpf,
+        services: Vec::new(),
+        processes: Vec::new(),
+        listeners: Some(Vec::new()),
+        flows: Vec::new(),
+        losses: Losses::default(),
+    };
+    let file = home.file(&format!("{name}/map.db"));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let cmdb = Cmdb::open(&file.to_string_lossy()).await.unwrap();
+        cmdb.record(&[window]).await.unwrap();
+        cmdb.close().await;
+    });
+}
+
+/// A server and what it said about itself.
+fn serve(home: &Home, name: &str) -> (Started, Value) {
+    let keys = format!("keys-{name}");
+    let server = home.start(&[
+        "agent",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--metrics",
+        "127.0.0.1:0",
+        "--state",
+        name,
+        "--keys",
+        &keys,
+        "--json",
+    ]);
+    let said = wait_for("the server", || {
+        let out = server.out_so_far();
+        out.ends_with('\n').then(|| serde_json::from_str(&out).unwrap())
+    });
+    (server, said)
+}
+
+fn trust(home: &Home, name: &str, said: &Value) {
+    let (address, fingerprint) = (said["listens"].as_str().unwrap(), said["fingerprint"].as_str().unwrap());
+    let token = format!("@keys-{name}/token");
+    home.run(&["agent", "trust", address, fingerprint, "--token", &token, "--hosts", "hosts"])
+        .exits(0)
+        .says("--hosts hosts");
+}
+
+fn stop(server: Started) {
+    server.signal("TERM");
+    server.wait().exits(0);
+}
+
+#[test]
+fn two_hosts_are_one_map_and_one_that_is_down_is_a_remark() {
+    let home = Home::new("fleet");
+    heard(&home, "alpha");
+    heard(&home, "beta");
+    let (alpha, alpha_said) = serve(&home, "alpha");
+    let (beta, beta_said) = serve(&home, "beta");
+    trust(&home, "alpha", &alpha_said);
+    trust(&home, "beta", &beta_said);
+    let map = |code| home.run(&["map", "--hosts", "hosts", "--json"]).exits(code);
+    let both = map(0).json();
+    assert_eq!((both["hosts"].as_u64(), both["graph"]["remarks"].as_array().unwrap().len()), (Some(2), 0), "{both}");
+    stop(beta);
+    let one = map(0).json();
+    assert_eq!(one["hosts"], 1);
+    assert!(one["graph"]["remarks"][0].as_str().unwrap().contains("did not answer"), "{one}");
+    stop(alpha);
+    map(3).says("none of the 2 hosts");
+}
+
+#[test]
+fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
+    let home = Home::new("fleet-pin");
+    heard(&home, "alpha");
+    let (alpha, mut said) = serve(&home, "alpha");
+    let right = said["fingerprint"].clone();
+    said["fingerprint"] = format!("sha256:{}", "0".repeat(64)).into();
+    trust(&home, "alpha", &said);
+    home.run(&["map", "--hosts", "hosts"]).exits(3).says("its key is not the one that is trusted");
+    said["fingerprint"] = right;
+    let secret = std::fs::read_to_string(home.file("keys-alpha/token")).unwrap();
+    std::fs::write(home.file("keys-alpha/token"), "x".repeat(64)).unwrap();
+    trust(&home, "alpha", &said);
+    let refused = home.run(&["map", "--hosts", "hosts"]).exits(3).says("the token is not the one");
+    assert!(!refused.err.contains(secret.trim()));
+    std::fs::write(home.file("keys-alpha/token"), &secret).unwrap();
+    home.run(&["map", "--hosts", "hosts"]).exits(0).says("1 host");
+    home.run(&["agent", "trust", "a:1", "sha256:00", "--token", "@keys-alpha/token"])
+        .exits(2)
+        .says("is no fingerprint");
+    home.run(&["agent", "trust", "a", right_of(&said), "--token", "@keys-alpha/token", "--hosts", "hosts"]).exits(2);
+    stop(alpha);
+}
+
+fn right_of(said: &Value) -> &str {
+    said["fingerprint"].as_str().unwrap()
+}
