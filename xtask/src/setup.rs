@@ -19,6 +19,7 @@ pub const CONNTRACK: Package = Package { name: "conntrack", program: "conntrack"
 pub const IPROUTE: Package = Package { name: "iproute2", program: "ss" };
 pub const ULOGD: Package = Package { name: "ulogd2", program: "ulogd" };
 pub const WRK: Package = Package { name: "wrk", program: "wrk" };
+pub const POSTGRESQL: Package = Package { name: "postgresql", program: "pg_ctlcluster" };
 pub const NPM: Package = Package { name: "npm", program: "npm" };
 
 /// What every build here needs and a bare Debian has not.

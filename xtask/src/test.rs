@@ -1,6 +1,8 @@
 //! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
 
-use crate::setup::{self, CONNTRACK, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, ULOGD, WRK};
+use crate::setup::{
+    self, CONNTRACK, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
+};
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
 use crate::{check, conform, programs};
@@ -74,7 +76,8 @@ pub fn test(only: &[&str]) -> Result<(), String> {
 }
 
 fn set_up() -> Result<String, String> {
-    let wanted = [&MEMCACHED, &NGINX, &JDK, &MAVEN, &NODE, &NPM, &NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
+    let wanted =
+        [&MEMCACHED, &NGINX, &JDK, &MAVEN, &NODE, &NPM, &POSTGRESQL, &NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
     let packages = match setup::packages(&wanted) {
         Ok(versions) => versions,
         // what needs them is skipped and counted where it would run
@@ -120,7 +123,9 @@ fn generated() -> Result<(), String> {
 /// Everything but the tool's end-to-end tests, which have an area of their own.
 fn rust_tests() -> Result<String, String> {
     counted(&mut command("cargo", &["test", "--workspace", "--lib", "--bins"]))?;
-    counted(&mut command("cargo", &["test", "--workspace", "--exclude", "faultloom", "--tests"]))
+    // the demo does without PostgreSQL, so it is no default
+    counted(&mut command("cargo", &["test", "--package", "cmdb", "--features", "postgres", "--lib", "--tests"]))?;
+    counted(&mut command("cargo", &["test", "--workspace", "--exclude", "faultloom", "--exclude", "cmdb", "--tests"]))
 }
 
 fn vectors() -> Result<String, String> {

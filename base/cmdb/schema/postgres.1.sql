@@ -110,7 +110,7 @@ CREATE TABLE flows (
     first_ms BIGINT NOT NULL,
     last_ms BIGINT NOT NULL
 );
-CREATE INDEX flows_passive ON flows (passive_port, passive_ip);
+CREATE INDEX flows_passive ON flows (coalesce(translated_port, passive_port), coalesce(translated_ip, passive_ip));
 
 -- What flows did from from_ms for span_ms: a minute, or an hour for what is older.
 CREATE TABLE flow_counts (
@@ -139,13 +139,16 @@ CREATE TABLE losses (
     PRIMARY KEY (span_ms, from_ms, host, boot)
 );
 
--- Who connects: has no port of its own, only that of whom it connects to.
+-- Who connects: has no port of its own, only that of whom it connects to, behind any translation of its host. local is 1 if it connects to
+-- its own host by a loopback address.
 CREATE VIEW active_nodes AS
 SELECT f.flow, f.host, h.name AS host_name, f.boot, f.service, s.kind AS service_kind, s.name AS service_name, f.pid,
     f.start_ticks, f.netns, f.protocol, f.active_ip,
     coalesce(f.translated_ip, f.passive_ip) AS passive_ip,
     coalesce(f.translated_port, f.passive_port) AS passive_port,
-    coalesce(f.translated_path, f.passive_path) AS passive_path, f.source, f.attribution
+    coalesce(f.translated_path, f.passive_path) AS passive_path,
+    CASE WHEN coalesce(f.translated_ip, f.passive_ip) <<= '127.0.0.0/8' OR coalesce(f.translated_ip, f.passive_ip) = '::1' THEN 1 ELSE 0 END AS local,
+    f.source, f.attribution
 FROM flows f JOIN hosts h ON h.id = f.host LEFT JOIN services s ON s.key = f.service
 WHERE f.side = 'active';
 

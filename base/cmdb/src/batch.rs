@@ -297,5 +297,7 @@ fn key_of(row: &[Value]) -> String {
             }
         }
     }
-    digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = digest.finalize();
+    let digits = digest[..16].iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
+    digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
 }

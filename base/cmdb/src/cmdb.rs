@@ -16,6 +16,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 pub struct Cmdb {
     pool: Pool,
+    patience: Duration,
     /// Where it is, without password.
     place: String,
 }
@@ -36,8 +37,13 @@ impl Cmdb {
     /// # Errors
     /// It cannot be reached or written, was written by a newer version, or this program was built without PostgreSQL.
     pub async fn open(path_or_url: &str) -> Result<Cmdb, Failure> {
+        Cmdb::open_within(path_or_url, PATIENCE).await
+    }
+
+    /// As [`Cmdb::open`], with another time than 10 s after which the database counts as down.
+    pub async fn open_within(path_or_url: &str, patience: Duration) -> Result<Cmdb, Failure> {
         if is_url(path_or_url) {
-            return open_postgres(path_or_url, true).await;
+            return open_postgres(path_or_url, patience, true).await;
         }
         let file = Path::new(path_or_url);
         make_file(file)?;
@@ -46,8 +52,8 @@ impl Cmdb {
             .journal_mode(SqliteJournalMode::Wal)
             // a window that a loss of power takes is no worse than one in which there was no power
             .synchronous(SqliteSynchronous::Normal)
-            .busy_timeout(PATIENCE);
-        let cmdb = Cmdb::connect(options, path_or_url).await?;
+            .busy_timeout(patience);
+        let cmdb = Cmdb::connect(options, path_or_url, patience).await?;
         schema::migrate(&cmdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
         Ok(cmdb)
     }
@@ -55,25 +61,25 @@ impl Cmdb {
     /// Opens a database only to read it: needs no right to write, and works while an agent writes.
     pub async fn read(path_or_url: &str) -> Result<Cmdb, Failure> {
         if is_url(path_or_url) {
-            return open_postgres(path_or_url, false).await;
+            return open_postgres(path_or_url, PATIENCE, false).await;
         }
         let file = Path::new(path_or_url);
         // Without a log nobody writes, and where the folder may not be written SQLite could not make one to look into.
         let quiet = !file.with_file_name(format!("{}-wal", file_name(file))).exists();
         let options =
             SqliteConnectOptions::new().filename(file).read_only(true).immutable(quiet).busy_timeout(PATIENCE);
-        let cmdb = Cmdb::connect(options, path_or_url).await?;
+        let cmdb = Cmdb::connect(options, path_or_url, PATIENCE).await?;
         schema::check(&cmdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
         Ok(cmdb)
     }
 
-    async fn connect(options: SqliteConnectOptions, place: &str) -> Result<Cmdb, Failure> {
+    async fn connect(options: SqliteConnectOptions, place: &str, patience: Duration) -> Result<Cmdb, Failure> {
         let begin = Instant::now();
         // SQLite does not wait where a fresh file changes to its write-ahead log, so we do
         loop {
             match SqlitePoolOptions::new().max_connections(4).connect_with(options.clone()).await {
-                Ok(pool) => return Ok(Cmdb { pool: Pool::Sqlite(pool), place: place.to_owned() }),
-                Err(e) if e.to_string().contains("locked") && begin.elapsed() < PATIENCE => {
+                Ok(pool) => return Ok(Cmdb { pool: Pool::Sqlite(pool), patience, place: place.to_owned() }),
+                Err(e) if e.to_string().contains("locked") && begin.elapsed() < patience => {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Err(e) => return Err(broken(place, &e)),
@@ -86,14 +92,14 @@ impl Cmdb {
     pub async fn record(&self, windows: &[Window]) -> Result<usize, Failure> {
         let begin = Instant::now();
         loop {
-            match tokio::time::timeout(PATIENCE, self.record_once(windows)).await {
+            match tokio::time::timeout(self.patience, self.record_once(windows)).await {
                 Ok(Ok(fresh)) => return Ok(fresh),
-                Ok(Err(e)) if is_in_the_way(&e) && begin.elapsed() < PATIENCE => {
+                Ok(Err(e)) if is_in_the_way(&e) && begin.elapsed() < self.patience => {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Ok(Err(e)) => return Err(broken(&self.place, &e)),
                 Err(_) => {
-                    let what = format!("the database {} took longer than {} s", self.place, PATIENCE.as_secs());
+                    let what = format!("the database {} took longer than {} s", self.place, self.patience.as_secs());
                     return Err(Failure::environment(what).next("see what keeps it busy; windows wait meanwhile"));
                 }
             }
@@ -177,7 +183,10 @@ fn make_file(file: &Path) -> Result<(), Failure> {
 }
 
 pub fn broken(place: &str, error: &Error) -> Failure {
-    let text = error.to_string();
+    let text = match error {
+        Error::PoolTimedOut => "it does not answer, or refuses connections".to_owned(),
+        _ => error.to_string(),
+    };
     let failure = Failure::environment(format!("the database {place} cannot be used")).why(text.clone());
     let next = if text.contains("full") || text.contains("No space left") {
         "free some space; what was recorded before is safe"
@@ -190,25 +199,32 @@ pub fn broken(place: &str, error: &Error) -> Failure {
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn open_postgres(_url: &str, _write: bool) -> Result<Cmdb, Failure> {
+async fn open_postgres(_url: &str, _patience: Duration, _write: bool) -> Result<Cmdb, Failure> {
     Err(Failure::environment("this faultloom was built without PostgreSQL")
         .next("build it with `--features postgres`, or name a file for SQLite"))
 }
 
 #[cfg(feature = "postgres")]
-async fn open_postgres(url: &str, write: bool) -> Result<Cmdb, Failure> {
+async fn open_postgres(url: &str, patience: Duration, write: bool) -> Result<Cmdb, Failure> {
+    use sqlx::Connection;
     use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-    let options: PgConnectOptions = url.parse().map_err(|_| {
+    let options: PgConnectOptions = url.parse().map_err(|_: Error| {
         // the error could quote the password
         Failure::request("the database's address is not understood")
             .next("write it as postgres://USER@HOST:PORT/NAME?sslmode=verify-full, see docs/guides/cmdb.md")
     })?;
-    let options = options.application_name("faultloom");
+    // what is given up here must not go on there
+    let most = patience.as_millis().to_string();
+    let options = options.application_name("faultloom").options([("statement_timeout", most.as_str())]);
     let name = options.get_database().unwrap_or_default();
     let place = format!("postgres://{}@{}:{}/{name}", options.get_username(), options.get_host(), options.get_port());
-    let pool = PgPoolOptions::new().max_connections(4).acquire_timeout(PATIENCE);
+    // the pool would try again until its patience ends, and then not say why
+    let first = tokio::time::timeout(patience, sqlx::PgConnection::connect_with(&options)).await;
+    let first = first.unwrap_or(Err(Error::PoolTimedOut)).map_err(|e| broken(&place, &e))?;
+    let _ = first.close().await;
+    let pool = PgPoolOptions::new().max_connections(4).acquire_timeout(patience);
     let pool = Pool::Postgres(pool.connect_with(options).await.map_err(|e| broken(&place, &e))?);
     let fit = if write { schema::migrate(&pool).await } else { schema::check(&pool).await };
     fit.map_err(|unfit| unfit.failure(&place))?;
-    Ok(Cmdb { pool, place })
+    Ok(Cmdb { pool, patience, place })
 }

@@ -20,11 +20,13 @@ mod retention;
 mod schema;
 mod sequences;
 mod slice;
+pub mod spool;
 mod statement;
 mod writes;
 
 pub use cmdb::{Cmdb, KnownHost};
 pub use retention::Retention;
+pub use spool::Spool;
 
 /// Counts are kept in buckets of a minute, by the begin of their window.
 pub const MINUTE_MS: i64 = 60_000;

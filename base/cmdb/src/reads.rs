@@ -23,10 +23,10 @@ pub const ADDRESSES: Query = Query {
 
 pub const LISTENERS: Query = Query {
     columns: &[Text, Text, Text, Int, Text, Addr, Int, Text],
-    sqlite: "SELECT host, boot, service, netns, protocol, ip, port, path FROM passive_nodes \
-        WHERE first_ms < $2 AND last_ms >= $1 ORDER BY host, boot, netns, protocol, port, ip, path, service",
-    postgres: "SELECT host, boot, service, netns, protocol, host(ip), port, path FROM passive_nodes \
-        WHERE first_ms < $2 AND last_ms >= $1 ORDER BY host, boot, netns, protocol, port, ip, path, service",
+    sqlite: "SELECT n.host, n.boot, service, netns, protocol, ip, port, path FROM passive_nodes n \
+        WHERE first_ms < $2 AND last_ms >= $1 ORDER BY n.host, n.boot, netns, protocol, port, ip, path, service",
+    postgres: "SELECT n.host, n.boot, service, netns, protocol, host(ip), port, path FROM passive_nodes n \
+        WHERE first_ms < $2 AND last_ms >= $1 ORDER BY n.host, n.boot, netns, protocol, port, ip, path, service",
 };
 
 pub const PROCESSES: Query = Query::both(

@@ -48,20 +48,25 @@ async fn write(tx: &mut Transaction, batch: &Batch) -> Result<(), Error> {
     Ok(())
 }
 
-/// One window of each agent, by agent.
-fn by_agent(windows: &[Window]) -> BTreeMap<Uuid, &Window> {
-    windows.iter().map(|window| (window.agent, window)).collect()
+/// The last window of each agent with first and last moment of all of them, by agent.
+fn by_agent(windows: &[Window]) -> BTreeMap<Uuid, (&Window, i64, i64)> {
+    let mut agents = BTreeMap::new();
+    for window in windows {
+        let (last, from_ms, to_ms) = agents.entry(window.agent).or_insert((window, window.from_ms, window.to_ms));
+        (*last, *from_ms, *to_ms) = (window, window.from_ms.min(*from_ms), window.to_ms.max(*to_ms));
+    }
+    agents
 }
 
 async fn lock_agents(tx: &mut Transaction, windows: &[Window]) -> Result<BTreeMap<Uuid, Sequences>, Error> {
-    let row = |(agent, window): (Uuid, &Window)| -> Row {
+    let row = |(agent, (window, from_ms, to_ms)): (Uuid, (&Window, i64, i64))| -> Row {
         vec![
             agent.to_string().as_str().into(),
             window.host.id.0.as_str().into(),
             window.host.boot.as_str().into(),
             names::source(window.source).into(),
-            window.from_ms.into(),
-            window.to_ms.into(),
+            from_ms.into(),
+            to_ms.into(),
         ]
     };
     let rows: Vec<Row> = by_agent(windows).into_iter().map(row).collect();
@@ -74,9 +79,9 @@ async fn lock_agents(tx: &mut Transaction, windows: &[Window]) -> Result<BTreeMa
 }
 
 fn recorded_rows(windows: &[Window], recorded: &BTreeMap<Uuid, Sequences>) -> Vec<Row> {
-    let row = |(agent, window): (Uuid, &Window)| -> Row {
+    let row = |(agent, (_, _, to_ms)): (Uuid, (&Window, i64, i64))| -> Row {
         let sequences = recorded.get(&agent).map(Sequences::to_string).unwrap_or_default();
-        vec![agent.to_string().as_str().into(), sequences.as_str().into(), window.to_ms.into()]
+        vec![agent.to_string().as_str().into(), sequences.as_str().into(), to_ms.into()]
     };
     by_agent(windows).into_iter().map(row).collect()
 }

@@ -45,17 +45,17 @@ const SQLITE_HOUR: [&str; 4] = [
 /// What is deleted is what is added up, also if somebody adds to a minute meanwhile.
 #[cfg(feature = "postgres")]
 const POSTGRES_HOUR: [&str; 2] = [
-    "WITH old AS (DELETE FROM flow_counts WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 RETURNING *) \
+    "WITH minutes AS (DELETE FROM flow_counts WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 RETURNING *) \
     INSERT INTO flow_counts (from_ms, span_ms, flow, opened, established, failed, closed, open, sent, received) \
     SELECT $1, 3600000, flow, sum(opened), sum(established), sum(failed), sum(closed), \
-    (array_agg(open ORDER BY from_ms DESC))[1], sum(sent), sum(received) FROM old GROUP BY flow ORDER BY flow \
+    (array_agg(open ORDER BY from_ms DESC))[1], sum(sent), sum(received) FROM minutes GROUP BY flow ORDER BY flow \
     ON CONFLICT (span_ms, from_ms, flow) DO UPDATE SET opened = flow_counts.opened + excluded.opened, \
     established = flow_counts.established + excluded.established, failed = flow_counts.failed + excluded.failed, \
     closed = flow_counts.closed + excluded.closed, open = excluded.open, sent = flow_counts.sent + excluded.sent, \
     received = flow_counts.received + excluded.received",
-    "WITH old AS (DELETE FROM losses WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 RETURNING *) \
+    "WITH minutes AS (DELETE FROM losses WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 RETURNING *) \
     INSERT INTO losses (from_ms, span_ms, host, boot, table_full, recursion, windows, unreadable) \
-    SELECT $1, 3600000, host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable) FROM old \
+    SELECT $1, 3600000, host, boot, sum(table_full), sum(recursion), sum(windows), sum(unreadable) FROM minutes \
     GROUP BY host, boot ORDER BY host, boot \
     ON CONFLICT (span_ms, from_ms, host, boot) DO UPDATE SET table_full = losses.table_full + excluded.table_full, \
     recursion = losses.recursion + excluded.recursion, windows = losses.windows + excluded.windows, \
@@ -64,8 +64,8 @@ const POSTGRES_HOUR: [&str; 2] = [
 
 /// `$1` is the moment before which nothing is kept. Rows of services and flows say until the end of which day they were seen.
 const FORGET: [&str; 9] = [
-    "DELETE FROM flow_counts WHERE span_ms IN (60000, 3600000) AND from_ms < $1 - span_ms",
-    "DELETE FROM losses WHERE span_ms IN (60000, 3600000) AND from_ms < $1 - span_ms",
+    "DELETE FROM flow_counts WHERE (span_ms = 60000 AND from_ms < $1 - 60000) OR (span_ms = 3600000 AND from_ms < $1 - 3600000)",
+    "DELETE FROM losses WHERE (span_ms = 60000 AND from_ms < $1 - 60000) OR (span_ms = 3600000 AND from_ms < $1 - 3600000)",
     "DELETE FROM flows WHERE last_ms < $1",
     "DELETE FROM processes WHERE last_ms < $1",
     "DELETE FROM listeners WHERE coalesce(last_ms, \
@@ -93,6 +93,8 @@ async fn run(pool: &Pool, statements: &[&'static str], number: i64) -> Result<()
         #[cfg(feature = "postgres")]
         Pool::Postgres(pool) => {
             let mut tx = pool.begin().await?;
+            // an hour of a large fleet takes its time
+            sqlx::query("SET LOCAL statement_timeout = 0").execute(&mut *tx).await?;
             for statement in statements {
                 sqlx::query(*statement).bind(number).execute(&mut *tx).await?;
             }

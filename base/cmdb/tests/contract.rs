@@ -102,7 +102,7 @@ async fn every_kind_of_address_and_name_comes_back() {
         v6.counts.sent = u64::MAX;
         v6.counts.received = u64::from(u32::MAX) + 1;
         window.flows = vec![unix.clone(), v6.clone()];
-        cmdb.record(&[window.clone()]).await.unwrap();
+        cmdb.record(std::slice::from_ref(&window)).await.unwrap();
         let mut again = agent.window(T0 + SECOND);
         again.flows = vec![v6.clone()];
         cmdb.record(&[again]).await.unwrap();
@@ -126,7 +126,7 @@ async fn windows_of_a_clock_that_jumps_back_land_in_their_minutes() {
         let mut agent = Agent::new(1);
         for from_ms in [T0 + HOUR, T0 + HOUR + SECOND, T0, T0 + SECOND, T0 + HOUR, T0 - 3 * HOUR] {
             let window = agent.busy(from_ms, 2);
-            assert_eq!(cmdb.record(&[window.clone()]).await.unwrap(), 1);
+            assert_eq!(cmdb.record(std::slice::from_ref(&window)).await.unwrap(), 1);
             assert_eq!(cmdb.record(&[window]).await.unwrap(), 0);
         }
         let opened = async |at: i64| cmdb.slice(at, at).await.unwrap().hosts[0].flows[0].counts.opened;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 #[serde(transparent)]
 pub struct HostId(pub String);
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Host {
     pub id: HostId,
     pub name: String,

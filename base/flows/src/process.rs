@@ -11,7 +11,7 @@ pub struct Instance {
     pub start_ticks: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     pub instance: Instance,
     pub service: ServiceKey,

@@ -55,7 +55,7 @@ impl fmt::Display for ServiceKey {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Service {
     pub key: ServiceKey,
     pub kind: ServiceKind,

@@ -17,5 +17,17 @@ impl Database {
 /// A fresh one of each.
 pub async fn each_database(name: &str) -> Vec<Database> {
     let folder = Folder::new(name);
-    vec![Database { url: folder.file("cmdb.db"), _folder: Some(folder) }]
+    let sqlite = Database { url: folder.file("cmdb.db"), _folder: Some(folder) };
+    [Some(sqlite), postgresql(name)].into_iter().flatten().collect()
+}
+
+#[cfg(feature = "postgres")]
+fn postgresql(name: &str) -> Option<Database> {
+    let cluster = super::postgres::Cluster::shared()?;
+    Some(Database { url: cluster.database(name), _folder: None })
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgresql(_name: &str) -> Option<Database> {
+    None
 }

@@ -1,0 +1,113 @@
+//! Databases that cannot be used: each is told with what to do, none is changed, no password is printed.
+
+mod support;
+
+use cmdb::Cmdb;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use support::database::each_database;
+use support::{Agent, Folder, T0, all};
+
+fn python(script: &str, file: &str) {
+    assert!(Command::new("python3").args(["-c", script, file]).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_newer_sqlite_is_refused_and_left_alone() {
+    let folder = Folder::new("newer");
+    let file = folder.file("cmdb.db");
+    Cmdb::open(&file).await.unwrap().close().await;
+    python("import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('pragma user_version=9'); c.close()", &file);
+    let before = std::fs::read(&file).unwrap();
+    for refused in [Cmdb::open(&file).await, Cmdb::read(&file).await] {
+        let refused = refused.err().unwrap().to_string();
+        assert!(refused.contains("has version 9, this faultloom knows 1") && refused.contains("next: "), "{refused}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_newer_postgresql_is_refused() {
+    let Some(cluster) = support::postgres::Cluster::shared() else { return };
+    let url = cluster.database("newer");
+    Cmdb::open(&url).await.unwrap().close().await;
+    cluster.sql("newer", "UPDATE schema_version SET version = 9");
+    for refused in [Cmdb::open(&url).await, Cmdb::read(&url).await] {
+        assert!(refused.err().unwrap().to_string().contains("has version 9, this faultloom knows 1"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_open_a_fresh_database_at_once() {
+    for database in each_database("fresh").await {
+        let opening: Vec<_> = (0..12u8)
+            .map(|number| {
+                let url = database.url.clone();
+                tokio::spawn(async move {
+                    let cmdb = Cmdb::open(&url).await.unwrap();
+                    cmdb.record(&[Agent::new(number).busy(T0, 1)]).await.unwrap();
+                    cmdb.close().await;
+                })
+            })
+            .collect();
+        for opened in opening {
+            opened.await.unwrap();
+        }
+        assert_eq!(all(&database.open().await).await.hosts.len(), 12);
+    }
+}
+
+/// Whoever answers questions has no right to write, and reads while the agent writes and when it is gone.
+#[tokio::test]
+async fn a_reader_needs_no_right_to_write() {
+    let folder = Folder::new("reader");
+    let file = folder.file("cmdb.db");
+    let cmdb = Cmdb::open(&file).await.unwrap();
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o137, 0, "only its owner writes, only its group reads: {mode:o}");
+    let mut agent = Agent::new(1);
+    cmdb.record(&[agent.busy(T0, 2)]).await.unwrap();
+    let reader = Cmdb::read(&file).await.unwrap();
+    assert_eq!(all(&reader).await.hosts.len(), 1);
+    cmdb.record(&[Agent::new(2).busy(T0, 1)]).await.unwrap();
+    assert_eq!(all(&reader).await.hosts.len(), 2, "it sees what comes");
+    assert!(reader.record(&[agent.busy(T0, 2)]).await.unwrap_err().to_string().contains("readonly"));
+    reader.close().await;
+    cmdb.close().await;
+    let before = std::fs::read_dir(&folder.0).unwrap().count();
+    let reader = Cmdb::read(&file).await.unwrap();
+    assert_eq!(all(&reader).await.hosts.len(), 2);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), before, "it makes no file");
+}
+
+#[tokio::test]
+async fn no_password_is_printed() {
+    for url in [
+        "postgres://user:hunter2@127.0.0.1:1/db",
+        "postgres://user:hunter2@127.0.0.1:port/db",
+        "postgres://user@127.0.0.1:1/db?password=hunter2&sslmode=nonsense",
+        "postgresql://user:hunter2@[::1/db",
+    ] {
+        let failure = Cmdb::open(url).await.err().unwrap();
+        assert!(!format!("{failure} {failure:?}").contains("hunter2"), "{failure}");
+        assert!(failure.next.is_some(), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_is_told() {
+    let folder = Folder::new("nowhere");
+    std::fs::write(
+        folder.0.join("file"),
+        "this is no database, though it is longer than the header of one would be .........",
+    )
+    .unwrap();
+    let failure = Cmdb::open(&folder.file("file")).await.err().unwrap();
+    assert!(failure.to_string().contains("not a database") && failure.next.is_some(), "{failure}");
+    let failure = Cmdb::open(&folder.file("file/below")).await.err().unwrap();
+    assert!(failure.to_string().contains("cannot be made") && failure.next.is_some(), "{failure}");
+    let failure = Cmdb::read(&folder.file("missing")).await.err().unwrap();
+    assert!(failure.to_string().contains("missing") && failure.next.is_some(), "{failure}");
+    assert!(!folder.0.join("missing").exists());
+}

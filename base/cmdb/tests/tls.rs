@@ -1,0 +1,33 @@
+//! PostgreSQL over TLS, as its address says.
+#![cfg(feature = "postgres")]
+
+mod support;
+
+use cmdb::Cmdb;
+use support::postgres::Cluster;
+use support::{Agent, Folder, T0};
+
+#[tokio::test]
+async fn the_server_is_who_its_certificate_says_or_nothing_is_sent() {
+    if std::process::Command::new("openssl").arg("version").output().is_err() {
+        return support::skipped("openssl is not installed");
+    }
+    let Some(mut cluster) = Cluster::own("tls") else { return };
+    let (port, authority) = cluster.with_tls();
+    let url = |host: &str, authority: &std::path::Path| {
+        format!("postgres://owner@{host}:{port}/postgres?sslmode=verify-full&sslrootcert={}", authority.display())
+    };
+    let cmdb = Cmdb::open(&url("localhost", &authority)).await.unwrap();
+    assert_eq!(cmdb.record(&[Agent::new(1).busy(T0, 2)]).await.unwrap(), 1);
+    cmdb.close().await;
+    let failure = Cmdb::open(&url("127.0.0.1", &authority)).await.err().unwrap();
+    assert!(failure.to_string().contains("not valid for name"), "{failure}");
+    let folder = Folder::new("tls-authority");
+    let other = folder.0.join("other.pem");
+    let arguments = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout"];
+    let key = folder.0.join("other.key");
+    let made = std::process::Command::new("openssl").args(arguments).arg(key).arg("-out").arg(&other).output().unwrap();
+    assert!(made.status.success());
+    let failure = Cmdb::open(&url("localhost", &other)).await.err().unwrap();
+    assert!(failure.to_string().contains("certificate"), "{failure}");
+}
