@@ -44,6 +44,8 @@ struct Connection {
     again: u32,
     wait: u16,
     established: bool,
+    /// It is in the counts of its flow. Until processes with many files were looked through, it is in none.
+    counted: bool,
 }
 
 /// What is known of a connection that was just seen.
@@ -71,8 +73,17 @@ pub struct Arrival {
 pub struct Ownership {
     pub owner: Option<Owner>,
     pub attribution: Attribution,
+    pub certainty: Certainty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
     /// Nothing better will be learnt.
-    pub settled: bool,
+    Settled,
+    /// Its owner was looked for everywhere, and may be found later.
+    Tentative,
+    /// Its owner was not looked for everywhere yet: it is not counted until then.
+    Pending,
 }
 
 #[derive(Debug, Default)]
@@ -109,11 +120,11 @@ impl Connections {
         }
         connection.seen = self.poll;
         let counts = &mut self.flows[connection.flow as usize].counts;
-        counts.open += u64::from(established);
-        if established && !connection.established {
-            connection.established = true;
-            counts.established += 1;
+        if connection.counted {
+            counts.open += u64::from(established);
+            counts.established += u64::from(established && !connection.established);
         }
+        connection.established |= established;
         let accepted = inode != 0 && connection.inode == 0;
         if accepted {
             connection.inode = inode;
@@ -130,8 +141,6 @@ impl Connections {
             self.lost += 1;
             return;
         }
-        let opened = u64::from(!(self.from_before && self.poll == 1));
-        let established = u64::from(arrival.established);
         let key = FlowKey {
             side: arrival.side,
             owner: ownership.owner.as_ref().map(identity),
@@ -142,44 +151,58 @@ impl Connections {
         let state = &mut self.flows[flow as usize];
         state.connections += 1;
         state.example_port = arrival.example_port;
-        state.counts.opened += opened;
-        state.counts.established += opened * established;
-        state.counts.open += established;
         let connection = Connection {
             inode: arrival.inode,
             flow,
             seen: self.poll,
-            again: if ownership.settled { 0 } else { self.poll + 1 },
+            again: if ownership.certainty == Certainty::Settled { 0 } else { self.poll + 1 },
             wait: 1,
             established: arrival.established,
+            counted: ownership.certainty != Certainty::Pending,
         };
+        if connection.counted {
+            state.counts.add_new(connection.established, !(self.from_before && self.poll == 1));
+        }
         self.known.insert(arrival.cookie, connection);
     }
 
-    /// What the look for the owner of an ownerless connection brought; none: it will be looked for again later.
-    pub fn own(&mut self, cookie: u64, owner: Option<&Owner>) {
+    /// What the look for the owner of an ownerless connection brought. None: it will be looked for again, the later the
+    /// more often it was looked for everywhere.
+    pub fn own(&mut self, cookie: u64, owner: Option<&Owner>, everywhere: bool) {
         let Some(connection) = self.known.get_mut(&cookie) else { return };
+        let (from, is_new) = (connection.flow, !connection.counted);
+        if owner.is_none() && !everywhere {
+            connection.again = self.poll + 1;
+            return;
+        }
+        connection.counted = true;
+        let established = connection.established;
         let Some(owner) = owner else {
             connection.again = self.poll + u32::from(connection.wait);
             connection.wait = (connection.wait * 4).min(LONGEST_WAIT);
+            if is_new {
+                self.flows[from as usize].counts.add_new(established, true);
+            }
             return;
         };
         connection.again = 0;
-        let (from, open) = (connection.flow, u64::from(connection.established));
         let key = FlowKey {
             owner: Some(identity(owner)),
             attribution: Attribution::Exact,
             ..self.flows[from as usize].key.clone()
         };
         let to = self.flow(key, Some(owner.clone()));
-        self.flows[to as usize].example_port = self.flows[from as usize].example_port;
-        for (flow, count, by) in [(from, -1, open.wrapping_neg()), (to, 1, open)] {
-            let state = &mut self.flows[flow as usize];
-            state.connections = state.connections.wrapping_add_signed(count);
-            state.counts.open = state.counts.open.wrapping_add(by);
-        }
         if let Some(connection) = self.known.get_mut(&cookie) {
             connection.flow = to;
+        }
+        self.flows[to as usize].example_port = self.flows[from as usize].example_port;
+        self.flows[from as usize].connections -= 1;
+        self.flows[to as usize].connections += 1;
+        if is_new {
+            self.flows[to as usize].counts.add_new(established, true);
+        } else {
+            self.flows[from as usize].counts.open -= u64::from(established);
+            self.flows[to as usize].counts.open += u64::from(established);
         }
     }
 
@@ -213,6 +236,10 @@ impl Connections {
             }
             let flow = &mut flows[connection.flow as usize];
             flow.connections -= 1;
+            if !connection.counted {
+                flow.counts.add_new(connection.established, true);
+                flow.counts.open -= u64::from(connection.established);
+            }
             flow.counts.closed += u64::from(connection.established);
             flow.counts.failed += u64::from(!connection.established);
             false
@@ -239,6 +266,19 @@ impl Connections {
     }
 }
 
+trait AddNew {
+    /// A connection more; `opened`: since the poll before.
+    fn add_new(&mut self, established: bool, opened: bool);
+}
+
+impl AddNew for Counts {
+    fn add_new(&mut self, established: bool, opened: bool) {
+        self.opened += u64::from(opened);
+        self.established += u64::from(opened && established);
+        self.open += u64::from(established);
+    }
+}
+
 fn identity(owner: &Owner) -> (Instance, Option<u64>) {
     // where no process is known, the cgroup is all there is to tell owners apart
     (owner.instance, owner.cgroup.filter(|_| owner.instance.pid == 0))
@@ -262,11 +302,11 @@ mod tests {
     }
 
     fn exact(pid: u32) -> Ownership {
-        Ownership { owner: Some(owner(pid)), attribution: Attribution::Exact, settled: true }
+        Ownership { owner: Some(owner(pid)), attribution: Attribution::Exact, certainty: Certainty::Settled }
     }
 
     fn unknown() -> Ownership {
-        Ownership { owner: None, attribution: Attribution::None, settled: false }
+        Ownership { owner: None, attribution: Attribution::None, certainty: Certainty::Tentative }
     }
 
     /// One poll in which these cookies are seen; new ones are somebody's.
@@ -316,13 +356,39 @@ mod tests {
         assert_eq!((opened[0].owner.as_ref(), opened[0].counts.opened), (None, 1));
         connections.begin();
         assert_eq!(connections.see(5, 5, true), Known::Ownerless);
-        connections.own(5, Some(&owner(7)));
+        connections.own(5, Some(&owner(7)), true);
         let mut told = Vec::new();
         connections.end(1, &mut told);
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!((told[0].owner.as_ref(), told[0].attribution), (Some(&owner(7)), Attribution::Exact));
         assert_eq!(told[0].counts, Counts { open: 1, ..Counts::default() });
         assert_eq!(connections.flows.len() - connections.free.len(), 1);
+    }
+
+    #[test]
+    fn a_connection_is_counted_when_its_owner_was_looked_for_everywhere() {
+        let pending = Ownership { certainty: Certainty::Pending, ..unknown() };
+        for found in [Some(owner(7)), None] {
+            let mut connections = Connections::new(true);
+            poll(&mut connections, 0..0, unknown());
+            assert_eq!(poll(&mut connections, 5..6, pending.clone()), []);
+            let mut told = Vec::new();
+            for everywhere in [false, true] {
+                assert_eq!(told, []);
+                connections.begin();
+                assert_eq!(connections.see(5, 5, true), Known::Ownerless);
+                connections.own(5, found.as_ref().filter(|_| everywhere), everywhere);
+                connections.end(1, &mut told);
+            }
+            assert_eq!((told.len(), &told[0].owner), (1, &found));
+            assert_eq!(told[0].counts, Counts { opened: 1, established: 1, open: 1, ..Counts::default() });
+        }
+        let mut connections = Connections::new(true);
+        poll(&mut connections, 0..0, unknown());
+        poll(&mut connections, 5..6, pending.clone());
+        poll(&mut connections, 0..0, unknown());
+        let ended = poll(&mut connections, 0..0, unknown());
+        assert_eq!(ended[0].counts, Counts { opened: 1, established: 1, closed: 1, ..Counts::default() });
     }
 
     #[test]
@@ -334,7 +400,7 @@ mod tests {
             connections.begin();
             if connections.see(5, 5, true) == Known::Ownerless {
                 asked += 1;
-                connections.own(5, None);
+                connections.own(5, None, true);
             }
             connections.end(1, &mut Vec::new());
         }

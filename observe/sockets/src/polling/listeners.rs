@@ -54,14 +54,17 @@ impl Listeners {
         true
     }
 
-    pub fn own(&mut self, cookie: u64, owner: Option<&Owner>) {
+    pub fn own(&mut self, cookie: u64, owner: Option<&Owner>, everywhere: bool) {
         const LONGEST_WAIT: u16 = 600;
         let Some(listener) = self.known.get_mut(&cookie) else { return };
         listener.again = match owner {
             Some(_) => 0,
-            None => self.poll + u32::from(listener.wait),
+            None if everywhere => self.poll + u32::from(listener.wait),
+            None => self.poll + 1,
         };
-        listener.wait = (listener.wait * 4).min(LONGEST_WAIT);
+        if everywhere {
+            listener.wait = (listener.wait * 4).min(LONGEST_WAIT);
+        }
         listener.owner = owner.cloned();
     }
 

@@ -99,10 +99,11 @@ impl Collector for Poller {
         }
         let unix = self.judge_unix(&read);
         let mut told = Sightings::default();
-        told.losses.unreadable = self.owners.find(&mut self.wanted);
+        let search = self.owners.find(&mut self.wanted);
+        told.losses.unreadable = search.unreadable;
         for (id, arrivals) in read.iter().zip(unix) {
             if let Some(space) = self.spaces.get_mut(id) {
-                space.settle(&self.wanted, arrivals, &mut told);
+                space.settle(&self.wanted, search.complete, arrivals, &mut told);
             }
         }
         Ok(told)

@@ -1,9 +1,11 @@
 //! Whose a socket is, by looking through `/proc/PID/fd`.
 //!
-//! Model: somebody wants the owners of some inodes; processes are looked through, those first that owned something
-//! lately, until every inode is found. One process that cannot be read, or ends meanwhile, is passed over and counted;
-//! nothing stops the search. Everything of one process is read through its opened folder, which stands for this
-//! process even if the pid is given to another one.
+//! Model: somebody wants the owners of some inodes; processes are looked through until every inode is found, new ones
+//! first, then those with few open files. Those with many are looked through only for what was wanted before and is still
+//! there, and so seldom that it takes at most a thirtieth of the time: sockets of short-lived processes are gone by then,
+//! and would otherwise cost a look at everything at each poll. One process that cannot be read, or ends meanwhile, is
+//! passed over and counted; nothing stops the search. Everything of one process is read through its opened folder, which
+//! stands for this process even if the pid is given to another one.
 //!
 //! Needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for processes of other users.
 
@@ -12,11 +14,15 @@ use crate::Owner;
 use crate::identity::procfs::{self, ProcessFolder};
 use rustix::fs::{Mode, OFlags, RawDir, openat, readlinkat_raw};
 use rustix::io::Errno;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
 
-/// So many processes are remembered as worth looking at first.
-const MOST_RECENT: usize = 256;
+/// A process with more open files is looked through seldom.
+const MANY_FILES: u32 = 256;
+/// The time between two looks through everything, in costs of the last one.
+const THOROUGH_SHARE: u32 = 30;
 
 /// Inodes whose owners are wanted, and what was found.
 #[derive(Default)]
@@ -24,10 +30,14 @@ pub struct Wanted {
     inodes: QuickMap<u32, Option<u32>>,
     missing: usize,
     owners: Vec<Owner>,
+    /// Something was wanted before and not found.
+    again: bool,
 }
 
 impl Wanted {
-    pub fn add(&mut self, inode: u32) {
+    /// `again`: it was looked for before.
+    pub fn add(&mut self, inode: u32, again: bool) {
+        self.again |= again && inode != 0;
         if inode != 0 && self.inodes.insert(inode, None).is_none() {
             self.missing += 1;
         }
@@ -46,76 +56,91 @@ impl Wanted {
         self.inodes.clear();
         self.owners.clear();
         self.missing = 0;
+        self.again = false;
     }
 }
 
-/// Looks through processes; remembers who owned something.
+/// How a search went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// What was not found is nowhere, as far as processes can be read.
+    pub complete: bool,
+    /// Processes that could not be read.
+    pub unreadable: u64,
+}
+
+/// Looks through processes; remembers how many files each had open.
 pub struct Owners {
-    /// The latest first.
-    recent: Vec<u32>,
+    files: QuickMap<u32, u32>,
+    /// When everything was last looked through, and how long that took.
+    thorough: Option<(Instant, Duration)>,
     entries: Vec<MaybeUninit<u8>>,
 }
 
 impl Default for Owners {
     fn default() -> Owners {
-        Owners { recent: Vec::new(), entries: vec![MaybeUninit::uninit(); 32 * 1024] }
+        Owners { files: QuickMap::default(), thorough: None, entries: vec![MaybeUninit::uninit(); 32 * 1024] }
     }
 }
 
 impl Owners {
-    /// Finds as many as can be found; returns how many processes could not be read.
-    pub fn find(&mut self, wanted: &mut Wanted) -> u64 {
+    /// Finds as many as can be found.
+    pub fn find(&mut self, wanted: &mut Wanted) -> Search {
+        let mut search = Search { complete: true, unreadable: 0 };
         if wanted.missing == 0 {
-            return 0;
+            return search;
         }
-        let mut unreadable = 0;
-        let mut looked_at = HashSet::new();
-        // others are listed only if the recent ones were not enough
-        let recent = std::mem::take(&mut self.recent);
-        let mut others = Others::default();
-        let mut next = recent.iter().copied();
-        let mut hits = Vec::new();
-        while wanted.missing > 0 {
-            let Some(pid) = next.next().or_else(|| others.next()) else { break };
-            if !looked_at.insert(pid) {
-                continue;
+        let started = Instant::now();
+        let thorough = self.thorough.is_none_or(|(when, cost)| wanted.again && when.elapsed() >= cost * THOROUGH_SHARE);
+        let mut processes: Vec<(u32, Reverse<u32>)> =
+            procfs::pids().map(|pid| (self.files.get(&pid).copied().unwrap_or(0), Reverse(pid))).collect();
+        processes.sort_unstable();
+        let living: HashSet<u32> = processes.iter().map(|(_, Reverse(pid))| *pid).collect();
+        self.files.retain(|pid, _| living.contains(pid));
+        for (files, Reverse(pid)) in processes {
+            if wanted.missing == 0 {
+                break;
             }
-            match self.look_at(pid, wanted) {
-                Look::Found => hits.push(pid),
-                Look::Nothing => {}
-                Look::Unreadable => unreadable += 1,
+            if files > MANY_FILES && !thorough {
+                search.complete = false;
+                break;
+            }
+            if self.look_at(pid, wanted).is_err() {
+                search.unreadable += 1;
             }
         }
-        let hit: HashSet<u32> = hits.iter().copied().collect();
-        self.recent = hits;
-        self.recent.extend(recent.into_iter().filter(|pid| !hit.contains(pid)));
-        self.recent.truncate(MOST_RECENT);
-        unreadable
+        if thorough {
+            self.thorough = Some((Instant::now(), started.elapsed()));
+        }
+        search
     }
 
-    fn look_at(&mut self, pid: u32, wanted: &mut Wanted) -> Look {
-        let Ok(process) = ProcessFolder::open(pid) else { return Look::Nothing };
+    /// Fails if the process may not be read; that it has ended is no failure.
+    fn look_at(&mut self, pid: u32, wanted: &mut Wanted) -> Result<(), Unreadable> {
+        let Ok(process) = ProcessFolder::open(pid) else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(process.folder(), "fd", flags, Mode::empty()) {
             Ok(folder) => folder,
-            Err(Errno::ACCESS | Errno::PERM) => return Look::Unreadable,
-            Err(_) => return Look::Nothing,
+            Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
+            Err(_) => return Ok(()),
         };
         let mut owner = None;
+        let mut files = 0;
         let mut entries = RawDir::new(&folder, &mut self.entries);
         // an error ends the folder: the process has ended
         while let Some(Ok(entry)) = entries.next() {
+            files += 1;
             let mut target = [MaybeUninit::uninit(); 40];
             let target = match readlinkat_raw(&folder, entry.file_name(), &mut target) {
                 Ok((target, _)) => target,
                 // the folder may be open to us and what is in it not; `.` and `..` are no links
-                Err(Errno::ACCESS | Errno::PERM) => return Look::Unreadable,
+                Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
                 Err(_) => continue,
             };
             let Some(inode) = procfs::bracketed(target, b"socket:[") else { continue };
             let Some(slot) = wanted.inodes.get_mut(&(inode as u32)).filter(|slot| slot.is_none()) else { continue };
             if owner.is_none() {
-                let Ok(stat) = process.stat() else { return Look::Nothing };
+                let Ok(stat) = process.stat() else { return Ok(()) };
                 owner = Some(wanted.owners.len() as u32);
                 wanted.owners.push(Owner {
                     instance: stat.instance,
@@ -131,28 +156,11 @@ impl Owners {
                 break;
             }
         }
-        if owner.is_some() { Look::Found } else { Look::Nothing }
+        // the look may have ended early
+        let known = self.files.entry(pid).or_default();
+        *known = files.max(*known);
+        Ok(())
     }
 }
 
-enum Look {
-    Found,
-    Nothing,
-    Unreadable,
-}
-
-/// All processes, the newest pid first: those are the likeliest to have opened something new.
-#[derive(Default)]
-struct Others(Option<Vec<u32>>);
-
-impl Others {
-    fn next(&mut self) -> Option<u32> {
-        self.0
-            .get_or_insert_with(|| {
-                let mut pids: Vec<u32> = procfs::pids().collect();
-                pids.sort_unstable();
-                pids
-            })
-            .pop()
-    }
-}
+struct Unreadable;

@@ -3,7 +3,7 @@
 //! A poll has two halves: everything is read, then owners are looked for in all namespaces at once, then what is new is
 //! settled. Connections are read before listeners, so that whoever accepted a connection is known when it is judged.
 
-use super::connections::{Arrival, Connections, Known, Ownership};
+use super::connections::{Arrival, Certainty, Connections, Known, Ownership};
 use super::inet_diag::{self, Family, InetSocket, Transport, state};
 use super::listeners::Listeners;
 use super::owners::Wanted;
@@ -85,10 +85,10 @@ impl Space {
         }
         self.read_unix_listeners();
         self.listeners.index();
-        let fresh = self.fresh.iter().map(|fresh| fresh.inode);
-        let ownerless = self.ownerless.iter().map(|(_, inode)| *inode);
-        let listeners = self.ownerless_listeners.iter().map(|(_, inode, _)| *inode);
-        fresh.chain(ownerless).chain(listeners).for_each(|inode| wanted.add(inode));
+        let fresh = self.fresh.iter().map(|fresh| (fresh.inode, false));
+        let ownerless = self.ownerless.iter().map(|(_, inode)| (*inode, true));
+        let listeners = self.ownerless_listeners.iter().map(|(_, inode, _)| (*inode, true));
+        fresh.chain(ownerless).chain(listeners).for_each(|(inode, again)| wanted.add(inode, again));
         Ok(())
     }
 
@@ -168,7 +168,8 @@ impl Space {
     pub fn see_unix(&mut self, judged: Vec<(UnixSocket, Side, String)>, wanted: &mut Wanted) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
         for (socket, side, name) in judged {
-            match self.connections.see(socket.cookie, socket.inode, true) {
+            let known = self.connections.see(socket.cookie, socket.inode, true);
+            match known {
                 Known::Settled => continue,
                 Known::Ownerless => self.ownerless.push((socket.cookie, socket.inode)),
                 Known::New => arrivals.push(Arrival {
@@ -180,23 +181,24 @@ impl Space {
                     established: true,
                 }),
             }
-            wanted.add(socket.inode);
+            wanted.add(socket.inode, known == Known::Ownerless);
         }
         arrivals
     }
 
-    /// The second half, when owners have been looked for.
-    pub fn settle(&mut self, wanted: &Wanted, unix: Vec<Arrival>, told: &mut Sightings) {
+    /// The second half, when owners have been looked for; `everywhere`: what was not found cannot be found now.
+    pub fn settle(&mut self, wanted: &Wanted, everywhere: bool, unix: Vec<Arrival>, told: &mut Sightings) {
         for (cookie, inode, cgroup) in self.ownerless_listeners.drain(..) {
             let by_cgroup = cgroup.map(of_cgroup);
-            self.listeners.own(cookie, wanted.owner(inode).or(by_cgroup.as_ref()));
+            self.listeners.own(cookie, wanted.owner(inode).or(by_cgroup.as_ref().filter(|_| everywhere)), everywhere);
         }
         for (cookie, inode) in self.ownerless.drain(..) {
-            self.connections.own(cookie, wanted.owner(inode));
+            self.connections.own(cookie, wanted.owner(inode), everywhere);
         }
         for fresh in std::mem::take(&mut self.fresh) {
             let (side, listener) = self.side(&fresh);
-            let ownership = self.ownership(wanted.owner(fresh.inode), listener, side, fresh.cgroup);
+            let pending = !everywhere && fresh.inode != 0;
+            let ownership = self.ownership(wanted.owner(fresh.inode), pending, listener, side, fresh.cgroup);
             self.connections.add(fresh.arrival(side), ownership);
         }
         for arrival in unix {
@@ -204,7 +206,8 @@ impl Space {
                 Passive::Path(path) if arrival.side == Side::Passive => self.listeners.at_path(path),
                 _ => None,
             };
-            let ownership = self.ownership(wanted.owner(arrival.inode), listener, arrival.side, None);
+            let pending = !everywhere && arrival.inode != 0;
+            let ownership = self.ownership(wanted.owner(arrival.inode), pending, listener, arrival.side, None);
             self.connections.add(arrival, ownership);
         }
         told.losses.table_full += self.connections.end(self.netns, &mut told.flows);
@@ -229,9 +232,20 @@ impl Space {
         (if passive { Side::Passive } else { Side::Active }, None)
     }
 
-    fn ownership(&self, exact: Option<&Owner>, listener: Option<u64>, side: Side, cgroup: Option<u64>) -> Ownership {
+    fn ownership(
+        &self,
+        exact: Option<&Owner>,
+        pending: bool,
+        listener: Option<u64>,
+        side: Side,
+        cgroup: Option<u64>,
+    ) -> Ownership {
         if let Some(owner) = exact {
-            return Ownership { owner: Some(owner.clone()), attribution: Attribution::Exact, settled: true };
+            return Ownership {
+                owner: Some(owner.clone()),
+                attribution: Attribution::Exact,
+                certainty: Certainty::Settled,
+            };
         }
         let (owner, attribution) = match (listener.and_then(|cookie| self.listeners.owner(cookie)), cgroup) {
             (Some(owner), _) => (Some(owner.clone()), Attribution::Listener),
@@ -240,7 +254,8 @@ impl Space {
             (None, Some(cgroup)) => (Some(of_cgroup(cgroup)), Attribution::Exact),
             (None, None) => (None, Attribution::None),
         };
-        Ownership { owner, attribution, settled: false }
+        let certainty = if pending { Certainty::Pending } else { Certainty::Tentative };
+        Ownership { owner, attribution, certainty }
     }
 }
 
