@@ -122,6 +122,9 @@ fn asked(target: &Target, traces: &[Trace]) -> Asked {
         silent: target.services().iter().filter(|s| s.sdk == Sdk::None).map(|s| s.name.clone()).collect(),
         withheld: calls.keys().filter(|pair| !sent.contains(*pair)).cloned().collect(),
         calls,
-        tool: std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+        tool: std::env::current_exe()
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .unwrap_or_default(),
     }
 }

@@ -14,7 +14,7 @@ pub struct Asked {
     pub calls: BTreeMap<(String, String), u64>,
     /// Calls that were never sent because a fault stood in their way.
     pub withheld: BTreeSet<(String, String)>,
-    /// Path of the tool's own executable: it asks for health and sends the requests.
+    /// Name of the tool's own executable: it asks for health and sends the requests.
     pub tool: String,
 }
 
@@ -86,7 +86,9 @@ fn names(map: &Map, asked: &Asked) -> BTreeMap<String, String> {
         }
     }
     for ((host, key), service) in &map.names.services {
-        if service.executable.as_deref() == Some(asked.tool.as_str()) {
+        // of a process that was gone at once only the name is known
+        let file = service.executable.as_deref().and_then(|path| path.rsplit('/').next());
+        if service.name == asked.tool || file == Some(asked.tool.as_str()) {
             let end = crate::names::End::Service { host: *host, key, process: None };
             names.entry(map.names.id(&end)).or_insert_with(|| CLIENT.to_owned());
         }

@@ -7,7 +7,7 @@ use map::{Asked, By, Map, beside};
 use std::collections::{BTreeMap, BTreeSet};
 use support::*;
 
-const TOOL: &str = "/usr/bin/faultloom";
+const TOOL: &str = "faultloom";
 
 /// The tool asks front and cart; front asks cart and ads; cart asks memcached; somebody else is on the host as well.
 fn host_slice() -> Slice {
