@@ -1,4 +1,4 @@
-//! Seeing connections by asking the kernel for its sockets at intervals (Transtracer §4.1, its first way).
+//! Seeing connections by asking the kernel for its sockets at intervals (Transtracer §3.1 and §3.2).
 //!
 //! Two things make it affordable at 20,000 connections: only what is new since the last poll is judged, and only owners of
 //! what is new are looked for (the paper looks through every process at each poll). Connections that live between two
