@@ -1,5 +1,6 @@
 //! Many windows as the rows they change: what is the same in several of them becomes one row, counts are added.
 
+use crate::gathered::{Gathered, gather};
 use crate::statement::{Row, Value};
 use crate::{MINUTE_MS, names};
 use flows::{Counts, Flow, Host, HostId, Listener, Losses, Passive, Process, Service, ServiceKey, Window};
@@ -11,7 +12,7 @@ const DAY_MS: i64 = 86_400_000;
 type BootKey = (HostId, String);
 
 /// First and last moment.
-type Range = (i64, i64);
+pub type Range = (i64, i64);
 
 /// What a host has at the end of a window, keyed.
 struct Inventory {
@@ -45,13 +46,20 @@ fn day_end(at_ms: i64) -> i64 {
     (at_ms.div_euclid(DAY_MS) + 1) * DAY_MS
 }
 
-fn widen(range: &mut Range, other: Range) {
+pub fn widen(range: &mut Range, other: Range) {
     *range = (range.0.min(other.0), range.1.max(other.1));
 }
 
 impl Batch {
-    /// Adds a window; those of one agent in their order.
-    pub fn add(&mut self, window: &Window) {
+    /// Of windows; those of one agent in their order.
+    pub fn of(windows: &[&Window]) -> Batch {
+        let mut batch = Batch::default();
+        windows.iter().for_each(|window| batch.add(window));
+        gather(windows).for_each(|gathered| batch.add_flow(&gathered));
+        batch
+    }
+
+    fn add(&mut self, window: &Window) {
         let range = (window.from_ms, window.to_ms);
         let host = &window.host;
         let boot = (host.id.clone(), host.boot.clone());
@@ -73,9 +81,6 @@ impl Batch {
             let rows = listeners.iter().map(|listener| listener_row(&boot, listener)).collect();
             inventory(self.listeners.entry(boot.clone()).or_default(), range, rows);
         }
-        for flow in &window.flows {
-            self.add_flow(&boot, flow, range);
-        }
         if window.losses != Losses::default() {
             self.losses.entry((bucket(window.from_ms), boot)).or_default().add(&window.losses);
         }
@@ -94,19 +99,20 @@ impl Batch {
         self.see(&process.service, range);
     }
 
-    fn add_flow(&mut self, boot: &BootKey, flow: &Flow, range: Range) {
+    fn add_flow(&mut self, gathered: &Gathered) {
+        let Gathered { host, flow, range, counts } = gathered;
+        let boot = (host.id.clone(), host.boot.clone());
         if let Some(instance) = flow.process {
             let (service, netns) = (flow.service.clone(), flow.netns);
-            self.add_process(boot, &Process { instance, service, netns, comm: String::new() }, range);
+            self.add_process(&boot, &Process { instance, service, netns, comm: String::new() }, *range);
         }
-        let row = flow_row(boot, flow);
+        self.see(&flow.service, *range);
+        let row = flow_row(&boot, flow);
         let key = key_of(&row);
-        self.counts.entry((bucket(range.0), key.clone())).or_default().add(&flow.counts);
-        self.see(&flow.service, range);
-        match self.flows.get_mut(&key) {
-            Some((_, known)) => widen(known, range),
-            None => drop(self.flows.insert(key, (row, range))),
+        for (bucket, counts) in counts {
+            self.counts.entry((*bucket, key.clone())).or_default().add(counts);
         }
+        widen(&mut self.flows.entry(key).or_insert_with(|| (row, *range)).1, *range);
     }
 
     fn see(&mut self, service: &ServiceKey, (_, to_ms): Range) {

@@ -13,6 +13,7 @@
 mod batch;
 mod cmdb;
 mod connection;
+mod gathered;
 mod names;
 mod reads;
 mod record;

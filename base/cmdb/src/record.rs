@@ -13,19 +13,13 @@ use uuid::Uuid;
 /// Records what was not recorded before. The answer is how many windows that were.
 pub async fn record(tx: &mut Transaction, windows: &[Window]) -> Result<usize, Error> {
     let mut recorded = lock_agents(tx, windows).await?;
-    let mut batch = Batch::default();
-    let mut fresh = 0;
-    for window in windows {
-        if recorded.entry(window.agent).or_default().insert(window.sequence) {
-            batch.add(window);
-            fresh += 1;
-        }
-    }
-    if fresh > 0 {
-        write(tx, &batch).await?;
+    let is_new = |window: &&Window| recorded.entry(window.agent).or_default().insert(window.sequence);
+    let fresh: Vec<&Window> = windows.iter().filter(is_new).collect();
+    if !fresh.is_empty() {
+        write(tx, &Batch::of(&fresh)).await?;
         tx.apply(&writes::RECORDED, &recorded_rows(windows, &recorded)).await?;
     }
-    Ok(fresh)
+    Ok(fresh.len())
 }
 
 async fn write(tx: &mut Transaction, batch: &Batch) -> Result<(), Error> {
