@@ -1,5 +1,9 @@
 //! The host's daemon on real connections: nothing missed, nothing doubled, whatever happens to it.
 
+#[cfg(feature = "postgres")]
+#[allow(dead_code)] // its own tests use more of it
+#[path = "../../base/cmdb/tests/support/postgres.rs"]
+mod postgres;
 mod support;
 
 use cmdb::Cmdb;
@@ -315,6 +319,56 @@ fn the_privileged_process_listens_on_no_port() {
         }
     }
     agent.end("TERM").exits(0);
+}
+
+#[test]
+#[cfg(feature = "postgres")]
+fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
+    if !can_ebpf() {
+        return;
+    }
+    let Some(mut cluster) = postgres::Cluster::own("agent") else { return };
+    let database = cluster.database("fleet");
+    let home = Home::new("agent-fleet");
+    let server = Server::start();
+    let start = || Agent::start(&home, &["--mode", "ebpf", "--interval", "50ms", "--database", &database]);
+    let agent = start();
+    server.short(10);
+    wait_for("healthy", || (agent.opened(server.port) == 10).then_some(()));
+    wait_for("healthy, in the fleet's store", || (recorded(&database, server.port)?.0 == 10).then_some(()));
+    cluster.down();
+    server.short(10);
+    wait_for("disturbed", || agent.started.err_so_far().contains("spooled").then_some(()));
+    wait_for("seen", || (agent.opened(server.port) == 20).then_some(()));
+    agent.kill();
+    let agent = start();
+    server.short(10);
+    wait_for("seen by the next agent", || (agent.opened(server.port) == 10).then_some(()));
+    cluster.up();
+    wait_for("healthy again", || (recorded(&database, server.port)?.0 == 30).then_some(()));
+    let ran = agent.end("TERM").exits(0);
+    assert!(!ran.err.contains("wait in the spool"), "{}", ran.err);
+    assert_eq!(recorded(&database, server.port).unwrap().0, 30, "nothing is doubled");
+}
+
+#[test]
+#[cfg(feature = "postgres")]
+fn a_database_that_is_away_delays_nothing_and_loses_nothing() {
+    let home = Home::new("agent-database");
+    let server = Server::start();
+    let nowhere = "postgres://agent:secret-word@127.0.0.1:1/fleet";
+    let agent = Agent::start(&home, &["--mode", "polling", "--interval", "50ms", "--database", nowhere]);
+    wait_for("its complaint", || agent.started.err_so_far().contains("spooled").then_some(()));
+    let before = agent.windows().len();
+    wait_for("windows all the same", || (agent.windows().len() > before + 20).then_some(()));
+    let _open = server.connect(b'k');
+    let state = agent.state.clone();
+    let ran = agent.end("TERM").exits(0);
+    assert_eq!(ran.err.matches("error:").count(), 1, "told once: {}", ran.err);
+    assert!(!ran.err.contains("secret-word"), "{}", ran.err);
+    let count = windows(&ran.out).len();
+    assert!(ran.err.contains(&format!("{count} windows wait in the spool")), "{count} windows: {}", ran.err);
+    assert_eq!(kept(&state, server.port).1, 1, "this host's store has everything");
 }
 
 /// A small file system, gone with the value. None where that is not allowed.

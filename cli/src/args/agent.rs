@@ -15,6 +15,9 @@ pub struct Agent {
     /// Where windows, the spool and the counters are kept [default: /var/lib/faultloom for root, else `agent` below --home]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// The fleet's store, which gets every window as well: postgres://user@host/name
+    #[arg(long, value_name = "URL", env = "FAULTLOOM_DATABASE", hide_env_values = true)]
+    pub database: Option<String>,
     /// Print one window and end
     #[arg(long)]
     pub once: bool,

@@ -10,7 +10,8 @@ use crate::moment::now_ms;
 use crate::render::numbers::plural;
 use crate::render::printable;
 use crate::watch::Watch;
-use ::agent::{Audience, Daemon, HostLock, Observer, Settings, rights, shelf, unit};
+use ::agent::{Audience, Daemon, Fleet, HostLock, Observer, Settings, rights, shelf, unit};
+use cmdb::Spool;
 use flows::{Side, Source, Window};
 use model::{Exit, Failure};
 use sockets::choose::Mode;
@@ -46,10 +47,14 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
 async fn run(context: &Context, args: &Agent, watch: Watch, state: PathBuf) -> Result<Exit, Failure> {
     let stop = stop(args.length)?;
     let store = cmdb::Cmdb::open(&state.join(shelf::DATABASE).to_string_lossy()).await?;
+    let fleet = match &args.database {
+        Some(url) => Some(fleet(url, &state)?),
+        None => None,
+    };
     say(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.seeing.interval, state.display()));
     let settings = Settings { interval: args.seeing.interval, once: args.once, state };
     let printer = Printer { json: context.common.json, once: args.once };
-    Daemon::new(watch, store, None, settings, printer).run(stop).await?;
+    Daemon::new(watch, store, fleet, settings, printer).run(stop).await?;
     Ok(Exit::Pass)
 }
 
@@ -58,6 +63,15 @@ fn say(context: &Context, line: &str) {
     if !context.common.quiet {
         eprintln!("{line}");
     }
+}
+
+fn fleet(url: &str, state: &Path) -> Result<Fleet, Failure> {
+    if !cfg!(feature = "postgres") {
+        return Err(Failure::environment("this faultloom was built without PostgreSQL")
+            .next("build it with `--features postgres`, or leave --database out"));
+    }
+    let spool = Spool::open(&state.join(shelf::SPOOL), cmdb::spool::DEFAULT_LIMIT_BYTES)?;
+    Ok(Fleet::start(Box::new(spool), shelf::Database(url.to_owned())))
 }
 
 fn mode(chosen: SeeingMode) -> Mode {

@@ -1,14 +1,16 @@
 //! The stores of windows: this host's file, the fleet's database, and the spool before it.
 
 use crate::daemon::Store;
-use crate::fleet::Remote;
+use crate::fleet::{Queue, Remote};
 use crate::keeper::Shelf;
-use cmdb::{Cmdb, Retention};
+use cmdb::{Cmdb, Retention, Spool};
 use flows::Window;
 use model::Failure;
 
 /// Name of this host's store in the state folder.
 pub const DATABASE: &str = "map.db";
+/// Name of the spool's folder in the state folder.
+pub const SPOOL: &str = "spool";
 
 impl Shelf for Cmdb {
     async fn record(&self, windows: &[Window]) -> Result<(), Failure> {
@@ -29,5 +31,23 @@ impl Remote for Database {
     type Shelf = Cmdb;
     async fn connect(&self) -> Result<Cmdb, Failure> {
         Cmdb::open(&self.0).await
+    }
+}
+
+impl Queue for Spool {
+    fn append(&mut self, window: &Window) -> Result<(), Failure> {
+        Spool::append(self, window)
+    }
+    fn oldest(&mut self, most: usize) -> Result<Vec<Window>, Failure> {
+        Spool::oldest(self, most)
+    }
+    fn taken(&mut self, count: usize) -> Result<(), Failure> {
+        Spool::taken(self, count)
+    }
+    fn waiting(&self) -> u64 {
+        Spool::waiting(self)
+    }
+    fn dropped(&self) -> u64 {
+        Spool::dropped(self)
     }
 }
