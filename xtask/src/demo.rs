@@ -5,6 +5,7 @@
 use crate::setup::{self, JDK, MAVEN, MEMCACHED, NODE, NPM, Up};
 use crate::shell::{command, root, run, text, words};
 use crate::stage::Stages;
+use crate::watching::Watching;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,12 +24,13 @@ pub fn demo() -> Result<(), String> {
     stages.run("packages", || setup::packages(&[&MEMCACHED, &JDK, &MAVEN, &NODE, &NPM]))?;
     stages
         .run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
+    let mut watching = Watching::start(&out.join("agent"));
     let mut up = None;
     stages.run("start", || {
         let started = up.insert(Up::start(TARGET, None)?);
         Ok(format!("{} services healthy", started.services()))
     })?;
-    let result = tour(&mut stages, &out);
+    let result = tour(&mut stages, &out, &mut watching);
     // the shop is stopped whatever happened
     let stopped = stages.run("stop", || {
         let stopped = up.take().map_or(Ok(0), Up::stop)?;
@@ -61,7 +63,7 @@ fn ask(arguments: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
 }
 
-fn tour(stages: &mut Stages, out: &std::path::Path) -> Result<Summary, String> {
+fn tour(stages: &mut Stages, out: &std::path::Path, watching: &mut Watching) -> Result<Summary, String> {
     let mut recorded = Value::Null;
     stages.run("record", || {
         // the first requests meet cold connections
@@ -84,9 +86,23 @@ fn tour(stages: &mut Stages, out: &std::path::Path) -> Result<Summary, String> {
         sweep = swept(&arguments)?;
         Ok(SPACES.join(", "))
     })?;
+    let mut map = Value::Null;
+    stages.run("map", || {
+        let beside = match watching.stop() {
+            Some(state) => ask(&["map", "--state", &state, "--beside", "last"]),
+            // what is kept open can still be looked at
+            None => ask(&["map", "--now", "--beside", "last"]),
+        };
+        match beside {
+            Ok(compared) => map = compared,
+            Err(reason) => return Ok(format!("skipped: {}", reason.lines().nth(1).unwrap_or(&reason))),
+        }
+        let [both, sockets, messages] = ["both", "sockets", "messages"].map(|what| seen(&map, what));
+        Ok(format!("{both} edges in sockets and messages, {sockets} only in sockets, {messages} only in messages"))
+    })?;
     let report = out.join("report.html").to_string_lossy().into_owned();
     stages.run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
-    Ok(Summary { recorded, sweep })
+    Ok(Summary { recorded, sweep, map })
 }
 
 /// The sweep with its own progress on the terminal; the result is read from the store afterwards.
@@ -103,9 +119,15 @@ fn gaps(n: u64) -> String {
     if n == 0 { "no gaps".into() } else { format!("{n} gaps") }
 }
 
+/// Edges of the comparison that were seen by `what`.
+fn seen(map: &Value, what: &str) -> usize {
+    map["rows"].as_array().into_iter().flatten().filter(|row| row["seen"] == what).count()
+}
+
 struct Summary {
     recorded: Value,
     sweep: Value,
+    map: Value,
 }
 
 fn write_summary(stages: &Stages, summary: Summary, out: &std::path::Path) -> Result<(), String> {
@@ -126,6 +148,7 @@ fn write_summary(stages: &Stages, summary: Summary, out: &std::path::Path) -> Re
     let value = json!({
         "services": own_services()?, "languages": languages.len(), "language_names": languages,
         "events": summary.recorded["summary"]["events"], "gaps": summary.recorded["summary"]["gaps"],
+        "map": {"both": seen(&summary.map, "both"), "sockets": seen(&summary.map, "sockets"), "messages": seen(&summary.map, "messages")},
         "spaces": spaces, "bugs_found": bugs, "stages": state, "commit": text("git", &["rev-parse", "--short", "HEAD"]),
     });
     let path = out.join("summary.json");

@@ -10,6 +10,7 @@ mod setup;
 mod shell;
 mod stage;
 mod test;
+mod watching;
 
 use std::process::ExitCode;
 
