@@ -73,6 +73,7 @@ pub struct Counts {
     pub established: u64,
     /// Never established: refused, timed out, unreachable.
     pub failed: u64,
+    /// Ended after they had been established.
     pub closed: u64,
     /// Connections open at the end of the window.
     pub open: u64,

@@ -215,3 +215,72 @@ fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ebpf::layout::Plain;
+
+    fn key(tgid: u32, port: u16) -> FlowKey {
+        FlowKey { tgid, port, side: layout::ACTIVE, attribution: layout::EXACT, ..FlowKey::default() }
+    }
+
+    fn told(ledger: &mut Ledger) -> Vec<Sighting> {
+        let (flows, _) = ledger.tell(&[]);
+        ledger.forget_processes(std::iter::empty());
+        flows
+    }
+
+    #[test]
+    fn open_connections_are_remembered_and_told_again() {
+        let mut ledger = Ledger::default();
+        let begun = FlowCounts { opened: 3, established: 2, failed: 1, adopted: 4, ..FlowCounts::default() };
+        ledger.count(&key(1, 80), &begun);
+        let first = told(&mut ledger)[0].counts;
+        assert_eq!(first, Counts { opened: 3, established: 2, failed: 1, open: 6, ..Counts::default() });
+        assert_eq!(told(&mut ledger)[0].counts, Counts { open: 6, ..Counts::default() });
+        ledger.count(&key(1, 80), &FlowCounts { closed: 6, sent: 7, ..FlowCounts::default() });
+        assert_eq!(told(&mut ledger)[0].counts, Counts { closed: 6, sent: 7, ..Counts::default() });
+        assert!(told(&mut ledger).is_empty());
+    }
+
+    #[test]
+    fn many_ended_processes_that_did_the_same_are_one() {
+        let mut ledger = Ledger::default();
+        let once = FlowCounts { opened: 1, established: 1, closed: 1, ..FlowCounts::default() };
+        let mut image = Process { cgroup: 5, ..Process::ZERO };
+        image.executable[..4].copy_from_slice(b"curl");
+        let count = MERGE_BEYOND as u32 + 10;
+        for tgid in 1..=count {
+            ledger.process(&key(tgid, 80).instance(), &image);
+            ledger.count(&key(tgid, 80), &once);
+        }
+        let open = FlowCounts { opened: 1, ..FlowCounts::default() };
+        ledger.count(&key(7, 81), &open);
+        // 3 lives, 7 has a connection that is open
+        ledger.merge_if_many(|pid| pid == 3);
+        let flows = told(&mut ledger);
+        let total = |port| {
+            let at = |it: &&Sighting| matches!(it.link.passive, Passive::Inet { port: p, .. } if p == port);
+            flows.iter().filter(at).map(|it| it.counts.opened).sum::<u64>()
+        };
+        assert_eq!((flows.len(), total(80), total(81)), (3, u64::from(count), 1));
+        assert!(flows.iter().all(|it| it.owner.as_ref().is_some_and(|it| it.executable.as_deref() == Some("curl"))));
+    }
+
+    #[test]
+    fn connections_of_ended_processes_are_forgotten() {
+        let mut ledger = Ledger::default();
+        ledger.count(&key(1, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() });
+        ledger.count(&key(2, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() });
+        ledger.forget_ended(|pid| pid == 2);
+        assert_eq!(told(&mut ledger).len(), 1);
+    }
+
+    #[test]
+    fn mapped_addresses_are_version_4() {
+        let mut bytes = [0; 16];
+        bytes[10..].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+        assert_eq!(address(bytes).to_string(), "10.0.0.1");
+    }
+}
