@@ -57,7 +57,7 @@ impl Invocation {
     }
 
     pub fn program(&self) -> Program {
-        let executable = normalised(std::slice::from_ref(&self.executable)).concat();
+        let executable = normalised_path(&self.executable);
         if self.is_worker() {
             return Program { name: base_name(&executable).to_owned(), executable, arguments: String::new() };
         }
@@ -86,6 +86,15 @@ impl Invocation {
             }
             _ => script.to_owned(),
         }
+    }
+}
+
+/// A folder may be one of the moment; the file's own name is the program's, wherever it lies.
+fn normalised_path(executable: &str) -> String {
+    let shown = |part: &str| normalised(&[part.to_owned()]).concat();
+    match executable.rsplit_once('/') {
+        Some((folder, file)) => format!("{}/{}", shown(folder), shown(file)),
+        None => shown(executable),
     }
 }
 
@@ -304,6 +313,8 @@ mod tests {
             ("/usr/sbin/nginx -g daemon", "nginx"),
             ("/usr/bin/redis-server", "redis-server"),
             ("/opt/app/shop-worker-2 --x", "shop-worker-#"),
+            ("/tmp/cart --port 80", "cart"),
+            ("/tmp/build-1234/cart", "cart"),
         ];
         for (line, expected) in table {
             assert_eq!(invocation(line).program().name, expected, "{line}");
