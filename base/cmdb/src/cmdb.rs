@@ -89,6 +89,10 @@ impl Cmdb {
 
     /// Records windows, all or none, each once however often it is recorded. Those of one agent in their order. The answer is how many
     /// were new.
+    ///
+    /// # Errors
+    /// Of the family [`model::Family::Request`] if the database refuses what the windows hold: it will refuse them again. Otherwise it cannot be
+    /// used now.
     pub async fn record(&self, windows: &[Window]) -> Result<usize, Failure> {
         let begin = Instant::now();
         loop {
@@ -97,6 +101,7 @@ impl Cmdb {
                 Ok(Err(e)) if is_in_the_way(&e) && begin.elapsed() < self.patience => {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
+                Ok(Err(e)) if is_refused(&e) => return Err(refused(&self.place, &e)),
                 Ok(Err(e)) => return Err(broken(&self.place, &e)),
                 Err(_) => {
                     let what = format!("the database {} took longer than {} s", self.place, self.patience.as_secs());
@@ -164,6 +169,23 @@ fn file_name(file: &Path) -> String {
 fn is_in_the_way(error: &Error) -> bool {
     let code = error.as_database_error().and_then(|e| e.code().map(|code| code.into_owned()));
     matches!(code.as_deref(), Some("40P01" | "40001")) || error.to_string().contains("is locked")
+}
+
+/// PostgreSQL: a value that cannot be (class 22), a broken constraint (23), more than an index or a row holds (54). SQLite: too big (18),
+/// a broken constraint (19 in the lowest byte), a wrong type (20).
+fn is_refused(error: &Error) -> bool {
+    let Some(error) = error.as_database_error() else { return false };
+    let code = error.code().unwrap_or_default();
+    match code.len() {
+        5 => ["22", "23", "54"].iter().any(|class| code.starts_with(class)),
+        _ => code.parse::<u32>().is_ok_and(|code| (18..=20).contains(&(code & 0xff))),
+    }
+}
+
+fn refused(place: &str, error: &Error) -> Failure {
+    Failure::request(format!("the database {place} refuses what a window holds"))
+        .why(error.to_string())
+        .next("report it with the window")
 }
 
 /// Its owner may write, its group may read: that is who answers questions without the agent's rights.

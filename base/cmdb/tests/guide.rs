@@ -112,6 +112,9 @@ async fn roles_have_the_rights_they_need_and_no_others() {
         refused.to_string().contains("permission denied") && refused.next.as_deref().unwrap().contains("right"),
         "{refused:?}"
     );
+    let now_ms = T0 + 1000 * support::DAY;
+    let refused = agent.retain(&cmdb::Retention::default(), now_ms).await.unwrap_err();
+    assert!(refused.to_string().contains("permission denied"), "{refused}");
     let reader = Cmdb::read(&cluster.url("faultloom_reader", "roles")).await.unwrap();
     assert_eq!(support::all(&reader).await.hosts.len(), 3);
     assert!(reader.record(&[Agent::new(9).busy(T0, 1)]).await.unwrap_err().to_string().contains("permission denied"));

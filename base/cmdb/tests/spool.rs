@@ -325,3 +325,46 @@ async fn an_outage_of_postgresql_loses_nothing() {
     let url = cluster.database("cmdb");
     survives_an_outage("spool-postgres", &url, |away| if away { cluster.down() } else { cluster.up() }).await;
 }
+
+/// A name that fits into no entry of an index is what PostgreSQL refuses.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_window_that_the_database_refuses_is_set_aside_and_the_next_is_recorded() {
+    let Some(cluster) = support::postgres::Cluster::shared() else { return };
+    let cmdb = Cmdb::open(&cluster.database("refused")).await.unwrap();
+    let folder = Folder::new("spool-refused");
+    let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
+    let mut windows = busy_windows(&mut Agent::new(1), 3);
+    let name: String = (0..1000).map(|_| uuid::Uuid::now_v7().to_string()).collect();
+    let endless = support::service(&windows[1].host.id, flows::ServiceKind::Unit, &name);
+    windows[1].services.push(endless);
+    windows[1].losses.recursion = 9;
+    windows.iter().for_each(|window| spool.append(window).unwrap());
+    let refused = cmdb.record(&spool.oldest(60).unwrap()).await.unwrap_err();
+    assert_eq!(refused.family, model::Family::Request, "{refused}");
+    assert_eq!(all(&cmdb).await.hosts, [], "all or none");
+    for fits in [true, false, true] {
+        let window = spool.oldest(1).unwrap();
+        assert_eq!(cmdb.record(&window).await.is_ok(), fits);
+        if fits { spool.taken(1).unwrap() } else { spool.set_aside().unwrap() }
+    }
+    assert_eq!((spool.waiting(), spool.dropped()), (0, 1));
+    assert_eq!(all(&cmdb).await.hosts[0].flows[0].counts.opened, 6, "of the first and the third");
+    let next = Agent::new(1).busy(T0, 2);
+    spool.append(&next).unwrap();
+    assert_eq!(drain(&mut spool)[0].losses.recursion, 9, "what it told of losses is told by the next");
+    drop(spool);
+    let kept = std::fs::read_to_string(folder.0.join(cmdb::spool::REFUSED)).unwrap();
+    assert_eq!(serde_json::from_str::<Window>(&kept).unwrap(), windows[1]);
+    // what is kept is no part of the spool
+    assert_eq!(Spool::open(&folder.0, LIMIT).unwrap().waiting(), 0);
+    cluster_is_away(&cmdb).await;
+}
+
+/// A database that is away refuses nothing.
+#[cfg(feature = "postgres")]
+async fn cluster_is_away(cmdb: &Cmdb) {
+    cmdb.close().await;
+    let away = cmdb.record(&busy_windows(&mut Agent::new(2), 1)).await.unwrap_err();
+    assert_eq!(away.family, model::Family::Environment, "{away}");
+}

@@ -4,7 +4,7 @@
 use crate::keeper::Shelf;
 use crate::trouble::Trouble;
 use flows::Window;
-use model::Failure;
+use model::{Failure, Family};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,10 @@ pub trait Queue: Send {
     fn oldest(&mut self, most: usize) -> Result<Vec<Window>, Failure>;
     /// The oldest `count` need not be kept any longer.
     fn taken(&mut self, count: usize) -> Result<(), Failure>;
+    /// The oldest is refused for what it holds: it goes out of the way of the others.
+    fn set_aside(&mut self) -> Result<(), Failure>;
     fn waiting(&self) -> u64;
-    /// Windows that were dropped because the spool was full, since it was opened.
+    /// Windows that were dropped because the spool was full or the store refuses them, since it was opened.
     fn dropped(&self) -> u64;
 }
 
@@ -140,8 +142,9 @@ impl Fleet {
 async fn hand_on<R: Remote>(shared: Arc<Shared>, remote: R) {
     let mut shelf = None;
     let mut trouble = Trouble::with("the fleet's store");
+    let mut refusal = Refusal::default();
     loop {
-        let batch = shared.queue().oldest(BATCH);
+        let batch = shared.queue().oldest(refusal.most());
         let result = match batch {
             Ok(batch) if batch.is_empty() => {
                 if shared.ending.load(Ordering::Relaxed) {
@@ -154,7 +157,14 @@ async fn hand_on<R: Remote>(shared: Arc<Shared>, remote: R) {
             Err(failure) => Err(failure),
         };
         match result {
-            Ok(()) => shared.tell(trouble.worked()),
+            Ok(()) => {
+                refusal.passed();
+                shared.tell(trouble.worked());
+            }
+            // without a shelf it was not the windows that were refused
+            Err(failure) if failure.family == Family::Request && shelf.is_some() => {
+                shared.tell(refusal.met(&shared, failure));
+            }
             Err(failure) => {
                 shelf = None;
                 shared.failures.fetch_add(1, Ordering::Relaxed);
@@ -166,6 +176,41 @@ async fn hand_on<R: Remote>(shared: Arc<Shared>, remote: R) {
                 pause(&shared, trouble.pause()).await;
             }
         }
+    }
+}
+
+/// Finds the windows that the store refuses among those that were sent with them, and sets them aside.
+#[derive(Default)]
+struct Refusal {
+    /// So many windows are sent one by one until all of the refused batch are through.
+    alone: usize,
+    told: bool,
+}
+
+impl Refusal {
+    fn most(&self) -> usize {
+        if self.alone > 0 { 1 } else { BATCH }
+    }
+
+    fn passed(&mut self) {
+        self.alone = self.alone.saturating_sub(1);
+    }
+
+    /// What to tell: the first refused window, and not those that are refused after it.
+    fn met(&mut self, shared: &Shared, failure: Failure) -> Option<String> {
+        if self.alone == 0 {
+            self.alone = BATCH;
+            return None;
+        }
+        self.alone -= 1;
+        shared.failures.fetch_add(1, Ordering::Relaxed);
+        let set_aside = shared.queue().set_aside();
+        let failure = match set_aside {
+            Ok(()) => failure
+                .next("report it with refused.jsonl of the spool, where such windows are kept; they count as lost"),
+            Err(failure) => failure,
+        };
+        (!std::mem::replace(&mut self.told, true)).then(|| failure.to_string())
     }
 }
 
@@ -220,6 +265,10 @@ mod tests {
             self.0.drain(..count);
             Ok(())
         }
+        fn set_aside(&mut self) -> Result<(), Failure> {
+            self.1 += 1;
+            self.taken(1)
+        }
         fn waiting(&self) -> u64 {
             self.0.len() as u64
         }
@@ -232,10 +281,15 @@ mod tests {
     struct Database {
         up: Arc<AtomicBool>,
         windows: Arc<Mutex<Vec<Window>>>,
+        /// Sequence numbers.
+        refused: Vec<u64>,
     }
 
     impl Shelf for Database {
         async fn record(&self, windows: &[Window]) -> Result<(), Failure> {
+            if windows.iter().any(|window| self.refused.contains(&window.sequence)) {
+                return Err(Failure::request("the database refuses what a window holds"));
+            }
             self.windows.lock().unwrap().extend_from_slice(windows);
             Ok(())
         }
@@ -246,7 +300,8 @@ mod tests {
         async fn connect(&self) -> Result<Database, Failure> {
             match self.up.load(Ordering::Relaxed) {
                 true => Ok(self.clone()),
-                false => Err(Failure::environment("connection refused")),
+                // of the family of windows that are refused: those that could not be sent must wait all the same
+                false => Err(Failure::request("connection refused")),
             }
         }
     }
@@ -270,6 +325,27 @@ mod tests {
         assert_eq!((told, waiting), (Vec::new(), 0));
         let kept: Vec<u64> = database.windows.lock().unwrap().iter().map(|w| w.sequence).collect();
         assert_eq!(kept, (1..=91).collect::<Vec<u64>>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn windows_that_are_refused_stand_in_nobodys_way_and_are_told_once() {
+        let database = Database { refused: vec![1, 30, 75], ..Database::default() };
+        let mut fleet = Fleet::start(Box::<Memory>::default(), database.clone());
+        for sequence in 1..=90 {
+            fleet.keep(window(sequence, 1));
+        }
+        database.up.store(true, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        let mut told = fleet.keep(window(91, 1));
+        assert_eq!(fleet.lost(), 3);
+        let (rest, waiting) = fleet.finish().await;
+        told.extend(rest);
+        assert_eq!(told.iter().filter(|line| line.contains("refuses")).count(), 1, "{told:?}");
+        assert_eq!(waiting, 0);
+        let windows = database.windows.lock().unwrap();
+        let kept: Vec<u64> = windows.iter().map(|w| w.sequence).collect();
+        assert_eq!(kept, (1..=91).filter(|sequence| !database.refused.contains(sequence)).collect::<Vec<u64>>());
+        assert_eq!(windows.last().unwrap().losses.windows, 3, "the next window tells of them");
     }
 
     #[tokio::test(start_paused = true)]

@@ -44,6 +44,9 @@ impl Queue for Spool {
     fn taken(&mut self, count: usize) -> Result<(), Failure> {
         Spool::taken(self, count)
     }
+    fn set_aside(&mut self) -> Result<(), Failure> {
+        Spool::set_aside(self)
+    }
     fn waiting(&self) -> u64 {
         Spool::waiting(self)
     }

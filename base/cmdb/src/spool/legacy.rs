@@ -14,11 +14,15 @@ pub struct Legacy {
 
 impl Legacy {
     pub fn add(&mut self, window: &Window) {
-        self.losses.add(&window.losses);
+        self.add_losses(&window.losses);
         self.services.extend(window.services.iter().map(|service| (service.key.clone(), service.clone())));
         if let Some(listeners) = &window.listeners {
             self.listeners = Some((window.agent, listeners.clone()));
         }
+    }
+
+    pub fn add_losses(&mut self, losses: &Losses) {
+        self.losses.add(losses);
     }
 
     /// As [`Legacy::add`], but whoever appended the window knows which lost windows it told of.

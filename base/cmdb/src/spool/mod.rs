@@ -7,11 +7,13 @@
 //! - At the bound the oldest file goes. What its windows told of services, listeners and earlier losses goes over to the next window
 //!   that is appended; that they are lost is for whoever appends to tell, see [`Spool::dropped`].
 
+mod aside;
 mod bytes;
 mod legacy;
 mod record;
 mod segment;
 
+pub use aside::REFUSED;
 use flows::Window;
 use legacy::Legacy;
 use model::Failure;
@@ -249,6 +251,20 @@ impl Spool {
             self.segments.pop_front();
         }
         Ok(())
+    }
+
+    /// The oldest window is refused for what it holds: it goes out of the way, into [`REFUSED`] if that has room, and counts as dropped.
+    /// The next that is appended tells of its losses; not of its services and listeners, for which it could be refused, too.
+    ///
+    /// # Errors
+    /// A file cannot be written or deleted. The window is out of the way all the same.
+    pub fn set_aside(&mut self) -> Result<(), Failure> {
+        let Some((_, window)) = self.ahead.front() else { return Ok(()) };
+        let kept = aside::keep(&self.folder, window);
+        self.legacy.add_losses(&window.losses);
+        self.dropped += 1;
+        let taken = self.taken(1);
+        kept.map_err(|e| broken(&self.folder.join(REFUSED), "written", &e)).and(taken)
     }
 
     /// Windows that were not taken yet.
