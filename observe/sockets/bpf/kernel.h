@@ -30,7 +30,7 @@ enum { BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 1 << 9, BPF_SK_STORAGE_GET_F_CREATE 
 
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10 };
 enum { SOCK_STREAM = 1, SOCK_SEQPACKET = 5 };
-enum { IPPROTO_TCP = 6, IPPROTO_UDP = 17 };
+enum { IPPROTO_TCP = 6, IPPROTO_UDP = 17, IPPROTO_MPTCP = 262 };
 enum {
 	TCP_ESTABLISHED = 1,
 	TCP_SYN_SENT,
@@ -99,6 +99,11 @@ struct unix_address {
 	int len;
 	struct sockaddr_un name[0];
 } RELOCATED;
+// Multipath TCP: the socket that a program holds; the first of those that talk TCP for it.
+struct mptcp_sock {
+	struct sock *first;
+} RELOCATED;
+
 struct unix_sock {
 	struct unix_address *addr;
 	struct sock *peer;

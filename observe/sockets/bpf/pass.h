@@ -4,9 +4,8 @@
 // stands; sockets of other protocols, which have no hook, are written out for user space (others.h).
 #pragma once
 
-static __always_inline void enlist(struct tracked *it, struct sock *sk)
+static __always_inline void enlist(struct tracked *it, struct sock *sk, __u64 id)
 {
-	__u64 id = (__u64)sk;
 	__u8 nowhere[16];
 	struct listener entry = {
 		.start_ns = it->key.start_ns,
@@ -30,7 +29,7 @@ static __always_inline void delist(struct sock *sk)
 
 // Of several processes that hold it, the first, unless that is the one that starts services and keeps their sockets.
 static __always_inline void visit_listener(struct tracked *it, struct sock *sk, struct task_struct *task,
-					   struct control *now)
+					   struct control *now, __u64 id)
 {
 	bool first = it->pass != now->pass || !(it->state & LISTENING);
 	if (!first && it->key.tgid != 1)
@@ -41,7 +40,7 @@ static __always_inline void visit_listener(struct tracked *it, struct sock *sk, 
 	own(it, task);
 	it->state = LISTENING;
 	capture(task, now->epoch, false);
-	enlist(it, sk);
+	enlist(it, sk, id);
 }
 
 static __always_inline void adopt(struct tracked *it, struct sock *sk, struct task_struct *task, int state)
@@ -67,7 +66,7 @@ static __always_inline void visit_tcp(struct sock *sk, struct task_struct *task,
 		return;
 	}
 	if (state == TCP_LISTEN) {
-		visit_listener(it, sk, task, now);
+		visit_listener(it, sk, task, now, (__u64)sk);
 		it->pass = now->pass;
 		return;
 	}
@@ -83,6 +82,22 @@ static __always_inline void visit_tcp(struct sock *sk, struct task_struct *task,
 	struct flow_counts *counts = flow(&it->key, task, false);
 	if (counts)
 		bytes(it, sk, state, counts);
+}
+
+// Go listens by Multipath TCP unless it is told not to. The hook sees the TCP socket below; a process holds the one above, and
+// only listeners stay that way: what they accept is plain TCP, unless the other side speaks it as well.
+static __always_inline void visit_mptcp(struct sock *sk, struct task_struct *task, struct control *now)
+{
+	if (sk->__sk_common.skc_state != TCP_LISTEN || !bpf_core_field_exists(((struct mptcp_sock *)0)->first))
+		return;
+	struct sock *below = BPF_CORE_READ((struct mptcp_sock *)sk, first);
+	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!it) {
+		counter(LOST_SOCKETS, 1);
+		return;
+	}
+	visit_listener(it, sk, task, now, (__u64)(below ? below : sk));
+	it->pass = now->pass;
 }
 
 SEC("iter/task_file")
@@ -105,6 +120,8 @@ int visit_file(struct bpf_iter__task_file *ctx)
 		visit_tcp(sk, task, now);
 	else if ((family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_UDP)
 		visit_udp(at, sk, now);
+	else if ((family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_MPTCP)
+		visit_mptcp(sk, task, now);
 	else if (family == AF_UNIX)
 		visit_unix(at, sk, now);
 	return 0;

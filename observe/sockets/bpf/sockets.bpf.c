@@ -54,7 +54,7 @@ static __always_inline void listening(struct sock *sk)
 	own(it, task);
 	it->state = LISTENING;
 	capture(task, now->epoch, true);
-	enlist(it, sk);
+	enlist(it, sk, (__u64)sk);
 }
 
 static __always_inline void established(struct sock *sk, int from)
@@ -95,13 +95,14 @@ static __always_inline void closing(struct sock *sk)
 static __always_inline void closed(struct sock *sk, int from)
 {
 	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (!it)
-		return;
 	if (from == TCP_LISTEN) {
 		delist(sk);
-		it->state = 0;
+		if (it)
+			it->state = 0;
 		return;
 	}
+	if (!it)
+		return;
 	if (unsettled(it)) {
 		// A process that closes with data unread, or without lingering, resets: it has shut down both ways before.
 		// When the peer resets, that comes after.

@@ -1,12 +1,12 @@
 //! Connections that fail, are reset, are older than the collector, use other addresses, namespaces or protocols.
-#![expect(unsafe_code, reason = "lingering is set by a system call")]
+#![expect(unsafe_code, reason = "lingering, and sockets of other protocols, by system calls")]
 
 mod support;
 
 use flows::{Attribution, Counts, Passive, Protocol, Side};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use support::{Watch, own_network, skipped};
 
@@ -166,6 +166,57 @@ fn connections_older_than_the_collector_are_open_and_their_bytes_grow() {
     let closed = Counts { closed: 5, ..Counts::default() };
     assert_eq!(watch.of(Side::Active, port, me), Counts { sent: 1000, ..closed });
     assert_eq!(watch.of(Side::Passive, port, me), Counts { received: 1000, ..closed });
+}
+
+/// Go listens this way unless it is told not to.
+#[test]
+fn a_listener_of_multipath_tcp_is_known_also_if_it_is_older_than_the_collector() {
+    if let Err(why) = own_network() {
+        return skipped(&why);
+    }
+    let listener = match multipath_listener() {
+        Ok(listener) => listener,
+        Err(why) => return skipped(&format!("no Multipath TCP: {why}")),
+    };
+    let port = listener.local_addr().expect("bound").port();
+    let Some(mut watch) = Watch::start() else { return };
+    watch.look();
+    let at = |it: &Watch| -> Vec<_> {
+        it.listeners.iter().map(|l| (l.at.clone(), l.owner.as_ref().map(|o| o.instance.pid))).collect()
+    };
+    let expected: Vec<_> = vec![(Passive::Inet { ip: LOCALHOST, port }, Some(std::process::id()))];
+    assert_eq!(at(&watch), expected);
+    watch.collector.reconcile().expect("a pass is possible");
+    watch.look();
+    assert_eq!(at(&watch), expected);
+
+    let client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    drop((listener.accept().expect("there is one"), client));
+    watch.until("closed", |it| it.of(Side::Passive, port, std::process::id()).closed == 1);
+    drop(listener);
+    watch.until("nobody listens", |it| it.listeners.is_empty());
+}
+
+fn multipath_listener() -> std::io::Result<TcpListener> {
+    // SAFETY: a socket of our own, bound and given to the one who closes it; the address is as long as is said.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, libc::IPPROTO_MPTCP);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        let listener = TcpListener::from_raw_fd(fd);
+        let address = libc::sockaddr_in {
+            sin_family: libc::AF_INET as u16,
+            sin_port: 0,
+            sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes([127, 0, 0, 1]) },
+            sin_zero: [0; 8],
+        };
+        let size = size_of::<libc::sockaddr_in>() as u32;
+        if libc::bind(fd, (&raw const address).cast(), size) != 0 || libc::listen(fd, 16) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(listener)
+    }
 }
 
 #[test]
