@@ -38,6 +38,10 @@ impl Observer for Watch {
         self.collector.source()
     }
 
+    fn rest(&mut self) {
+        sockets::memory::give_back();
+    }
+
     fn look(&mut self) -> Result<Seen, Failure> {
         let sightings = self.collector.collect()?;
         let identified = self.identifier.identify(self.collector.source(), sightings);

@@ -11,6 +11,9 @@ const DAY_MS: i64 = 86_400_000;
 
 type BootKey = (HostId, String);
 
+/// The same cells have the same key, on every host and in every version.
+type Key = [u8; 16];
+
 /// First and last moment.
 pub type Range = (i64, i64);
 
@@ -22,7 +25,7 @@ struct Inventory {
 }
 
 #[derive(Default)]
-pub struct Batch {
+pub struct Batch<'w> {
     hosts: BTreeMap<HostId, (String, Range)>,
     boots: BTreeMap<BootKey, Range>,
     services: BTreeMap<ServiceKey, (HostId, Service, i64)>,
@@ -31,8 +34,9 @@ pub struct Batch {
     processes: BTreeMap<(BootKey, flows::Instance), (Process, Range)>,
     addresses: BTreeMap<BootKey, Vec<Inventory>>,
     listeners: BTreeMap<BootKey, Vec<Inventory>>,
-    flows: BTreeMap<String, (Row, Range)>,
-    counts: BTreeMap<(i64, String), Counts>,
+    /// As few bytes as can be for each: a window may name tens of thousands.
+    flows: BTreeMap<Key, (&'w Host, &'w Flow, Range)>,
+    counts: BTreeMap<(i64, Key), Counts>,
     losses: BTreeMap<(i64, BootKey), Losses>,
 }
 
@@ -50,12 +54,12 @@ pub fn widen(range: &mut Range, other: Range) {
     *range = (range.0.min(other.0), range.1.max(other.1));
 }
 
-impl Batch {
+impl<'w> Batch<'w> {
     /// Of windows; those of one agent in their order.
-    pub fn of(windows: &[&Window]) -> Batch {
+    pub fn of(windows: &[&'w Window]) -> Batch<'w> {
         let mut batch = Batch::default();
         windows.iter().for_each(|window| batch.add(window));
-        gather(windows).for_each(|gathered| batch.add_flow(&gathered));
+        gather(windows, |gathered| batch.add_flow(&gathered));
         batch
     }
 
@@ -99,7 +103,7 @@ impl Batch {
         self.see(&process.service, range);
     }
 
-    fn add_flow(&mut self, gathered: &Gathered) {
+    fn add_flow(&mut self, gathered: &Gathered<'w>) {
         let Gathered { host, flow, range, counts } = gathered;
         let boot = (host.id.clone(), host.boot.clone());
         if let Some(instance) = flow.process {
@@ -107,12 +111,11 @@ impl Batch {
             self.add_process(&boot, &Process { instance, service, netns, comm: String::new() }, *range);
         }
         self.see(&flow.service, *range);
-        let row = flow_row(&boot, flow);
-        let key = key_of(&row);
+        let key = key_of(&flow_row(&boot, flow));
         for (bucket, counts) in counts {
-            self.counts.entry((*bucket, key.clone())).or_default().add(counts);
+            self.counts.entry((*bucket, key)).or_default().add(counts);
         }
-        widen(&mut self.flows.entry(key).or_insert_with(|| (row, *range)).1, *range);
+        widen(&mut self.flows.entry(key).or_insert((host, flow, *range)).2, *range);
     }
 
     fn see(&mut self, service: &ServiceKey, (_, to_ms): Range) {
@@ -176,21 +179,22 @@ impl Batch {
         self.processes.iter().map(row).collect()
     }
 
-    pub fn flows(&self) -> Vec<Row> {
-        let row = |(key, (row, range)): (&String, &(Row, Range))| {
-            [vec![Value::Text(key.clone())], row.clone(), vec![range.0.into(), day_end(range.1).into()]].concat()
-        };
-        self.flows.iter().map(row).collect()
+    pub fn flows(&self) -> impl Iterator<Item = Row> {
+        self.flows.iter().map(|(key, (host, flow, range))| {
+            let mut row = vec![Value::Text(hex(key))];
+            row.extend(flow_row(&(host.id.clone(), host.boot.clone()), flow));
+            row.extend([range.0.into(), day_end(range.1).into()]);
+            row
+        })
     }
 
-    pub fn counts(&self) -> Vec<Row> {
-        let row = |((from_ms, flow), counts): (&(i64, String), &Counts)| {
+    pub fn counts(&self) -> impl Iterator<Item = Row> {
+        self.counts.iter().map(|((from_ms, flow), counts)| {
             let Counts { opened, established, failed, closed, open, sent, received } = *counts;
-            let mut row = vec![(*from_ms).into(), MINUTE_MS.into(), flow.as_str().into()];
+            let mut row = vec![(*from_ms).into(), MINUTE_MS.into(), Value::Text(hex(flow))];
             row.extend([opened, established, failed, closed, open, sent, received].map(Value::from));
             row
-        };
-        self.counts.iter().map(row).collect()
+        })
     }
 
     pub fn losses(&self) -> Vec<Row> {
@@ -248,7 +252,7 @@ fn address_rows(host: &Host) -> BTreeMap<String, Row> {
     let row = |address: &flows::HostAddress| {
         let boot = (host.id.clone(), host.boot.clone());
         let row = [columns(&boot), vec![address.netns.into(), Value::address(Some(address.ip))]].concat();
-        (key_of(&row), row)
+        (hex(&key_of(&row)), row)
     };
     host.addresses.iter().map(row).collect()
 }
@@ -257,7 +261,7 @@ fn listener_row(boot: &BootKey, listener: &Listener) -> (String, Row) {
     let mut row = columns(boot);
     row.extend([listener.service.0.as_str().into(), listener.netns.into(), names::protocol(listener.protocol).into()]);
     row.extend(passive(Some(&listener.at)));
-    (key_of(&row), row)
+    (hex(&key_of(&row)), row)
 }
 
 fn flow_row(boot: &BootKey, flow: &Flow) -> Row {
@@ -286,8 +290,7 @@ fn passive(passive: Option<&Passive>) -> [Value; 3] {
     }
 }
 
-/// The same cells have the same key, on every host and in every version. 16 bytes in hex.
-fn key_of(row: &[Value]) -> String {
+fn key_of(row: &[Value]) -> Key {
     let mut digest = Sha256::new();
     for value in row {
         match value {
@@ -303,7 +306,13 @@ fn key_of(row: &[Value]) -> String {
             }
         }
     }
-    let digest = digest.finalize();
-    let digits = digest[..16].iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
+    std::array::from_fn({
+        let digest = digest.finalize();
+        move |i| digest[i]
+    })
+}
+
+fn hex(key: &Key) -> String {
+    let digits = key.iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
     digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
 }

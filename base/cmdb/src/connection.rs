@@ -47,9 +47,9 @@ impl Pool {
     }
 }
 
+/// A list of lists, made without a tree of it.
 fn as_json(rows: &[Row]) -> String {
-    let rows: Vec<Vec<serde_json::Value>> = rows.iter().map(|row| row.iter().map(Value::json).collect()).collect();
-    serde_json::to_string(&rows).unwrap_or_default()
+    serde_json::to_string(rows).unwrap_or_default()
 }
 
 #[cfg(feature = "postgres")]

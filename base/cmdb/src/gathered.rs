@@ -3,7 +3,7 @@
 
 use crate::batch::{Range, bucket, widen};
 use flows::{Attribution, Counts, Flow, Host, Instance, Link, Passive, ServiceKey, Side, Source, Window};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// What tells a flow from another.
 #[derive(PartialEq, Eq, Hash)]
@@ -24,26 +24,42 @@ pub struct Gathered<'w> {
     pub flow: &'w Flow,
     pub range: Range,
     /// By bucket.
-    pub counts: BTreeMap<i64, Counts>,
+    pub counts: Vec<(i64, Counts)>,
 }
 
-/// Windows of one agent in their order.
-pub fn gather<'w>(windows: &[&'w Window]) -> impl Iterator<Item = Gathered<'w>> {
-    let mut all: HashMap<Ends<'w>, Gathered<'w>> = HashMap::new();
-    for window in windows {
-        let range = (window.from_ms, window.to_ms);
-        for flow in &window.flows {
-            let gathered = all.entry(ends(&window.host, flow)).or_insert_with(|| Gathered {
-                host: &window.host,
-                flow,
-                range,
-                counts: BTreeMap::new(),
-            });
-            widen(&mut gathered.range, range);
-            gathered.counts.entry(bucket(window.from_ms)).or_default().add(&flow.counts);
+impl Gathered<'_> {
+    fn add(&mut self, bucket: i64, counts: &Counts) {
+        // windows come in their order, so it is the last one
+        match self.counts.iter_mut().rev().find(|(known, _)| *known == bucket) {
+            Some((_, sum)) => sum.add(counts),
+            None => self.counts.push((bucket, *counts)),
         }
     }
-    all.into_values()
+}
+
+/// Windows of one agent in their order. A single one is handed on flow by flow: nothing is to be found in it.
+pub fn gather<'w>(windows: &[&'w Window], mut each: impl FnMut(Gathered<'w>)) {
+    let one = |window: &'w Window, flow: &'w Flow| Gathered {
+        host: &window.host,
+        flow,
+        range: (window.from_ms, window.to_ms),
+        counts: Vec::new(),
+    };
+    if let [window] = windows {
+        for flow in &window.flows {
+            each(Gathered { counts: vec![(bucket(window.from_ms), flow.counts)], ..one(window, flow) });
+        }
+        return;
+    }
+    let mut all: HashMap<Ends<'w>, Gathered<'w>> = HashMap::new();
+    for window in windows {
+        for flow in &window.flows {
+            let gathered = all.entry(ends(&window.host, flow)).or_insert_with(|| one(window, flow));
+            widen(&mut gathered.range, (window.from_ms, window.to_ms));
+            gathered.add(bucket(window.from_ms), &flow.counts);
+        }
+    }
+    all.into_values().for_each(each);
 }
 
 fn ends<'w>(host: &'w Host, flow: &'w Flow) -> Ends<'w> {

@@ -3,12 +3,15 @@
 use crate::batch::Batch;
 use crate::connection::Transaction;
 use crate::sequences::Sequences;
-use crate::statement::{Kind, Row};
+use crate::statement::{Change, Kind, Row};
 use crate::{names, writes};
 use flows::Window;
 use sqlx::Error;
 use std::collections::BTreeMap;
 use uuid::Uuid;
+
+/// Rows of one statement, where there may be many.
+const PART: usize = 1_000;
 
 /// Records what was not recorded before. The answer is how many windows that were.
 pub async fn record(tx: &mut Transaction, windows: &[Window]) -> Result<usize, Error> {
@@ -22,7 +25,7 @@ pub async fn record(tx: &mut Transaction, windows: &[Window]) -> Result<usize, E
     Ok(fresh.len())
 }
 
-async fn write(tx: &mut Transaction, batch: &Batch) -> Result<(), Error> {
+async fn write(tx: &mut Transaction, batch: &Batch<'_>) -> Result<(), Error> {
     tx.apply(&writes::HOSTS, &batch.hosts()).await?;
     tx.apply(&writes::BOOTS, &batch.boots()).await?;
     for (gone, there) in batch.address_rounds() {
@@ -36,10 +39,26 @@ async fn write(tx: &mut Transaction, batch: &Batch) -> Result<(), Error> {
         tx.apply(&writes::LISTENERS_GONE, &gone).await?;
         tx.apply(&writes::LISTENERS, &there).await?;
     }
-    tx.apply(&writes::FLOWS, &batch.flows()).await?;
-    tx.apply(&writes::FLOW_COUNTS, &batch.counts()).await?;
+    apply_in_parts(tx, &writes::FLOWS, batch.flows()).await?;
+    apply_in_parts(tx, &writes::FLOW_COUNTS, batch.counts()).await?;
     tx.apply(&writes::LOSSES, &batch.losses()).await?;
     Ok(())
+}
+
+/// Rows on their way take ten times the memory of what they are made of, so there are never many. The order of the rows stays.
+async fn apply_in_parts(
+    tx: &mut Transaction,
+    change: &Change,
+    rows: impl Iterator<Item = Row> + Send,
+) -> Result<(), Error> {
+    let mut rows = rows.fuse();
+    loop {
+        let part: Vec<Row> = rows.by_ref().take(PART).collect();
+        tx.apply(change, &part).await?;
+        if part.len() < PART {
+            return Ok(());
+        }
+    }
 }
 
 /// The last window of each agent with first and last moment of all of them, by agent.

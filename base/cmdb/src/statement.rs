@@ -1,6 +1,7 @@
 //! A statement that is written once for both databases. It reads its input from a table `r`, whose columns are bound as one array each
 //! (PostgreSQL) or as one JSON text (SQLite): many rows, one round trip.
 
+use serde::Serialize;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -22,7 +23,8 @@ pub enum Kind {
     Addr,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     Null,
     Text(String),
@@ -49,14 +51,6 @@ impl Value {
         match self {
             Value::Int(number) => Some(*number),
             _ => None,
-        }
-    }
-
-    pub fn json(&self) -> serde_json::Value {
-        match self {
-            Value::Null => serde_json::Value::Null,
-            Value::Text(text) => text.as_str().into(),
-            Value::Int(number) => (*number).into(),
         }
     }
 }

@@ -16,6 +16,7 @@ use flows::{Side, Source, Window};
 use model::{Exit, Failure};
 use sockets::choose::Mode;
 use std::collections::BTreeMap;
+use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
     if let Some(AgentPart::Unit(unit)) = &args.part {
         return print_unit(unit);
     }
+    sockets::memory::keep_small();
     let _lock = HostLock::take(&args.lock)?;
     let state = make_state(context, args)?;
     let mode = mode(args.seeing.mode);
@@ -144,7 +146,7 @@ struct Printer {
 impl Audience for Printer {
     fn window(&mut self, window: &Window) {
         if self.json {
-            println!("{}", serde_json::json!(window));
+            print_json(window);
         } else if self.once {
             print!("{}", table(window));
         }
@@ -153,6 +155,12 @@ impl Audience for Printer {
     fn tell(&mut self, words: &str) {
         eprintln!("{}  {}", time(now_ms()), words.replace('\n', "\n    "));
     }
+}
+
+/// A line, written while it is made: windows may be large. Nobody reading any more is no reason to end.
+fn print_json(window: &Window) {
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    let _ = serde_json::to_writer(&mut output, window).map_err(std::io::Error::from).and_then(|()| writeln!(output));
 }
 
 /// One line per flow, services first.

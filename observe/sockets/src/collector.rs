@@ -2,6 +2,7 @@
 
 use flows::{Attribution, Counts, Instance, Link, Losses, Passive, Protocol, Side, Source};
 use model::Failure;
+use std::sync::Arc;
 
 /// A way of seeing the sockets of this host.
 pub trait Collector: Send {
@@ -29,7 +30,7 @@ pub struct Sighting {
     /// Inode number of the network namespace.
     pub netns: u64,
     /// None: nobody is known (`attribution` is then [`Attribution::None`]).
-    pub owner: Option<Owner>,
+    pub owner: Option<Arc<Owner>>,
     pub link: Link,
     /// Port of the active end of one of the connections, if known: address translation is looked up by it.
     pub example_port: Option<u16>,
@@ -58,5 +59,5 @@ pub struct Listening {
     pub netns: u64,
     pub protocol: Protocol,
     pub at: Passive,
-    pub owner: Option<Owner>,
+    pub owner: Option<Arc<Owner>>,
 }

@@ -9,6 +9,7 @@ pub mod collector;
 pub mod conntrack;
 pub mod ebpf;
 pub mod identity;
+pub mod memory;
 pub mod namespaces;
 mod netlink;
 pub mod polling;

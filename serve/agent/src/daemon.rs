@@ -122,6 +122,7 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
         self.tell(told);
         if let Ok(seen) = seen {
             let window = self.window(seen);
+            self.observer.rest();
             self.audience.window(&window);
             if let Some(fleet) = &mut self.fleet {
                 let told = fleet.keep(window.clone());
@@ -132,6 +133,7 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
         }
         self.tidy().await;
         self.count();
+        self.observer.rest();
     }
 
     fn tell(&mut self, words: impl IntoIterator<Item = String>) {

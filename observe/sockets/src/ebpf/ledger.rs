@@ -19,7 +19,7 @@ const MOST: usize = 262_144;
 #[derive(Default)]
 pub struct Ledger {
     flows: HashMap<FlowKey, Entry>,
-    processes: HashMap<Instance, Arc<Image>>,
+    processes: HashMap<Instance, Arc<Owner>>,
     /// The number of flows at which to merge next.
     merge_at: usize,
     pub lost: u64,
@@ -33,12 +33,10 @@ struct Entry {
 }
 
 /// Who a process is, apart from which.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Image {
-    comm: String,
-    cgroup: u64,
-    executable: String,
-    arguments: Vec<u8>,
+type Image<'o> = (&'o str, Option<u64>, Option<&'o str>, Option<&'o [u8]>);
+
+fn image(owner: &Owner) -> Image<'_> {
+    (&owner.comm, owner.cgroup, owner.executable.as_deref(), owner.arguments.as_deref())
 }
 
 impl Ledger {
@@ -54,16 +52,17 @@ impl Ledger {
         let arguments = &process.arguments[..(process.arguments_len as usize).min(process.arguments.len())];
         let known = self.processes.get(instance);
         // a pass cannot read arguments; what the process itself told is better
-        if arguments.is_empty() && known.is_some_and(|image| !image.arguments.is_empty()) {
+        if arguments.is_empty() && known.is_some_and(|owner| owner.arguments.is_some()) {
             return;
         }
-        let image = Image {
+        let owner = Owner {
+            instance: shared(instance),
             comm: text(&process.comm),
-            cgroup: process.cgroup,
-            executable: text(&process.executable),
-            arguments: arguments.to_vec(),
+            cgroup: (process.cgroup != 0).then_some(process.cgroup),
+            executable: Some(text(&process.executable)).filter(|name| !name.is_empty()),
+            arguments: (!arguments.is_empty()).then(|| arguments.to_vec()),
         };
-        self.processes.insert(*instance, Arc::new(image));
+        self.processes.insert(*instance, Arc::new(owner));
     }
 
     /// Merges finished flows of processes that ended, if there are many entries.
@@ -76,15 +75,15 @@ impl Ledger {
 
     fn merge(&mut self, exists: impl Fn(u32) -> bool) {
         let mut alive = HashMap::new();
-        let mut representatives: HashMap<Arc<Image>, Instance> = HashMap::new();
+        let mut representatives: HashMap<Image, Instance> = HashMap::new();
         for (key, entry) in std::mem::take(&mut self.flows) {
             let mut merged = key;
             let instance = key.instance();
             if entry.counts.open == 0
-                && let Some(image) = self.processes.get(&instance)
+                && let Some(owner) = self.processes.get(&instance)
                 && !*alive.entry(key.tgid).or_insert_with(|| exists(key.tgid))
             {
-                let representative = representatives.entry(Arc::clone(image)).or_insert(instance);
+                let representative = representatives.entry(image(owner)).or_insert(instance);
                 (merged.start_ns, merged.tgid) = (representative.start_ns, representative.tgid);
             }
             self.flows.entry(merged).or_default().merge(&entry);
@@ -157,19 +156,21 @@ impl Ledger {
         }
     }
 
-    pub fn owner(&self, instance: &Instance) -> Option<Owner> {
+    /// One for all connections of a process: there may be thousands.
+    pub fn owner(&self, instance: &Instance) -> Option<Arc<Owner>> {
         if instance.tgid == 0 {
             return None;
         }
-        let image = self.processes.get(instance);
-        Some(Owner {
-            instance: flows::Instance { pid: instance.tgid, start_ticks: start_ticks(instance.start_ns) },
-            comm: image.map(|it| it.comm.clone()).unwrap_or_default(),
-            cgroup: image.map(|it| it.cgroup).filter(|id| *id != 0),
-            executable: image.map(|it| it.executable.clone()).filter(|name| !name.is_empty()),
-            arguments: image.map(|it| it.arguments.clone()).filter(|bytes| !bytes.is_empty()),
-        })
+        let unknown = || {
+            let instance = shared(instance);
+            Arc::new(Owner { instance, comm: String::new(), cgroup: None, executable: None, arguments: None })
+        };
+        Some(self.processes.get(instance).map_or_else(unknown, Arc::clone))
     }
+}
+
+fn shared(instance: &Instance) -> flows::Instance {
+    flows::Instance { pid: instance.tgid, start_ticks: start_ticks(instance.start_ns) }
 }
 
 impl Entry {

@@ -130,7 +130,7 @@ impl Identifier {
     fn listeners(&mut self, seen: &[Listening], gathering: &mut Gathering) -> Option<Vec<Listener>> {
         let mut listeners = HashSet::new();
         for listening in seen {
-            let (service, _) = self.service(listening.owner.as_ref(), listening.netns, true, gathering);
+            let (service, _) = self.service(listening.owner.as_deref(), listening.netns, true, gathering);
             listeners.insert(Listener {
                 service,
                 netns: listening.netns,
@@ -157,7 +157,7 @@ impl Identifier {
         let mut flows: HashMap<FlowKey, Counts> = HashMap::new();
         for sighting in seen {
             let holds_open = instance(&sighting).is_some_and(|instance| open.contains(&instance));
-            let (service, process) = self.service(sighting.owner.as_ref(), sighting.netns, holds_open, gathering);
+            let (service, process) = self.service(sighting.owner.as_deref(), sighting.netns, holds_open, gathering);
             let key = FlowKey {
                 side: sighting.side,
                 service,

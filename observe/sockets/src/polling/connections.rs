@@ -9,6 +9,7 @@ use super::quick::QuickMap;
 use crate::{Owner, Sighting};
 use flows::{Attribution, Counts, Instance, Link, Side};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// So many are kept per namespace: about 60 MB. More are counted as lost.
 const MOST_CONNECTIONS: usize = 1_000_000;
@@ -27,7 +28,7 @@ struct FlowKey {
 #[derive(Debug)]
 struct FlowState {
     key: FlowKey,
-    owner: Option<Owner>,
+    owner: Option<Arc<Owner>>,
     example_port: Option<u16>,
     counts: Counts,
     /// Known connections; without any, the flow is forgotten.
@@ -71,7 +72,7 @@ pub struct Arrival {
 /// Whose it is, and how that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    pub owner: Option<Owner>,
+    pub owner: Option<Arc<Owner>>,
     pub attribution: Attribution,
     pub certainty: Certainty,
 }
@@ -143,7 +144,7 @@ impl Connections {
         }
         let key = FlowKey {
             side: arrival.side,
-            owner: ownership.owner.as_ref().map(identity),
+            owner: ownership.owner.as_deref().map(identity),
             link: arrival.link,
             attribution: ownership.attribution,
         };
@@ -168,7 +169,7 @@ impl Connections {
 
     /// What the look for the owner of an ownerless connection brought. None: it will be looked for again, the later the
     /// more often it was looked for everywhere.
-    pub fn own(&mut self, cookie: u64, owner: Option<&Owner>, everywhere: bool) {
+    pub fn own(&mut self, cookie: u64, owner: Option<&Arc<Owner>>, everywhere: bool) {
         let Some(connection) = self.known.get_mut(&cookie) else { return };
         let (from, is_new) = (connection.flow, !connection.counted);
         if owner.is_none() && !everywhere {
@@ -206,7 +207,7 @@ impl Connections {
         }
     }
 
-    fn flow(&mut self, key: FlowKey, owner: Option<Owner>) -> u32 {
+    fn flow(&mut self, key: FlowKey, owner: Option<Arc<Owner>>) -> u32 {
         if let Some(at) = self.by_key.get(&key) {
             return *at;
         }
@@ -296,9 +297,9 @@ mod tests {
         Arrival { cookie, inode, side: Side::Active, link, example_port: Some(4000), established: true }
     }
 
-    fn owner(pid: u32) -> Owner {
+    fn owner(pid: u32) -> Arc<Owner> {
         let instance = Instance { pid, start_ticks: 9 };
-        Owner { instance, comm: "a b\nc".into(), cgroup: Some(5), executable: None, arguments: None }
+        Arc::new(Owner { instance, comm: "a b\nc".into(), cgroup: Some(5), executable: None, arguments: None })
     }
 
     fn exact(pid: u32) -> Ownership {

@@ -8,6 +8,7 @@ use crate::{Listening, Owner};
 use flows::{Passive, Protocol};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// So many listeners are kept per namespace; a program that binds more is not worth the memory.
 const MOST_LISTENERS: usize = 65_536;
@@ -17,7 +18,7 @@ pub struct Listener {
     pub protocol: Protocol,
     pub at: Passive,
     pub v6_only: bool,
-    pub owner: Option<Owner>,
+    pub owner: Option<Arc<Owner>>,
     seen: u32,
     /// The poll at which the owner is looked for again; 0: it is known.
     again: u32,
@@ -54,7 +55,7 @@ impl Listeners {
         true
     }
 
-    pub fn own(&mut self, cookie: u64, owner: Option<&Owner>, everywhere: bool) {
+    pub fn own(&mut self, cookie: u64, owner: Option<&Arc<Owner>>, everywhere: bool) {
         const LONGEST_WAIT: u16 = 600;
         let Some(listener) = self.known.get_mut(&cookie) else { return };
         listener.again = match owner {
@@ -100,7 +101,7 @@ impl Listeners {
         self.by_path.get(path).copied()
     }
 
-    pub fn owner(&self, cookie: u64) -> Option<&Owner> {
+    pub fn owner(&self, cookie: u64) -> Option<&Arc<Owner>> {
         self.known.get(&cookie)?.owner.as_ref()
     }
 

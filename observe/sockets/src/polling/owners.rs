@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A process with more open files is looked through seldom.
@@ -29,7 +30,7 @@ const THOROUGH_SHARE: u32 = 30;
 pub struct Wanted {
     inodes: QuickMap<u32, Option<u32>>,
     missing: usize,
-    owners: Vec<Owner>,
+    owners: Vec<Arc<Owner>>,
     /// Something was wanted before and not found.
     again: bool,
 }
@@ -43,7 +44,7 @@ impl Wanted {
         }
     }
 
-    pub fn owner(&self, inode: u32) -> Option<&Owner> {
+    pub fn owner(&self, inode: u32) -> Option<&Arc<Owner>> {
         self.inodes.get(&inode).copied().flatten().map(|at| &self.owners[at as usize])
     }
 
@@ -142,13 +143,8 @@ impl Owners {
             if owner.is_none() {
                 let Ok(stat) = process.stat() else { return Ok(()) };
                 owner = Some(wanted.owners.len() as u32);
-                wanted.owners.push(Owner {
-                    instance: stat.instance,
-                    comm: stat.comm,
-                    cgroup: None,
-                    executable: None,
-                    arguments: None,
-                });
+                let (instance, comm) = (stat.instance, stat.comm);
+                wanted.owners.push(Arc::new(Owner { instance, comm, cgroup: None, executable: None, arguments: None }));
             }
             *slot = owner;
             wanted.missing -= 1;

@@ -17,6 +17,7 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Open or opening, and held by a process or about to be.
 const TCP_STATES: u32 =
@@ -234,7 +235,7 @@ impl Space {
 
     fn ownership(
         &self,
-        exact: Option<&Owner>,
+        exact: Option<&Arc<Owner>>,
         pending: bool,
         listener: Option<u64>,
         side: Side,
@@ -304,14 +305,9 @@ impl UnixSocket {
 }
 
 /// An owner of whom only the cgroup is known.
-fn of_cgroup(cgroup: u64) -> Owner {
-    Owner {
-        instance: Instance { pid: 0, start_ticks: 0 },
-        comm: String::new(),
-        cgroup: Some(cgroup),
-        executable: None,
-        arguments: None,
-    }
+fn of_cgroup(cgroup: u64) -> Arc<Owner> {
+    let instance = Instance { pid: 0, start_ticks: 0 };
+    Arc::new(Owner { instance, comm: String::new(), cgroup: Some(cgroup), executable: None, arguments: None })
 }
 
 /// Of the namespace this thread is in.

@@ -343,7 +343,7 @@ print('ready'); input(); s = socket.create_server(('127.0.0.1', 7000)); print('l
     let instance = Instance { pid: server.pid(), start_ticks: 1 };
     drop(server);
     let owner = Owner { instance, comm: "x".into(), cgroup: Some(cgroup.id()), executable: None, arguments: None };
-    let listening = Listening { netns, protocol: Protocol::Tcp, at: inet("127.0.0.1:7001"), owner: Some(owner) };
+    let listening = Listening { netns, protocol: Protocol::Tcp, at: inet("127.0.0.1:7001"), owner: Some(owner.into()) };
     let ended = service_of(Sightings { listeners: vec![listening], ..Sightings::default() });
     assert_eq!(ended, living);
 }

@@ -15,13 +15,18 @@ pub fn measure(size: &Size) -> Result<Value, String> {
     for mode in [Mode::Ebpf, Mode::Polling] {
         let tracer = Tracer::start(mode)?;
         std::thread::sleep(Duration::from_secs(size.of(2, 20)));
-        let [rss_mb, peak_mb] = ["VmRSS", "VmHWM"].map(|line| tracer.memory_mb(line));
+        // pages of the program's file are counted too: they go whenever somebody else needs the memory
+        let [rss_mb, peak_mb, anonymous_mb, file_mb] =
+            ["VmRSS", "VmHWM", "RssAnon", "RssFile"].map(|line| tracer.memory_mb(line));
         let flows = tracer.counter("flows");
         tracer.stop()?;
-        println!(" {:<10} {rss_mb:>6.1} MB, peak {peak_mb:.1} MB, {flows} flows in a window", mode.name());
+        println!(
+            " {:<10} {rss_mb:>6.1} MB ({anonymous_mb:.1} anonymous, {file_mb:.1} of files), peak {peak_mb:.1} MB, {flows} flows in a window",
+            mode.name()
+        );
         figures.insert(
             mode.name().to_owned(),
-            json!({"rss_mb": rss_mb, "peak_mb": peak_mb, "flows": flows, "services": servers.len(), "connections": connections}),
+            json!({"rss_mb": rss_mb, "peak_mb": peak_mb, "anonymous_mb": anonymous_mb, "file_mb": file_mb, "flows": flows, "services": servers.len(), "connections": connections}),
         );
     }
     Ok(Value::Object(figures))
