@@ -259,7 +259,9 @@ impl Connections {
                     counts: flow.counts,
                 });
             }
-            if flow.connections == 0 && self.by_key.remove(&flow.key).is_some() {
+            // a place that is free already still has its last key, which may be another's by now
+            if flow.connections == 0 && self.by_key.get(&flow.key) == Some(&(at as u32)) {
+                self.by_key.remove(&flow.key);
                 self.free.push(at as u32);
             }
         }
