@@ -20,8 +20,8 @@ type Area = (&'static str, u32, fn() -> Result<String, String>);
 const AREAS: [Area; 12] = [
     ("set-up", 12, set_up),
     ("check", 6, checks),
-    ("rust", 6, rust_tests),
-    ("vectors", 1, vectors),
+    ("rust", 9, rust_tests),
+    ("vectors", 2, vectors),
     ("sdk go", 5, sdk_go),
     ("sdk python", 4, sdk_python),
     ("sdk java", 4, sdk_java),
