@@ -27,7 +27,7 @@ const AREAS: [Area; 12] = [
     ("sdk java", 4, sdk_java),
     ("sdk node", 3, sdk_node),
     ("shop", 3, shop),
-    ("tool", 6, tool),
+    ("tool", 9, tool),
     ("map", 5, map),
     ("benches", 6, benches),
 ];
