@@ -1,7 +1,7 @@
 //! A collector and what knows services, as what the agent's daemon looks with.
 
-use agent::{Observer, Seen, rights};
-use flows::Source;
+use agent::{Observer, rights};
+use flows::{Seen, Source};
 use model::Failure;
 use sockets::Collector;
 use sockets::choose::{Mode, choose};
@@ -44,14 +44,6 @@ impl Observer for Watch {
 
     fn look(&mut self) -> Result<Seen, Failure> {
         let sightings = self.collector.collect()?;
-        let identified = self.identifier.identify(self.collector.source(), sightings);
-        Ok(Seen {
-            host: identified.host,
-            services: identified.services,
-            processes: identified.processes,
-            listeners: identified.listeners,
-            flows: identified.flows,
-            losses: identified.losses,
-        })
+        Ok(self.identifier.identify(self.collector.source(), sightings))
     }
 }

@@ -21,4 +21,4 @@ pub use graph::{Edge, Graph, Node, NodeKind};
 pub use host::{Host, HostAddress, HostId};
 pub use process::{Instance, Process};
 pub use service::{Service, ServiceKey, ServiceKind};
-pub use window::{HostSlice, Slice, Window};
+pub use window::{HostSlice, Seen, Slice, Window};

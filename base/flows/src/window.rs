@@ -3,6 +3,20 @@
 use crate::{Flow, Host, Listener, Losses, Process, Service, Source};
 use serde::{Deserialize, Serialize};
 
+/// What was seen since the last look, with services: a [`Window`] without its place in time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub host: Host,
+    /// Every service that is named below.
+    pub services: Vec<Service>,
+    /// Those that live at the end.
+    pub processes: Vec<Process>,
+    /// All, or none if they are those of the look before.
+    pub listeners: Option<Vec<Listener>>,
+    pub flows: Vec<Flow>,
+    pub losses: Losses,
+}
+
 /// What an agent saw between two moments. Counts are differences, so a window must be kept exactly once: `agent` and
 /// `sequence` tell whether it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

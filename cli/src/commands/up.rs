@@ -87,7 +87,9 @@ async fn keep(context: &Context, supervisor: &Supervisor) -> Result<Exit, Failur
             own.retain(|at| at.elapsed() <= CRASH_WINDOW);
             let restarted = match own.len() {
                 ..=CRASHES_MAX => supervisor.restart(&crash.service).await,
-                _ => Err(Failure::environment(format!("{} keeps crashing", crash.service))),
+                _ => Err(Failure::environment(format!("{} keeps crashing", crash.service))
+                    .why(crash.log_tail.join("\n"))
+                    .next(format!("read {}; `down` and `up` try it again", crash.log.display()))),
             };
             match restarted {
                 Ok(()) => context.say(format!("   {} is back", crash.service)),

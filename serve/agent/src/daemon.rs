@@ -7,9 +7,9 @@ use crate::clock::WindowClock;
 use crate::fleet::Fleet;
 use crate::keeper::{Keeper, Shelf};
 use crate::metrics::{self, Metrics};
-use crate::observer::{Observer, Seen};
+use crate::observer::Observer;
 use crate::trouble::Trouble;
-use flows::Window;
+use flows::{Seen, Window};
 use model::Failure;
 use std::future::Future;
 use std::path::PathBuf;
@@ -54,6 +54,7 @@ pub struct Daemon<O, S: Store, A> {
     started: Instant,
     looking: Trouble,
     counting: Trouble,
+    tidying: Trouble,
     tidied: Option<Instant>,
     metrics: Metrics,
 }
@@ -72,6 +73,7 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
             started: Instant::now(),
             looking: Trouble::with("looking at this host's connections"),
             counting: Trouble::with("the file of counters"),
+            tidying: Trouble::with("forgetting what is old"),
             tidied: None,
             metrics: Metrics::default(),
         }
@@ -170,8 +172,11 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
             return;
         }
         self.tidied = Some(Instant::now());
-        // a store that cannot be written is told by who writes windows
-        let _ = self.keeper.shelf().tidy(wall_ms()).await;
+        let told = match self.keeper.shelf().tidy(wall_ms()).await {
+            Ok(()) => self.tidying.worked(),
+            Err(failure) => self.tidying.failed(&failure),
+        };
+        self.tell(told);
     }
 
     fn count(&mut self) {

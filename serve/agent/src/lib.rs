@@ -25,7 +25,7 @@ pub use daemon::{Audience, Daemon, Settings, Store};
 pub use fleet::{Fleet, Queue, Remote};
 pub use keeper::Shelf;
 pub use lock::HostLock;
-pub use observer::{Observer, Seen};
+pub use observer::Observer;
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,7 @@
 //! What the daemon watches with: a collector and what knows services, as one.
 
-use flows::{Flow, Host, Listener, Losses, Process, Service, Source};
+use flows::{Seen, Source};
 use model::Failure;
-
-/// What happened since the last look, with services: a [`flows::Window`] without its place in time.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub host: Host,
-    pub services: Vec<Service>,
-    pub processes: Vec<Process>,
-    pub listeners: Option<Vec<Listener>>,
-    pub flows: Vec<Flow>,
-    pub losses: Losses,
-}
 
 pub trait Observer {
     fn source(&self) -> Source;

@@ -17,7 +17,7 @@ mod services;
 use crate::conntrack::{Question, Translations};
 use crate::{Listening, Owner, Sighting, Sightings};
 use flows::{
-    Attribution, Counts, Flow, Host, Instance, Link, Listener, Losses, Passive, Process, Protocol, Service, ServiceKey,
+    Attribution, Counts, Flow, Host, Instance, Link, Listener, Passive, Process, Protocol, Seen, Service, ServiceKey,
     Side, Source,
 };
 use model::Failure;
@@ -31,21 +31,6 @@ use std::time::{Duration, Instant};
 
 /// Addresses change rarely, and asking every namespace takes about 0.1 ms each.
 const HOST_EVERY: Duration = Duration::from_secs(30);
-
-/// What happened since the last call, with services: a [`flows::Window`] without its place in time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Identified {
-    pub host: Host,
-    pub source: Source,
-    /// Every service named below.
-    pub services: Vec<Service>,
-    /// Those that live at the end of the window.
-    pub processes: Vec<Process>,
-    /// All, or none if they are those of the call before.
-    pub listeners: Option<Vec<Listener>>,
-    pub flows: Vec<Flow>,
-    pub losses: Losses,
-}
 
 /// Knows services from call to call. Its memory is bounded: see the caches' limits.
 pub struct Identifier {
@@ -99,7 +84,7 @@ impl Identifier {
     }
 
     /// Takes what a collector just told: processes are looked at now.
-    pub fn identify(&mut self, source: Source, seen: Sightings) -> Identified {
+    pub fn identify(&mut self, source: Source, seen: Sightings) -> Seen {
         if self.host_read.elapsed() >= HOST_EVERY {
             // what could be read once can be read again; if not, the old facts hold
             self.host = host::this_host().unwrap_or_else(|_| self.host.clone());
@@ -116,9 +101,8 @@ impl Identifier {
                 self.services.forget(instance);
             }
         }
-        Identified {
+        Seen {
             host: self.host.clone(),
-            source,
             services: gathering.services.into_values().map(|service| (*service).clone()).collect(),
             processes: gathering.processes.into_values().collect(),
             listeners,
