@@ -94,6 +94,13 @@ impl Counts {
         self.sent += later.sent;
         self.received += later.received;
     }
+
+    /// Adds what another flow did in the same window.
+    pub fn add_beside(&mut self, other: &Counts) {
+        let open = self.open + other.open;
+        self.add(other);
+        self.open = open;
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -48,6 +48,17 @@ pub struct Edge {
     pub translated: bool,
 }
 
+impl Edge {
+    /// Adds an edge that is to be the same one.
+    pub fn add_beside(&mut self, other: &Edge) {
+        self.counts.add_beside(&other.counts);
+        self.paired &= other.paired;
+        self.source = self.source.max(other.source);
+        self.attribution = self.attribution.max(other.attribution);
+        self.translated |= other.translated;
+    }
+}
+
 /// Nodes and edges, each sorted by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {

@@ -4,7 +4,7 @@ use crate::By;
 use crate::names::{End, Names};
 use crate::places::Places;
 use crate::remarks::remarks;
-use crate::ties::{Ties, plus, ties};
+use crate::ties::{Ties, ties};
 use flows::{Edge, Graph, Instance, Node, Passive, Protocol, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,16 +49,7 @@ impl<'a> Map<'a> {
             };
             let key = (from, to, tie.protocol, at);
             carried.extend(tie.views.iter().map(|view| ((view.place.host, view.index), key.clone())));
-            edges
-                .entry(key)
-                .and_modify(|known| {
-                    known.counts = plus(known.counts, &edge.counts);
-                    known.paired &= edge.paired;
-                    known.source = known.source.max(edge.source);
-                    known.attribution = known.attribution.max(edge.attribution);
-                    known.translated |= edge.translated;
-                })
-                .or_insert(edge);
+            edges.entry(key).and_modify(|known| known.add_beside(&edge)).or_insert(edge);
         }
         let places: BTreeMap<_, usize> = edges.keys().enumerate().map(|(i, key)| (key, i)).collect();
         map.carried = carried.iter().map(|(flow, key)| (*flow, places[key])).collect();

@@ -1,7 +1,7 @@
 //! Recorded calls beside the sockets' edges, each difference with its reason.
 
 use crate::atlas::Map;
-use flows::{Beside, Graph, SeenBy};
+use flows::{Beside, Edge, Graph, Node, Protocol, SeenBy};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the messages say, and how their names lead to nodes.
@@ -59,17 +59,41 @@ pub fn beside(map: &Map, asked: &Asked) -> Compared {
     Compared { graph, rows }
 }
 
-/// Edges that begin or end at a service of the target, and their nodes, labelled as the target file does.
+/// Edges that begin or end at a service of the target, and their nodes, labelled as the target file does. Nodes of one name are one:
+/// each command of the tool is a program of its own, and a service of the target may be several.
 fn part(graph: &Graph, names: &BTreeMap<String, String>, is_service: impl Fn(&str) -> bool) -> Graph {
-    let edges: Vec<_> = graph.edges.iter().filter(|e| is_service(&e.from) || is_service(&e.to)).cloned().collect();
-    let ends: BTreeSet<&str> = edges.iter().flat_map(|e| [e.from.as_str(), e.to.as_str()]).collect();
-    let mut nodes: Vec<_> = graph.nodes.iter().filter(|n| ends.contains(n.id.as_str())).cloned().collect();
-    for node in &mut nodes {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    for node in &graph.nodes {
         if let Some(name) = names.get(&node.id) {
-            node.label.clone_from(name);
+            first.entry(name).or_insert(&node.id);
         }
     }
-    Graph { nodes, edges, remarks: graph.remarks.clone() }
+    let stands_for = |id: &str| names.get(id).map_or(id, |name| first[name.as_str()]).to_owned();
+    let mut edges: BTreeMap<(String, String, Protocol, String), Edge> = BTreeMap::new();
+    for edge in graph.edges.iter().filter(|e| is_service(&e.from) || is_service(&e.to)) {
+        let (from, to) = (stands_for(&edge.from), stands_for(&edge.to));
+        let key = (from.clone(), to.clone(), edge.protocol, edge.at.clone());
+        edges.entry(key).and_modify(|one| one.add_beside(edge)).or_insert_with(|| Edge { from, to, ..edge.clone() });
+    }
+    let edges: Vec<Edge> = edges.into_values().collect();
+    let ends: BTreeSet<&str> = edges.iter().flat_map(|e| [e.from.as_str(), e.to.as_str()]).collect();
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    for node in &graph.nodes {
+        let id = stands_for(&node.id);
+        if !ends.contains(id.as_str()) {
+            continue;
+        }
+        let label = names.get(&node.id).unwrap_or(&node.label).clone();
+        let own = Node { id: id.clone(), label, ..node.clone() };
+        nodes.entry(id).and_modify(|one| join(one, node)).or_insert(own);
+    }
+    Graph { nodes: nodes.into_values().collect(), edges, remarks: graph.remarks.clone() }
+}
+
+fn join(one: &mut Node, other: &Node) {
+    one.processes += other.processes;
+    one.hosts = one.hosts.iter().chain(&other.hosts).cloned().collect::<BTreeSet<_>>().into_iter().collect();
+    one.listens = one.listens.iter().chain(&other.listens).cloned().collect::<BTreeSet<_>>().into_iter().collect();
 }
 
 fn label<'g>(graph: &'g Graph, id: &str) -> Option<&'g String> {

@@ -344,15 +344,9 @@ impl How {
 }
 
 fn sum(views: &[View]) -> Counts {
-    views.iter().fold(Counts::default(), |total, view| plus(total, &view.flow.counts))
-}
-
-/// Counts of different flows side by side; [`Counts::add`] is for windows one after the other.
-pub(crate) fn plus(mut total: Counts, other: &Counts) -> Counts {
-    let open = total.open + other.open;
-    total.add(other);
-    total.open = open;
-    total
+    let mut sum = Counts::default();
+    views.iter().for_each(|view| sum.add_beside(&view.flow.counts));
+    sum
 }
 
 /// What the other end would have counted.

@@ -16,7 +16,6 @@ fn host_slice() -> Slice {
         let service = a.program(name);
         a.listens(&service, "0.0.0.0", port);
     }
-    a.service(ServiceKind::Program, "faultloom", "");
     let local = |port| link("127.0.0.1", "127.0.0.1", port);
     for (from, to, port) in [
         ("faultloom", "front", 80),
@@ -30,6 +29,10 @@ fn host_slice() -> Slice {
         a.flow(Side::Active, &active, None, local(port), 2);
         a.flow(Side::Passive, &passive, None, local(port), 2);
     }
+    // another command of the tool is another program
+    let (up, cart) = (a.service(ServiceKind::Program, "faultloom", "up"), a.program("cart"));
+    a.flow(Side::Active, &up, None, local(7003), 1);
+    a.flow(Side::Passive, &cart, None, local(7003), 1);
     slice(vec![a])
 }
 
@@ -63,7 +66,7 @@ fn every_difference_is_explained_and_strangers_are_left_out() {
     let expected = [
         ("cart → ads Messages 1/0", "too short"),
         ("cart → memcached Sockets 0/2", "memcached carries no SDK"),
-        ("client → cart Sockets 0/2", "healthy"),
+        ("client → cart Sockets 0/3", "healthy"),
         ("client → front Both 1/2", ""),
         ("front → ads Sockets 0/2", "another request"),
         ("front → cart Both 3/2", ""),
@@ -75,5 +78,6 @@ fn every_difference_is_explained_and_strangers_are_left_out() {
     }
     let labels: BTreeSet<&str> = compared.graph.nodes.iter().map(|n| n.label.as_str()).collect();
     assert_eq!(labels, BTreeSet::from(["ads", "cart", "client", "front", "memcached"]));
+    assert_eq!(compared.graph.nodes.len(), labels.len(), "all commands of the tool are one client");
     assert_eq!(compared.graph.edges.len(), 5);
 }

@@ -150,10 +150,7 @@ impl Identifier {
                 link: sighting.link,
                 attribution: sighting.attribution,
             };
-            let counts = flows.entry(key).or_default();
-            let open = counts.open + sighting.counts.open;
-            counts.add(&sighting.counts);
-            counts.open = open;
+            flows.entry(key).or_default().add_beside(&sighting.counts);
         }
         let flow = |(key, counts): (FlowKey, Counts)| Flow {
             translated: self.translated(&key, &gathering.proxies),
