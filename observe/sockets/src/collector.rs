@@ -10,7 +10,8 @@ pub trait Collector: Send {
     fn source(&self) -> Source;
 
     /// What happened since the last call; the first call tells what was there. Counts are differences, except `open`,
-    /// which holds for now: an end with open connections is told in every call.
+    /// which holds for now. An end whose connections stay open and do nothing is told once per minute at least; bytes
+    /// may come some calls later.
     fn collect(&mut self) -> Result<Sightings, Failure>;
 }
 

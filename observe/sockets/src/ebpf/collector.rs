@@ -145,7 +145,7 @@ impl Reader {
         }
         self.drain()?;
         self.read_listeners()?;
-        let (mut flows, mut listeners) = self.ledger.tell(&self.listeners);
+        let (mut flows, mut listeners) = self.ledger.tell(&self.listeners, Instant::now());
         let (other_flows, other_listeners) = self.others.tell(&self.ledger);
         flows.extend(other_flows);
         listeners.extend(other_listeners);

@@ -4,17 +4,23 @@
 //! the owners of those are. Both end with the last connection, so the ledger is as small as what is open, plus what
 //! happened since it was last told. Short-lived processes that did the same are one entry as soon as there are many.
 
+use super::entry::{Entry, News};
 use super::layout::{self, FlowCounts, FlowKey, Instance, Process};
 use crate::{Listening, Owner, Sighting};
 use flows::{Attribution, Counts, Link, Passive, Protocol, Side};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Beyond this many entries, those of processes that ended are merged.
 const MERGE_BEYOND: usize = 8192;
 /// Beyond this many entries even then, the rest is lost, and counted as such.
 const MOST: usize = 262_144;
+/// What can wait is told for so many flows at a time: whoever takes it in needs memory for each of them.
+const QUIET_MOST: usize = 4096;
+/// How long what can wait may wait: room for 40,960 quiet flows with a look per second.
+const WAIT_MOST: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Ledger {
@@ -22,14 +28,8 @@ pub struct Ledger {
     processes: HashMap<Instance, Arc<Owner>>,
     /// The number of flows at which to merge next.
     merge_at: usize,
+    last_told: Option<Instant>,
     pub lost: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    /// Since last told; `open` holds for now.
-    counts: Counts,
-    example_port: u16,
 }
 
 /// Who a process is, apart from which.
@@ -103,20 +103,24 @@ impl Ledger {
         }
     }
 
-    /// What happened since the last call, and what is open.
-    pub fn tell(&mut self, listeners: &[layout::Listener]) -> (Vec<Sighting>, Vec<Listening>) {
-        let told = self
-            .flows
-            .iter()
-            .filter(|(_, entry)| entry.counts != Counts::default())
-            .map(|(key, entry)| self.sighting(key, entry))
-            .collect();
-        let listening = listeners.iter().map(|listener| self.listening(listener)).collect();
-        self.flows.retain(|_, entry| {
-            entry.counts = Counts { open: entry.counts.open, ..Counts::default() };
-            entry.counts.open > 0
+    /// What happened since the last call, and what is open and was not named for a while.
+    pub fn tell(&mut self, listeners: &[layout::Listener], now: Instant) -> (Vec<Sighting>, Vec<Listening>) {
+        // what is not told now must not be late the next time
+        let next = now + self.last_told.map_or(Duration::ZERO, |last| now - last) + WAIT_MOST;
+        let mut quiet_left = QUIET_MOST.max(self.flows.len() / 16);
+        let (flows, owners) = (&mut self.flows, Owners(&self.processes));
+        let mut told = Vec::new();
+        flows.retain(|key, entry| {
+            let news = entry.news(next);
+            if news == News::Urgent || news == News::Quiet && quiet_left > 0 {
+                quiet_left -= usize::from(news == News::Quiet);
+                told.push(owners.sighting(key, entry));
+                entry.told(now);
+            }
+            entry.counts != Counts::default()
         });
-        (told, listening)
+        self.last_told = Some(now);
+        (told, listeners.iter().map(|listener| self.listening(listener)).collect())
     }
 
     /// Keeps what is known of the owners of open connections, and of `others`.
@@ -124,14 +128,44 @@ impl Ledger {
         let mut needed: HashSet<Instance> = self.flows.keys().map(FlowKey::instance).collect();
         needed.extend(others);
         self.processes.retain(|instance, _| needed.contains(instance));
-        self.merge_at = 0;
+        // what is left is open, and does not become fewer by merging
+        self.merge_at = self.flows.len() * 2;
+    }
+
+    fn listening(&self, listener: &layout::Listener) -> Listening {
+        Listening {
+            netns: u64::from(listener.netns),
+            protocol: Protocol::Tcp,
+            at: Passive::Inet { ip: address(listener.address), port: listener.port },
+            owner: self.owner(&listener.instance()),
+        }
+    }
+
+    pub fn owner(&self, instance: &Instance) -> Option<Arc<Owner>> {
+        Owners(&self.processes).of(instance)
+    }
+}
+
+struct Owners<'l>(&'l HashMap<Instance, Arc<Owner>>);
+
+impl Owners<'_> {
+    /// One for all connections of a process: there may be thousands.
+    fn of(&self, instance: &Instance) -> Option<Arc<Owner>> {
+        if instance.tgid == 0 {
+            return None;
+        }
+        let unknown = || {
+            let instance = shared(instance);
+            Arc::new(Owner { instance, comm: String::new(), cgroup: None, executable: None, arguments: None })
+        };
+        Some(self.0.get(instance).map_or_else(unknown, Arc::clone))
     }
 
     fn sighting(&self, key: &FlowKey, entry: &Entry) -> Sighting {
         Sighting {
             side: if key.side == layout::ACTIVE { Side::Active } else { Side::Passive },
             netns: u64::from(key.netns),
-            owner: self.owner(&key.instance()),
+            owner: self.of(&key.instance()),
             link: Link {
                 protocol: Protocol::Tcp,
                 active: Some(address(key.active)),
@@ -146,59 +180,10 @@ impl Ledger {
             counts: entry.counts,
         }
     }
-
-    fn listening(&self, listener: &layout::Listener) -> Listening {
-        Listening {
-            netns: u64::from(listener.netns),
-            protocol: Protocol::Tcp,
-            at: Passive::Inet { ip: address(listener.address), port: listener.port },
-            owner: self.owner(&listener.instance()),
-        }
-    }
-
-    /// One for all connections of a process: there may be thousands.
-    pub fn owner(&self, instance: &Instance) -> Option<Arc<Owner>> {
-        if instance.tgid == 0 {
-            return None;
-        }
-        let unknown = || {
-            let instance = shared(instance);
-            Arc::new(Owner { instance, comm: String::new(), cgroup: None, executable: None, arguments: None })
-        };
-        Some(self.processes.get(instance).map_or_else(unknown, Arc::clone))
-    }
 }
 
 fn shared(instance: &Instance) -> flows::Instance {
     flows::Instance { pid: instance.tgid, start_ticks: start_ticks(instance.start_ns) }
-}
-
-impl Entry {
-    fn add(&mut self, new: &FlowCounts) {
-        let counts = &mut self.counts;
-        let begun = u64::from(new.opened) + u64::from(new.adopted);
-        let ended = u64::from(new.failed) + u64::from(new.closed) + u64::from(new.moved);
-        counts.opened += u64::from(new.opened);
-        counts.established += u64::from(new.established);
-        counts.failed += u64::from(new.failed);
-        counts.closed += u64::from(new.closed);
-        counts.open = (counts.open + begun).saturating_sub(ended);
-        counts.sent += new.sent;
-        counts.received += new.received;
-        if new.example_port != 0 {
-            self.example_port = new.example_port as u16;
-        }
-    }
-
-    /// Of the same interval, unlike [`Counts::add`].
-    fn merge(&mut self, other: &Entry) {
-        let open = self.counts.open + other.counts.open;
-        self.counts.add(&other.counts);
-        self.counts.open = open;
-        if other.example_port != 0 {
-            self.example_port = other.example_port;
-        }
-    }
 }
 
 /// The unit of `/proc/PID/stat`: a hundredth of a second on every architecture that programs see.
@@ -226,23 +211,57 @@ mod tests {
         FlowKey { tgid, port, side: layout::ACTIVE, attribution: layout::EXACT, ..FlowKey::default() }
     }
 
-    fn told(ledger: &mut Ledger) -> Vec<Sighting> {
-        let (flows, _) = ledger.tell(&[]);
+    fn told_at(ledger: &mut Ledger, now: Instant) -> Vec<Counts> {
+        let (flows, _) = ledger.tell(&[], now);
         ledger.forget_processes(std::iter::empty());
-        flows
+        flows.into_iter().map(|flow| flow.counts).collect()
+    }
+
+    fn told(ledger: &mut Ledger) -> Vec<Sighting> {
+        ledger.tell(&[], Instant::now()).0
     }
 
     #[test]
-    fn open_connections_are_remembered_and_told_again() {
-        let mut ledger = Ledger::default();
+    fn open_connections_are_remembered_and_their_end_is_told() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
         let begun = FlowCounts { opened: 3, established: 2, failed: 1, adopted: 4, ..FlowCounts::default() };
         ledger.count(&key(1, 80), &begun);
-        let first = told(&mut ledger)[0].counts;
-        assert_eq!(first, Counts { opened: 3, established: 2, failed: 1, open: 6, ..Counts::default() });
-        assert_eq!(told(&mut ledger)[0].counts, Counts { open: 6, ..Counts::default() });
+        let first = Counts { opened: 3, established: 2, failed: 1, open: 6, ..Counts::default() };
+        assert_eq!(told_at(&mut ledger, now), [first]);
+        ledger.count(&key(1, 80), &FlowCounts { received: 5, ..FlowCounts::default() });
+        assert_eq!(told_at(&mut ledger, now), [Counts { open: 6, received: 5, ..Counts::default() }]);
         ledger.count(&key(1, 80), &FlowCounts { closed: 6, sent: 7, ..FlowCounts::default() });
-        assert_eq!(told(&mut ledger)[0].counts, Counts { closed: 6, sent: 7, ..Counts::default() });
-        assert!(told(&mut ledger).is_empty());
+        assert_eq!(told_at(&mut ledger, now), [Counts { closed: 6, sent: 7, ..Counts::default() }]);
+        assert!(told_at(&mut ledger, now).is_empty() && ledger.flows.is_empty());
+    }
+
+    #[test]
+    fn what_stays_open_is_named_in_every_minute() {
+        for interval_s in [1, 7, 10, 25, 30, 60, 100] {
+            let (mut ledger, start) = (Ledger::default(), Instant::now());
+            ledger.count(&key(1, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() });
+            let times = (0..200).map(|n| n * interval_s);
+            let named: Vec<u64> =
+                times.filter(|at| !told_at(&mut ledger, start + Duration::from_secs(*at)).is_empty()).collect();
+            let most = named.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+            assert!(most <= interval_s.max(59), "every {interval_s} s: {named:?}");
+            let few = 200 * interval_s / 40 + 1;
+            assert!(interval_s > 10 || named.len() as u64 <= few, "every {interval_s} s: {named:?}");
+        }
+    }
+
+    #[test]
+    fn many_quiet_flows_are_told_in_turns_and_urgent_ones_at_once() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        let count = 3 * QUIET_MOST as u32;
+        (1..=count).for_each(|n| ledger.count(&key(n, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() }));
+        assert_eq!(told_at(&mut ledger, now).len(), count as usize, "what nobody heard of");
+        (1..=count).for_each(|n| ledger.count(&key(n, 80), &FlowCounts { sent: 9, ..FlowCounts::default() }));
+        ledger.count(&key(count + 1, 80), &FlowCounts { opened: 1, ..FlowCounts::default() });
+        let turns: Vec<Vec<Counts>> = (0..4).map(|_| told_at(&mut ledger, now)).collect();
+        assert_eq!(turns.iter().map(Vec::len).collect::<Vec<_>>(), [QUIET_MOST + 1, QUIET_MOST, QUIET_MOST, 0]);
+        assert_eq!(turns[0].iter().map(|counts| counts.opened).sum::<u64>(), 1);
+        assert_eq!(turns.iter().flatten().map(|counts| counts.sent).sum::<u64>(), 9 * u64::from(count));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! kernel when the collector is dropped or its process killed.
 
 mod collector;
+mod entry;
 mod kernel;
 mod layout;
 mod ledger;

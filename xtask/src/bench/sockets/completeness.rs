@@ -79,7 +79,7 @@ impl Seen {
 
 fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Seen, String> {
     let (server, port) = serve("storm")?;
-    let tracer = Tracer::start(mode)?;
+    let tracer = Tracer::telling(mode)?;
     let share = size.of(10, 1);
     let said = storm(port, load.processes, load.connections / share, load.seconds / share as f64)?;
     let sum = |key: &str| said.iter().filter_map(|s| s[key].as_f64()).sum::<f64>();

@@ -47,15 +47,24 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Tracer {
-    /// Returns when it sees connections.
+    /// As it runs all day: the agent keeps windows and prints none. Returns when it sees connections.
     pub fn start(mode: Mode) -> Result<Tracer, String> {
+        Tracer::begin(mode, false)
+    }
+
+    /// Also tells what it sees, in its file `seen.txt`.
+    pub fn telling(mode: Mode) -> Result<Tracer, String> {
+        Tracer::begin(mode, true)
+    }
+
+    fn begin(mode: Mode, telling: bool) -> Result<Tracer, String> {
         let folder = root().join("out/bench/sockets").join(mode.name().replace(' ', "-"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let mut tracer = Tracer { child: None, filter: false, folder };
         match mode {
             Mode::UntracedA | Mode::UntracedB => {}
-            Mode::Ebpf | Mode::Polling | Mode::Tuples => tracer.agent(mode.name())?,
+            Mode::Ebpf | Mode::Polling | Mode::Tuples => tracer.agent(mode.name(), telling)?,
             Mode::Ss => {
                 let mut shell = command("sh", &["-c", "while :; do ss -Htanp; sleep 1; done"]);
                 tracer.child = Some(spawn(shell.stdout(tracer.create("seen.txt")?))?);
@@ -66,10 +75,10 @@ impl Tracer {
         Ok(tracer)
     }
 
-    fn agent(&mut self, mode: &str) -> Result<(), String> {
+    fn agent(&mut self, mode: &str, telling: bool) -> Result<(), String> {
         let lock = format!("faultloom-bench-{}", std::process::id());
-        let mut call = command(&faultloom().to_string_lossy(), &["agent", "--json", "--mode", mode, "--lock", &lock]);
-        call.arg("--state").arg(&self.folder);
+        let mut call = command(&faultloom().to_string_lossy(), &["agent", "--mode", mode, "--lock", &lock]);
+        call.args(telling.then_some("--json")).arg("--state").arg(&self.folder);
         call.stdout(self.create("seen.txt")?).stderr(self.create("said.txt")?);
         self.child = Some(spawn(&mut call)?);
         let counters = self.folder.join("agent.prom");
@@ -179,7 +188,7 @@ fn spawn(call: &mut Command) -> Result<Child, String> {
 }
 
 /// Beside this program: whoever sets a folder for builds sets it for all of them.
-fn built(program: &str) -> PathBuf {
+pub fn built(program: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_else(|_| root().join("target/debug/xtask"));
     own.with_file_name(program)
 }
