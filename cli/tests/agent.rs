@@ -349,6 +349,9 @@ fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
     let ran = agent.end("TERM").exits(0);
     assert!(!ran.err.contains("wait in the spool"), "{}", ran.err);
     assert_eq!(recorded(&database, server.port).unwrap().0, 30, "nothing is doubled");
+    let at = format!(":{}", server.port);
+    home.run(&["map", &at, "--database", &database, "--by", "process"]).exits(0).says(&at);
+    home.run(&["map", &at, "--database", &database, "--json"]).exits(0).says("\"edges\"");
 }
 
 #[test]

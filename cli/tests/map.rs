@@ -6,7 +6,7 @@ use cmdb::Cmdb;
 use flows::*;
 use std::net::IpAddr;
 use std::path::Path;
-use support::Home;
+use support::{Home, Started, repository};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -182,4 +182,74 @@ fn a_map_is_kept_shown_compared_and_drawn() {
     let changed = home.run(&["map", "--state", "s", "--changed-since", "20m", "--last", "15m"]).exits(0);
     changed.says("+ cron → db :5432").says("− web → api :8080");
     home.run(&["map", "cron", "--state", "s", "--changed-since", "20m", "--last", "15m"]).exits(0).says("+ cron");
+}
+
+/// The guide's questions to a store, word by word.
+fn guide_commands() -> Vec<String> {
+    let guide = std::fs::read_to_string(repository().join("docs/guides/map.md")).unwrap();
+    let elsewhere = ["--now", "--database", "--hosts", "--beside"];
+    let blocks = guide.split("\n```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
+    let line = |line: &str| line.split(['#', '|']).next().unwrap_or_default().trim().to_owned();
+    blocks
+        .flat_map(str::lines)
+        .map(line)
+        .filter(|line| line.starts_with("faultloom map") && !elsewhere.iter().any(|word| line.contains(word)))
+        .collect()
+}
+
+#[test]
+fn the_guides_questions_are_answered() {
+    let home = Home::new("map-guide");
+    let now = now_ms();
+    for to_ms in [now, now - 24 * 60 * MINUTE_MS] {
+        let mut seen = Seen::on("db1", "10.0.0.5", to_ms);
+        let instance = Instance { pid: 4711, start_ticks: 1 };
+        for (from, to, port) in [("web", "checkout", 8080), ("checkout", "postgres", 5432)] {
+            seen.flow(Side::Active, from, "10.0.0.5", "10.0.0.5", port, 3);
+            seen.flow(Side::Passive, to, "10.0.0.5", "10.0.0.5", port, 3);
+        }
+        let postgres = seen.window.flows.last_mut().unwrap();
+        postgres.process = Some(instance);
+        let service = postgres.service.clone();
+        seen.window.processes.push(Process { instance, service, netns: 1, comm: "postgres".into() });
+        seen.keep(&home.file("s"));
+    }
+    let commands = guide_commands();
+    assert!(commands.len() >= 12, "{commands:?}");
+    for command in commands {
+        let mut words: Vec<&str> = command.split_whitespace().skip(1).collect();
+        words.extend(["--state", "s"]);
+        let ran = home.run(&words);
+        // the guide's moments may lie before anybody watched
+        let past = ["--at", "--from"].iter().any(|word| words.contains(word)) && ran.status.code() == Some(5);
+        if !past {
+            ran.exits(0);
+        }
+    }
+    for of in ["host:db1", "service:checkout", "10.0.0.5", "10.0.0.5:5432", ":5432", "pid:4711", "pid:4711@db1"] {
+        home.run(&["map", of, "--state", "s"]).exits(0);
+    }
+}
+
+#[test]
+fn names_of_addresses_are_asked_for_only_when_told() {
+    let home = Home::new("map-resolve");
+    let mut seen = Seen::on("alpha", "10.0.0.1", now_ms());
+    for address in ["192.0.2.7", "192.0.2.8"] {
+        seen.flow(Side::Active, "web", "10.0.0.1", address, 443, 1);
+    }
+    seen.keep(&home.file("s"));
+    // a name service that knows one address, and remembers who asked
+    let service = "#!/bin/sh\necho $2 >>asked\n[ $2 = 192.0.2.7 ] && echo $2 api.example\n";
+    let program = home.write("getent", service);
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", home.file(".").display(), std::env::var("PATH").unwrap());
+    let map = |more: &[&str]| {
+        let mut command = home.command(&[&["map", "--state", "s"], more].concat());
+        command.env("PATH", &path);
+        Started::new(command).wait().exits(0).out
+    };
+    assert!(map(&[]).contains("192.0.2.7") && !home.file("asked").exists());
+    let named = map(&["--resolve"]);
+    assert!(named.contains("api.example (192.0.2.7)") && named.contains("192.0.2.8"), "{named}");
 }
