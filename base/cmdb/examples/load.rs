@@ -131,6 +131,7 @@ async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize, default: i64| arguments.get(i).map_or(default, |text| text.parse().expect("a number"));
     let (agents, windows, minutes) = (number(0, 1000), number(1, 1), number(2, 3));
+    assert!(agents as usize > FLOWS / 2, "each agent calls {} others", FLOWS / 2);
     let own = arguments.get(3).is_none().then(|| Cluster::own("load")).flatten();
     let url = match (&own, arguments.get(3)) {
         (Some(cluster), _) => cluster.database("load"),

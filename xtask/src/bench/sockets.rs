@@ -2,11 +2,12 @@
 //! filter that logs new connections, in interleaved rounds, with an untraced pair as control.
 //!
 //! Everything happens in a network namespace of its own. `FAULTLOOM_BENCH=quick` only proves that the bench runs.
-//! `FAULTLOOM_BENCH_ONLY=completeness` (or `busy`, `latency`, `memory`) measures one part and keeps the others' figures.
+//! `FAULTLOOM_BENCH_ONLY=completeness` (or `busy`, `latency`, `memory`, `fleet`) measures one part and keeps the others' figures.
 
 pub mod arena;
 mod busy;
 mod completeness;
+mod fleet;
 mod latency;
 mod load;
 mod memory;
@@ -14,7 +15,7 @@ pub mod tracer;
 
 use super::statistics::Interval;
 use super::{Goal, finish};
-use crate::setup::{self, CONNTRACK, IPROUTE, NFTABLES, ULOGD};
+use crate::setup::{self, CONNTRACK, IPROUTE, NFTABLES, POSTGRESQL, ULOGD};
 use crate::shell::{command, quiet, root};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,19 +34,21 @@ impl Size {
 
 type Part = (&'static str, fn(&Size) -> Result<Value, String>);
 
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("completeness", completeness::measure),
     ("busy", busy::measure),
     ("latency", latency::measure),
     ("memory", memory::measure),
+    ("fleet", fleet::measure),
 ];
 
 pub fn bench() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
     let name = if quick { "quick-sockets" } else { "sockets" };
     if !arena::inside() {
-        setup::packages(&[&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD])?;
+        setup::packages(&[&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &POSTGRESQL])?;
         build()?;
+        build_fleet()?;
         return arena::enter(&["bench", "sockets"]);
     }
     let only = std::env::var("FAULTLOOM_BENCH_ONLY").ok();
@@ -66,6 +69,15 @@ pub fn bench() -> Result<(), String> {
 pub fn build() -> Result<(), String> {
     quiet(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "connections"]))
         .map(|_| ())
+}
+
+/// What simulates a fleet, with the database it needs.
+fn build_fleet() -> Result<(), String> {
+    quiet(&mut command(
+        "cargo",
+        &["build", "--quiet", "--package", "cmdb", "--features", "postgres", "--example", "load"],
+    ))
+    .map(|_| ())
 }
 
 /// Figures of an earlier run, for parts that are not measured again.
