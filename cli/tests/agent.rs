@@ -233,6 +233,9 @@ fn once_prints_one_window() {
     assert!(ran.out.contains("seen by polling"), "{}", ran.out);
 }
 
+/// Runs what follows as a user without rights.
+const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
+
 /// Runs the command as a user without rights.
 fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Ran> {
     if !is_root() {
@@ -243,14 +246,8 @@ fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Ran> {
     std::fs::create_dir_all(&state).unwrap();
     let given = Command::new("chown").arg("65534:65534").arg(&state).status().unwrap();
     assert!(given.success());
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "--bounding-set=-all",
-        env!("CARGO_BIN_EXE_faultloom"),
-    ]);
+    let mut command = Command::new(NOBODY[0]);
+    command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_faultloom"));
     let ours = words(home, arguments);
     Some(
         Started::new({
@@ -279,6 +276,50 @@ fn without_rights_it_says_which_are_missing_and_does_what_it_can() {
     let seen = windows[0].flows.iter().filter(|f| begun(f, server.port)).map(|f| f.counts.open).sum::<u64>();
     assert_eq!(seen, 1);
     assert!(windows[0].flows.iter().all(|f| f.source == flows::Source::Tuples));
+}
+
+/// Runs the command as root where a part of the system is covered by something else.
+fn behind(cover: &str, home: &Home, arguments: &[&str]) -> Option<Ran> {
+    if !is_root() {
+        skipped("covering a part of the system needs root");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    let script = format!("{cover} && exec \"$@\"");
+    command.args(["--mount", "sh", "-c", &script, "sh"]).args(arguments).current_dir(&home.path);
+    Some(Started::new(command).wait())
+}
+
+#[test]
+fn a_kernel_without_types_is_watched_by_polling_and_told_so() {
+    let home = Home::new("agent-types");
+    let faultloom = env!("CARGO_BIN_EXE_faultloom");
+    let server = Server::start();
+    let _open = server.connect(b'k');
+    let once = words(&home, &["--once", "--interval", "100ms"]);
+    let arguments: Vec<&str> = std::iter::once(faultloom).chain(once.iter().map(String::as_str)).collect();
+    let Some(ran) = behind("mount -t tmpfs none /sys/kernel/btf", &home, &arguments) else { return };
+    let ran = ran.exits(0).says("watching by polling").says("CONFIG_DEBUG_INFO_BTF");
+    let seen = windows(&ran.out)[0].flows.iter().filter(|f| begun(f, server.port)).map(|f| f.counts.open).sum::<u64>();
+    assert_eq!(seen, 1);
+}
+
+#[test]
+fn where_processes_are_hidden_it_watches_addresses_and_says_so() {
+    let home = Home::new("agent-hidden");
+    let faultloom = env!("CARGO_BIN_EXE_faultloom");
+    std::fs::create_dir_all(home.file("state")).unwrap();
+    std::os::unix::fs::chown(home.file("state"), Some(65534), Some(65534)).unwrap_or_default();
+    let server = Server::start();
+    let _open = server.connect(b'k');
+    let once = words(&home, &["--once", "--interval", "100ms"]);
+    let arguments: Vec<&str> = NOBODY.into_iter().chain([faultloom]).chain(once.iter().map(String::as_str)).collect();
+    let Some(ran) = behind("mount -t proc -o hidepid=2 proc /proc", &home, &arguments) else { return };
+    let ran = ran.exits(0).says("watching by tuples").says("hidepid");
+    let windows = windows(&ran.out);
+    let seen: Vec<_> = windows[0].flows.iter().filter(|f| begun(f, server.port)).collect();
+    assert_eq!(seen.iter().map(|f| f.counts.open).sum::<u64>(), 1);
+    assert!(seen.iter().all(|f| f.process.is_none()), "{seen:?}");
 }
 
 #[test]

@@ -40,11 +40,15 @@ impl Drop for Child {
 }
 
 fn loopback(port: u16) -> libc::sockaddr_in {
+    address([127, 0, 0, 1], port)
+}
+
+fn address(ip: [u8; 4], port: u16) -> libc::sockaddr_in {
     // SAFETY: all zeros is an address.
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     address.sin_family = libc::AF_INET as u16;
     address.sin_port = port.to_be();
-    address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+    address.sin_addr.s_addr = u32::from_ne_bytes(ip);
     address
 }
 
@@ -88,5 +92,29 @@ pub fn serve_pid(listener: RawFd) {
             libc::write(fd, pid.as_ptr().cast(), pid.len());
             libc::close(fd);
         }
+    }
+}
+
+/// Opens so many connections to itself, writes a byte when it has all of them, and keeps them until killed.
+pub fn hold_many(ip: [u8; 4], port: u16, connections: u32, ready: &std::io::PipeWriter) {
+    let address = address(ip, port);
+    let most = libc::rlim_t::from(connections) * 2 + 100;
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: as above; `ready` is open.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        let listener = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+        if libc::bind(listener, (&raw const address).cast(), LEN) != 0 || libc::listen(listener, 128) != 0 {
+            return;
+        }
+        for _ in 0..connections {
+            let client = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+            let connected = libc::connect(client, (&raw const address).cast(), LEN) == 0;
+            if !connected || libc::accept(listener, std::ptr::null_mut(), std::ptr::null_mut()) < 0 {
+                return;
+            }
+        }
+        libc::write(std::os::fd::AsRawFd::as_raw_fd(ready), [1u8].as_ptr().cast(), 1);
+        libc::pause();
     }
 }
