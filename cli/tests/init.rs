@@ -128,9 +128,15 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
 #[test]
 fn a_port_in_use_is_told() {
     let home = folder("procfile");
-    let listener = std::net::TcpListener::bind("127.0.0.1:28203");
-    home.run(&["init"]).exits(0).says("127.0.0.1:28203 (stock) is in use now").says("init --attach");
+    // a port of its own: the other tests draft the same file meanwhile
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let text = std::fs::read_to_string(home.file("Procfile")).unwrap();
+    home.write("Procfile", &text.replace("127.0.0.1:28203", &at));
+    home.run(&["init"]).exits(0).says(&format!("{at} (stock) is in use now")).says("init --attach");
     drop(listener);
+    let ran = home.run(&["init", "--force"]).exits(0);
+    assert!(!ran.out.contains("in use now"), "{}", ran.out);
 }
 
 #[test]

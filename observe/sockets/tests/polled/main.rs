@@ -16,12 +16,16 @@ use sockets::{Collector, Listening, Owner, Sightings};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::{own_network, skipped};
 use watch::{Watch, inet};
 
-/// A namespace for this thread, or the reason why the test cannot run is printed.
-fn network() -> Option<u64> {
-    own_network().map_err(|why| skipped(&why)).ok()
+/// A namespace for this thread, or the reason why the test cannot run is printed. One test at a time: a process that another test
+/// starts holds our sockets as well until it becomes another program, and would be their owner.
+fn network() -> Option<(u64, MutexGuard<'static, ()>)> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    own_network().map_err(|why| skipped(&why)).ok().map(|netns| (netns, alone))
 }
 
 fn us() -> Vec<u32> {
@@ -30,7 +34,7 @@ fn us() -> Vec<u32> {
 
 #[test]
 fn a_listener_on_a_specific_address_is_depended_upon() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (listener, at) = (TcpListener::bind("127.0.0.5:7000").unwrap(), inet("127.0.0.5:7000"));
     let mut watch = Watch::start(netns);
     watch.until("the listener", |w| w.listeners.iter().any(|it| it.at == at && it.owner.is_some()));
@@ -49,7 +53,7 @@ fn a_listener_on_a_specific_address_is_depended_upon() {
 
 #[test]
 fn connections_that_were_open_before_are_not_counted_as_opened() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
     let connect = |_| (TcpStream::connect("127.0.0.1:7000").unwrap(), listener.accept().unwrap().0);
     let old: Vec<_> = (0..10).map(connect).collect();
@@ -64,7 +68,7 @@ fn connections_that_were_open_before_are_not_counted_as_opened() {
 
 #[test]
 fn both_ends_agree_when_an_ipv6_listener_takes_ipv4() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (listener, at) = (TcpListener::bind("[::]:7000").unwrap(), inet("127.0.0.1:7000"));
     let client = TcpStream::connect("127.0.0.1:7000").unwrap();
     let server = listener.accept().unwrap().0;
@@ -83,7 +87,7 @@ for _ in range(3):
     if os.fork() == 0:
         c, _ = s.accept(); os.write(1, b'%d\\n' % os.getpid()); c.recv(1); os._exit(0)
 print('ready'); input()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let at = inet("127.0.0.1:7000");
     let mut server = Program::python(SERVER);
     assert_eq!(server.line(), "ready");
@@ -98,7 +102,7 @@ print('ready'); input()";
 
 #[test]
 fn a_connection_nobody_accepted_is_who_listens_and_says_so() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
     let client = TcpStream::connect("127.0.0.1:7000").unwrap();
     let mut watch = Watch::start(netns);
@@ -117,7 +121,7 @@ fn names_with_blanks_and_newlines_stop_nothing() {
 import ctypes, socket
 ctypes.CDLL(None).prctl(15, b'a b) R\n(1', 0, 0, 0)
 c = socket.create_connection(('127.0.0.1', 7000)); print('ready'); input()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
     let folder = std::env::temp_dir().join(format!("faultloom names\n{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -160,7 +164,7 @@ while True:
 import socket
 s = socket.socket(); s.bind(('127.0.0.1', 7000)); s.listen(64); print('ready')
 while True: s.accept()[0].close()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let at = inet("127.0.0.2:7001");
     let (listener, mut server) = (TcpListener::bind("127.0.0.2:7001").unwrap(), Program::python(SERVER));
     assert_eq!(server.line(), "ready");
@@ -183,7 +187,7 @@ fn without_rights_others_are_counted_and_our_own_still_known() {
     const CLIENT: &str = "
 import socket
 c = socket.create_connection(('127.0.0.1', 7000)); print('ready'); input()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
     let mut client = Program::python(CLIENT);
     assert_eq!(client.line(), "ready");
@@ -214,7 +218,7 @@ import os, socket
 os.system('ip link set lo up')
 s = socket.create_server(('127.0.0.1', 7000)); c = socket.create_connection(('127.0.0.1', 7000))
 print(os.stat('/proc/self/ns/net').st_ino); input()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     if !have("unshare") || !have("ip") {
         return skipped("unshare or ip is not installed");
     }
@@ -232,7 +236,7 @@ print(os.stat('/proc/self/ns/net').st_ino); input()";
 
 #[test]
 fn unix_sockets_are_flows_to_their_name() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let path = std::env::temp_dir().join(format!("faultloom unix\n{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
@@ -251,7 +255,7 @@ fn unix_sockets_are_flows_to_their_name() {
 
 #[test]
 fn connected_udp_is_a_flow_to_who_is_bound() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (bound, at) = (UdpSocket::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect("127.0.0.1:7000").unwrap();
@@ -265,7 +269,7 @@ fn connected_udp_is_a_flow_to_who_is_bound() {
 
 #[test]
 fn a_translated_connection_tells_where_it_went() {
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     if !have("nft") {
         return skipped("nft is not installed");
     }
@@ -297,7 +301,7 @@ fn flows_of_processes_that_have_ended_become_their_services() {
     const CLIENT: &str = "
 import socket
 c = socket.create_connection(('127.0.0.1', 7000)); print('ready'); input()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let (_listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
     let mut clients = [Program::python(CLIENT), Program::python(CLIENT)];
     clients.iter_mut().for_each(|client| assert_eq!(client.line(), "ready"));
@@ -321,7 +325,7 @@ fn a_process_in_a_containers_cgroup_is_the_container_also_when_it_has_ended() {
     const SERVER: &str = "
 import socket
 print('ready'); input(); s = socket.create_server(('127.0.0.1', 7000)); print('listens'); input()";
-    let Some(netns) = network() else { return };
+    let Some((netns, _alone)) = network() else { return };
     let id = "0a1b2c3d".repeat(8);
     let outer = format!("faultloom-test-{}", std::process::id());
     let Some(cgroup) = Cgroup::make(&[&outer, &format!("docker-{id}.scope")]) else {
