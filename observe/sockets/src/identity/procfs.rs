@@ -31,6 +31,8 @@ pub struct Stat {
     pub comm: String,
     /// It has ended and waits for its parent to ask how.
     pub zombie: bool,
+    /// It runs the program of the process that made it.
+    pub forked: bool,
 }
 
 /// A process's folder in `/proc`.
@@ -76,7 +78,10 @@ impl ProcessFolder {
 /// `PID (comm) state parent … start …`: the name may hold anything, parentheses, spaces and newlines included.
 fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
     const PARENT: usize = 1;
+    const FLAGS: usize = 6;
     const START: usize = 19;
+    // PF_FORKNOEXEC of the kernel
+    const FORKED: u64 = 0x40;
     let opening = text.iter().position(|byte| *byte == b'(')?;
     let closing = text.iter().rposition(|byte| *byte == b')')?;
     let comm = String::from_utf8_lossy(text.get(opening + 1..closing)?).into_owned();
@@ -84,7 +89,8 @@ fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
     let start_ticks = fields.get(START)?.parse().ok()?;
     let parent = fields.get(PARENT)?.parse().ok()?;
     let zombie = matches!(fields[0], "Z" | "X");
-    Some(Stat { instance: Instance { pid, start_ticks }, parent, comm, zombie })
+    let forked = fields.get(FLAGS)?.parse::<u64>().ok()? & FORKED != 0;
+    Some(Stat { instance: Instance { pid, start_ticks }, parent, comm, zombie, forked })
 }
 
 #[cfg(test)]

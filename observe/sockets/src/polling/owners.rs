@@ -7,6 +7,9 @@
 //! passed over and counted; nothing stops the search. Everything of one process is read through its opened folder, which
 //! stands for this process even if the pid is given to another one.
 //!
+//! A process that was just forked holds all that its parent held, until it runs another program. So it is an owner only
+//! if nobody else is found.
+//!
 //! Needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for processes of other users.
 
 use super::quick::QuickMap;
@@ -25,14 +28,24 @@ const MANY_FILES: u32 = 256;
 /// The time between two looks through everything, in costs of the last one.
 const THOROUGH_SHARE: u32 = 30;
 
+/// As long as this a process may need to run another program.
+const YOUNG_TICKS: u64 = 100;
+
 /// Inodes whose owners are wanted, and what was found.
 #[derive(Default)]
 pub struct Wanted {
-    inodes: QuickMap<u32, Option<u32>>,
+    inodes: QuickMap<u32, Option<Found>>,
     missing: usize,
     owners: Vec<Arc<Owner>>,
     /// Something was wanted before and not found.
     again: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    owner: u32,
+    /// Somebody else would be the better owner.
+    doubtful: bool,
 }
 
 impl Wanted {
@@ -45,7 +58,15 @@ impl Wanted {
     }
 
     pub fn owner(&self, inode: u32) -> Option<&Arc<Owner>> {
-        self.inodes.get(&inode).copied().flatten().map(|at| &self.owners[at as usize])
+        self.inodes.get(&inode).copied().flatten().map(|found| &self.owners[found.owner as usize])
+    }
+
+    /// Who was not looked at yet may be the better owner.
+    fn forget_doubtful(&mut self) {
+        self.inodes
+            .values_mut()
+            .filter(|found| found.is_some_and(|found| found.doubtful))
+            .for_each(|found| *found = None);
     }
 
     /// Empty again, with its memory kept unless that is much.
@@ -104,6 +125,7 @@ impl Owners {
             }
             if files > MANY_FILES && !thorough {
                 search.complete = false;
+                wanted.forget_doubtful();
                 break;
             }
             if self.look_at(pid, wanted).is_err() {
@@ -125,7 +147,7 @@ impl Owners {
             Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
             Err(_) => return Ok(()),
         };
-        let mut owner = None;
+        let mut owner: Option<Found> = None;
         let mut files = 0;
         let mut entries = RawDir::new(&folder, &mut self.entries);
         // an error ends the folder: the process has ended
@@ -139,14 +161,26 @@ impl Owners {
                 Err(_) => continue,
             };
             let Some(inode) = procfs::bracketed(target, b"socket:[") else { continue };
-            let Some(slot) = wanted.inodes.get_mut(&(inode as u32)).filter(|slot| slot.is_none()) else { continue };
-            if owner.is_none() {
-                let Ok(stat) = process.stat() else { return Ok(()) };
-                owner = Some(wanted.owners.len() as u32);
-                let (instance, comm) = (stat.instance, stat.comm);
-                wanted.owners.push(Arc::new(Owner { instance, comm, cgroup: None, executable: None, arguments: None }));
+            let unsure = |slot: &&mut Option<Found>| slot.is_none_or(|found| found.doubtful);
+            let Some(slot) = wanted.inodes.get_mut(&(inode as u32)).filter(unsure) else { continue };
+            let found = match owner {
+                Some(found) => found,
+                None => {
+                    let Ok(stat) = process.stat() else { return Ok(()) };
+                    let doubtful = stat.forked && now_ticks() < stat.instance.start_ticks + YOUNG_TICKS;
+                    let found = Found { owner: wanted.owners.len() as u32, doubtful };
+                    let (instance, comm) = (stat.instance, stat.comm);
+                    let known = Owner { instance, comm, cgroup: None, executable: None, arguments: None };
+                    wanted.owners.push(Arc::new(known));
+                    *owner.insert(found)
+                }
+            };
+            // of several doubtful ones the first is kept
+            if found.doubtful {
+                slot.get_or_insert(found);
+                continue;
             }
-            *slot = owner;
+            *slot = Some(found);
             wanted.missing -= 1;
             if wanted.missing == 0 {
                 break;
@@ -157,6 +191,12 @@ impl Owners {
         *known = files.max(*known);
         Ok(())
     }
+}
+
+/// Since the boot, as starts of processes are told.
+fn now_ticks() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec.unsigned_abs() * 100 + now.tv_nsec.unsigned_abs() / 10_000_000
 }
 
 struct Unreadable;

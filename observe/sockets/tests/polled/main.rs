@@ -17,6 +17,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use support::{own_network, skipped};
 use watch::{Watch, inet};
 
@@ -98,6 +99,35 @@ print('ready'); input()";
     watch.until("three owners", |w| w.owners(Side::Passive, &at) == workers);
     assert!(!workers.contains(&server.pid()));
     drop(clients);
+}
+
+#[test]
+fn a_process_that_was_just_forked_owns_nothing_of_its_parent() {
+    const CLIENT: &str = r"
+import os, socket, sys
+kept = []
+for line in sys.stdin:
+    kept.append(socket.create_connection(('127.0.0.1', int(line))))
+    end, keep = os.pipe()
+    if os.fork() == 0:
+        os.close(keep); os.read(end, 1); os._exit(0)
+    kept.append(keep); print('ready')";
+    let Some((netns, _alone)) = network() else { return };
+    let mut client = Program::python(CLIENT);
+    let mut watch = Watch::start(netns);
+    for port in 7000..7020 {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let begin = Instant::now();
+        client.say(&port.to_string());
+        assert_eq!(client.line(), "ready");
+        watch.poll();
+        // a child of more than a second may have come to keep what it has
+        if begin.elapsed() < Duration::from_millis(900) {
+            assert_eq!(watch.owners(Side::Active, &inet(&listener.local_addr().unwrap().to_string())), [client.pid()]);
+            return;
+        }
+    }
+    panic!("this machine is too slow to fork and look within a second");
 }
 
 #[test]
