@@ -70,18 +70,15 @@ fn joined(slices: BTreeMap<String, Result<Slice, String>>, from_ms: i64, to_ms: 
             Err(why) => answers.remarks.push(format!("{address} did not answer: {why}")),
             Ok(mut slice) => {
                 answers.answered += 1;
-                // an agent speaks for its own host; a second voice for a host is not listened to
-                slice.hosts.retain(|host| match told_by.get(&host.host.id) {
-                    None => {
-                        told_by.insert(host.host.id.clone(), address.clone());
-                        true
-                    }
-                    Some(first) => {
-                        let name = &host.host.name;
-                        answers.remarks.push(format!("{address} also answers for {name}, as {first} does: ignored"));
-                        false
-                    }
-                });
+                answers.remarks.extend(own_only(&address, &mut slice));
+                let Some(own) = slice.hosts.first().map(|host| &host.host) else { continue };
+                // a second voice for a host is not listened to
+                if let Some(first) = told_by.get(&own.id) {
+                    let name = &own.name;
+                    answers.remarks.push(format!("{address} also answers for {name}, as {first} does: ignored"));
+                    continue;
+                }
+                told_by.insert(own.id.clone(), address);
                 good.push(slice);
             }
         }
@@ -90,6 +87,15 @@ fn joined(slices: BTreeMap<String, Result<Slice, String>>, from_ms: i64, to_ms: 
         answers.slice = map::union(good);
     }
     answers
+}
+
+/// A host speaks for itself, which is the one it heard last; it may have been started anew meanwhile. What it tells of others is ignored.
+fn own_only(address: &str, slice: &mut Slice) -> Option<String> {
+    let own = slice.hosts.iter().max_by_key(|host| host.last_seen_ms)?.host.clone();
+    let all = slice.hosts.len();
+    slice.hosts.retain(|host| host.host.id == own.id);
+    let others = all - slice.hosts.len();
+    (others > 0).then(|| format!("{address} answers for {} and for {others} other hosts: these are ignored", own.name))
 }
 
 async fn ask(host: &Allowed, from_ms: i64, to_ms: i64) -> Result<Slice, String> {

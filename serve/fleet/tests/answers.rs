@@ -31,6 +31,8 @@ struct Store {
     host: &'static str,
     remarks: usize,
     takes: Duration,
+    /// Other hosts that it speaks for, and when they were heard.
+    others: Vec<(&'static str, i64)>,
 }
 
 impl Slices for Store {
@@ -39,27 +41,28 @@ impl Slices for Store {
         if to_ms == 13 {
             return Err(Failure::environment("the store is broken").why("secret details"));
         }
-        let host = Host {
-            id: HostId(format!("machine-{}", self.host)),
-            name: self.host.into(),
-            boot: "b".repeat(self.remarks.max(1)),
-            addresses: Vec::new(),
-        };
-        let hosts = vec![HostSlice {
-            host,
-            services: Vec::new(),
-            processes: Vec::new(),
-            listeners: Vec::new(),
-            flows: Vec::new(),
-            losses: Losses::default(),
-            last_seen_ms: to_ms,
-        }];
-        Ok(Slice { from_ms, to_ms, hosts })
+        let boots = "b".repeat(self.remarks.max(1));
+        let own = [heard(self.host, &boots, to_ms), heard(self.host, "before", from_ms)];
+        let others = self.others.iter().map(|(name, at_ms)| heard(name, "b", *at_ms));
+        Ok(Slice { from_ms, to_ms, hosts: own.into_iter().chain(others).collect() })
+    }
+}
+
+fn heard(name: &str, boot: &str, last_seen_ms: i64) -> HostSlice {
+    let id = HostId(format!("machine-{name}"));
+    HostSlice {
+        host: Host { id, name: name.into(), boot: boot.into(), addresses: Vec::new() },
+        services: Vec::new(),
+        processes: Vec::new(),
+        listeners: Vec::new(),
+        flows: Vec::new(),
+        losses: Losses::default(),
+        last_seen_ms,
     }
 }
 
 fn store(host: &'static str) -> Store {
-    Store { host, remarks: 0, takes: Duration::ZERO }
+    Store { host, remarks: 0, takes: Duration::ZERO, others: Vec::new() }
 }
 
 /// A server with keys of its own. Ends when dropped.
@@ -105,7 +108,7 @@ async fn two_hosts_answer_then_one_is_down_then_both_answer_again() {
     let answers = ask_all(&both, 0, 60_000).await;
     assert_eq!((answers.answered, answers.remarks.len()), (2, 0), "{answers:?}");
     let names: Vec<&str> = answers.slice.hosts.iter().map(|h| h.host.name.as_str()).collect();
-    assert_eq!((names, answers.slice.to_ms), (vec!["a", "b"], 60_000));
+    assert_eq!((names, answers.slice.to_ms), (vec!["a", "a", "b", "b"], 60_000), "each before and after its start");
 
     let gone = b.address;
     b.task.abort();
@@ -226,8 +229,18 @@ async fn a_second_voice_for_a_host_is_not_listened_to() {
     let b = up(&liar.0, store("a"), Limits::default()).await;
     let hosts = list(&folder.0, &[(a.address, a.fingerprint, &a.token), (b.address, b.fingerprint, &b.token)]);
     let answers = ask_all(&hosts, 0, 1).await;
-    assert_eq!((answers.answered, answers.slice.hosts.len()), (2, 1));
+    assert_eq!((answers.answered, answers.slice.hosts.len()), (2, 2), "one host, before and after its start");
     assert!(answers.remarks[0].contains("also answers for a"), "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_host_speaks_for_itself_only() {
+    let folder = Folder::new("others");
+    let others = vec![("b", 0), ("c", 1)];
+    let a = up(&folder.0, Store { others, ..store("a") }, Limits::default()).await;
+    let answers = ask_all(&list(&folder.0, &[(a.address, a.fingerprint, &a.token)]), 0, 2).await;
+    assert!(answers.slice.hosts.iter().all(|host| host.host.name == "a") && answers.slice.hosts.len() == 2);
+    assert!(answers.remarks[0].contains("answers for a and for 2 other hosts"), "{answers:?}");
 }
 
 #[test]
