@@ -3,7 +3,7 @@
 
 use crate::trouble::Trouble;
 use flows::Window;
-use model::Failure;
+use model::{Failure, Family};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -62,12 +62,17 @@ impl<S: Shelf> Keeper<S> {
         }
         let begin = Instant::now();
         let written = self.shelf.record(self.waiting.make_contiguous()).await;
-        self.spent += begin.elapsed();
-        match written {
+        let (written, refused) = match written {
+            Err(failure) if failure.family == Family::Request => self.write_one_by_one().await,
             Ok(()) => {
                 self.waiting.clear();
-                self.trouble.worked()
+                (Ok(()), None)
             }
+            Err(failure) => (Err(failure), None),
+        };
+        self.spent += begin.elapsed();
+        match written {
+            Ok(()) => refused.or(self.trouble.worked()),
             Err(failure) => {
                 self.failures += 1;
                 let told = self.trouble.failed(&failure);
@@ -77,14 +82,38 @@ impl<S: Shelf> Keeper<S> {
         }
     }
 
+    /// A window that is refused for what it holds must not stand in the way of the others. The first of them is told.
+    async fn write_one_by_one(&mut self) -> (Result<(), Failure>, Option<String>) {
+        let mut told = None;
+        while let Some(window) = self.waiting.pop_front() {
+            match self.shelf.record(std::slice::from_ref(&window)).await {
+                Ok(()) => {}
+                Err(failure) if failure.family == Family::Request => {
+                    self.failures += 1;
+                    self.give_up(&window);
+                    told.get_or_insert_with(|| failure.to_string());
+                }
+                Err(failure) => {
+                    self.waiting.push_front(window);
+                    return (Err(failure), told);
+                }
+            }
+        }
+        (Ok(()), told)
+    }
+
+    fn give_up(&mut self, window: &Window) {
+        // what it told of earlier losses must not be lost with it
+        self.lost += 1 + window.losses.windows;
+        self.lost_total += 1;
+    }
+
     fn give_up_the_oldest(&mut self) {
         let mut flows: usize = self.waiting.iter().map(|w| w.flows.len() + 1).sum();
         while flows > WAITING_FLOWS && self.waiting.len() > 1 {
             let Some(oldest) = self.waiting.pop_front() else { return };
             flows -= oldest.flows.len() + 1;
-            // what it told of earlier losses must not be lost with it
-            self.lost += 1 + oldest.losses.windows;
-            self.lost_total += 1;
+            self.give_up(&oldest);
         }
     }
 }
@@ -95,10 +124,11 @@ mod tests {
     use crate::tests::window;
     use std::sync::Mutex;
 
-    /// A disk that is full for a while.
+    /// A disk that is full for a while, and a database that refuses some windows.
     #[derive(Default)]
     struct Disk {
         full: Mutex<bool>,
+        refused: Vec<u64>,
         windows: Mutex<Vec<Window>>,
     }
 
@@ -107,9 +137,33 @@ mod tests {
             if *self.full.lock().unwrap() {
                 return Err(Failure::environment("no space left"));
             }
+            if windows.iter().any(|window| self.refused.contains(&window.sequence)) {
+                return Err(Failure::request("the database refuses what a window holds"));
+            }
             self.windows.lock().unwrap().extend_from_slice(windows);
             Ok(())
         }
+    }
+
+    fn kept(keeper: &Keeper<Disk>) -> Vec<u64> {
+        keeper.shelf.windows.lock().unwrap().iter().map(|window| window.sequence).collect()
+    }
+
+    #[tokio::test]
+    async fn a_refused_window_stands_in_nobodys_way_and_counts_as_lost() {
+        let mut keeper = Keeper::new(Disk { refused: vec![2, 4], ..Disk::default() });
+        assert_eq!(keeper.keep(window(1, 1)).await, None);
+        *keeper.shelf.full.lock().unwrap() = true;
+        for sequence in 2..=5 {
+            keeper.keep(window(sequence, 1)).await;
+        }
+        *keeper.shelf.full.lock().unwrap() = false;
+        assert!(keeper.write().await.unwrap().contains("refuses what a window holds"));
+        assert_eq!((kept(&keeper), keeper.lost_total), (vec![1, 3, 5], 2));
+        keeper.again = Instant::now();
+        keeper.keep(window(6, 1)).await;
+        assert_eq!(kept(&keeper), [1, 3, 5, 6]);
+        assert_eq!(keeper.shelf.windows.lock().unwrap().last().unwrap().losses.windows, 2);
     }
 
     #[tokio::test]
@@ -124,8 +178,7 @@ mod tests {
         }
         *keeper.shelf.full.lock().unwrap() = false;
         assert!(keeper.write().await.unwrap().contains("works again"));
-        let kept: Vec<u64> = keeper.shelf.windows.lock().unwrap().iter().map(|w| w.sequence).collect();
-        assert_eq!(kept, (1..20).collect::<Vec<u64>>());
+        assert_eq!(kept(&keeper), (1..20).collect::<Vec<u64>>());
     }
 
     #[tokio::test]
