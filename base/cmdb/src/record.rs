@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Rows of one statement, where there may be many.
-const PART: usize = 1_000;
+const PART: usize = 250;
 
 /// Records what was not recorded before. The answer is how many windows that were.
 pub async fn record(tx: &mut Transaction, windows: &[Window]) -> Result<usize, Error> {

@@ -13,7 +13,7 @@ pub struct Entry {
     pub counts: Counts,
     pub example_port: u16,
     /// When it was told last, and how many were open then.
-    told: Option<(Instant, u64)>,
+    told: Option<(Instant, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Entry {
     pub fn told(&mut self, now: Instant) {
         let open = self.counts.open;
         self.counts = Counts { open, ..Counts::default() };
-        self.told = Some((now, open));
+        self.told = Some((now, open as u32));
     }
 
     /// `next`: when it can be told again, if not now.
@@ -53,7 +53,7 @@ impl Entry {
         let Some((when, open_then)) = self.told else {
             return if self.counts == Counts::default() { News::None } else { News::Urgent };
         };
-        if opened + established + failed + closed > 0 || open != open_then {
+        if opened + established + failed + closed > 0 || open as u32 != open_then {
             News::Urgent
         } else if sent + received > 0 || open > 0 && next >= when + NAME_WITHIN {
             News::Quiet
