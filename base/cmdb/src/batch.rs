@@ -137,7 +137,7 @@ impl<'w> Batch<'w> {
         self.boots.iter().map(row).collect()
     }
 
-    pub fn services(&self) -> Vec<Row> {
+    pub fn services(&self) -> impl Iterator<Item = Row> {
         let row = |(key, (host, service, first_ms)): (&ServiceKey, &(HostId, Service, i64))| {
             vec![
                 key.0.as_str().into(),
@@ -154,16 +154,16 @@ impl<'w> Batch<'w> {
                 self.seen[key].into(),
             ]
         };
-        self.services.iter().map(row).collect()
+        self.services.iter().map(row)
     }
 
     /// Services that are named, but not told.
-    pub fn services_seen(&self) -> Vec<Row> {
+    pub fn services_seen(&self) -> impl Iterator<Item = Row> {
         let untold = self.seen.iter().filter(|(key, _)| !self.services.contains_key(key));
-        untold.map(|(key, last_ms)| vec![key.0.as_str().into(), (*last_ms).into()]).collect()
+        untold.map(|(key, last_ms)| vec![key.0.as_str().into(), (*last_ms).into()])
     }
 
-    pub fn processes(&self) -> Vec<Row> {
+    pub fn processes(&self) -> impl Iterator<Item = Row> {
         let row = |((boot, instance), (process, range)): (&(BootKey, flows::Instance), &(Process, Range))| {
             let rest = vec![
                 u64::from(instance.pid).into(),
@@ -176,7 +176,7 @@ impl<'w> Batch<'w> {
             ];
             [columns(boot), rest].concat()
         };
-        self.processes.iter().map(row).collect()
+        self.processes.iter().map(row)
     }
 
     pub fn flows(&self) -> impl Iterator<Item = Row> {

@@ -52,7 +52,9 @@ impl Cmdb {
             .journal_mode(SqliteJournalMode::Wal)
             // a window that a loss of power takes is no worse than one in which there was no power
             .synchronous(SqliteSynchronous::Normal)
-            .busy_timeout(patience);
+            .busy_timeout(patience)
+            // rows come sorted, so pages are not needed again soon
+            .pragma("cache_size", "-512");
         let cmdb = Cmdb::connect(options, path_or_url, patience).await?;
         schema::migrate(&cmdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
         Ok(cmdb)

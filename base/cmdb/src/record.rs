@@ -32,9 +32,9 @@ async fn write(tx: &mut Transaction, batch: &Batch<'_>) -> Result<(), Error> {
         tx.apply(&writes::ADDRESSES_GONE, &gone).await?;
         tx.apply(&writes::ADDRESSES, &there).await?;
     }
-    tx.apply(&writes::SERVICES, &batch.services()).await?;
-    tx.apply(&writes::SERVICES_SEEN, &batch.services_seen()).await?;
-    tx.apply(&writes::PROCESSES, &batch.processes()).await?;
+    apply_in_parts(tx, &writes::SERVICES, batch.services()).await?;
+    apply_in_parts(tx, &writes::SERVICES_SEEN, batch.services_seen()).await?;
+    apply_in_parts(tx, &writes::PROCESSES, batch.processes()).await?;
     for (gone, there) in batch.listener_rounds() {
         tx.apply(&writes::LISTENERS_GONE, &gone).await?;
         tx.apply(&writes::LISTENERS, &there).await?;

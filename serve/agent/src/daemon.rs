@@ -111,6 +111,8 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
     }
 
     async fn turn(&mut self) {
+        // what the store's own thread freed after the last turn
+        self.observer.rest();
         let begin = Instant::now();
         let seen = self.observer.look();
         self.metrics.look += begin.elapsed();

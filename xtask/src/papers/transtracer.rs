@@ -46,7 +46,7 @@ pub fn repeat() -> Result<(), String> {
         sockets::build()?;
         return arena::enter(&["papers", "transtracer"]);
     }
-    let (connections, rounds, seconds) = if quick { (vec![500], 1, 1) } else { (vec![5_000, 10_000, 20_000], 2, 4) };
+    let (connections, rounds, seconds) = if quick { (vec![500], 1, 1) } else { (vec![5_000, 10_000, 20_000], 2, 8) };
     let server = Server::start()?;
     let mut samples = Samples::new();
     let mut order = Shuffle(20_200_801);
