@@ -79,7 +79,8 @@ pub fn service(language: Language, mode: Mode) -> Vec<String> {
         }
         Language::Python => vec![path("out/bench/python/bin/python"), path("bench/tracing/python/node.py")],
         Language::Node => {
-            let mut argv = vec![text("sh", &["-c", "command -v node"])];
+            // The same young generation for all: V8 sizes it by what was loaded, and a program that had loaded more was faster for that.
+            let mut argv = vec![text("sh", &["-c", "command -v node"]), "--min-semi-space-size=16".to_owned()];
             match mode {
                 Mode::UntracedA | Mode::UntracedB => {}
                 Mode::Faultloom | Mode::Dormant => {
