@@ -17,9 +17,11 @@ use std::time::{Duration, Instant};
 const MERGE_BEYOND: usize = 8192;
 /// Beyond this many entries even then, the rest is lost, and counted as such.
 const MOST: usize = 262_144;
-/// What can wait is told for so many flows at a time, or for a sixteenth of all: whoever takes it in needs memory for each of them.
+/// What can wait is told for so many flows at a time, or for more if not all would have their turn within [`TURNS`]: whoever takes it in
+/// needs memory for each of them.
 const QUIET_MOST: usize = 1024;
-/// How long what can wait may wait: with a look per second all have their turn.
+const TURNS: Duration = Duration::from_secs(16);
+/// How long what can wait may wait.
 const WAIT_MOST: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
@@ -106,8 +108,10 @@ impl Ledger {
     /// What happened since the last call, and what is open and was not named for a while.
     pub fn tell(&mut self, listeners: &[layout::Listener], now: Instant) -> (Vec<Sighting>, Vec<Listening>) {
         // what is not told now must not be late the next time
-        let next = now + self.last_told.map_or(Duration::ZERO, |last| now - last) + WAIT_MOST;
-        let mut quiet_left = QUIET_MOST.max(self.flows.len() / 16);
+        let interval = self.last_told.map_or(Duration::ZERO, |last| now - last);
+        let next = now + interval + WAIT_MOST;
+        let turn = (self.flows.len() as f64 * interval.as_secs_f64() / TURNS.as_secs_f64()).ceil();
+        let mut quiet_left = QUIET_MOST.max(turn as usize);
         let (flows, owners) = (&mut self.flows, Owners(&self.processes));
         let mut told = Vec::new();
         flows.retain(|key, entry| {
@@ -247,6 +251,23 @@ mod tests {
             assert!(most <= interval_s.max(59), "every {interval_s} s: {named:?}");
             let few = 200 * interval_s / 30 + 1;
             assert!(interval_s > 10 || named.len() as u64 <= few, "every {interval_s} s: {named:?}");
+        }
+    }
+
+    #[test]
+    fn however_many_stay_open_each_is_named_in_every_minute() {
+        let count = 20 * QUIET_MOST as u32;
+        for interval_s in [1, 5, 10, 30] {
+            let (mut ledger, start) = (Ledger::default(), Instant::now());
+            (1..=count).for_each(|n| ledger.count(&key(n, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() }));
+            let mut named: HashMap<u32, u64> = HashMap::new();
+            for at in (0..240).step_by(interval_s) {
+                for flow in ledger.tell(&[], start + Duration::from_secs(at)).0 {
+                    let before = named.insert(flow.owner.unwrap().instance.pid, at).unwrap_or(at);
+                    assert!(at - before < 60, "every {interval_s} s: named at {before} s and at {at} s");
+                }
+            }
+            assert!(named.len() == count as usize && named.values().all(|at| *at > 180), "every {interval_s} s");
         }
     }
 
