@@ -5,6 +5,7 @@
 pub mod failure;
 pub mod fault;
 mod fault_text;
+pub mod flip;
 pub mod run;
 pub mod sweep;
 pub mod trace;

@@ -1,0 +1,8 @@
+//! What one wrong bit does to a program: flips it in a running process, at a chosen instruction, and sees what comes of it.
+//!
+//! The program is unmodified and runs under ptrace. It is stepped to the point once; there it is forked, and the fork is
+//! disturbed while the golden process goes on to the next point. After SEI §7, which did this with Pin.
+
+mod bytes;
+pub mod protocol;
+pub mod tracee;

@@ -1,0 +1,192 @@
+//! What the tool and the engine tell each other, one JSON object per line.
+//!
+//! The engine is a process of its own, the first of its own namespaces: a corrupted child can reach nothing outside them,
+//! and when the engine dies, the kernel ends everything in them.
+
+use model::flip::{BitPolicy, Effect, FlipType, Injection};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The program under study, and how it is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// Absolute path of the executable, then its arguments.
+    pub argv: Vec<String>,
+    /// The whole environment; nothing is inherited.
+    pub env: Vec<(String, String)>,
+    /// Its standard input. None: empty.
+    pub stdin: Option<PathBuf>,
+    /// Files copied into the working directory of every run.
+    pub files: Vec<PathBuf>,
+    /// A server's input trace: it then runs under the replay shim.
+    pub replay: Option<Replay>,
+    pub limits: Limits,
+    pub sites: Sites,
+    pub stepper: Stepper,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    pub shim: PathBuf,
+    pub input: PathBuf,
+    /// How many connections may have unanswered input at a time.
+    pub width: u32,
+}
+
+/// Bounds of one run of the program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Address space.
+    pub memory_bytes: u64,
+    /// One file, and the output.
+    pub file_bytes: u64,
+    pub processes: u64,
+    /// Instructions of the golden run.
+    pub instructions: u64,
+    /// A hang: this many times the CPU time of the golden run, and at least `hang_ms`.
+    pub hang_times: u32,
+    pub hang_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            memory_bytes: 4 << 30,
+            file_bytes: 64 << 20,
+            processes: 64,
+            instructions: 400_000_000,
+            hang_times: 10,
+            hang_ms: 100,
+        }
+    }
+}
+
+/// Which instructions may be hit. All that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sites {
+    /// Only in these functions, by name.
+    pub symbols: Vec<String>,
+    /// Only in these modules, by file name.
+    pub libraries: Vec<String>,
+    /// Only while one of these functions runs, with all it calls.
+    pub handlers: Vec<String>,
+    /// Not in these modules.
+    pub except: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stepper {
+    /// To the end of each straight run of instructions at once; branches are computed.
+    #[default]
+    Block,
+    /// Every instruction by the processor's trap flag: the oracle of the other.
+    Step,
+}
+
+/// What is drawn: for each type a number of flips, uniformly over the eligible instructions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Draw {
+    pub seed: u64,
+    pub bits: BitPolicy,
+    pub types: Vec<(FlipType, u32)>,
+    /// Fault-free forks, spread evenly: their output must be the golden one. Their ids follow those of the flips.
+    pub controls: u32,
+}
+
+/// How an injection is brought about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// A fork of one golden process at the point.
+    #[default]
+    Fork,
+    /// A fresh process, stepped to the point.
+    Fresh,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Request {
+    /// First: runs the program undisturbed (twice natively, once stepped) and answers [`Reply::Profile`].
+    Begin(Box<Program>),
+    /// Answers one [`Reply::Injected`] each, in any order, then [`Reply::Done`]. `only`: just these ids; empty: all.
+    Inject { draw: Draw, way: Way, skip: Vec<u32>, only: Vec<u32> },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reply {
+    Profile(Box<Profile>),
+    /// Not run: why, and what can be done.
+    Refused {
+        what: String,
+        why: Option<String>,
+        next: Option<String>,
+    },
+    Injected(Box<Injected>),
+    /// How far the golden process is, in instructions of the whole.
+    Progress {
+        position: u64,
+        of: u64,
+    },
+    Done(Spent),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Dynamic instructions from the program's entry to its end.
+    pub instructions: u64,
+    /// Distinct instructions.
+    pub sites: u64,
+    /// How many dynamic instructions are eligible for each type, after the filter.
+    pub eligible: Vec<(FlipType, u64)>,
+    pub golden: Output,
+    /// CPU time of one undisturbed run, microseconds.
+    pub cpu_us: u64,
+    pub seconds: f64,
+    /// What a reader of the results must know, in words: threads, ranges left out.
+    pub remarks: Vec<String>,
+}
+
+/// What a client of the program saw: one byte stream per connection, in the order of their numbers. A program without
+/// connections has one: its standard output, and one per file it left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    pub streams: Vec<Stream>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    pub name: String,
+    #[serde(with = "crate::bytes")]
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Injected {
+    /// None: a fault-free control, whose id is `id`.
+    pub injection: Option<Injection>,
+    pub id: u32,
+    pub effect: Effect,
+    /// None: the golden one.
+    pub output: Option<Output>,
+    #[serde(with = "crate::bytes")]
+    pub stderr: Vec<u8>,
+}
+
+/// Where the time went, in seconds of wall time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    pub profile: f64,
+    pub step: f64,
+    pub fork: f64,
+    /// CPU time of the disturbed children.
+    pub run: f64,
+    pub judge: f64,
+    pub wall: f64,
+    /// CPU time of everything, children included.
+    pub cpu: f64,
+    /// Points at which the golden process was elsewhere than profiled. Anything but 0 spoils the campaign.
+    pub misses: u64,
+}

@@ -1,0 +1,210 @@
+//! A process or thread that is stopped under ptrace: its registers, its memory, and how it goes on.
+#![allow(unsafe_code)] // ptrace and waitpid are system calls without a checked interface; each call is wrapped once, here
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+pub type Pid = libc::pid_t;
+pub type Registers = libc::user_regs_struct;
+
+/// What a wait reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    Exited(i32),
+    Killed(i32),
+    /// Stopped by a signal that it has not got yet.
+    Signal(i32),
+    /// `PTRACE_EVENT_*`.
+    Event(i32),
+}
+
+impl Stop {
+    fn of(status: i32) -> Stop {
+        if libc::WIFEXITED(status) {
+            Stop::Exited(libc::WEXITSTATUS(status))
+        } else if libc::WIFSIGNALED(status) {
+            Stop::Killed(libc::WTERMSIG(status))
+        } else if status >> 16 != 0 {
+            Stop::Event(status >> 16)
+        } else {
+            Stop::Signal(libc::WSTOPSIG(status))
+        }
+    }
+
+    pub fn ended(self) -> bool {
+        matches!(self, Stop::Exited(_) | Stop::Killed(_))
+    }
+
+    /// The trap of a step or a breakpoint.
+    pub fn trapped(self) -> bool {
+        self == Stop::Signal(libc::SIGTRAP)
+    }
+}
+
+/// A traced process or thread. All calls but [`Tracee::poll`] want it stopped; only the thread that traces it may make them.
+pub struct Tracee {
+    pub pid: Pid,
+    memory: File,
+}
+
+impl Tracee {
+    /// Of a process that is traced by this thread already.
+    pub fn of(pid: Pid) -> io::Result<Tracee> {
+        let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        Ok(Tracee { pid, memory })
+    }
+
+    pub fn registers(&self) -> io::Result<Registers> {
+        let mut registers = std::mem::MaybeUninit::<Registers>::zeroed();
+        // SAFETY: the kernel fills the whole structure, whose size is its own.
+        unsafe {
+            request(libc::PTRACE_GETREGS, self.pid, 0, registers.as_mut_ptr() as u64)?;
+            Ok(registers.assume_init())
+        }
+    }
+
+    pub fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+        request(libc::PTRACE_SETREGS, self.pid, 0, std::ptr::from_ref(registers) as u64)
+    }
+
+    /// Memory at an address; fails where nothing is mapped. Ignores protection.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> io::Result<()> {
+        self.memory.read_exact_at(into, offset(address)?)
+    }
+
+    /// Ignores protection: a private mapping gets its own copy of the page.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.memory.write_all_at(bytes, offset(address)?)
+    }
+
+    pub fn read_u64(&self, address: u64) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Up to `into.len()` bytes: fewer where the mapping ends.
+    pub fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
+        let Ok(offset) = offset(address) else { return 0 };
+        let whole = self.memory.read_at(into, offset).unwrap_or(0);
+        if whole == 0 && !into.is_empty() {
+            // a read that begins in a mapping and leaves it may fail as a whole
+            let page = 4096 - (address & 4095) as usize;
+            return if page < into.len() { self.memory.read_at(&mut into[..page], offset).unwrap_or(0) } else { 0 };
+        }
+        whole
+    }
+
+    /// One instruction, or one iteration of a repeated one, or to the signal that it raises. Blocks.
+    pub fn step(&self) -> io::Result<Stop> {
+        request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)?;
+        self.wait()
+    }
+
+    /// Lets it run with `signal` (0: none) delivered.
+    pub fn resume(&self, signal: i32) -> io::Result<()> {
+        request(libc::PTRACE_CONT, self.pid, 0, signal as u64)
+    }
+
+    pub fn resume_and_wait(&self, signal: i32) -> io::Result<Stop> {
+        self.resume(signal)?;
+        self.wait()
+    }
+
+    pub fn wait(&self) -> io::Result<Stop> {
+        wait(self.pid)
+    }
+
+    /// What it reported meanwhile, without waiting.
+    pub fn poll(&self) -> io::Result<Option<Stop>> {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call.
+        match unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL | libc::WNOHANG) } {
+            0 => Ok(None),
+            n if n == self.pid => Ok(Some(Stop::of(status))),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The number that comes with an event: a new child's id, an exit status.
+    pub fn event_message(&self) -> io::Result<u64> {
+        let mut message = 0u64;
+        request(libc::PTRACE_GETEVENTMSG, self.pid, 0, std::ptr::from_mut(&mut message) as u64)?;
+        Ok(message)
+    }
+
+    pub fn set_options(&self, options: i32) -> io::Result<()> {
+        request(libc::PTRACE_SETOPTIONS, self.pid, 0, options as u64)
+    }
+
+    /// All register state of a set (`NT_X86_XSTATE`), as many bytes as the processor has.
+    pub fn register_set(&self, set: i32, into: &mut [u8]) -> io::Result<usize> {
+        let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        request(libc::PTRACE_GETREGSET, self.pid, set as u64, std::ptr::from_mut(&mut part) as u64)?;
+        Ok(part.iov_len)
+    }
+
+    pub fn set_register_set(&self, set: i32, from: &[u8]) -> io::Result<()> {
+        let mut part = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: from.len() };
+        request(libc::PTRACE_SETREGSET, self.pid, set as u64, std::ptr::from_mut(&mut part) as u64)
+    }
+
+    /// Makes a system call in the stopped process by running the `syscall` instruction at `gadget`, and puts its registers back.
+    /// Returns what the kernel returned: negative errors as they are.
+    pub fn system_call(&self, gadget: u64, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
+        let saved = self.registers()?;
+        let result = self.system_call_from(&saved, gadget, number, arguments)?;
+        self.set_registers(&saved)?;
+        Ok(result)
+    }
+
+    /// The same from known registers, which the caller puts back: saves two requests per call in a row.
+    pub fn system_call_from(&self, from: &Registers, gadget: u64, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
+        self.set_registers(&call_registers(from, gadget, number, arguments))?;
+        match self.step()? {
+            stop if stop.trapped() => Ok(self.registers()?.rax as i64),
+            stop => Err(io::Error::other(format!("a system call made for the program ended with {stop:?}"))),
+        }
+    }
+
+    /// Ends it at once, whatever it does.
+    pub fn kill(&self) {
+        // SAFETY: no memory is involved; the process is our own child or that of one.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+    }
+}
+
+/// Registers with which the next step at `gadget` makes a system call. `orig_rax` says that no call is being restarted.
+pub fn call_registers(from: &Registers, gadget: u64, number: i64, arguments: [u64; 6]) -> Registers {
+    let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+    Registers { rip: gadget, rax: number as u64, orig_rax: u64::MAX, rdi, rsi, rdx, r10, r8, r9, ..*from }
+}
+
+/// Waits for one process or thread. Blocks.
+pub fn wait(pid: Pid) -> io::Result<Stop> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` outlives the call.
+        if unsafe { libc::waitpid(pid, &mut status, libc::__WALL) } >= 0 {
+            return Ok(Stop::of(status));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn request(request: libc::c_uint, pid: Pid, address: u64, data: u64) -> io::Result<()> {
+    // SAFETY: callers hand over addresses of live structures of the size the request wants, or plain numbers.
+    match unsafe { libc::ptrace(request, pid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The upper half of the address space is the kernel's, and no file offset.
+fn offset(address: u64) -> io::Result<u64> {
+    if address >> 63 == 0 { Ok(address) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
+}
