@@ -3,6 +3,10 @@
 //! The program is unmodified and runs under ptrace. It is stepped to the point once; there it is forked, and the fork is
 //! disturbed while the golden process goes on to the next point. After SEI §7, which did this with Pin.
 
+pub mod access;
 mod bytes;
+mod class;
+pub mod flow;
+pub mod instruction;
 pub mod protocol;
 pub mod tracee;
