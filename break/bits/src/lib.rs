@@ -6,7 +6,9 @@
 pub mod access;
 mod bytes;
 mod class;
+pub mod contain;
 pub mod flow;
+pub mod inspect;
 pub mod instruction;
 pub mod protocol;
 pub mod tracee;

@@ -1,0 +1,324 @@
+//! The filter of system calls below which programs run (seccomp, x86-64).
+//!
+//! Three answers besides "as usual": *refused* with an error, for what reaches beyond the process; *traced*, for what only the
+//! engine can judge: it sees a stop before the call and lets it happen or calls [`refused`]; *unknown* (`ENOSYS`), where
+//! programs do well without: calls newer than this list, `clone3`, whose flags a filter cannot see, `rseq`, into whose memory
+//! the kernel writes when it likes. The 32-bit calls, which have other numbers, end the process.
+//!
+//! What the namespaces make harmless stays allowed: sockets of the internet families (there is no network), System V IPC.
+
+use crate::tracee::{Pid, Registers, Tracee};
+use libc::{
+    BPF_ABS, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO,
+    SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRACE, c_long, sock_filter,
+};
+use std::io;
+
+/// In the sixth argument of `clone(CLONE_PARENT|SIGCHLD)`: the engine's own fork of a program, which is not traced by the
+/// filter. A program has no reason to put it there; if one did, the engine would still see the fork by its ptrace event.
+pub const FORK_MARK: u64 = u64::from_le_bytes(*b"flipfork");
+
+/// Why a process has stopped with `PTRACE_EVENT_SECCOMP`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Traced {
+    /// It is about to send a signal.
+    Signal = 1,
+    /// It is about to start a process; threads are not traced here.
+    Fork = 2,
+    /// It is about to become another program.
+    Exec = 3,
+}
+
+impl Traced {
+    /// From the event's message.
+    pub fn of(message: u64) -> Option<Traced> {
+        [Traced::Signal, Traced::Fork, Traced::Exec].into_iter().find(|&traced| message == traced as u64)
+    }
+}
+
+/// Whether the signal that a stopped `thread` of `process` is about to send goes to that process alone.
+pub fn signals_itself(registers: &Registers, process: Pid, thread: Pid) -> bool {
+    // the kernel looks at 32 bits
+    let target = registers.rdi as Pid;
+    match registers.orig_rax as c_long {
+        // 0 and negative numbers are groups of processes
+        libc::SYS_kill | libc::SYS_rt_sigqueueinfo | libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => {
+            target == process
+        }
+        // names a thread without its process
+        libc::SYS_tkill => target == process || target == thread,
+        _ => false,
+    }
+}
+
+/// Makes the call before which `tracee` is stopped fail with `EPERM`. It is to be resumed as usual.
+pub fn refused(tracee: &Tracee) -> io::Result<()> {
+    let registers = tracee.registers()?;
+    // no call has this number: the kernel leaves it out and keeps rax
+    tracee.set_registers(&Registers { orig_rax: u64::MAX, rax: -i64::from(libc::EPERM) as u64, ..registers })
+}
+
+/// Where programs are told "not permitted".
+const REFUSED: &[c_long] = &[
+    // other processes
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_kcmp,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setattr,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    // mounts and namespaces
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    // the machine
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_acct,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_fanotify_init,
+    // parts of the kernel that are reached by other ways than calls, or have been a way out before
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_modify_ldt,
+];
+
+const UNKNOWN: &[c_long] = &[libc::SYS_clone3, libc::SYS_rseq];
+
+/// The newest call that was looked at.
+const LAST: c_long = libc::SYS_mseal;
+
+const TRACED: &[(c_long, Traced)] = &[
+    (libc::SYS_kill, Traced::Signal),
+    (libc::SYS_tkill, Traced::Signal),
+    (libc::SYS_tgkill, Traced::Signal),
+    (libc::SYS_rt_sigqueueinfo, Traced::Signal),
+    (libc::SYS_rt_tgsigqueueinfo, Traced::Signal),
+    (libc::SYS_fork, Traced::Fork),
+    (libc::SYS_vfork, Traced::Fork),
+    (libc::SYS_execve, Traced::Exec),
+    (libc::SYS_execveat, Traced::Exec),
+];
+
+/// `struct seccomp_data`: number, architecture, address of the instruction, six arguments.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const ARGUMENTS: u32 = 16;
+/// A 64-bit ELF machine, little-endian: `AUDIT_ARCH_X86_64`.
+const X86_64: u32 = libc::EM_X86_64 as u32 | 0x8000_0000 | 0x4000_0000;
+
+/// The program for `PR_SET_SECCOMP`.
+pub(super) fn program() -> Vec<sock_filter> {
+    let mut filter = vec![load(ARCHITECTURE), jump(BPF_JEQ, X86_64, 1, 0), answer(SECCOMP_RET_KILL_PROCESS)];
+    filter.push(load(NUMBER));
+    filter.extend([jump(BPF_JGT, LAST as u32, 0, 1), error(libc::ENOSYS)]);
+    for &number in REFUSED {
+        filter.extend(case(number, &[error(libc::EPERM)]));
+    }
+    for &number in UNKNOWN {
+        filter.extend(case(number, &[error(libc::ENOSYS)]));
+    }
+    for &(number, traced) in TRACED {
+        filter.extend(case(number, &[trace(traced)]));
+    }
+    filter.extend(case(libc::SYS_clone, &clone()));
+    filter.extend(case(libc::SYS_socket, &socket()));
+    // limits of another process of the same user
+    filter.extend(case(libc::SYS_prlimit64, &[low(0), jump(BPF_JEQ, 0, 1, 0), error(libc::EPERM), allow()]));
+    filter.push(allow());
+    filter
+}
+
+/// Threads as usual, forks traced, the engine's own untraced: a stop more would cost what the fork costs.
+fn clone() -> [sock_filter; 9] {
+    let [mark_low, mark_high] = [FORK_MARK as u32, (FORK_MARK >> 32) as u32];
+    [
+        low(0),
+        jump(BPF_JSET, libc::CLONE_THREAD as u32, 5, 0),
+        jump(BPF_JEQ, (libc::CLONE_PARENT | libc::SIGCHLD) as u32, 0, 5),
+        low(5),
+        jump(BPF_JEQ, mark_low, 0, 3),
+        high(5),
+        jump(BPF_JEQ, mark_high, 0, 1),
+        allow(),
+        trace(Traced::Fork),
+    ]
+}
+
+/// A socket of the file system leads out of every namespace, to daemons that trust who reaches them.
+fn socket() -> [sock_filter; 5] {
+    let [four, six] = [libc::AF_INET as u32, libc::AF_INET6 as u32];
+    [low(0), jump(BPF_JEQ, four, 2, 0), jump(BPF_JEQ, six, 1, 0), error(libc::EACCES), allow()]
+}
+
+/// If the call is `number`: `body`, which must answer in every case.
+fn case(number: c_long, body: &[sock_filter]) -> impl Iterator<Item = sock_filter> {
+    std::iter::once(jump(BPF_JEQ, number as u32, 0, body.len() as u8)).chain(body.iter().copied())
+}
+
+fn load(offset: u32) -> sock_filter {
+    sock_filter { code: (BPF_LD | BPF_W | BPF_ABS) as u16, jt: 0, jf: 0, k: offset }
+}
+
+/// The lower half of an argument, which is all the kernel looks at where the argument is an `int`.
+fn low(argument: u32) -> sock_filter {
+    load(ARGUMENTS + 8 * argument)
+}
+
+fn high(argument: u32) -> sock_filter {
+    load(ARGUMENTS + 8 * argument + 4)
+}
+
+/// Skips `yes` or `no` of what follows.
+fn jump(test: u32, value: u32, yes: u8, no: u8) -> sock_filter {
+    sock_filter { code: (BPF_JMP | test | BPF_K) as u16, jt: yes, jf: no, k: value }
+}
+
+fn answer(value: u32) -> sock_filter {
+    sock_filter { code: (BPF_RET | BPF_K) as u16, jt: 0, jf: 0, k: value }
+}
+
+fn allow() -> sock_filter {
+    answer(SECCOMP_RET_ALLOW)
+}
+
+fn error(number: i32) -> sock_filter {
+    answer(SECCOMP_RET_ERRNO | number as u32)
+}
+
+fn trace(why: Traced) -> sock_filter {
+    answer(SECCOMP_RET_TRACE | why as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does with the program, by the definition of classic BPF.
+    fn verdict(number: c_long, arguments: [u64; 6]) -> u32 {
+        judged(X86_64, number, arguments)
+    }
+
+    fn judged(architecture: u32, number: c_long, arguments: [u64; 6]) -> u32 {
+        let word = |offset: u32| match offset {
+            NUMBER => number as u32,
+            ARCHITECTURE => architecture,
+            _ => {
+                let (index, half) = ((offset - ARGUMENTS) / 8, (offset - ARGUMENTS) % 8);
+                (arguments[index as usize] >> (8 * half)) as u32
+            }
+        };
+        let program = program();
+        let (mut at, mut register) = (0, 0);
+        loop {
+            let step = program[at];
+            at += 1;
+            let code = u32::from(step.code);
+            match code & 7 {
+                BPF_LD => register = word(step.k),
+                BPF_RET => return step.k,
+                _ => {
+                    let holds = match code & 0xf0 {
+                        BPF_JEQ => register == step.k,
+                        BPF_JGT => register > step.k,
+                        _ => register & step.k != 0,
+                    };
+                    at += usize::from(if holds { step.jt } else { step.jf });
+                }
+            }
+        }
+    }
+
+    const REFUSAL: u32 = SECCOMP_RET_ERRNO | libc::EPERM as u32;
+
+    #[test]
+    fn every_listed_call_gets_its_answer_and_ordinary_ones_pass() {
+        for &number in REFUSED {
+            assert_eq!(verdict(number, [0; 6]), REFUSAL, "{number}");
+        }
+        for &(number, why) in TRACED {
+            assert_eq!(verdict(number, [0; 6]), SECCOMP_RET_TRACE | why as u32, "{number}");
+        }
+        for number in [libc::SYS_read, libc::SYS_write, libc::SYS_mmap, libc::SYS_futex, libc::SYS_exit_group, LAST] {
+            assert_eq!(verdict(number, [u64::MAX; 6]), SECCOMP_RET_ALLOW, "{number}");
+        }
+        for number in [libc::SYS_clone3, libc::SYS_rseq, LAST + 1, 0x4000_0000] {
+            assert_eq!(verdict(number, [0; 6]), SECCOMP_RET_ERRNO | libc::ENOSYS as u32, "{number}");
+        }
+        assert_eq!(judged(libc::EM_386 as u32 | 0x4000_0000, 20, [0; 6]), SECCOMP_RET_KILL_PROCESS);
+    }
+
+    #[test]
+    fn only_the_engines_fork_and_threads_are_not_traced() {
+        let clone = |flags: i32, mark: u64| verdict(libc::SYS_clone, [flags as u64, 0, 0, 0, 0, mark]);
+        let fork = libc::CLONE_PARENT | libc::SIGCHLD;
+        let traced = SECCOMP_RET_TRACE | Traced::Fork as u32;
+        assert_eq!(clone(fork, FORK_MARK), SECCOMP_RET_ALLOW);
+        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD, 0), SECCOMP_RET_ALLOW);
+        for (flags, mark) in [
+            (fork, 0),
+            (fork, FORK_MARK ^ 1),
+            (fork, FORK_MARK ^ 1 << 63),
+            (libc::SIGCHLD, FORK_MARK),
+            (fork | libc::CLONE_NEWUSER, FORK_MARK),
+        ] {
+            assert_eq!(clone(flags, mark), traced, "{flags:x} {mark:x}");
+        }
+    }
+
+    #[test]
+    fn sockets_are_of_the_internet_and_limits_ones_own() {
+        let socket = |domain: i32| verdict(libc::SYS_socket, [domain as u64, 0, 0, 0, 0, 0]);
+        assert_eq!([socket(libc::AF_INET), socket(libc::AF_INET6)], [SECCOMP_RET_ALLOW; 2]);
+        let denied = SECCOMP_RET_ERRNO | libc::EACCES as u32;
+        assert_eq!([socket(libc::AF_UNIX), socket(libc::AF_NETLINK), socket(libc::AF_ALG)], [denied; 3]);
+        assert_eq!(verdict(libc::SYS_prlimit64, [0; 6]), SECCOMP_RET_ALLOW);
+        assert_eq!(verdict(libc::SYS_prlimit64, [1, 0, 0, 0, 0, 0]), REFUSAL);
+    }
+}
