@@ -86,16 +86,19 @@ fn to_first_instruction(pid: Pid) -> io::Result<bool> {
     loop {
         request(libc::PTRACE_CONT, pid, 0)?;
         match wait(pid)? {
-            Stop::Event(libc::PTRACE_EVENT_EXEC) => return Ok(true),
+            Stop::Event(libc::PTRACE_EVENT_EXEC) => break,
             Stop::Exited(_) | Stop::Killed(_) => return Ok(false),
             // the filter's stop before execve
             _ => (),
         }
     }
+    // this stop is within execve: a step ends the call, and executes nothing yet
+    request(libc::PTRACE_SINGLESTEP, pid, 0)?;
+    Ok(wait(pid)?.trapped())
 }
 
 fn request(request: libc::c_uint, pid: Pid, data: i32) -> io::Result<()> {
-    // SAFETY: the two requests made here take plain numbers.
+    // SAFETY: the requests made here take plain numbers.
     checked(unsafe { libc::ptrace(request, pid, 0, libc::c_long::from(data)) })
 }
 
