@@ -7,6 +7,7 @@ pub mod access;
 mod bytes;
 mod class;
 pub mod contain;
+pub mod executable;
 pub mod flow;
 pub mod inspect;
 pub mod instruction;

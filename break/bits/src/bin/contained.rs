@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "waiting for any child has no checked interface")]
 
 use bit_flips::contain::{self, Contained, Launched, Place, Traced};
+use bit_flips::inspect;
 use bit_flips::protocol::{Limits, Program, Sites, Stepper};
 use bit_flips::tracee::Tracee;
 use model::Failure;
@@ -53,6 +54,7 @@ fn run(contained: &Contained, argv: Vec<String>, forks: bool) -> Result<serde_js
         sites: Sites::default(),
         stepper: Stepper::default(),
     };
+    inspect::refuse(&program, contained.user)?;
     let place =
         Place { directory: &directory, stdin: None, stdout: &stdout, stderr: &stderr, cpu_seconds: CPU_SECONDS };
     let launched = contain::launch(contained, &program, &place)?;

@@ -168,8 +168,8 @@ fn told_failure(program: &Program, contained: &Contained, from: &mut impl Read) 
     match (step, number) {
         (Step::Trace, libc::EPERM) => failure.next(crate::inspect::may_trace_advice()),
         (Step::Execute, libc::EACCES) => match crate::inspect::barrier(name(program).as_ref(), contained.user) {
-            Some(barrier) => failure.next(barrier),
-            None => failure.next("it runs as a user of its own: everybody must be able to read and execute it"),
+            Some(barrier) => failure.why(barrier.why).next(barrier.next),
+            None => failure,
         },
         _ => failure,
     }

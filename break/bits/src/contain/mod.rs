@@ -51,7 +51,7 @@ pub struct Contained {
     /// What programs run as.
     pub user: User,
     /// An empty directory at a path that is the same in every run, for the directories of programs. It ends with the
-    /// namespace. Programs may pass through it, and neither list nor change it.
+    /// namespace. Programs may pass through it, and neither list nor change it (but see [`User::own`]).
     pub scratch: PathBuf,
 }
 

@@ -11,6 +11,9 @@ use std::io;
 pub struct User {
     pub uid: u32,
     pub gid: u32,
+    /// There is no other: it is the engine's own, without its capabilities. Programs can then change scratch itself, and read
+    /// what the user can.
+    pub own: bool,
 }
 
 const NAMESPACES: i32 =
@@ -33,7 +36,7 @@ pub(super) fn separate() -> Result<User, Failure> {
         let path = format!("/proc/self/{file}");
         std::fs::write(&path, text).map_err(|e| cannot(&format!("writing {path}"), &e))?;
     }
-    Ok(User { uid, gid })
+    Ok(User { uid, gid, own: true })
 }
 
 /// Numbers that systemd's list of user ids leaves to nobody. An engine's own process id is added, so that engines that run at
@@ -45,7 +48,7 @@ fn spare() -> Option<User> {
     let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;
     let used = used();
     let id = candidates(&map, std::process::id().into()).into_iter().find(|id| !used.contains(id))?;
-    Some(User { uid: id, gid: id })
+    Some(User { uid: id, gid: id, own: false })
 }
 
 /// From the kernel's table of mapped ids: `inside outside count` a line.
