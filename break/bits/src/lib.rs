@@ -4,12 +4,20 @@
 //! disturbed while the golden process goes on to the next point. After SEI §7, which did this with Pin.
 
 pub mod access;
+pub mod advance;
 mod bytes;
 mod class;
 pub mod contain;
 pub mod executable;
+mod fault;
 pub mod flow;
 pub mod inspect;
 pub mod instruction;
+pub mod mappings;
 pub mod protocol;
+pub mod random;
+pub mod strike;
+mod swap;
 pub mod tracee;
+mod variables;
+pub mod xstate;

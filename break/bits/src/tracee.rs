@@ -102,6 +102,19 @@ impl Tracee {
         self.wait()
     }
 
+    /// The same, without waiting: a system call may take its time.
+    pub fn start_step(&self) -> io::Result<()> {
+        request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
+    }
+
+    /// What the program will be told of the signal that it is resumed with: code and address. It must be stopped by a signal.
+    pub fn set_signal_details(&self, signal: i32, code: i32, address: u64) -> io::Result<()> {
+        let word = |low: i32, high: i32| u64::from(low as u32) | u64::from(high as u32) << 32;
+        let mut details = [0u64; size_of::<libc::siginfo_t>() / 8];
+        details[..3].copy_from_slice(&[word(signal, 0), word(code, 0), address]);
+        request(libc::PTRACE_SETSIGINFO, self.pid, 0, details.as_ptr() as u64)
+    }
+
     /// Lets it run with `signal` (0: none) delivered.
     pub fn resume(&self, signal: i32) -> io::Result<()> {
         request(libc::PTRACE_CONT, self.pid, 0, signal as u64)
@@ -166,6 +179,12 @@ impl Tracee {
             stop if stop.trapped() => Ok(self.registers()?.rax as i64),
             stop => Err(io::Error::other(format!("a system call made for the program ended with {stop:?}"))),
         }
+    }
+
+    /// Sends it a signal.
+    pub fn send(&self, signal: i32) {
+        // SAFETY: no memory is involved; the process is our own child or that of one.
+        unsafe { libc::kill(self.pid, signal) };
     }
 
     /// Ends it at once, whatever it does.

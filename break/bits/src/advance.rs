@@ -1,0 +1,151 @@
+//! Lets a stopped process execute exactly one instruction, or a number of iterations of a repeated one.
+
+use crate::flow::Flow;
+use crate::instruction::Instruction;
+use crate::tracee::{Registers, Stop, Tracee};
+use iced_x86::Mnemonic;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a system call is waited for here.
+const PATIENCE: Duration = Duration::from_millis(20);
+const TRAP_FLAG: u64 = 1 << 8;
+/// From this many iterations on, a breakpoint behind the instruction is cheaper than a trap for each.
+const WORTH_A_BREAKPOINT: u64 = 4;
+
+/// What came of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advanced {
+    Done,
+    /// It did not complete: it raised this signal, which is not delivered yet.
+    Raised(i32),
+    Ended(Stop),
+    /// A system call that has not returned. Some: it reported this, is stopped, and needs another step.
+    Underway(Option<Stop>),
+}
+
+/// One instruction, or one iteration of a repeated one. `before`: its registers. Blocks for 20 ms at most.
+///
+/// The processor's trap flag, by which a step is brought about, shows in what `pushf` and `syscall` store of the flags; it
+/// is taken out there. A signal from elsewhere is put off until the process is resumed.
+pub fn over(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<Advanced> {
+    tracee.start_step()?;
+    let begun = Instant::now();
+    loop {
+        let stop = match instruction.flow() {
+            Flow::Syscall => match patiently(tracee, begun)? {
+                None => return Ok(Advanced::Underway(None)),
+                Some(stop) => stop,
+            },
+            _ => tracee.wait()?,
+        };
+        match reported(tracee, instruction, before, stop)? {
+            Some(advanced) => return Ok(advanced),
+            None => tracee.start_step()?,
+        }
+    }
+}
+
+/// What a stop says of the instruction that is being stepped over. None: nothing yet, it needs another step.
+pub(crate) fn reported(
+    tracee: &Tracee,
+    instruction: &Instruction,
+    before: &Registers,
+    stop: Stop,
+) -> io::Result<Option<Advanced>> {
+    Ok(Some(match stop {
+        stop if stop.ended() => Advanced::Ended(stop),
+        stop if stop.trapped() => {
+            hide_trap_flag(tracee, instruction, before)?;
+            Advanced::Done
+        }
+        Stop::Signal(signal @ (libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL)) => Advanced::Raised(signal),
+        Stop::Signal(signal) => {
+            tracee.send(signal);
+            return Ok(None);
+        }
+        stop => Advanced::Underway(Some(stop)),
+    }))
+}
+
+fn patiently(tracee: &Tracee, begun: Instant) -> io::Result<Option<Stop>> {
+    loop {
+        if let Some(stop) = tracee.poll()? {
+            return Ok(Some(stop));
+        }
+        match begun.elapsed() {
+            waited if waited > PATIENCE => return Ok(None),
+            waited if waited > Duration::from_micros(200) => std::thread::sleep(Duration::from_micros(200)),
+            _ => std::thread::yield_now(),
+        }
+    }
+}
+
+fn hide_trap_flag(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<()> {
+    if before.eflags & TRAP_FLAG != 0 {
+        return Ok(());
+    }
+    match instruction.decoded().mnemonic() {
+        Mnemonic::Syscall => {
+            let registers = tracee.registers()?;
+            let r11 = registers.r11 & !TRAP_FLAG;
+            if r11 != registers.r11 { tracee.set_registers(&Registers { r11, ..registers }) } else { Ok(()) }
+        }
+        Mnemonic::Pushfq | Mnemonic::Pushf => {
+            let second = tracee.registers()?.rsp + 1;
+            let mut byte = [0];
+            tracee.read(second, &mut byte)?;
+            tracee.write(second, &[byte[0] & !((TRAP_FLAG >> 8) as u8)])
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets a repeated instruction do this many of its iterations, fewer than it has left, and stops before the next one.
+pub(crate) fn iterations(tracee: &Tracee, instruction: &Instruction, count: u64) -> io::Result<Advanced> {
+    if count < WORTH_A_BREAKPOINT {
+        for _ in 0..count {
+            match over(tracee, instruction, &tracee.registers()?)? {
+                Advanced::Done => {}
+                other => return Ok(other),
+            }
+        }
+        return Ok(Advanced::Done);
+    }
+    let before = tracee.registers()?;
+    let left = instruction.iterations(&before).checked_sub(count);
+    let left =
+        left.ok_or_else(|| io::Error::other(format!("{} has fewer than {count} iterations left", instruction.text())))?;
+    tracee.set_registers(&Registers { rcx: count, orig_rax: u64::MAX, ..before })?;
+    let advanced = to_next(tracee, instruction)?;
+    if let Advanced::Ended(_) = advanced {
+        return Ok(advanced);
+    }
+    let after = tracee.registers()?;
+    if advanced == Advanced::Done && after.rcx != 0 {
+        return Err(io::Error::other(format!("{} ended before iteration {count}", instruction.text())));
+    }
+    let rip = if advanced == Advanced::Done { instruction.ip() } else { after.rip };
+    tracee.set_registers(&Registers { rip, rcx: left + after.rcx, ..after })?;
+    Ok(advanced)
+}
+
+/// Runs it to the instruction behind.
+fn to_next(tracee: &Tracee, instruction: &Instruction) -> io::Result<Advanced> {
+    const BREAKPOINT: u8 = 0xcc;
+    let next = instruction.next_ip();
+    let mut code = [0];
+    tracee.read(next, &mut code)?;
+    tracee.write(next, &[BREAKPOINT])?;
+    let advanced = loop {
+        match tracee.resume_and_wait(0)? {
+            stop if stop.ended() => return Ok(Advanced::Ended(stop)),
+            stop if stop.trapped() => break Advanced::Done,
+            Stop::Signal(signal @ (libc::SIGSEGV | libc::SIGBUS)) => break Advanced::Raised(signal),
+            Stop::Signal(signal) => tracee.send(signal),
+            stop => return Err(io::Error::other(format!("{} was stopped by {stop:?}", instruction.text()))),
+        }
+    };
+    tracee.write(next, &code)?;
+    Ok(advanced)
+}
