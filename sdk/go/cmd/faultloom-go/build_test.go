@@ -340,10 +340,12 @@ func TestHooked(t *testing.T) {
 	}
 }
 `})
-		cmd := command(t, dir, "test", "-count=1", "./...")
-		cmd.Env = append(cmd.Env, "FAULTLOOM_TRUST=environment demo")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, out)
+		for _, what := range [][]string{{"./..."}, {"app.go", "app_test.go"}} {
+			cmd := command(t, dir, append([]string{"test", "-count=1"}, what...)...)
+			cmd.Env = append(cmd.Env, "FAULTLOOM_TRUST=environment demo")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s, %s: %v\n%s", name, what, err, out)
+			}
 		}
 	}
 }

@@ -80,7 +80,7 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 			return nil, refuse(exitUsage, "%s exists: its name is needed for the overlay", virtual)
 		}
 		files[virtual] = importer(name, p.Module.Path, grpc)
-		if len(inv.packages) > 0 && isGo(inv.packages[0]) && inv.command != "test" {
+		if len(inv.packages) > 0 && isGo(inv.packages[0]) {
 			inv.extra = append(inv.extra, filepath.Join(filepath.Dir(inv.packages[0]), file)) // go wants them spelled alike
 		}
 	}

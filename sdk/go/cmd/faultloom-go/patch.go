@@ -15,28 +15,35 @@ type patch struct {
 	end     string // appended to the file
 }
 
+// Package install has the bodies of the functions that are appended: the linker takes them into programs that use the
+// place they are called from, and leaves them out of others.
 var patches = []patch{
 	{
 		file:   "net/http/server.go",
 		anchor: "\n\thandler.ServeHTTP(rw, req)\n",
 		instead: `
-	if faultloomServer != nil && faultloomServer(handler, rw, req) {
+	if faultloomOn && faultloomServer(handler, rw, req) {
 		return
 	}
 	handler.ServeHTTP(rw, req)
 `,
 		end: `
+// faultloomOn tells that the hooks are to be called.
+//
+//go:linkname faultloomOn
+var faultloomOn bool
+
 // faultloomServer serves a request that belongs to a scope. False: it does not, and was not served.
 //
 //go:linkname faultloomServer
-var faultloomServer func(Handler, ResponseWriter, *Request) bool
+func faultloomServer(Handler, ResponseWriter, *Request) bool
 `,
 	},
 	{
 		file:   "net/http/roundtrip.go",
 		anchor: "\n\treturn t.roundTrip(req)\n",
 		instead: `
-	if faultloomClient != nil {
+	if faultloomOn {
 		return faultloomClient(req, t.roundTrip)
 	}
 	return t.roundTrip(req)
@@ -45,7 +52,7 @@ var faultloomServer func(Handler, ResponseWriter, *Request) bool
 // faultloomClient sends a request, by way of the function it is given.
 //
 //go:linkname faultloomClient
-var faultloomClient func(*Request, func(*Request) (*Response, error)) (*Response, error)
+func faultloomClient(*Request, func(*Request) (*Response, error)) (*Response, error)
 `,
 	},
 }

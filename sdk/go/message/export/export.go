@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"sync"
@@ -21,7 +20,6 @@ const (
 	maxQueue   = 256
 	maxBatch   = 64
 	batchAfter = 250 * time.Millisecond // the format allows a second; but Go tells nobody that a program ends
-	sendLimit  = 5 * time.Second
 	tellEvery  = time.Minute
 )
 
@@ -34,11 +32,10 @@ type Finished struct {
 
 // Exporter has a queue and a goroutine that empties it, which starts with the first history. Safe for concurrent use.
 type Exporter struct {
-	endpoint string
-	client   *http.Client
-	start    sync.Once
-	queue    chan Finished
-	flushes  chan chan struct{}
+	sender  *sender
+	start   sync.Once
+	queue   chan Finished
+	flushes chan chan struct{}
 
 	mu   sync.Mutex
 	lost int
@@ -50,15 +47,14 @@ type Exporter struct {
 // with it.
 func New(endpoint string) (*Exporter, error) {
 	u, err := url.Parse(endpoint)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+	if err != nil || !isHTTP(u) || u.Hostname() == "" {
 		return nil, fmt.Errorf("not an http:// or https:// address")
 	}
 	return &Exporter{
-		endpoint: endpoint,
-		client:   &http.Client{Timeout: sendLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}},
-		queue:    make(chan Finished, maxQueue),
-		flushes:  make(chan chan struct{}),
-		say:      os.Stderr,
+		sender:  newSender(u),
+		queue:   make(chan Finished, maxQueue),
+		flushes: make(chan chan struct{}),
+		say:     os.Stderr,
 	}, nil
 }
 
@@ -153,16 +149,7 @@ func (x *Exporter) post(request *Request) error {
 	if err != nil {
 		return err
 	}
-	resp, err := x.client.Post(x.endpoint, "application/json", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("%s", resp.Status)
-	}
-	return nil
+	return x.sender.post(body)
 }
 
 func encode(request *Request) ([]byte, error) {

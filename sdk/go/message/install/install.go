@@ -1,7 +1,8 @@
 //go:build faultloom_overlay
 
-// Package install hooks net/http by being imported. Both variables exist only in the net/http that faultloom-go makes
-// for one build, and so does this package: it is compiled as part of the program's own module.
+// Package install hooks net/http by being imported. What it links to exists only in the net/http that faultloom-go makes
+// for one build, and so does this package: it is compiled as part of the program's own module. net/http calls the hooks by
+// their names, so that a program without HTTP servers or clients does not have them.
 package install
 
 import (
@@ -14,20 +15,24 @@ import (
 	"faultloom.dev/go/message/trust"
 )
 
-//go:linkname serverHook net/http.faultloomServer
-var serverHook func(http.Handler, http.ResponseWriter, *http.Request) bool
+//go:linkname on net/http.faultloomOn
+var on bool
 
-//go:linkname clientHook net/http.faultloomClient
-var clientHook func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
+//go:linkname serve net/http.faultloomServer
+func serve(next http.Handler, w http.ResponseWriter, r *http.Request) bool {
+	return httphook.Serve(next, w, r, nil)
+}
+
+//go:linkname send net/http.faultloomClient
+func send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	return httphook.RoundTrip(r, next)
+}
 
 func init() {
 	if !trust.Configured() { // keys can never come, and nothing needs to stand in the program's way
 		status.Report("net/http", runtime.Version(), trust.NoSettings)
 		return
 	}
-	serverHook = func(next http.Handler, w http.ResponseWriter, r *http.Request) bool {
-		return httphook.Serve(next, w, r, nil)
-	}
-	clientHook = httphook.RoundTrip
+	on = true
 	status.Report("net/http", runtime.Version(), "")
 }

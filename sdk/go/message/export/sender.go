@@ -1,0 +1,206 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	sendLimit = 5 * time.Second // for one body, with everything that belongs to it
+	maxReply  = 64 << 10        // bytes of one reply that are read, head included
+)
+
+// sender posts to one OTLP/HTTP endpoint, over one HTTP/1.1 connection that it keeps. Not http.Client: with it the linker
+// keeps net/http's Transport and HTTP/2 in programs that speak only gRPC, and code that never runs slows down what does
+// (bench/README.md). Redirects are not followed, and SOCKS proxies are not spoken to.
+//
+// Not safe for concurrent use.
+type sender struct {
+	to    *url.URL
+	head  http.Header
+	limit time.Duration
+	roots *x509.CertPool                        // nil: the system's
+	proxy func(*http.Request) (*url.URL, error) // nil URL: none; asked once per connection
+	idle  *connection                           // nil: none
+}
+
+// connection is one to the endpoint, or to the proxy in front of it.
+type connection struct {
+	net.Conn
+	proxy  *url.URL // that is to pass requests on, as they are; nil: none
+	bounds io.LimitedReader
+	in     *bufio.Reader
+}
+
+// errNoReply: the connection ended without one byte of a reply. If it is an old one, nobody has heard the request.
+var errNoReply = errors.New("the connection ended without a reply")
+
+func newSender(to *url.URL) *sender {
+	head := http.Header{"Content-Type": {"application/json"}}
+	if to.User != nil {
+		head.Set("Authorization", basic(to.User))
+	}
+	return &sender{to: to, head: head, limit: sendLimit, proxy: http.ProxyFromEnvironment}
+}
+
+// post sends one body. An error means that the endpoint did not take it, or not in time.
+func (s *sender) post(body []byte) error {
+	deadline := time.Now().Add(s.limit)
+	if old := s.idle; old != nil {
+		if err := s.exchange(old, body, deadline); !errors.Is(err, errNoReply) {
+			return err
+		}
+	}
+	fresh, err := s.dial(deadline)
+	if err != nil {
+		return err
+	}
+	return s.exchange(fresh, body, deadline)
+}
+
+// exchange sends one body over c, which is idle afterwards or closed.
+func (s *sender) exchange(c *connection, body []byte, deadline time.Time) error {
+	s.idle = nil
+	again := false
+	defer func() {
+		if again {
+			s.idle = c
+		} else {
+			c.Close()
+		}
+	}()
+	if err := c.SetDeadline(deadline); err != nil {
+		return errors.Join(errNoReply, err)
+	}
+	r := &http.Request{Method: http.MethodPost, URL: s.to, Host: s.to.Host, Header: s.head,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+	if err := c.write(r); err != nil {
+		return errors.Join(errNoReply, err)
+	}
+	reply, err := c.reply(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, reply.Body)
+	again = err == nil && !reply.Close && reply.StatusCode != http.StatusSwitchingProtocols && c.in.Buffered() == 0
+	if reply.StatusCode < 200 || reply.StatusCode > 299 {
+		return fmt.Errorf("status %d", reply.StatusCode)
+	}
+	return nil
+}
+
+func (c *connection) write(r *http.Request) error {
+	if c.proxy == nil {
+		return r.Write(c)
+	}
+	if c.proxy.User != nil {
+		r.Header = r.Header.Clone()
+		r.Header.Set("Proxy-Authorization", basic(c.proxy.User))
+	}
+	return r.WriteProxy(c)
+}
+
+// reply reads a reply up to its body. Whatever comes, it takes no more than maxReply bytes.
+func (c *connection) reply(r *http.Request) (*http.Response, error) {
+	c.bounds.N = maxReply
+	if _, err := c.in.Peek(1); err != nil {
+		return nil, errors.Join(errNoReply, err)
+	}
+	for {
+		reply, err := http.ReadResponse(c.in, r)
+		if err != nil || reply.StatusCode >= 200 || reply.StatusCode == http.StatusSwitchingProtocols {
+			return reply, err
+		}
+	}
+}
+
+// dial connects to the endpoint, by the proxy that the environment names for it. TLS handshakes happen when the first bytes
+// are sent, under the same deadline.
+func (s *sender) dial(deadline time.Time) (*connection, error) {
+	proxy, err := s.proxy(&http.Request{URL: s.to})
+	if err != nil {
+		return nil, err
+	}
+	first := s.to
+	if proxy != nil {
+		if first = proxy; !isHTTP(proxy) {
+			return nil, fmt.Errorf("a proxy by %s is not supported", proxy.Scheme)
+		}
+	}
+	conn, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", address(first))
+	if err != nil {
+		return nil, err
+	}
+	c := s.connection(conn, first)
+	if proxy == nil {
+		return c, nil
+	}
+	if c.proxy = proxy; s.to.Scheme != "https" {
+		return c, nil
+	}
+	if err := c.tunnel(address(s.to), deadline); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return s.connection(c.Conn, s.to), nil
+}
+
+// connection is one over conn, to what to names.
+func (s *sender) connection(conn net.Conn, to *url.URL) *connection {
+	if to.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: to.Hostname(), RootCAs: s.roots, NextProtos: []string{"http/1.1"}})
+	}
+	c := &connection{Conn: conn, bounds: io.LimitedReader{R: conn}}
+	c.in = bufio.NewReader(&c.bounds)
+	return c
+}
+
+// tunnel has the proxy connect to an address and pass on bytes from then on.
+func (c *connection) tunnel(to string, deadline time.Time) error {
+	if err := c.SetDeadline(deadline); err != nil {
+		return err
+	}
+	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: to}, Host: to, Header: http.Header{}}
+	if err := c.write(r); err != nil {
+		return err
+	}
+	reply, err := c.reply(r)
+	if err != nil {
+		return err
+	}
+	if reply.StatusCode != http.StatusOK || c.in.Buffered() > 0 {
+		return fmt.Errorf("the proxy answers with status %d", reply.StatusCode)
+	}
+	return nil
+}
+
+func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
+
+// address is the host and port to connect to.
+func address(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// basic is the value of an Authorization header.
+func basic(u *url.Userinfo) string {
+	password, _ := u.Password()
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password))
+}
