@@ -1,7 +1,8 @@
-//! Runs one program contained and undisturbed, and says what came of it: `contained [--forks] PROGRAM [ARGUMENT…]`.
+//! Runs one program contained and undisturbed, and says what came of it: `contained [--forks] [--exec] PROGRAM
+//! [ARGUMENT…]`.
 //!
 //! The smallest engine there is, for trying out containment: it lets a program send signals to itself and no other, start
-//! processes only with `--forks`, and become no other program. One JSON object on standard output; the program's first when it
+//! processes only with `--forks`, and become another program only with `--exec`. One JSON object on standard output; the program's first when it
 //! has started, so that whoever waits knows.
 #![expect(unsafe_code, reason = "waiting for any child has no checked interface")]
 
@@ -15,16 +16,23 @@ use std::io::Write;
 use std::process::ExitCode;
 
 const SCRATCH_BYTES: u64 = 64 << 20;
-const CPU_SECONDS: u64 = 5;
+const CPU_SECONDS: u64 = 1;
 const CANNOT: u8 = 3;
+
+#[derive(Clone, Copy)]
+struct Allowed {
+    forks: bool,
+    exec: bool,
+}
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let forks = arguments.first().is_some_and(|first| first == "--forks");
-    if forks {
-        arguments.remove(0);
-    }
-    let status = contain::enter(SCRATCH_BYTES, |contained| match run(contained, arguments, forks) {
+    let mut option = |name: &str| {
+        let given = arguments.first().is_some_and(|first| first == name);
+        given.then(|| arguments.remove(0)).is_some()
+    };
+    let allowed = Allowed { forks: option("--forks"), exec: option("--exec") };
+    let status = contain::enter(SCRATCH_BYTES, |contained| match run(contained, arguments, allowed) {
         Ok(told) => {
             println!("{told}");
             0
@@ -39,7 +47,7 @@ fn refuse(failure: &Failure) -> u8 {
     CANNOT
 }
 
-fn run(contained: &Contained, argv: Vec<String>, forks: bool) -> Result<serde_json::Value, Failure> {
+fn run(contained: &Contained, argv: Vec<String>, allowed: Allowed) -> Result<serde_json::Value, Failure> {
     let io = |e: std::io::Error| Failure::environment(format!("the program cannot be followed: {e}"));
     let directory = contained.directory("work").map_err(io)?;
     let [stdout, stderr] = ["stdout", "stderr"].map(|name| directory.join(name));
@@ -60,7 +68,7 @@ fn run(contained: &Contained, argv: Vec<String>, forks: bool) -> Result<serde_js
     let launched = contain::launch(contained, &program, &place)?;
     println!("{}", serde_json::json!({ "started": launched.tracee.pid, "user": contained.user.uid }));
     std::io::stdout().flush().map_err(io)?;
-    let mut told = follow(launched, forks).map_err(io)?;
+    let mut told = follow(launched, allowed).map_err(io)?;
     for (name, path) in [("stdout", stdout), ("stderr", stderr)] {
         let bytes = std::fs::read(path).map_err(io)?;
         told[name] = String::from_utf8_lossy(&bytes).into();
@@ -69,7 +77,7 @@ fn run(contained: &Contained, argv: Vec<String>, forks: bool) -> Result<serde_js
 }
 
 /// Until the program has ended; what it left behind ends with the engine.
-fn follow(launched: Launched, forks: bool) -> std::io::Result<serde_json::Value> {
+fn follow(launched: Launched, allowed: Allowed) -> std::io::Result<serde_json::Value> {
     let main = launched.tracee.pid;
     let mut tracees = BTreeMap::from([(main, launched.tracee)]);
     tracees[&main].resume(0)?;
@@ -101,12 +109,13 @@ fn follow(launched: Launched, forks: bool) -> std::io::Result<serde_json::Value>
         let mut signal = 0;
         match (status >> 16, libc::WSTOPSIG(status)) {
             (libc::PTRACE_EVENT_SECCOMP, _) => {
-                let allowed = match Traced::of(tracee.event_message()?) {
+                let goes_on = match Traced::of(tracee.event_message()?) {
                     Some(Traced::Signal) => contain::signals_itself(&tracee.registers()?, pid, pid),
-                    Some(Traced::Fork) => forks,
-                    Some(Traced::Exec) | None => false,
+                    Some(Traced::Fork) => allowed.forks,
+                    Some(Traced::Exec) => allowed.exec,
+                    None => false,
                 };
-                if !allowed {
+                if !goes_on {
                     refused += 1;
                     contain::refused(tracee)?;
                 }

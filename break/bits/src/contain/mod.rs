@@ -24,6 +24,7 @@
 //! Needs Linux 5.12 (`mount_setattr`), and root or unprivileged user namespaces. Without, all is refused.
 #![allow(unsafe_code)] // namespaces, mounts and processes are made by system calls; each call says what it relies on
 
+mod child;
 mod filter;
 mod keeper;
 mod launch;
@@ -164,4 +165,9 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::environment(format!("the program cannot be contained: {what}: {error}"))
         .why("a disturbed program may do anything: it runs in namespaces of its own or not at all")
         .next("run as root, or where unprivileged user namespaces are allowed; needs Linux 5.12 or later")
+}
+
+/// What a system call of the C library returned.
+fn checked(result: libc::c_long) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

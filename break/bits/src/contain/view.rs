@@ -4,7 +4,7 @@
 //! `/tmp` is read-only as well: what programs wrote there, later ones would see. A program that wants a directory for temporary
 //! files gets its own by `TMPDIR`.
 
-use super::cannot;
+use super::{cannot, checked};
 use model::Failure;
 use std::ffi::{CStr, CString};
 use std::io;
@@ -126,8 +126,4 @@ fn host_name() -> io::Result<()> {
 fn c_path(path: &Path) -> io::Result<CString> {
     use std::os::unix::ffi::OsStrExt;
     Ok(CString::new(path.as_os_str().as_bytes())?)
-}
-
-fn checked(result: libc::c_long) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
