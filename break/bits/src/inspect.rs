@@ -14,7 +14,9 @@ use std::path::Path;
 /// What the program's executable is, or why it is refused.
 pub fn refuse(program: &Program, user: User) -> Result<Facts, Failure> {
     let Some(path) = program.argv.first().map(Path::new) else {
-        return Err(Failure::request("no program is given").next("name an executable file and its arguments"));
+        return Err(Failure::request("no program is given")
+            .why("the command line is empty")
+            .next("name an executable file and its arguments"));
     };
     present(path)?;
     privileged(path)?;

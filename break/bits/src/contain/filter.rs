@@ -153,7 +153,7 @@ const ARGUMENTS: u32 = 16;
 /// A 64-bit ELF machine, little-endian: `AUDIT_ARCH_X86_64`.
 const X86_64: u32 = libc::EM_X86_64 as u32 | 0x8000_0000 | 0x4000_0000;
 
-/// The program for `PR_SET_SECCOMP`.
+/// The program for `SECCOMP_SET_MODE_FILTER`.
 pub(super) fn program() -> Vec<sock_filter> {
     let mut filter = vec![load(ARCHITECTURE), jump(BPF_JEQ, X86_64, 1, 0), answer(SECCOMP_RET_KILL_PROCESS)];
     filter.push(load(NUMBER));

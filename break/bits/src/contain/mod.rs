@@ -160,11 +160,11 @@ fn one_thread() -> Result<(), Failure> {
     }
 }
 
-/// What a containment needs and does not get.
+/// What containment needs and does not get.
 fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::environment(format!("the program cannot be contained: {what}: {error}"))
         .why("a disturbed program may do anything: it runs in namespaces of its own or not at all")
-        .next("run as root, or where unprivileged user namespaces are allowed; needs Linux 5.12 or later")
+        .next(format!("run as root{}; needs Linux 5.12 or later", user::advice()))
 }
 
 /// What a system call of the C library returned.

@@ -39,6 +39,23 @@ pub(super) fn separate() -> Result<User, Failure> {
     Ok(User { uid, gid, own: true })
 }
 
+/// What a user may ask of the host, where not only root may make namespaces.
+pub(super) fn advice() -> String {
+    let switches = [
+        ("user.max_user_namespaces", "0", "10000"),
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    let off = |&&(name, off, _): &&(&str, &str, &str)| {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        std::fs::read_to_string(path).is_ok_and(|value| value.trim() == off)
+    };
+    match switches.iter().find(off) {
+        Some((name, _, on)) => format!(" or allow user namespaces (sysctl -w {name}={on})"),
+        None => " or where user namespaces are allowed (in a container: --privileged)".into(),
+    }
+}
+
 /// Numbers that systemd's list of user ids leaves to nobody. An engine's own process id is added, so that engines that run at
 /// the same time differ.
 const FIRST: u64 = 1_900_000_000;

@@ -135,6 +135,8 @@ static int inherited(void) {
     struct dirent *entry;
     for (DIR *processes = opendir("/proc"); (entry = readdir(processes));) stranger += atoi(entry->d_name) > getpid();
     printf("strangers %d\n", stranger);
+    FILE *score = fopen("/proc/self/oom_score_adj", "r");
+    if (fgets(line, sizeof line, score)) printf("out of memory %s", line);
     return 0;
 }
 

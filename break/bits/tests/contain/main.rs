@@ -259,6 +259,8 @@ fn nothing_is_inherited_but_what_was_given() {
         "NoNewPrivs:\t1".into(),
         "groups 0 session 1 umask 22".into(),
         "strangers 0".into(),
+        // the kernel's first choice when memory ends
+        "out of memory 1000".into(),
     ];
     assert_eq!(told.answers()[..expected.len()], expected);
 }
@@ -333,6 +335,7 @@ fn without_namespaces_nothing_is_run() {
     }
     assert_eq!(output.status.code(), Some(3), "{error}");
     assert!(error.contains("cannot be contained: new namespaces") && error.contains("next: run as root"), "{error}");
+    assert!(error.contains("sysctl -w user.max_user_namespaces="), "{error}");
     assert!(!place.path("attacked").exists());
 }
 
