@@ -1,0 +1,158 @@
+//! What a server under the replay shim said: records as they left the process, made into one stream per connection.
+//!
+//! ```text
+//! ┌───────────┬───────────────┬────────────┬───────────┐
+//! │ "FLRO" 4  │ connection 4  │ length 4   │ bytes     │   numbers are little endian
+//! └───────────┴───────────────┴────────────┴───────────┘
+//! ```
+//!
+//! A disturbed process may write anything to the descriptor, and may be killed within a record. Nothing of what it wrote is
+//! lost here: what is no record is a stream of its own, so that it is seen as a deviation.
+
+use crate::protocol::{Output, Stream};
+use crate::trace_input::CONNECTIONS;
+use std::collections::BTreeMap;
+
+const MAGIC: &[u8; 4] = b"FLRO";
+const HEADER_BYTES: usize = 12;
+/// At most, of one record.
+const RECORD_BYTES: usize = 1 << 20;
+const NOBODY: u32 = u32::MAX;
+
+/// Name of the stream of what is no record.
+pub const UNFRAMED: &str = "no record";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records {
+    pub streams: BTreeMap<u32, Vec<u8>>,
+    /// What the shim said about how the run ended. Not the server's output.
+    pub notes: Vec<String>,
+    /// Whole records, notes included.
+    pub count: u64,
+    /// From the first byte on that is no record.
+    pub unframed: Vec<u8>,
+}
+
+impl Records {
+    /// Reads all there is. The bytes of a last record that is cut off belong to its connection.
+    pub fn read(bytes: &[u8]) -> Records {
+        let mut records = Records::default();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Some((connection, length)) = header(rest) else {
+                // a header that is cut off said nothing yet
+                let cut = rest.len() < HEADER_BYTES && MAGIC.starts_with(&rest[..rest.len().min(MAGIC.len())]);
+                records.unframed = if cut { Vec::new() } else { rest.to_vec() };
+                break;
+            };
+            let body = &rest[HEADER_BYTES..];
+            let whole = length.min(body.len());
+            records.take(connection, &body[..whole]);
+            records.count += u64::from(whole == length);
+            rest = &body[whole..];
+        }
+        records
+    }
+
+    fn take(&mut self, connection: u32, bytes: &[u8]) {
+        if connection == NOBODY {
+            self.notes.push(String::from_utf8_lossy(bytes).into_owned());
+        } else {
+            self.streams.entry(connection).or_default().extend(bytes);
+        }
+    }
+
+    /// One stream per connection to which anything was said, in the order of their numbers.
+    pub fn output(self) -> Output {
+        let named = |(connection, bytes)| Stream { name: format!("connection {connection}"), bytes };
+        let mut streams: Vec<Stream> = self.streams.into_iter().map(named).collect();
+        if !self.unframed.is_empty() {
+            streams.push(Stream { name: UNFRAMED.to_owned(), bytes: self.unframed });
+        }
+        Output { streams }
+    }
+}
+
+/// Connection and length. None: this is no header of ours.
+fn header(bytes: &[u8]) -> Option<(u32, usize)> {
+    let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let (connection, length) = (number(4)?, number(8)? as usize);
+    let known = bytes.starts_with(MAGIC) && (connection < CONNECTIONS || connection == NOBODY);
+    (known && (1..=RECORD_BYTES).contains(&length)).then_some((connection, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(connection: u32, bytes: &[u8]) -> Vec<u8> {
+        [MAGIC, &connection.to_le_bytes()[..], &(bytes.len() as u32).to_le_bytes(), bytes].concat()
+    }
+
+    fn said() -> impl Strategy<Value = Vec<(u32, Vec<u8>)>> {
+        prop::collection::vec((0..3u32, prop::collection::vec(any::<u8>(), 1..30)), 0..10)
+    }
+
+    fn file(said: &[(u32, Vec<u8>)]) -> Vec<u8> {
+        said.iter().flat_map(|(connection, bytes)| record(*connection, bytes)).collect()
+    }
+
+    fn spoken(said: &[(u32, Vec<u8>)], to: u32) -> Vec<u8> {
+        said.iter().filter(|(connection, _)| *connection == to).flat_map(|(_, bytes)| bytes.clone()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_connection_gets_what_was_said_to_it(said in said()) {
+            let records = Records::read(&file(&said));
+            prop_assert_eq!(records.count, said.len() as u64);
+            prop_assert!(records.unframed.is_empty());
+            for connection in 0..3 {
+                prop_assert_eq!(records.streams.get(&connection).cloned().unwrap_or_default(), spoken(&said, connection));
+            }
+        }
+
+        #[test]
+        fn a_cut_leaves_a_beginning(said in said(), at: prop::sample::Index) {
+            let whole = file(&said);
+            let cut = Records::read(&whole[..at.index(whole.len() + 1)]);
+            prop_assert!(cut.unframed.is_empty());
+            for (connection, bytes) in cut.streams {
+                prop_assert!(spoken(&said, connection).starts_with(&bytes));
+            }
+        }
+
+        #[test]
+        fn nothing_that_was_written_is_lost(bytes: Vec<u8>, said in said()) {
+            let before = file(&said);
+            let records = Records::read(&[before, b"!".to_vec(), bytes.clone()].concat());
+            prop_assert_eq!(records.count, said.len() as u64);
+            prop_assert_eq!(records.unframed, [b"!".to_vec(), bytes].concat());
+        }
+    }
+
+    #[test]
+    fn notes_are_no_output() {
+        let records = Records::read(&[record(NOBODY, b"deadlock"), record(7, b"a")].concat());
+        assert_eq!(records.notes, ["deadlock"]);
+        assert_eq!(records.output().streams, [Stream { name: "connection 7".into(), bytes: b"a".to_vec() }]);
+    }
+
+    #[test]
+    fn a_header_out_of_bounds_is_none() {
+        for (connection, length) in [(CONNECTIONS, 1), (0, 0), (0, RECORD_BYTES as u32 + 1)] {
+            let bytes = [MAGIC, &connection.to_le_bytes()[..], &length.to_le_bytes(), b"a"].concat();
+            let output = Records::read(&bytes).output();
+            assert_eq!(output.streams, [Stream { name: UNFRAMED.into(), bytes }]);
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_of_the_shim() {
+        let source = include_str!("../shim/records.h");
+        assert!(source.contains(&format!("#define RECORD_BYTES ({}u << 20)", RECORD_BYTES >> 20)));
+        assert!(source.contains("│ \"FLRO\" 4  │ connection 4  │ length 4   │ bytes"));
+        assert_eq!(record(1, b"x").len(), HEADER_BYTES + 1);
+    }
+}
