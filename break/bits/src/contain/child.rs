@@ -42,7 +42,7 @@ impl Step {
     pub fn words(self) -> &'static str {
         match self {
             Step::Streams => "its standard streams could not be connected",
-            Step::Namespace => "its /proc could not be made read-only",
+            Step::Namespace => "it could not get mounts of its own",
             Step::Directory => "its working directory could not be entered",
             Step::Limit => "its limits could not be set",
             Step::User => "privileges could not be given up",
@@ -210,7 +210,7 @@ fn first_to_die() {
     }
 }
 
-/// A session of its own, and a mount namespace in which `/proc` cannot be written to.
+/// A session of its own, and mounts of its own.
 fn own_view() -> io::Result<()> {
     // SAFETY: no memory is involved; affects this process only.
     unsafe {
@@ -218,7 +218,7 @@ fn own_view() -> io::Result<()> {
         libc::umask(0o022);
         checked(libc::unshare(libc::CLONE_NEWNS).into())?;
     }
-    view::proc_read_only()
+    view::of_one_program()
 }
 
 /// Gives up every privilege for good. In a user namespace with one user, that user is kept and loses what it could do.

@@ -1,5 +1,5 @@
 //! What of the file system can be seen, and written, inside: all of the host's files, read-only; a `/dev` and a `/proc` of the
-//! namespace's own; one bounded directory for scratch.
+//! namespace's own; one bounded directory for scratch; and for each program its own `/dev/shm`.
 //!
 //! `/tmp` is read-only as well: what programs wrote there, later ones would see. A program that wants a directory for temporary
 //! files gets its own by `TMPDIR`.
@@ -9,37 +9,37 @@ use model::Failure;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Below a directory that exists everywhere and is replaced anyway, so that its path never differs.
 const SCRATCH: &str = "/dev/scratch";
-const SHARED_MEMORY: &str = "/dev/shm";
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-/// More files than this, or more bytes of shared memory, nobody needs.
+/// More files than this nobody needs.
 const FILES: u32 = 1 << 20;
-const SHARED_MEMORY_BYTES: u64 = 64 << 20;
+const DEV: &CStr = c"mode=0755,size=64k,nr_inodes=64";
+const SHARED_MEMORY: &CStr = c"mode=1777,size=64m,nr_inodes=1024";
 const HOST_NAME: &CStr = c"flip";
 
 /// In a new mount namespace: arranges it and returns the scratch directory.
 pub(super) fn arrange(scratch_bytes: u64) -> Result<PathBuf, Failure> {
     let step = |what: &str, result: io::Result<()>| result.map_err(|e| cannot(what, &e));
-    step("mounts of its own", mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, ""))?;
+    step("mounts of its own", mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, c""))?;
     let devices = devices().map_err(|e| cannot("devices", &e))?;
     step("a read-only file system", restrict(c"/", true, READ_ONLY | NO_SETUID | NO_DEVICES))?;
     step("its own /dev", dev(&devices))?;
-    step("shared memory", tmpfs(SHARED_MEMORY, 0o1777, SHARED_MEMORY_BYTES))?;
-    step("a scratch directory", tmpfs(SCRATCH, 0o711, scratch_bytes))?;
+    step("a scratch directory", scratch(scratch_bytes))?;
     // the directories to mount on exist now
     step("a read-only /dev", restrict(c"/dev", false, READ_ONLY | NO_SETUID))?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    step("its own /proc", mount(Some(c"proc"), c"/proc", Some(c"proc"), flags, ""))?;
+    step("its own /proc", mount(Some(c"proc"), c"/proc", Some(c"proc"), flags, c""))?;
     step("a host name", host_name())?;
     Ok(SCRATCH.into())
 }
 
 fn dev(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
-    mount(Some(c"tmpfs"), c"/dev", Some(c"tmpfs"), libc::MS_NOSUID, "mode=0755,size=64k,nr_inodes=64")?;
+    mount(Some(c"tmpfs"), c"/dev", Some(c"tmpfs"), libc::MS_NOSUID, DEV)?;
+    std::fs::create_dir("/dev/shm")?;
     for (name, tree) in devices {
         let path = Path::new("/dev").join(name);
         std::fs::File::create(&path)?;
@@ -51,12 +51,10 @@ fn dev(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     Ok(())
 }
 
-fn tmpfs(path: &str, mode: u32, bytes: u64) -> io::Result<()> {
-    std::fs::create_dir(path)?;
-    let options = format!("mode={mode:04o},size={bytes},nr_inodes={FILES}");
-    mount(Some(c"tmpfs"), &c_path(path.as_ref())?, Some(c"tmpfs"), libc::MS_NOSUID | libc::MS_NODEV, &options)?;
-    // the umask took its part of the mode
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+fn scratch(bytes: u64) -> io::Result<()> {
+    std::fs::create_dir(SCRATCH)?;
+    let options = CString::new(format!("mode=0711,size={bytes},nr_inodes={FILES}"))?;
+    mount(Some(c"tmpfs"), &c_path(SCRATCH.as_ref())?, Some(c"tmpfs"), libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
 /// Mounts of the host's devices, taken while devices may still be opened, and belonging nowhere yet.
@@ -87,9 +85,8 @@ fn mount(
     target: &CStr,
     kind: Option<&CStr>,
     flags: libc::c_ulong,
-    options: &str,
+    options: &CStr,
 ) -> io::Result<()> {
-    let options = CString::new(options)?;
     let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: all strings end with 0 and outlive the call; a null source or kind is allowed where the flags want none.
     checked(unsafe {
@@ -111,10 +108,13 @@ fn restrict(path: &CStr, recursive: bool, attributes: u64) -> io::Result<()> {
     })
 }
 
-/// In a mount namespace of the caller's own: what `/proc` shows may be read, and no longer changed. So no program can write to
-/// the memory of another one of its user. Safe between fork and exec.
-pub(super) fn proc_read_only() -> io::Result<()> {
-    restrict(c"/proc", false, READ_ONLY)
+/// What differs for each program, in a mount namespace of its own: what `/proc` shows may be read and no longer changed, so no
+/// program can write to the memory of another one of its user; and its shared memory is not another's. Safe between fork and
+/// exec.
+pub(super) fn of_one_program() -> io::Result<()> {
+    restrict(c"/proc", false, READ_ONLY)?;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    mount(Some(c"tmpfs"), c"/dev/shm", Some(c"tmpfs"), flags, SHARED_MEMORY)
 }
 
 fn host_name() -> io::Result<()> {

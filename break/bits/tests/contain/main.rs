@@ -222,6 +222,17 @@ fn memory_files_processes_and_time_are_bounded() {
 }
 
 #[test]
+fn a_program_may_write_where_only_it_looks() {
+    let place = Place::new();
+    match place
+        .contained(&[], &["write=here", "write=/dev/shm/here", "write=/dev/null", "read=/dev/urandom", "read=here"])
+    {
+        Ok(told) => assert_eq!(told.stdout, "write: done\n".repeat(3) + &"read: done\n".repeat(2)),
+        Err(why) => skipped(&why),
+    }
+}
+
+#[test]
 fn every_run_begins_in_the_same_state() {
     let place = Place::new();
     let [first, second] = match [0, 1].map(|_| place.contained(&[], &["addresses="])) {
