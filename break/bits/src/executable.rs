@@ -56,7 +56,10 @@ impl Facts {
             return Ok(Err(Other::NotElf));
         }
         match Facts::of(file, begin) {
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(Err(Other::Damaged)),
+            // what is beyond the end, and beyond where any file could end
+            Err(e) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidInput].contains(&e.kind()) => {
+                Ok(Err(Other::Damaged))
+            }
             other => other,
         }
     }
@@ -71,8 +74,8 @@ impl Facts {
         if ![libc::ET_EXEC, libc::ET_DYN].contains(&kind) || u64_at(header, 24)? == 0 {
             return Ok(Err(Other::NoProgram));
         }
-        let segments = table(file, header, 32, 54, 56)?;
-        let sections = table(file, header, 40, 58, 60)?;
+        let segments = table::<56>(file, header, 32, 54, 56)?;
+        let sections = table::<64>(file, header, 40, 58, 60)?;
         let mut facts =
             Facts { linker: None, position_independent: kind == libc::ET_DYN, stripped: true, writable_code: false };
         for segment in &segments {
@@ -93,12 +96,21 @@ const WRITE_EXECUTE: u32 = libc::PF_W | libc::PF_X;
 /// `SHT_SYMTAB`
 const SYMBOLS: u32 = 2;
 
-/// The headers of a table, whose place, size of one and number are at these offsets of the file's header.
-fn table(file: &File, header: &[u8], place: usize, size: usize, number: usize) -> io::Result<Vec<Vec<u8>>> {
+/// The headers of a table, `SIZE` bytes each; its place, their size and their number are at these offsets of the file's header.
+fn table<const SIZE: usize>(
+    file: &File,
+    header: &[u8],
+    place: usize,
+    size: usize,
+    number: usize,
+) -> io::Result<Vec<[u8; SIZE]>> {
     let (place, size, number) = (u64_at(header, place)?, u16_at(header, size)?, u16_at(header, number)?);
-    let mut all = vec![0; usize::from(size) * usize::from(number)];
+    if number > 0 && usize::from(size) != SIZE {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut all = vec![0; SIZE * usize::from(number)];
     file.read_exact_at(&mut all, place)?;
-    Ok(all.chunks(usize::from(size).max(1)).map(<[u8]>::to_vec).collect())
+    Ok(all.as_chunks().0.to_vec())
 }
 
 fn linker(file: &File, segment: &[u8]) -> io::Result<PathBuf> {
@@ -169,6 +181,19 @@ mod tests {
             let told = read(&whole[..length]).expect_err("a part is no program");
             // of fewer bytes not even the machine is known
             assert!(matches!(told, Other::Damaged), "{length}: {told:?}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever stands in the header: an answer, and no more memory than 65,535 headers take.
+        #[test]
+        fn any_header_gets_an_answer(header in proptest::collection::vec(proptest::num::u8::ANY, 58)) {
+            let mut file = b"\x7fELF\x02\x01".to_vec();
+            file.extend(header);
+            let _ = read(&file);
+            file[16] &= 3;
+            file[17..20].copy_from_slice(&[0, 62, 0]);
+            let _ = read(&file);
         }
     }
 

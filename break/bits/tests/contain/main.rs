@@ -350,6 +350,40 @@ fn without_namespaces_nothing_is_run() {
     assert!(!place.path("attacked").exists());
 }
 
+#[test]
+fn without_the_right_to_trace_nothing_is_run() {
+    let place = Place::new();
+    let attempt = format!("write={}", place.text("attacked"));
+    match place.contained(&[], &["clone3="]) {
+        Ok(told) => assert_eq!(told.ending, "exited 0"),
+        Err(why) => return skipped(&why),
+    }
+    let mut engine = place.engine(&[&place.text("attack"), &attempt]);
+    // SAFETY: two system calls on memory of this frame.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(&mut engine, forbid_ptrace) };
+    let Err(error) = Running::start(&mut engine) else { panic!("it runs, and cannot be traced") };
+    assert!(error.contains("the kernel does not let it be traced") && error.contains("next: "), "{error}");
+    assert!(!place.path("attacked").exists());
+}
+
+/// As containers do that know nothing of debuggers.
+fn forbid_ptrace() -> std::io::Result<()> {
+    let step = |code: u32, yes, no, k| libc::sock_filter { code: code as u16, jt: yes, jf: no, k };
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_ptrace as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: as many instructions as is said; the kernel copies them.
+    let result = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter)
+    };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
 fn is_root() -> bool {
     // SAFETY: cannot fail, touches no memory.
     unsafe { libc::geteuid() == 0 }
