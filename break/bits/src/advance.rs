@@ -81,7 +81,8 @@ fn patiently(tracee: &Tracee, begun: Instant) -> io::Result<Option<Stop>> {
     }
 }
 
-fn hide_trap_flag(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<()> {
+/// Takes the trap flag out of what an instruction that was stepped over has stored of the flags. `before`: its registers.
+pub(crate) fn hide_trap_flag(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<()> {
     if before.eflags & TRAP_FLAG != 0 {
         return Ok(());
     }

@@ -26,11 +26,8 @@ pub fn refuse(program: &Program, user: User) -> Result<Facts, Failure> {
             .why(format!("its dynamic linker {} is not there", linker.display()))
             .next("install the C library it was built for, or build it for this host"));
     }
-    if let Some(replay) = &program.replay {
+    if program.replay.is_some() {
         under_shim(path, &facts)?;
-        for file in [&replay.shim, &replay.input] {
-            reachable(file, user)?;
-        }
     }
     reachable(path, user)?;
     Ok(facts)

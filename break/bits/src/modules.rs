@@ -23,9 +23,8 @@ pub struct Place {
     pub source: Option<String>,
 }
 
-/// The modules of one process.
+/// The modules of one process, and of others that load the same at the same addresses.
 pub struct Modules {
-    pid: libc::pid_t,
     mappings: Mappings,
     /// By the name of the mapping. None: nothing is known of it.
     symbols: HashMap<String, Option<Symbols>>,
@@ -33,8 +32,7 @@ pub struct Modules {
 
 impl Modules {
     pub fn of(tracee: &Tracee) -> io::Result<Modules> {
-        let mut modules = Modules { pid: tracee.pid, mappings: Mappings::default(), symbols: HashMap::new() };
-        modules.refresh()?;
+        let mut modules = Modules { mappings: Mappings::of(tracee.pid)?, symbols: HashMap::new() };
         let vdso = modules.mappings.0.iter().find(|mapping| mapping.name == "[vdso]");
         if let Some(mapping) = vdso.filter(|mapping| mapping.end - mapping.start <= MOST_VDSO_BYTES) {
             let mut image = vec![0; (mapping.end - mapping.start) as usize];
@@ -44,10 +42,24 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Looks again at what is mapped: after an address was found in none of it, which the program may have loaded since.
-    pub fn refresh(&mut self) -> io::Result<()> {
-        self.mappings = Mappings::of(self.pid)?;
+    /// Looks again at what is mapped: after the process has loaded something.
+    pub fn refresh(&mut self, pid: libc::pid_t) -> io::Result<()> {
+        self.mappings = Mappings::of(pid)?;
         Ok(())
+    }
+
+    /// Where the functions of that name begin, in all modules.
+    pub fn addresses(&mut self, name: &str) -> Vec<u64> {
+        let executable: Vec<Mapping> = self.mappings.0.iter().filter(|mapping| mapping.executable).cloned().collect();
+        let mut found = Vec::new();
+        for mapping in executable {
+            let Some((symbols, _)) = self.symbols_at(mapping.start) else { continue };
+            let within =
+                |offset: &u64| (mapping.offset..mapping.offset + (mapping.end - mapping.start)).contains(offset);
+            let offsets = symbols.offsets(name).into_iter().filter(within);
+            found.extend(offsets.map(|offset| mapping.start + offset - mapping.offset));
+        }
+        found
     }
 
     pub fn mappings(&self) -> &Mappings {

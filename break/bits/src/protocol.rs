@@ -27,7 +27,7 @@ pub struct Program {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    pub shim: PathBuf,
+    /// Its format: docs/formats/replay.md.
     pub input: PathBuf,
     /// How many connections may have unanswered input at a time.
     pub width: u32,

@@ -76,6 +76,18 @@ impl Symbols {
         (address < nearest.end).then_some(&*nearest.name)
     }
 
+    /// Where in the file the functions of that name begin.
+    pub fn offsets(&self, name: &str) -> Vec<u64> {
+        let named = self.functions.iter().filter(|function| &*function.name == name);
+        named.filter_map(|function| self.offset(function.start)).collect()
+    }
+
+    fn offset(&self, address: u64) -> Option<u64> {
+        let within =
+            |segment: &&Segment| address.checked_sub(segment.address).is_some_and(|distance| distance < segment.length);
+        self.segments.iter().find(within).map(|segment| address - segment.address + segment.offset)
+    }
+
     /// `file.c:123`.
     pub fn line(&self, address: u64) -> Option<String> {
         let location = self.lines.as_ref()?.find_location(address).ok()??;

@@ -20,7 +20,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    fn of(status: i32) -> Stop {
+    pub(crate) fn of(status: i32) -> Stop {
         if libc::WIFEXITED(status) {
             Stop::Exited(libc::WEXITSTATUS(status))
         } else if libc::WIFSIGNALED(status) {
@@ -226,4 +226,10 @@ fn request(request: libc::c_uint, pid: Pid, address: u64, data: u64) -> io::Resu
 /// The upper half of the address space is the kernel's, and no file offset.
 fn offset(address: u64) -> io::Result<u64> {
     if address >> 63 == 0 { Ok(address) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
+}
+
+/// A register file of zeros, for what is built field by field.
+pub fn no_registers() -> Registers {
+    // SAFETY: the structure consists of integers only.
+    unsafe { std::mem::zeroed() }
 }

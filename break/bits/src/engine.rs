@@ -1,0 +1,66 @@
+//! The engine's conversation: requests come as lines, replies go as lines.
+
+use crate::contain::Contained;
+use crate::inject::Injector;
+use crate::place::RECORDS;
+use crate::profile::{self, Known};
+use crate::protocol::{Program, Reply, Request};
+use crate::refusal::Refusal;
+use crate::shim;
+use crate::supervise::block_sigchld;
+use model::Failure;
+use std::io::{self, BufRead, Write};
+use std::os::unix::fs::PermissionsExt;
+
+/// Serves requests until there are no more. Must be the only thread of the first process of its namespace.
+pub fn serve(contained: &Contained, requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
+    block_sigchld();
+    let mut tell = |reply: &Reply| {
+        serde_json::to_writer(&mut replies, reply)?;
+        replies.write_all(b"\n")?;
+        replies.flush()
+    };
+    let mut begun: Option<(Program, Known)> = None;
+    for line in requests.lines() {
+        let line = line?;
+        let served = match serde_json::from_str(&line) {
+            Ok(Request::Begin(program)) => prepared(contained, *program).and_then(|program| {
+                let known = profile::profile(contained, &program)?;
+                let profile = Reply::Profile(Box::new(known.profile.clone()));
+                begun = Some((program, known));
+                Ok(profile)
+            }),
+            Ok(Request::Inject { draw, way, skip, only }) => match &mut begun {
+                Some((program, known)) => Injector::new(contained, program, known, &mut tell)
+                    .and_then(|injector| injector.inject(&draw, way, &skip, &only))
+                    .map(Reply::Done),
+                None => Err(io::Error::other("a flip was asked for before a program was named").into()),
+            },
+            Err(error) => Err(io::Error::from(error).into()),
+        };
+        tell(&served.unwrap_or_else(refused))?;
+    }
+    Ok(())
+}
+
+/// A server runs with the shim and its trace, which lie where every run finds them at the same path.
+fn prepared(contained: &Contained, mut program: Program) -> Result<Program, Refusal> {
+    if let Some(replay) = &mut program.replay {
+        let shim = shim::write(&contained.scratch)?;
+        let input = contained.scratch.join("input");
+        std::fs::copy(&replay.input, &input).map_err(|e| {
+            Failure::request(format!("{} cannot be read: {e}", replay.input.display())).next("name an input trace")
+        })?;
+        for path in [&shim, &input] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o444))?;
+        }
+        replay.input = input;
+        program.env.extend(shim::environment(&shim, &replay.input, RECORDS, replay.width));
+        program.sites.except.push(shim::NAME.to_owned());
+    }
+    Ok(program)
+}
+
+fn refused(Refusal(failure): Refusal) -> Reply {
+    Reply::Refused { what: failure.what, why: failure.why, next: failure.next }
+}

@@ -1,0 +1,301 @@
+//! A campaign's flips, brought about: the golden process goes from point to point, its forks are struck and run to their end.
+
+use crate::code::Code;
+use crate::contain::Contained;
+use crate::descriptors::Descriptors;
+use crate::golden::Went;
+use crate::outputs::Collected;
+use crate::place::{RECORDS, Room};
+use crate::plan::{Planned, plan};
+use crate::profile::{Known, Started, start};
+use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way};
+use crate::refusal::Refusal;
+use crate::strike::{Blow, Next, strike};
+use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway};
+use crate::tracee::Tracee;
+use model::Failure;
+use model::flip::{Crash, Effect, Injection};
+use std::collections::HashSet;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Forks that run at the same time: enough to keep two cores busy while the golden process is stepped.
+const AT_ONCE: usize = 3;
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+/// Wall time beyond which a run counts as hanging, whatever it does.
+const WALL_MAX: Duration = Duration::from_secs(30);
+
+/// Where replies go.
+pub type Tell<'a> = &'a mut dyn FnMut(&Reply) -> io::Result<()>;
+
+/// A run that goes on.
+struct Job {
+    id: u32,
+    injection: Option<Injection>,
+    hit: String,
+    activated: bool,
+    room: Room,
+    /// How much of the golden output was written before the fork.
+    before: usize,
+}
+
+impl Hit for Job {
+    fn struck(&mut self, hit: String, activated: bool) {
+        self.hit = hit;
+        self.activated = activated;
+    }
+}
+
+pub struct Injector<'a> {
+    contained: &'a Contained,
+    program: &'a Program,
+    known: &'a mut Known,
+    tell: Tell<'a>,
+    rooms: Vec<Room>,
+    supervisor: Supervisor<Job>,
+    spent: Spent,
+    told: Instant,
+}
+
+impl<'a> Injector<'a> {
+    pub fn new(
+        contained: &'a Contained,
+        program: &'a Program,
+        known: &'a mut Known,
+        tell: Tell<'a>,
+    ) -> Result<Injector<'a>, Refusal> {
+        let limits = &program.limits;
+        let cpu = (known.cpu * limits.hang_times).max(Duration::from_millis(limits.hang_ms));
+        let supervisor = Supervisor::new(Bounds { cpu, wall: WALL_MAX });
+        let rooms = (0..AT_ONCE)
+            .map(|index| Room::create(contained, &format!("fork-{index}"), &[]))
+            .collect::<io::Result<_>>()?;
+        let spent = Spent::default();
+        Ok(Injector { contained, program, known, tell, rooms, supervisor, spent, told: Instant::now() })
+    }
+
+    /// All flips of the draw but the skipped, or only the given.
+    pub fn inject(mut self, draw: &Draw, way: Way, skip: &[u32], only: &[u32]) -> Result<Spent, Refusal> {
+        let begun = Instant::now();
+        let (skip, only): (HashSet<u32>, HashSet<u32>) =
+            (skip.iter().copied().collect(), only.iter().copied().collect());
+        let mut planned = plan(&self.known.stream, &self.known.code, draw);
+        planned.retain(|planned| !skip.contains(&planned.id) && (only.is_empty() || only.contains(&planned.id)));
+        match way {
+            Way::Fork => self.by_forks(&planned)?,
+            Way::Fresh => planned.iter().try_for_each(|planned| self.by_a_fresh_process(planned))?,
+        }
+        while self.supervisor.running() > 0 {
+            self.take_ended(Duration::from_secs(1))?;
+        }
+        for room in &self.rooms {
+            room.remove();
+        }
+        self.spent.wall = begun.elapsed().as_secs_f64();
+        Ok(self.spent)
+    }
+
+    fn by_forks(&mut self, planned: &[Planned]) -> Result<(), Refusal> {
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let mut started = self.start("golden")?;
+        let mut descriptors = Descriptors::default();
+        for planned in planned {
+            self.go_to(&mut started, planned)?;
+            if started.golden.position != planned.position || started.golden.ip() != planned.ip {
+                self.spent.misses += 1;
+                continue;
+            }
+            while self.rooms.is_empty() {
+                self.take_ended(Duration::from_secs(1))?;
+            }
+            let forking = Instant::now();
+            if std::mem::take(&mut started.watch.descriptors_changed) {
+                descriptors = self.descriptors(&started)?;
+            }
+            self.fork(&started, &descriptors, planned)?;
+            self.spent.fork += forking.elapsed().as_secs_f64();
+            self.progress(started.golden.position)?;
+        }
+        started.golden.tracee.kill();
+        crate::tracee::wait(started.golden.tracee.pid)?;
+        started.room.remove();
+        self.give_back(started);
+        Ok(())
+    }
+
+    /// A golden process at its entry, with what is known of its code.
+    fn start(&mut self, name: &str) -> Result<Started, Refusal> {
+        let code = std::mem::replace(&mut self.known.code, Code::new(false, HashSet::new()));
+        start(self.contained, self.program, name, Some((code, self.known.filter.clone())))
+    }
+
+    fn give_back(&mut self, started: Started) {
+        self.known.code = started.golden.code;
+    }
+
+    fn go_to(&mut self, started: &mut Started, planned: &Planned) -> Result<(), Refusal> {
+        let stepping = Instant::now();
+        while started.golden.position < planned.position {
+            let left = planned.position - started.golden.position;
+            if let (Went::Ended(..), _) = started.advance(left)? {
+                break;
+            }
+            if started.golden.stops.is_multiple_of(64) {
+                self.take_ended(Duration::ZERO)?;
+            }
+        }
+        self.spent.step += stepping.elapsed().as_secs_f64();
+        self.take_ended(Duration::ZERO)
+    }
+
+    fn descriptors(&self, started: &Started) -> Result<Descriptors, Refusal> {
+        let fresh: &[i32] = match self.program.replay {
+            Some(_) => &[libc::STDERR_FILENO, RECORDS],
+            None => &[libc::STDOUT_FILENO, libc::STDERR_FILENO],
+        };
+        let found = Descriptors::of(started.golden.tracee.pid, &started.room.work, fresh)?;
+        match found.shared.first() {
+            None => Ok(found),
+            Some(shared) => Err(Failure::environment("the program holds what its forks would share")
+                .why(format!("descriptor {shared}"))
+                .next("a server runs without it under --replay")
+                .into()),
+        }
+    }
+
+    fn fork(&mut self, started: &Started, descriptors: &Descriptors, planned: &Planned) -> Result<(), Refusal> {
+        let room = self.rooms.pop().expect("waited for one");
+        room.reset(self.contained, &started.room.work)?;
+        let before = std::fs::metadata(&started.room.main)?.len() as usize;
+        let gadget = started.gadget;
+        let child = gadget.fork(&started.golden)?;
+        gadget.isolate(&child, started.golden.registers(), &room.slot(self.program.replay.is_some()), descriptors)?;
+        self.strike(started, child, *planned, room, before)
+    }
+
+    fn strike(
+        &mut self,
+        started: &Started,
+        child: Tracee,
+        planned: Planned,
+        room: Room,
+        before: usize,
+    ) -> Result<(), Refusal> {
+        let instruction = started.golden.code.instruction_at(planned.ip).expect("it was checked to be next");
+        let injection = planned.blow.map(|blow| self.words(&started.golden.code, &planned, blow));
+        let mut job = Job { id: planned.id, injection, hit: String::new(), activated: true, room, before };
+        let Some(blow) = &planned.blow else {
+            return Ok(self.supervisor.add(child, job, 0)?);
+        };
+        let struck = strike(&child, &instruction, blow)?;
+        job.struck(struck.hit, struck.activated);
+        match struck.next {
+            Next::Resume(signal) => self.supervisor.add(child, job, signal)?,
+            Next::Underway(stop, rest) => {
+                let underway = Underway { rest, instruction };
+                if let Some(ended) = self.supervisor.add_underway(child, job, underway, stop)? {
+                    self.end(ended)?;
+                }
+            }
+            Next::Ended(stop) => self.end(Ended::at_once(job, stop))?,
+        }
+        Ok(())
+    }
+
+    fn by_a_fresh_process(&mut self, planned: &Planned) -> Result<(), Refusal> {
+        let mut started = self.start("fresh")?;
+        self.go_to(&mut started, planned)?;
+        if started.golden.position != planned.position || started.golden.ip() != planned.ip {
+            self.spent.misses += 1;
+            started.golden.tracee.kill();
+            crate::tracee::wait(started.golden.tracee.pid)?;
+        } else {
+            started.golden.settle()?;
+            let child = Tracee::of(started.golden.tracee.pid)?;
+            self.strike(&started, child, *planned, started.room.clone(), 0)?;
+            while self.supervisor.running() > 0 {
+                self.take_ended(Duration::from_secs(1))?;
+            }
+        }
+        // its room was given to the forks' pool at its end: it is not one of theirs
+        self.rooms.retain(|room| room.main != started.room.main);
+        started.room.remove();
+        self.give_back(started);
+        Ok(())
+    }
+
+    fn take_ended(&mut self, timeout: Duration) -> Result<(), Refusal> {
+        for ended in self.supervisor.ended(timeout)? {
+            self.end(ended)?;
+        }
+        Ok(())
+    }
+
+    /// Compares what a run wrote, and tells.
+    fn end(&mut self, ended: Ended<Job>) -> Result<(), Refusal> {
+        self.spent.run += ended.cpu.as_secs_f64();
+        let judging = Instant::now();
+        let Job { id, injection, hit, activated, room, before } = ended.what;
+        let mut collected = room.collected(self.program.limits.file_bytes)?;
+        let golden = &self.known.collected;
+        let same = golden.main.get(before..) == Some(&collected.main[..]) && golden.files == collected.files;
+        let output = if same {
+            None
+        } else {
+            collected.main = [&golden.main[..before.min(golden.main.len())], &collected.main].concat();
+            self.deviating(&collected)
+        };
+        let mut modules = self.known.filter.modules.borrow_mut();
+        let effect = Effect {
+            hit,
+            activated,
+            ending: ended.ending,
+            crash: ended.crash.map(|(signal, ip)| Crash { signal, ip, symbol: modules.symbol(ip).map(str::to_owned) }),
+            cpu_us: ended.cpu.as_micros() as u64,
+            refused_calls: ended.refused_calls,
+        };
+        drop(modules);
+        let stderr = room.stderr();
+        self.rooms.push(room);
+        self.spent.judge += judging.elapsed().as_secs_f64();
+        let injected = Injected { injection, id, effect, output, stderr };
+        Ok((self.tell)(&Reply::Injected(Box::new(injected)))?)
+    }
+
+    /// None if only the pieces in which it was written differ.
+    fn deviating(&self, collected: &Collected) -> Option<crate::protocol::Output> {
+        let output = collected.output(self.program);
+        (output != self.known.profile.golden).then_some(output)
+    }
+
+    fn words(&mut self, code: &Code, planned: &Planned, blow: Blow) -> Injection {
+        let said = self.known.said(planned.ip, code);
+        Injection {
+            id: planned.id,
+            kind: blow.kind,
+            position: planned.position,
+            iteration: blow.iteration,
+            operand: blow.operand as u8,
+            bit: blow.bit as u16,
+            seed: blow.seed,
+            ip: planned.ip,
+            instruction: said.instruction.clone(),
+            class: said.class.to_owned(),
+            module: said.module.clone(),
+            offset: said.offset,
+            symbol: said.symbol.clone(),
+            source: said.source.clone(),
+        }
+    }
+
+    fn progress(&mut self, position: u64) -> Result<(), Refusal> {
+        if self.told.elapsed() >= PROGRESS_EVERY {
+            self.told = Instant::now();
+            let of = self.known.profile.instructions;
+            (self.tell)(&Reply::Progress { position, of })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,348 @@
+//! Disturbed children, run to their end: what signal struck, how each ended, which one hangs.
+#![allow(unsafe_code)] // wait4 and the CPU clock of another process have no checked interface
+
+use crate::gate;
+use crate::instruction::Instruction;
+use crate::strike::{Next, Rest};
+use crate::tracee::{Pid, Stop, Tracee};
+use model::flip::Ending;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How often hangs are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A process that sleeps this long without any use of its CPU waits for something that will not come.
+const ASLEEP: Duration = Duration::from_millis(400);
+/// A program whose handler returns to the fault again and again makes no progress.
+const SIGNALS_MAX: u32 = 200;
+
+pub struct Bounds {
+    /// CPU time after which a child counts as hanging.
+    pub cpu: Duration,
+    /// And wall time, whatever it does.
+    pub wall: Duration,
+}
+
+/// A child's end.
+pub struct Ended<T> {
+    pub what: T,
+    pub ending: Ending,
+    /// The first signal and where it struck.
+    pub crash: Option<(i32, u64)>,
+    pub cpu: Duration,
+    pub refused_calls: u32,
+}
+
+impl<T> Ended<T> {
+    /// Of a process that was gone before it could be added.
+    pub fn at_once(what: T, stop: Stop) -> Ended<T> {
+        let ending = match stop {
+            Stop::Exited(status) => Ending::Exit(status),
+            Stop::Killed(signal) | Stop::Signal(signal) | Stop::Event(signal) => Ending::Signal(signal),
+        };
+        Ended { what, ending, crash: None, cpu: Duration::ZERO, refused_calls: 0 }
+    }
+}
+
+/// What is told of a flip that happens only while the child is supervised already.
+pub trait Hit {
+    fn struck(&mut self, hit: String, activated: bool);
+}
+
+/// A flip that waits for the child's system call to return.
+pub struct Underway {
+    pub rest: Box<Rest>,
+    pub instruction: Rc<Instruction>,
+}
+
+struct Child<T> {
+    what: T,
+    underway: Option<Underway>,
+    tracee: Tracee,
+    begun: Instant,
+    crash: Option<(i32, u64)>,
+    signals: u32,
+    refused_calls: u32,
+    hangs: bool,
+    /// CPU time that it had used before it was added.
+    before: Duration,
+    /// CPU time at the last look, and since when it has been that.
+    asleep: (Duration, Instant),
+}
+
+pub struct Supervisor<T> {
+    children: HashMap<Pid, Child<T>>,
+    /// Further threads of children, by id.
+    threads: HashMap<Pid, Pid>,
+    bounds: Bounds,
+    looked: Instant,
+}
+
+impl<T: Hit> Supervisor<T> {
+    pub fn new(bounds: Bounds) -> Supervisor<T> {
+        Supervisor { children: HashMap::new(), threads: HashMap::new(), bounds, looked: Instant::now() }
+    }
+
+    pub fn running(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Lets a stopped child go on, with `signal` (0: none) delivered.
+    pub fn add(&mut self, tracee: Tracee, what: T, signal: i32) -> io::Result<()> {
+        let crash = if signal == 0 { None } else { Some((signal, tracee.registers()?.rip)) };
+        tracee.resume(signal)?;
+        self.insert(tracee, what, None, crash);
+        Ok(())
+    }
+
+    /// A child in a system call, of whose return a flip depends. `stop`: what it is stopped for, if it is. It may end by that.
+    pub fn add_underway(
+        &mut self,
+        tracee: Tracee,
+        what: T,
+        underway: Underway,
+        stop: Option<Stop>,
+    ) -> io::Result<Option<Ended<T>>> {
+        let pid = tracee.pid;
+        self.insert(tracee, what, Some(underway), None);
+        match stop {
+            Some(stop) => self.reported_underway(pid, stop),
+            None => Ok(None),
+        }
+    }
+
+    fn insert(&mut self, tracee: Tracee, what: T, underway: Option<Underway>, crash: Option<(i32, u64)>) {
+        let now = Instant::now();
+        let pid = tracee.pid;
+        let before = cpu_time(pid).unwrap_or_default();
+        let child = Child {
+            what,
+            underway,
+            tracee,
+            before,
+            begun: now,
+            crash,
+            signals: 0,
+            refused_calls: 0,
+            hangs: false,
+            asleep: (Duration::ZERO, now),
+        };
+        self.children.insert(pid, child);
+    }
+
+    /// A child with a flip still to come has stopped: the flip comes now, or later.
+    fn reported_underway(&mut self, pid: Pid, mut stop: Stop) -> io::Result<Option<Ended<T>>> {
+        loop {
+            let Some(child) = self.children.get_mut(&pid) else { return Ok(None) };
+            let Some(Underway { rest, instruction }) = child.underway.take() else { return Ok(None) };
+            if stop == Stop::Event(libc::PTRACE_EVENT_SECCOMP) && !gate::admits(&child.tracee, pid).unwrap_or(false) {
+                child.refused_calls += 1;
+            }
+            let struck = rest.after(&child.tracee, &instruction, stop)?;
+            child.what.struck(struck.hit, struck.activated);
+            match struck.next {
+                Next::Resume(signal) => {
+                    child.tracee.resume(signal)?;
+                    return Ok(None);
+                }
+                Next::Ended(stop) => {
+                    return Ok(self.children.remove(&pid).map(|child| Ended::at_once(child.what, stop)));
+                }
+                Next::Underway(next, rest) => {
+                    child.underway = Some(Underway { rest, instruction });
+                    match next {
+                        Some(next) => stop = next,
+                        None => return Ok(None),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those that ended meanwhile. Waits up to `timeout` for something to happen if nothing has; without children it returns at once.
+    pub fn ended(&mut self, timeout: Duration) -> io::Result<Vec<Ended<T>>> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let mut ended = Vec::new();
+            let happened = self.reap(&mut ended)?;
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.look_for_hangs();
+                self.looked = Instant::now();
+            }
+            let now = Instant::now();
+            if !ended.is_empty() || self.children.is_empty() || now >= deadline {
+                return Ok(ended);
+            }
+            if !happened {
+                wait_for_a_child((deadline - now).min(LOOK_EVERY));
+            }
+        }
+    }
+
+    /// Takes every report there is. True if there was one.
+    fn reap(&mut self, ended: &mut Vec<Ended<T>>) -> io::Result<bool> {
+        let mut happened = false;
+        while let Some((pid, stop, cpu)) = next_report()? {
+            happened = true;
+            if !self.children.contains_key(&pid) {
+                self.thread_reported(pid, stop);
+                continue;
+            }
+            if !stop.ended() && self.children[&pid].underway.is_some() {
+                ended.extend(self.reported_underway(pid, stop)?);
+                continue;
+            }
+            match stop {
+                Stop::Exited(status) => ended.extend(self.end(pid, Ending::Exit(status), cpu)),
+                Stop::Killed(signal) => ended.extend(self.end(pid, Ending::Signal(signal), cpu)),
+                Stop::Signal(signal) => self.signalled(pid, signal),
+                Stop::Event(event) => self.event(pid, event),
+            }
+        }
+        Ok(happened)
+    }
+
+    fn end(&mut self, pid: Pid, ending: Ending, cpu: Duration) -> Option<Ended<T>> {
+        let child = self.children.remove(&pid)?;
+        self.threads.retain(|_, leader| *leader != pid);
+        let cpu = cpu.saturating_sub(child.before);
+        let ending = if child.hangs { Ending::Hang } else { ending };
+        Some(Ended { what: child.what, ending, crash: child.crash, cpu, refused_calls: child.refused_calls })
+    }
+
+    fn signalled(&mut self, pid: Pid, signal: i32) {
+        let Some(child) = self.children.get_mut(&pid) else { return };
+        child.signals += 1;
+        if child.crash.is_none() {
+            let at = child.tracee.registers().map_or(0, |registers| registers.rip);
+            child.crash = Some((signal, at));
+        }
+        if child.signals > SIGNALS_MAX {
+            child.hangs = true;
+            child.tracee.kill();
+        }
+        // a child that was just killed cannot be resumed, and reports its end by itself
+        let _ = child.tracee.resume(signal);
+    }
+
+    fn event(&mut self, pid: Pid, event: i32) {
+        let Some(child) = self.children.get_mut(&pid) else { return };
+        match event {
+            libc::PTRACE_EVENT_SECCOMP if !gate::admits(&child.tracee, pid).unwrap_or(false) => {
+                child.refused_calls += 1;
+            }
+            libc::PTRACE_EVENT_CLONE => {
+                if let Ok(thread) = child.tracee.event_message() {
+                    self.threads.insert(thread as Pid, pid);
+                }
+            }
+            _ => {}
+        }
+        let _ = child.tracee.resume(0);
+    }
+
+    /// A thread of a child, or a process that lost its parent: both only have to go on or be reaped.
+    fn thread_reported(&mut self, pid: Pid, stop: Stop) {
+        match stop {
+            Stop::Exited(_) | Stop::Killed(_) => {
+                self.threads.remove(&pid);
+            }
+            Stop::Signal(signal) => {
+                let Ok(thread) = Tracee::of(pid) else { return };
+                let starts = signal == libc::SIGSTOP;
+                let leader = self.threads.get(&pid).and_then(|leader| self.children.get_mut(leader));
+                if let (Some(child), false) = (leader, starts) {
+                    let at = thread.registers().map_or(0, |registers| registers.rip);
+                    child.crash.get_or_insert((signal, at));
+                }
+                let _ = thread.resume(if starts { 0 } else { signal });
+            }
+            Stop::Event(event) => {
+                let Ok(thread) = Tracee::of(pid) else { return };
+                if event == libc::PTRACE_EVENT_SECCOMP {
+                    let process = self.threads.get(&pid).copied().unwrap_or(pid);
+                    let _ = gate::admits(&thread, process);
+                }
+                let _ = thread.resume(0);
+            }
+        }
+    }
+
+    fn look_for_hangs(&mut self) {
+        let now = Instant::now();
+        for child in self.children.values_mut().filter(|child| !child.hangs) {
+            let Some(cpu) = cpu_time(child.tracee.pid) else { continue };
+            if cpu != child.asleep.0 || !sleeps(child.tracee.pid) {
+                child.asleep = (cpu, now);
+            }
+            let stuck = now - child.asleep.1 > ASLEEP;
+            if stuck || cpu.saturating_sub(child.before) > self.bounds.cpu || now - child.begun > self.bounds.wall {
+                child.hangs = true;
+                child.tracee.kill();
+            }
+        }
+    }
+}
+
+/// The next thing a child or thread of one has to report, with the CPU time it took if it has ended.
+fn next_report() -> io::Result<Option<(Pid, Stop, Duration)>> {
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both are live; all-zero is a valid rusage.
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(-1, &mut status, libc::__WALL | libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    match pid {
+        0 => Ok(None),
+        -1 => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
+            error => Err(error),
+        },
+        pid => Ok(Some((pid, Stop::of(status), of_timeval(usage.ru_utime) + of_timeval(usage.ru_stime)))),
+    }
+}
+
+fn of_timeval(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+}
+
+/// Until a child reports, or a while has passed. The engine has blocked SIGCHLD, so none is lost.
+fn wait_for_a_child(timeout: Duration) {
+    let time = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    // SAFETY: the set is initialised before it is used; no information is asked for.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        libc::sigtimedwait(&set, std::ptr::null_mut(), &time);
+    }
+}
+
+/// Blocks SIGCHLD in the calling thread, so that it can be waited for.
+pub fn block_sigchld() {
+    // SAFETY: the set is initialised before it is used.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+    }
+}
+
+/// CPU time of a process so far: the clock id is made of its pid (`CPUCLOCK_SCHED` of a whole process).
+fn cpu_time(pid: Pid) -> Option<Duration> {
+    let clock = (!pid << 3) | 2;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is live.
+    let got = unsafe { libc::clock_gettime(clock, &mut time) };
+    (got == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+/// In an interruptible sleep, as the kernel tells it.
+fn sleeps(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+}

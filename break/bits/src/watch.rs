@@ -1,0 +1,97 @@
+//! What the golden process may not do if it is to be repeated exactly, and what its system calls change for the engine.
+
+use crate::gate;
+use crate::golden::{Calls, Golden, Trouble};
+use crate::tracee::{Registers, Stop, Tracee};
+use std::time::{Duration, Instant};
+
+/// A thread that becomes a turn of the shim's ends soon; one that does not is a thread of its own.
+const THREAD_ENDS: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub struct Watch {
+    /// Descriptors may have changed since they were last read.
+    pub descriptors_changed: bool,
+    /// Executable memory may have changed since it was last read.
+    pub code_changed: bool,
+    /// Under the replay shim, where a thread becomes a turn.
+    pub replay: bool,
+}
+
+impl Watch {
+    pub fn new(replay: bool) -> Watch {
+        Watch { descriptors_changed: true, code_changed: false, replay }
+    }
+}
+
+impl Calls for Watch {
+    fn returned(&mut self, golden: &mut Golden, before: &Registers, result: i64) -> Result<(), Trouble> {
+        let protection = before.rdx as i32;
+        let executable = protection & libc::PROT_EXEC != 0;
+        let writable = protection & libc::PROT_WRITE != 0;
+        let shared = before.r10 as i32 & libc::MAP_SHARED != 0;
+        match before.rax as i64 {
+            libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect if executable && writable => {
+                Err(Trouble::Call("it makes code while it runs (memory that is both writable and executable)".into()))
+            }
+            libc::SYS_mmap if shared && writable => {
+                Err(Trouble::Call("it maps memory that its forks would share (MAP_SHARED)".into()))
+            }
+            libc::SYS_mmap if executable => {
+                self.code_changed = true;
+                self.forget(golden, result as u64, before.rsi);
+                Ok(())
+            }
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_munmap => {
+                self.code_changed |= executable;
+                self.forget(golden, before.rdi, before.rsi);
+                Ok(())
+            }
+            libc::SYS_shmat => Err(Trouble::Call("it uses shared memory (shmat)".into())),
+            libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_brk | libc::SYS_futex => {
+                Ok(())
+            }
+            _ => {
+                self.descriptors_changed = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn event(&mut self, golden: &mut Golden, event: i32, _: &Registers) -> Result<(), Trouble> {
+        match event {
+            libc::PTRACE_EVENT_SECCOMP => match gate::admits(&golden.tracee, golden.tracee.pid)? {
+                true => Ok(()),
+                false => Err(Trouble::Call("it starts, replaces or signals another process".into())),
+            },
+            libc::PTRACE_EVENT_CLONE if self.replay => {
+                let thread = Tracee::of(golden.tracee.event_message()? as i32)?;
+                thread_ends(&thread)
+            }
+            libc::PTRACE_EVENT_CLONE => Err(Trouble::Call("it starts a thread".into())),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Watch {
+    fn forget(&self, golden: &mut Golden, begin: u64, bytes: u64) {
+        golden.code.forget(begin..begin.saturating_add(bytes));
+    }
+}
+
+/// Runs a new thread to its end before the one that started it goes on: their order is then the same every time.
+fn thread_ends(thread: &Tracee) -> Result<(), Trouble> {
+    let begun = Instant::now();
+    loop {
+        match thread.poll()? {
+            Some(stop) if stop.ended() => return Ok(()),
+            Some(Stop::Signal(libc::SIGSTOP)) | Some(Stop::Event(_)) => thread.resume(0)?,
+            Some(Stop::Signal(signal)) => thread.resume(signal)?,
+            Some(_) | None if begun.elapsed() < THREAD_ENDS => std::thread::sleep(Duration::from_micros(50)),
+            Some(_) | None => {
+                return Err(Trouble::Call("it starts a thread that the replay shim did not adopt".into()));
+            }
+        }
+    }
+}

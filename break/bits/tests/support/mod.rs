@@ -1,0 +1,138 @@
+//! Engines that tests talk to, and the programs they flip in.
+#![allow(dead_code)] // each test file uses a part
+
+use bit_flips::protocol::{Draw, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way};
+use model::flip::{BitPolicy, FlipType};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Compiles one of `tests/programs` into the folder that cargo keeps for tests.
+pub fn compiled(name: &str, options: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+    let made = unique(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-o"]).arg(&made).arg(&source).args(options).arg("-lm");
+    assert!(cc.status().expect("a C compiler").success(), "{}", source.display());
+    made
+}
+
+pub fn written(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = unique(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// A path that no other test has: they run side by side.
+fn unique(name: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let id = format!("{name}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(id)
+}
+
+pub fn program(argv: &[&str], stdin: Option<PathBuf>) -> Program {
+    Program {
+        argv: argv.iter().map(|&word| word.to_owned()).collect(),
+        env: Vec::new(),
+        stdin,
+        files: Vec::new(),
+        replay: None,
+        limits: Limits::default(),
+        sites: Sites::default(),
+        stepper: Stepper::Block,
+    }
+}
+
+pub fn draw(types: &[FlipType], count: u32) -> Draw {
+    Draw {
+        seed: 20_261_122,
+        bits: BitPolicy::Full,
+        types: types.iter().map(|kind| (*kind, count)).collect(),
+        controls: 8,
+    }
+}
+
+pub struct Engine {
+    process: Child,
+    requests: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
+}
+
+impl Engine {
+    pub fn start() -> Engine {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_flip-engine"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the engine");
+        let requests = process.stdin.take();
+        let replies = BufReader::new(process.stdout.take().unwrap());
+        Engine { process, requests, replies }
+    }
+
+    fn ask(&mut self, request: &Request) {
+        let mut line = serde_json::to_vec(request).unwrap();
+        line.push(b'\n');
+        self.requests.as_mut().unwrap().write_all(&line).unwrap();
+    }
+
+    fn answer(&mut self) -> Reply {
+        let mut line = String::new();
+        self.replies.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
+    }
+
+    /// The words of a refusal, if it is one.
+    pub fn begin(&mut self, program: &Program) -> Result<Profile, String> {
+        self.ask(&Request::Begin(Box::new(program.clone())));
+        match self.answer() {
+            Reply::Profile(profile) => Ok(*profile),
+            Reply::Refused { what, why, next } => {
+                Err([Some(what), why, next].into_iter().flatten().collect::<Vec<_>>().join("\n"))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All that was injected, by id.
+    pub fn inject(&mut self, draw: &Draw, way: Way, skip: &[u32], only: &[u32]) -> (Vec<Injected>, Spent) {
+        self.ask(&Request::Inject { draw: draw.clone(), way, skip: skip.to_vec(), only: only.to_vec() });
+        let mut all = Vec::new();
+        loop {
+            match self.answer() {
+                Reply::Injected(injected) => all.push(*injected),
+                Reply::Progress { .. } => {}
+                Reply::Done(spent) => {
+                    all.sort_by_key(|injected| injected.id);
+                    return (all, spent);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// What must be the same however often it is done: all but the time it took.
+pub fn timeless(mut injected: Injected) -> Injected {
+    injected.effect.cpu_us = 0;
+    injected
+}
+
+/// Whether engines can run here; a skip is printed where they cannot.
+pub fn possible() -> bool {
+    let mut engine = Engine::start();
+    drop(engine.requests.take());
+    let status = engine.process.wait().unwrap();
+    if !status.success() {
+        println!("skipped: the engine cannot be contained here");
+    }
+    status.success()
+}
