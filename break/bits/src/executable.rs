@@ -1,14 +1,12 @@
 //! An executable file as its ELF headers describe it. Only what decides how, and whether, it can be studied.
-//!
-//! ```text
-//! file header (64 bytes)      16 type  18 machine  24 entry  32 segments at  40 sections at
-//!                             54 segment size  56 segments  58 section size  60 sections
-//! segment header (56 bytes)    0 type   4 flags    8 offset  32 bytes in file
-//! section header (64 bytes)    4 type
-//! ```
 
+use object::LittleEndian;
+use object::elf::{self, FileHeader64, PF_W, PF_X, PT_LOAD, SHT_SYMTAB};
+use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -35,92 +33,65 @@ pub enum Other {
     Foreign(u16),
     /// An object file, a library, a core: nothing begins there.
     NoProgram,
-    /// The headers contradict themselves or the file's length.
+    /// The headers contradict themselves or the file's length, or cannot be read.
     Damaged,
 }
 
-/// More of a script's first line, or of a linker's path, the kernel does not read.
+/// More of a script's first line the kernel does not read.
 const LINE: usize = 256;
-const PATH: u64 = 4096;
 
 impl Facts {
     pub fn read(file: &File) -> io::Result<Result<Facts, Other>> {
         let mut begin = [0; LINE];
         let length = read_some(file, &mut begin)?;
-        let begin = &begin[..length];
+        Ok(Facts::of(file, &begin[..length]))
+    }
+
+    fn of(file: &File, begin: &[u8]) -> Result<Facts, Other> {
         if let Some(line) = begin.strip_prefix(b"#!") {
             let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-            return Ok(Err(Other::Script(String::from_utf8_lossy(line).trim().to_owned())));
+            return Err(Other::Script(String::from_utf8_lossy(line).trim().to_owned()));
         }
-        if !begin.starts_with(b"\x7fELF") {
-            return Ok(Err(Other::NotElf));
-        }
-        match Facts::of(file, begin) {
-            // what is beyond the end, and beyond where any file could end
-            Err(e) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidInput].contains(&e.kind()) => {
-                Ok(Err(Other::Damaged))
+        // class, and machine: of others the rest means something else
+        match *begin {
+            [0x7f, b'E', b'L', b'F', class, ..] if begin.len() > MACHINE + 1 => {
+                let machine = u16::from_le_bytes([begin[MACHINE], begin[MACHINE + 1]]);
+                if class != elf::ELFCLASS64 || machine != elf::EM_X86_64 {
+                    return Err(Other::Foreign(machine));
+                }
             }
-            other => other,
+            [0x7f, b'E', b'L', b'F', ..] => return Err(Other::Damaged),
+            _ => return Err(Other::NotElf),
         }
+        Facts::of_headers(file).map_err(|_| Other::Damaged)?.ok_or(Other::NoProgram)
     }
 
-    fn of(file: &File, header: &[u8]) -> io::Result<Result<Facts, Other>> {
-        const CLASS_64: u8 = 2;
-        let machine = u16_at(header, 18)?;
-        if header.get(4) != Some(&CLASS_64) || machine != libc::EM_X86_64 {
-            return Ok(Err(Other::Foreign(machine)));
+    /// None: nothing begins there.
+    fn of_headers(file: &File) -> Result<Option<Facts>, object::Error> {
+        let data = &ReadCache::new(file);
+        let header = FileHeader64::<LittleEndian>::parse(data)?;
+        let kind = header.e_type(LittleEndian);
+        if ![elf::ET_EXEC, elf::ET_DYN].contains(&kind) || header.e_entry(LittleEndian) == 0 {
+            return Ok(None);
         }
-        let kind = u16_at(header, 16)?;
-        if ![libc::ET_EXEC, libc::ET_DYN].contains(&kind) || u64_at(header, 24)? == 0 {
-            return Ok(Err(Other::NoProgram));
-        }
-        let segments = table::<56>(file, header, 32, 54, 56)?;
-        let sections = table::<64>(file, header, 40, 58, 60)?;
         let mut facts =
-            Facts { linker: None, position_independent: kind == libc::ET_DYN, stripped: true, writable_code: false };
-        for segment in &segments {
-            match u32_at(segment, 0)? {
-                libc::PT_INTERP => facts.linker = Some(linker(file, segment)?),
-                libc::PT_LOAD => facts.writable_code |= u32_at(segment, 4)? & WRITE_EXECUTE == WRITE_EXECUTE,
-                _ => (),
+            Facts { linker: None, position_independent: kind == elf::ET_DYN, stripped: true, writable_code: false };
+        for segment in header.program_headers(LittleEndian, data)? {
+            if let Some(linker) = segment.interpreter(LittleEndian, data)? {
+                facts.linker = Some(std::ffi::OsStr::from_bytes(linker).into());
             }
+            let open = segment.p_flags(LittleEndian) & (PF_W | PF_X) == PF_W | PF_X;
+            facts.writable_code |= segment.p_type(LittleEndian) == PT_LOAD && open;
         }
-        for section in &sections {
-            facts.stripped &= u32_at(section, 4)? != SYMBOLS;
+        for section in header.section_headers(LittleEndian, data)? {
+            facts.stripped &= section.sh_type(LittleEndian) != SHT_SYMTAB;
         }
-        Ok(Ok(facts))
+        Ok(Some(facts))
     }
 }
 
-const WRITE_EXECUTE: u32 = libc::PF_W | libc::PF_X;
-/// `SHT_SYMTAB`
-const SYMBOLS: u32 = 2;
-
-/// The headers of a table, `SIZE` bytes each; its place, their size and their number are at these offsets of the file's header.
-fn table<const SIZE: usize>(
-    file: &File,
-    header: &[u8],
-    place: usize,
-    size: usize,
-    number: usize,
-) -> io::Result<Vec<[u8; SIZE]>> {
-    let (place, size, number) = (u64_at(header, place)?, u16_at(header, size)?, u16_at(header, number)?);
-    if number > 0 && usize::from(size) != SIZE {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut all = vec![0; SIZE * usize::from(number)];
-    file.read_exact_at(&mut all, place)?;
-    Ok(all.as_chunks().0.to_vec())
-}
-
-fn linker(file: &File, segment: &[u8]) -> io::Result<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    let (offset, length) = (u64_at(segment, 8)?, u64_at(segment, 32)?.min(PATH));
-    let mut path = vec![0; length as usize];
-    file.read_exact_at(&mut path, offset)?;
-    path.retain(|&byte| byte != 0);
-    Ok(std::ffi::OsString::from_vec(path).into())
-}
+/// Where every ELF header says for which machine it is.
+const MACHINE: usize = 18;
 
 fn read_some(file: &File, into: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
@@ -131,23 +102,6 @@ fn read_some(file: &File, into: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(length)
-}
-
-fn bytes_at<const N: usize>(bytes: &[u8], offset: usize) -> io::Result<[u8; N]> {
-    let part = bytes.get(offset..).and_then(|rest| rest.first_chunk());
-    part.copied().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-}
-
-fn u16_at(bytes: &[u8], offset: usize) -> io::Result<u16> {
-    Ok(u16::from_le_bytes(bytes_at(bytes, offset)?))
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> io::Result<u32> {
-    Ok(u32::from_le_bytes(bytes_at(bytes, offset)?))
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> io::Result<u64> {
-    Ok(u64::from_le_bytes(bytes_at(bytes, offset)?))
 }
 
 #[cfg(test)]
@@ -185,14 +139,14 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in the header: an answer, and no more memory than 65,535 headers take.
+        /// Whatever stands in the header: an answer, without reading more than there is.
         #[test]
-        fn any_header_gets_an_answer(header in proptest::collection::vec(proptest::num::u8::ANY, 58)) {
-            let mut file = b"\x7fELF\x02\x01".to_vec();
+        fn any_header_gets_an_answer(header in proptest::collection::vec(proptest::num::u8::ANY, 57)) {
+            let mut file = b"\x7fELF\x02\x01\x01".to_vec();
             file.extend(header);
             let _ = read(&file);
             file[16] &= 3;
-            file[17..20].copy_from_slice(&[0, 62, 0]);
+            file[17..24].copy_from_slice(&[0, 62, 0, 1, 0, 0, 0]);
             let _ = read(&file);
         }
     }

@@ -141,7 +141,8 @@ fn what_is_no_program_is_named() {
     );
     assert!(text("words", b"hello").contains("no ELF file"));
     let mut header = [0; 64];
-    header[..6].copy_from_slice(b"\x7fELF\x01\x01");
+    header[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
+    header[20] = 1;
     header[18] = 3;
     assert!(text("old", &header).contains("a 32-bit program"));
     header[4] = 2;
