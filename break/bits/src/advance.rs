@@ -103,40 +103,56 @@ pub(crate) fn hide_trap_flag(tracee: &Tracee, instruction: &Instruction, before:
 }
 
 /// Lets a repeated instruction do this many of its iterations, fewer than it has left, and stops before the next one.
+///
+/// The flags are then those from before the instruction, as where the processor is interrupted in it (Intel SDM, REP).
 pub(crate) fn iterations(tracee: &Tracee, instruction: &Instruction, count: u64) -> io::Result<Advanced> {
-    if count < WORTH_A_BREAKPOINT {
-        for _ in 0..count {
-            match over(tracee, instruction, &tracee.registers()?)? {
-                Advanced::Done => {}
-                other => return Ok(other),
-            }
-        }
-        return Ok(Advanced::Done);
-    }
     let before = tracee.registers()?;
-    let left = instruction.iterations(&before).checked_sub(count);
-    let left =
-        left.ok_or_else(|| io::Error::other(format!("{} has fewer than {count} iterations left", instruction.text())))?;
-    tracee.set_registers(&Registers { rcx: count, orig_rax: u64::MAX, ..before })?;
-    let advanced = to_next(tracee, instruction)?;
-    if let Advanced::Ended(_) = advanced {
-        return Ok(advanced);
+    let left = instruction.iterations(&before).checked_sub(count).filter(|&left| left > 0);
+    let left = left.ok_or_else(|| ended(instruction, count))?;
+    let mut behind = [0];
+    let stepped = count < WORTH_A_BREAKPOINT || tracee.read(instruction.next_ip(), &mut behind).is_err();
+    let advanced = if stepped {
+        by_steps(tracee, instruction, count)?
+    } else {
+        tracee.set_registers(&Registers { rcx: count, orig_rax: u64::MAX, ..before })?;
+        to_breakpoint(tracee, instruction, behind)?
+    };
+    match advanced {
+        Advanced::Done => {
+            let after = tracee.registers()?;
+            let rcx = if stepped { after.rcx } else { after.rcx + left };
+            if rcx != left {
+                return Err(ended(instruction, count));
+            }
+            tracee.set_registers(&Registers { rip: instruction.ip(), rcx, eflags: before.eflags, ..after })?;
+        }
+        Advanced::Raised(_) if !stepped => {
+            let after = tracee.registers()?;
+            tracee.set_registers(&Registers { rcx: after.rcx + left, ..after })?;
+        }
+        _ => {}
     }
-    let after = tracee.registers()?;
-    if advanced == Advanced::Done && after.rcx != 0 {
-        return Err(io::Error::other(format!("{} ended before iteration {count}", instruction.text())));
-    }
-    let rip = if advanced == Advanced::Done { instruction.ip() } else { after.rip };
-    tracee.set_registers(&Registers { rip, rcx: left + after.rcx, ..after })?;
     Ok(advanced)
 }
 
-/// Runs it to the instruction behind.
-fn to_next(tracee: &Tracee, instruction: &Instruction) -> io::Result<Advanced> {
+fn ended(instruction: &Instruction, count: u64) -> io::Error {
+    io::Error::other(format!("{} has no iteration {count}", instruction.text()))
+}
+
+fn by_steps(tracee: &Tracee, instruction: &Instruction, count: u64) -> io::Result<Advanced> {
+    for _ in 0..count {
+        match over(tracee, instruction, &tracee.registers()?)? {
+            Advanced::Done => {}
+            other => return Ok(other),
+        }
+    }
+    Ok(Advanced::Done)
+}
+
+/// Runs it to the instruction behind, which begins with `code`.
+fn to_breakpoint(tracee: &Tracee, instruction: &Instruction, code: [u8; 1]) -> io::Result<Advanced> {
     const BREAKPOINT: u8 = 0xcc;
     let next = instruction.next_ip();
-    let mut code = [0];
-    tracee.read(next, &mut code)?;
     tracee.write(next, &[BREAKPOINT])?;
     let advanced = loop {
         match tracee.resume_and_wait(0)? {
