@@ -175,7 +175,7 @@ fn what_cannot_be_started_is_refused() {
 }
 
 #[test]
-fn a_closed_directory_on_the_way_is_named() {
+fn what_is_closed_to_the_programs_user_is_named() {
     let folder = Folder::new();
     let Some(path) = folder.program(&[]) else { return };
     assert!(facts(&path).is_ok());
@@ -183,6 +183,9 @@ fn a_closed_directory_on_the_way_is_named() {
     let text = refusal(facts(&path));
     let directory = folder.0.to_str().expect("temporary directories have plain names");
     assert!(text.contains(&format!("to whom {directory} is closed")) && text.contains("copy "), "{text}");
-    // its owner alone may enter, and so may a program that runs as its owner
+    mode(&folder.0, 0o755);
+    mode(&path, 0o700);
+    assert!(refusal(facts(&path)).contains("chmod a+rX"));
+    // its owner alone may execute it, and so may a program that runs as its owner
     assert!(refuse(&run_of(&path), User { own: true, ..STRANGER }).is_ok());
 }
