@@ -34,13 +34,23 @@ pub fn serve(contained: &Contained, requests: impl BufRead, mut replies: impl Wr
                 Some((program, known)) => Injector::new(contained, program, known, &mut tell)
                     .and_then(|injector| injector.inject(&draw, way, &skip, &only))
                     .map(Reply::Done),
-                None => Err(io::Error::other("a flip was asked for before a program was named").into()),
+                None => Err(unnamed()),
+            },
+            Ok(Request::Exhaust { reply, types, bits, classes, skip, only }) => match &mut begun {
+                Some((program, known)) => Injector::new(contained, program, known, &mut tell)
+                    .and_then(|injector| injector.exhaust(reply, &types, bits, classes, &skip, &only))
+                    .map(Reply::Done),
+                None => Err(unnamed()),
             },
             Err(error) => Err(io::Error::from(error).into()),
         };
         tell(&served.unwrap_or_else(refused))?;
     }
     Ok(())
+}
+
+fn unnamed() -> Refusal {
+    io::Error::other("a flip was asked for before a program was named").into()
 }
 
 /// A server runs with the shim and its trace, which lie where every run finds them at the same path.

@@ -3,19 +3,20 @@
 use crate::code::Code;
 use crate::contain::Contained;
 use crate::descriptors::Descriptors;
+use crate::exhaust::{Stretch, classes};
 use crate::golden::Went;
 use crate::outputs::Collected;
 use crate::place::{RECORDS, Room};
 use crate::plan::{Planned, plan};
 use crate::profile::{Known, Started, start};
-use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way};
+use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way, Weight};
 use crate::refusal::Refusal;
 use crate::strike::{Blow, Next, strike};
 use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway};
 use crate::tracee::Tracee;
 use model::Failure;
-use model::flip::{Crash, Effect, Injection};
-use std::collections::HashSet;
+use model::flip::{BitPolicy, Crash, Effect, FlipType, Injection};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,13 @@ const WALL_MAX: Duration = Duration::from_secs(30);
 
 /// Where replies go.
 pub type Tell<'a> = &'a mut dyn FnMut(&Reply) -> io::Result<()>;
+
+/// What is neither to be skipped nor, if only some are wanted, another.
+fn wanted<T>(mut all: Vec<T>, skip: &[u32], only: &[u32], id: impl Fn(&T) -> u32) -> Vec<T> {
+    let [skip, only] = [skip, only].map(|ids| ids.iter().copied().collect::<HashSet<u32>>());
+    all.retain(|one| !skip.contains(&id(one)) && (only.is_empty() || only.contains(&id(one))));
+    all
+}
 
 /// A run that goes on.
 struct Job {
@@ -55,6 +63,8 @@ pub struct Injector<'a> {
     supervisor: Supervisor<Job>,
     spent: Spent,
     told: Instant,
+    /// What each class stands for, by id.
+    weights: HashMap<u32, Vec<Weight>>,
 }
 
 impl<'a> Injector<'a> {
@@ -71,20 +81,66 @@ impl<'a> Injector<'a> {
             .map(|index| Room::create(contained, &format!("fork-{index}"), &[]))
             .collect::<io::Result<_>>()?;
         let spent = Spent::default();
-        Ok(Injector { contained, program, known, tell, rooms, supervisor, spent, told: Instant::now() })
+        Ok(Injector {
+            contained,
+            program,
+            known,
+            tell,
+            rooms,
+            supervisor,
+            spent,
+            told: Instant::now(),
+            weights: HashMap::new(),
+        })
     }
 
     /// All flips of the draw but the skipped, or only the given.
     pub fn inject(mut self, draw: &Draw, way: Way, skip: &[u32], only: &[u32]) -> Result<Spent, Refusal> {
         let begun = Instant::now();
-        let (skip, only): (HashSet<u32>, HashSet<u32>) =
-            (skip.iter().copied().collect(), only.iter().copied().collect());
-        let mut planned = plan(&self.known.stream, &self.known.code, draw);
-        planned.retain(|planned| !skip.contains(&planned.id) && (only.is_empty() || only.contains(&planned.id)));
+        let planned = wanted(plan(&self.known.stream, &self.known.code, draw), skip, only, |planned| planned.id);
         match way {
             Way::Fork => self.by_forks(&planned)?,
             Way::Fresh => planned.iter().try_for_each(|planned| self.by_a_fresh_process(planned))?,
         }
+        self.finish(begun)
+    }
+
+    /// One member of each class of flips within the work for a reply.
+    pub fn exhaust(
+        mut self,
+        reply: usize,
+        types: &[FlipType],
+        bits: BitPolicy,
+        merge: bool,
+        skip: &[u32],
+        only: &[u32],
+    ) -> Result<Spent, Refusal> {
+        let begun = Instant::now();
+        let replies = &self.known.profile.replies;
+        let Some(end) = replies.get(reply).copied() else {
+            return Err(Failure::request(format!("there is no reply {reply}"))
+                .why(format!("the program writes {} of them", replies.len()))
+                .into());
+        };
+        let begin = reply.checked_sub(1).map_or(0, |before| replies[before]);
+        let mut started = self.start("census")?;
+        while started.golden.position < begin {
+            let left = begin - started.golden.position;
+            started.advance(left)?;
+        }
+        started.golden.single = true;
+        let (classes, census) = classes(&mut started, &Stretch { positions: begin..end, types, bits, merge })?;
+        started.room.remove();
+        self.give_back(started);
+        (self.tell)(&Reply::Census(census))?;
+        let classes = wanted(classes, skip, only, |class| class.member.id);
+        let planned: Vec<Planned> = classes.iter().map(|class| class.member).collect();
+        self.weights = classes.into_iter().map(|class| (class.member.id, class.weights)).collect();
+        self.by_forks(&planned)?;
+        self.finish(begun)
+    }
+
+    fn finish(mut self, begun: Instant) -> Result<Spent, Refusal> {
         while self.supervisor.running() > 0 {
             self.take_ended(Duration::from_secs(1))?;
         }
@@ -260,7 +316,14 @@ impl<'a> Injector<'a> {
         let stderr = room.stderr();
         self.rooms.push(room);
         self.spent.judge += judging.elapsed().as_secs_f64();
-        let injected = Injected { injection, id, effect, output, stderr };
+        let injected = Injected {
+            injection,
+            id,
+            stands_for: self.weights.remove(&id).unwrap_or_default(),
+            effect,
+            output,
+            stderr,
+        };
         Ok((self.tell)(&Reply::Injected(Box::new(injected)))?)
     }
 

@@ -1,8 +1,9 @@
 //! What a run left for its clients to see.
 
 use crate::protocol::{Output, Program, Stream};
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Kept of standard error: enough for an abort's message.
@@ -39,8 +40,17 @@ pub fn stderr(path: &Path) -> Vec<u8> {
 }
 
 fn bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // a program may have put a link or a pipe in its place: neither is followed or waited for
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    match file {
+        Ok(file) if file.metadata()?.is_file() => {
+            file.take(most).read_to_end(&mut bytes)?;
+        }
+        Ok(_) => {}
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOENT | libc::ENXIO)) => {}
+        Err(error) => return Err(error),
+    }
     Ok(bytes)
 }
 

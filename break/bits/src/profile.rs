@@ -1,6 +1,6 @@
 //! The undisturbed program: does it repeat itself, what does it write, and which instructions does it run?
 
-use crate::code::Code;
+use crate::code::{Code, SiteId};
 use crate::contain::{self, Contained, Launched, Place};
 use crate::descriptors::Descriptors;
 use crate::fork::{Gadget, Slot};
@@ -107,6 +107,13 @@ fn run_to(tracee: &Tracee, entry: u64) -> Result<(), Refusal> {
 }
 
 impl Started {
+    /// The instruction that is next.
+    pub fn next_site(&mut self) -> Result<SiteId, Refusal> {
+        let ip = self.golden.ip();
+        let block = self.golden.code.block_from(ip, &self.golden.tracee, &mut self.filter)?;
+        Ok(self.golden.code.block(block).sites[0])
+    }
+
     /// One run of instructions, with what it means for the filter. The second is whether it lay outside the wanted handlers.
     pub fn advance(&mut self, limit: u64) -> Result<(Went, bool), Refusal> {
         let outside = self.handlers.outside(self.golden.registers());
@@ -132,7 +139,7 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
             .into());
     }
     let mut started = start(contained, program, "profile", None)?;
-    let stream = stream(&mut started, program.limits.instructions)?;
+    let (stream, replies) = stream(&mut started, program.limits.instructions)?;
     let collected = started.room.collected(program.limits.file_bytes)?;
     if let Some(difference) = difference(&golden, &collected.output(program)) {
         return Err(Failure::environment("the program writes something else when it is stepped")
@@ -146,6 +153,7 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
         instructions: stream.instructions(),
         sites: code.sites().len() as u64,
         eligible: FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect(),
+        replies,
         golden,
         cpu_us: cpu.as_micros() as u64,
         seconds: begun.elapsed().as_secs_f64(),
@@ -154,16 +162,21 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
     Ok(Known { stream, code, filter, collected, cpu, profile, said: HashMap::new() })
 }
 
-fn stream(started: &mut Started, most: u64) -> Result<Stream, Refusal> {
+/// With how far it was at each reply.
+fn stream(started: &mut Started, most: u64) -> Result<(Stream, Vec<u64>), Refusal> {
     let mut stream = Stream::default();
+    let mut replies = Vec::new();
     loop {
         let (went, outside) = started.advance(u64::MAX)?;
+        if std::mem::take(&mut started.watch.replied) {
+            replies.push(started.golden.position);
+        }
         match went {
             Went::On(ran) => stream.push(ran, outside),
             Went::Ended(stop, ran) => {
                 stream.push(ran, outside);
                 return match stop {
-                    Stop::Exited(_) => Ok(stream),
+                    Stop::Exited(_) => Ok((stream, replies)),
                     stop => Err(Failure::environment(format!("the undisturbed program ended by {stop:?}")).into()),
                 };
             }

@@ -110,6 +110,9 @@ pub enum Way {
 pub enum Request {
     /// First: runs the program undisturbed (twice natively, once stepped) and answers [`Reply::Profile`].
     Begin(Box<Program>),
+    /// Every flip of the types within the work for one reply (an index of [`Profile::replies`]): answers [`Reply::Census`], then one
+    /// [`Reply::Injected`] per class, then [`Reply::Done`]. Without `classes`, every flip is tried by itself: the oracle of classes.
+    Exhaust { reply: usize, types: Vec<FlipType>, bits: BitPolicy, classes: bool, skip: Vec<u32>, only: Vec<u32> },
     /// Answers one [`Reply::Injected`] each, in any order, then [`Reply::Done`]. `only`: just these ids; empty: all.
     Inject { draw: Draw, way: Way, skip: Vec<u32>, only: Vec<u32> },
 }
@@ -125,6 +128,7 @@ pub enum Reply {
         next: Option<String>,
     },
     Injected(Box<Injected>),
+    Census(Census),
     /// How far the golden process is, in instructions of the whole.
     Progress {
         position: u64,
@@ -141,6 +145,8 @@ pub struct Profile {
     pub sites: u64,
     /// How many dynamic instructions are eligible for each type, after the filter.
     pub eligible: Vec<(FlipType, u64)>,
+    /// How many instructions were done when each reply had been written: a server's records, else writes to standard output.
+    pub replies: Vec<u64>,
     pub golden: Output,
     /// CPU time of one undisturbed run, microseconds.
     pub cpu_us: u64,
@@ -168,11 +174,51 @@ pub struct Injected {
     /// None: a fault-free control, whose id is `id`.
     pub injection: Option<Injection>,
     pub id: u32,
+    /// Of an exhaustive campaign: the flips that come to the same as this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stands_for: Vec<Weight>,
     pub effect: Effect,
     /// None: the golden one.
     pub output: Option<Output>,
     #[serde(with = "crate::bytes")]
     pub stderr: Vec<u8>,
+}
+
+/// So many flips of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Weight {
+    pub kind: FlipType,
+    pub flips: u64,
+    /// What a uniform draw would give them, in eligible instructions: a flip has 1 / (operands × bits × iterations).
+    pub share: f64,
+}
+
+/// All flips within a stretch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Census {
+    /// How many must be tried.
+    pub classes: u64,
+    pub kinds: Vec<Kind>,
+}
+
+/// All flips of a type, and those of them that are without effect and need no trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kind {
+    pub kind: FlipType,
+    pub flips: u64,
+    pub share: f64,
+    /// The bit is written, or the program ends, before anything reads it.
+    pub gone: u64,
+    pub gone_share: f64,
+    /// The same value stands at the other address.
+    pub same: u64,
+    pub same_share: f64,
+}
+
+impl Kind {
+    pub fn of(kind: FlipType) -> Kind {
+        Kind { kind, flips: 0, share: 0.0, gone: 0, gone_share: 0.0, same: 0, same_share: 0.0 }
+    }
 }
 
 /// Where the time went, in seconds of wall time.

@@ -2,6 +2,7 @@
 
 use crate::gate;
 use crate::golden::{Calls, Golden, Trouble};
+use crate::place::RECORDS;
 use crate::tracee::{Registers, Stop, Tracee};
 use std::time::{Duration, Instant};
 
@@ -14,13 +15,15 @@ pub struct Watch {
     pub descriptors_changed: bool,
     /// Executable memory may have changed since it was last read.
     pub code_changed: bool,
+    /// Something was written for a client to see.
+    pub replied: bool,
     /// Under the replay shim, where a thread becomes a turn.
     pub replay: bool,
 }
 
 impl Watch {
     pub fn new(replay: bool) -> Watch {
-        Watch { descriptors_changed: true, code_changed: false, replay }
+        Watch { descriptors_changed: true, code_changed: false, replied: false, replay }
     }
 }
 
@@ -30,6 +33,8 @@ impl Calls for Watch {
         let executable = protection & libc::PROT_EXEC != 0;
         let writable = protection & libc::PROT_WRITE != 0;
         let shared = before.r10 as i32 & libc::MAP_SHARED != 0;
+        let shown = if self.replay { RECORDS } else { libc::STDOUT_FILENO };
+        self.replied |= matches!(before.rax as i64, libc::SYS_write | libc::SYS_writev) && before.rdi as i32 == shown;
         match before.rax as i64 {
             libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect if executable && writable => {
                 Err(Trouble::Call("it makes code while it runs (memory that is both writable and executable)".into()))

@@ -1,7 +1,9 @@
 //! Engines that tests talk to, and the programs they flip in.
 #![allow(dead_code)] // each test file uses a part
 
-use bit_flips::protocol::{Draw, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way};
+use bit_flips::protocol::{
+    Census, Draw, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way,
+};
 use model::flip::{BitPolicy, FlipType};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -95,9 +97,29 @@ impl Engine {
         }
     }
 
+    /// Every flip within the work for a reply; with `classes`, one member of each.
+    pub fn exhaust(
+        &mut self,
+        reply: usize,
+        types: &[FlipType],
+        bits: BitPolicy,
+        classes: bool,
+    ) -> (Census, Vec<Injected>) {
+        let types = types.to_vec();
+        self.ask(&Request::Exhaust { reply, types, bits, classes, skip: Vec::new(), only: Vec::new() });
+        match self.answer() {
+            Reply::Census(census) => (census, self.injected().0),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// All that was injected, by id.
     pub fn inject(&mut self, draw: &Draw, way: Way, skip: &[u32], only: &[u32]) -> (Vec<Injected>, Spent) {
         self.ask(&Request::Inject { draw: draw.clone(), way, skip: skip.to_vec(), only: only.to_vec() });
+        self.injected()
+    }
+
+    fn injected(&mut self) -> (Vec<Injected>, Spent) {
         let mut all = Vec::new();
         loop {
             match self.answer() {
