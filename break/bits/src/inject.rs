@@ -12,7 +12,7 @@ use crate::profile::{Known, Started, start};
 use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way, Weight};
 use crate::refusal::Refusal;
 use crate::strike::{Blow, Next, strike};
-use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway};
+use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway, cpu_seconds};
 use crate::tracee::Tracee;
 use model::Failure;
 use model::flip::{BitPolicy, Crash, Effect, FlipType, Injection};
@@ -63,6 +63,8 @@ pub struct Injector<'a> {
     supervisor: Supervisor<Job>,
     spent: Spent,
     told: Instant,
+    /// CPU time of the engine and its children before.
+    cpu_before: f64,
     /// What each class stands for, by id.
     weights: HashMap<u32, Vec<Weight>>,
 }
@@ -90,6 +92,7 @@ impl<'a> Injector<'a> {
             supervisor,
             spent,
             told: Instant::now(),
+            cpu_before: cpu_seconds(),
             weights: HashMap::new(),
         })
     }
@@ -148,6 +151,8 @@ impl<'a> Injector<'a> {
             room.remove();
         }
         self.spent.wall = begun.elapsed().as_secs_f64();
+        self.spent.profile = self.known.profile.seconds;
+        self.spent.cpu = cpu_seconds() - self.cpu_before;
         Ok(self.spent)
     }
 

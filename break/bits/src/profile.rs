@@ -75,13 +75,15 @@ pub fn start(
     let Launched { tracee, entry, gadget } = launch(contained, program, &room)?;
     run_to(&tracee, entry)?;
     let mut modules = Modules::of(&tracee)?;
-    let entries: HashSet<u64> = program.sites.handlers.iter().flat_map(|name| modules.addresses(name)).collect();
-    if entries.is_empty() && !program.sites.handlers.is_empty() {
-        return Err(Failure::environment(format!("no function is called {}", program.sites.handlers.join(" or ")))
-            .why("handlers are found by the symbols of the program and its libraries")
-            .next("name a function that `nm` or `nm -D` lists")
-            .into());
+    for name in program.sites.symbols.iter().chain(&program.sites.handlers) {
+        if modules.addresses(name).is_empty() {
+            return Err(Failure::request(format!("no function is called {name}"))
+                .why("functions are found by the symbols of the program and its libraries")
+                .next("name one that `nm` or `nm -D` lists")
+                .into());
+        }
     }
+    let entries: HashSet<u64> = program.sites.handlers.iter().flat_map(|name| modules.addresses(name)).collect();
     let single = program.stepper == Stepper::Step;
     let (code, filter) =
         known.unwrap_or_else(|| (Code::new(single, entries.clone()), Filter::new(program.sites.clone(), modules)));

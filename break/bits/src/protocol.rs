@@ -231,7 +231,7 @@ pub struct Spent {
     pub run: f64,
     pub judge: f64,
     pub wall: f64,
-    /// CPU time of everything, children included.
+    /// CPU time of the engine and all its children, after the profile.
     pub cpu: f64,
     /// Points at which the golden process was elsewhere than profiled. Anything but 0 spoils the campaign.
     pub misses: u64,

@@ -341,6 +341,22 @@ fn cpu_time(pid: Pid) -> Option<Duration> {
     (got == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
+/// User and system time of this process and of its children that have ended.
+pub fn cpu_seconds() -> f64 {
+    [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
+        .map(|who| {
+            let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+            // SAFETY: the structure is live; all-zero is a valid one.
+            let usage = unsafe {
+                libc::getrusage(who, usage.as_mut_ptr());
+                usage.assume_init()
+            };
+            (of_timeval(usage.ru_utime) + of_timeval(usage.ru_stime)).as_secs_f64()
+        })
+        .iter()
+        .sum()
+}
+
 /// In an interruptible sleep, as the kernel tells it.
 fn sleeps(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

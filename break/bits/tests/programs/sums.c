@@ -4,7 +4,7 @@
 
 static unsigned table[256];
 
-static unsigned mix(unsigned sum, const char *text) {
+__attribute__((noinline)) static unsigned mix(unsigned sum, const char *text) {
     while (*text)
         sum = sum * 31 + (unsigned char)*text++;
     return sum;

@@ -136,7 +136,7 @@ impl Scratch {
         let mut scratch = Scratch { tracee, code_end: CODE, load: HELPERS, store: HELPERS };
         scratch.tracee.write(LANDING, &[BREAKPOINT; PAGE as usize]).unwrap();
         scratch.tracee.write(HELPERS, &[BREAKPOINT; PAGE as usize]).unwrap();
-        scratch.store = HELPERS + (load.len() as u64 + 64 & !63);
+        scratch.store = HELPERS + ((load.len() as u64 + 64) & !63);
         scratch.tracee.write(scratch.load, load).unwrap();
         scratch.tracee.write(scratch.store, store).unwrap();
         scratch
