@@ -2,6 +2,7 @@
 //!
 //! Pure data. No crate below this one, no I/O in it; every other crate meets its siblings in these types.
 
+pub mod campaign;
 pub mod failure;
 pub mod fault;
 mod fault_text;

@@ -42,6 +42,8 @@ pub enum RunKind {
     Sweep,
     /// Who depends on whom, as it was asked for at one time.
     Map,
+    /// A campaign of bit flips.
+    Flip,
 }
 
 impl RunKind {
@@ -50,11 +52,12 @@ impl RunKind {
             RunKind::Recording => "recording",
             RunKind::Sweep => "sweep",
             RunKind::Map => "map",
+            RunKind::Flip => "flip",
         }
     }
 
     pub fn parse(text: &str) -> Option<RunKind> {
-        [RunKind::Recording, RunKind::Sweep, RunKind::Map].into_iter().find(|k| k.as_str() == text)
+        [RunKind::Recording, RunKind::Sweep, RunKind::Map, RunKind::Flip].into_iter().find(|k| k.as_str() == text)
     }
 }
 

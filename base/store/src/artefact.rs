@@ -93,27 +93,31 @@ impl RunDir {
 
     /// The records of a segment, in order. A record cut off by a crash is left out.
     pub fn records<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Failure> {
+        let mut records = Vec::new();
+        self.each_record(name, |record| records.push(record))?;
+        Ok(records)
+    }
+
+    /// The same one by one, for segments that need not fit into memory.
+    pub fn each_record<T: DeserializeOwned>(&self, name: &str, mut take: impl FnMut(T)) -> Result<(), Failure> {
         let path = self.file(name);
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(failed("read", &path, &e)),
         };
-        let mut records = Vec::new();
+        let mut count = 0;
         let mut lines = BufReader::new(file);
         let mut line = String::new();
         loop {
             line.clear();
             let n = lines.read_line(&mut line).map_err(|e| failed("read", &path, &e))?;
             if n == 0 || !line.ends_with('\n') {
-                return Ok(records);
+                return Ok(());
             }
+            count += 1;
             let record = serde_json::from_str(&line);
-            records.push(
-                record.map_err(|e| {
-                    Failure::environment(format!("{}, record {}: {e}", path.display(), records.len() + 1))
-                })?,
-            );
+            take(record.map_err(|e| Failure::environment(format!("{}, record {count}: {e}", path.display())))?);
         }
     }
 }

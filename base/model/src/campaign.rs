@@ -1,0 +1,254 @@
+//! What a campaign of bit flips found. Written by `study/campaign`, stored with the run, drawn by `study/report`.
+
+use crate::flip::{BitPolicy, Effect, FlipGroup, FlipType, Injection, Outcome};
+use serde::{Deserialize, Serialize};
+
+/// What a line of the log is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    #[default]
+    Flip,
+    /// A fork without a fault: its output must be the golden one.
+    Control,
+    /// A run while a disturbance of the user's own acted.
+    Disturbed,
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Logged {
+    /// Index into [`Campaign::variants`].
+    pub variant: u32,
+    pub id: u32,
+    #[serde(default, skip_serializing_if = "is_flip")]
+    pub role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injection: Option<Injection>,
+    pub effect: Effect,
+    /// None: the judge could not say, for the reason in `remark`.
+    pub outcome: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<Deviation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+}
+
+fn is_flip(role: &Role) -> bool {
+    *role == Role::Flip
+}
+
+/// How a reply differs from the golden one, as its client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviationKind {
+    /// The output ends early, between two messages or within one.
+    Short,
+    /// The program says itself that something went wrong.
+    Error,
+    /// No message, or none that answers what was asked.
+    Rejected,
+    /// The message's check sum is wrong.
+    Checksum,
+    /// A message that its client takes for good.
+    Corrupt,
+}
+
+impl DeviationKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DeviationKind::Short => "cut short",
+            DeviationKind::Error => "error message",
+            DeviationKind::Rejected => "rejected",
+            DeviationKind::Checksum => "wrong check sum",
+            DeviationKind::Corrupt => "corrupt",
+        }
+    }
+}
+
+/// The first reply that is not the golden one, on the connection that decided the outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Deviation {
+    pub kind: DeviationKind,
+    pub connection: String,
+    /// Its number on the connection, from 0.
+    pub reply: u64,
+    /// How many the golden run has on that connection.
+    pub replies: u64,
+    /// Offset of the first differing byte in what the connection received.
+    pub byte: u64,
+    /// Both replies around that byte, printable, at most [`Deviation::EXCERPT`] characters.
+    pub golden: String,
+    pub seen: String,
+    /// How many connections differ.
+    pub connections: u32,
+    /// After what the client noticed came a wrong reply that it would have taken for good, had it gone on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub corrupt_later: bool,
+}
+
+impl Deviation {
+    pub const EXCERPT: usize = 160;
+}
+
+/// How many injections came to what. Only the last three of the outcomes are manifested errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub none: u64,
+    pub undetected: u64,
+    pub hardening: u64,
+    pub otherwise: u64,
+    /// Nothing could be flipped. Not among the above.
+    #[serde(default)]
+    pub inactive: u64,
+    /// The judge could not say. Not among the above.
+    #[serde(default)]
+    pub unjudged: u64,
+    /// Of `hardening` and `otherwise`: with [`Deviation::corrupt_later`].
+    #[serde(default)]
+    pub corrupt_later: u64,
+}
+
+impl Tally {
+    pub fn manifested(&self) -> u64 {
+        self.undetected + self.hardening + self.otherwise
+    }
+
+    /// Everything that was tried.
+    pub fn tried(&self) -> u64 {
+        self.manifested() + self.none + self.inactive + self.unjudged
+    }
+
+    pub fn add(&mut self, other: &Tally) {
+        self.none += other.none;
+        self.undetected += other.undetected;
+        self.hardening += other.hardening;
+        self.otherwise += other.otherwise;
+        self.inactive += other.inactive;
+        self.unjudged += other.unjudged;
+        self.corrupt_later += other.corrupt_later;
+    }
+
+    pub fn count(&mut self, logged: &Logged) {
+        match (logged.effect.activated, logged.outcome) {
+            (false, _) => self.inactive += 1,
+            (true, None) => self.unjudged += 1,
+            (true, Some(Outcome::None)) => self.none += 1,
+            (true, Some(Outcome::Undetected)) => self.undetected += 1,
+            (true, Some(Outcome::Hardening)) => self.hardening += 1,
+            (true, Some(Outcome::Otherwise)) => self.otherwise += 1,
+        }
+        let noticed = matches!(logged.outcome, Some(Outcome::Hardening | Outcome::Otherwise));
+        let later = logged.deviation.as_ref().is_some_and(|d| d.corrupt_later);
+        self.corrupt_later += u64::from(logged.effect.activated && noticed && later);
+    }
+}
+
+/// A share of the manifested errors with its 95 % interval (Wilson), all from 0 to 1. If none was seen, `high` is the
+/// one-sided 95 % bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    pub share: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A line of a table: a group or one of its types.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// `CF`, `DF`, `RD`, a type's name, or `external`.
+    pub name: String,
+    /// It belongs to the group above it, which counts it too.
+    #[serde(default)]
+    pub within: bool,
+    pub tally: Tally,
+    /// None without a manifested error.
+    pub undetected: Option<Share>,
+    pub hardening: Option<Share>,
+    pub otherwise: Option<Share>,
+}
+
+/// Outcomes by one property of what was hit: an instruction class, a function, a bit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    pub group: FlipGroup,
+    pub key: String,
+    pub tally: Tally,
+}
+
+/// Fault-free forks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Controls {
+    pub planned: u64,
+    pub run: u64,
+    /// Those whose output was not the golden one.
+    pub deviating: u64,
+}
+
+/// One program of a campaign. Variants of a campaign share seed and sizes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    pub name: String,
+    pub command: Vec<String>,
+    /// Dynamic instructions of the golden run.
+    pub instructions: u64,
+    /// Distinct instructions.
+    pub sites: u64,
+    pub eligible: Vec<(FlipType, u64)>,
+    pub connections: u64,
+    pub replies: u64,
+    pub golden_bytes: u64,
+    /// CPU time of an undisturbed run, microseconds.
+    pub golden_cpu_us: u64,
+    pub remarks: Vec<String>,
+    pub planned: u64,
+    /// Planned, and not in the log. Anything but 0 makes the verdict unknown.
+    pub missing: u64,
+    /// Points at which the golden process was elsewhere than planned. Anything but 0 makes the verdict unknown.
+    pub misses: u64,
+    pub controls: Controls,
+    /// System calls of disturbed programs that containment refused.
+    pub refused_calls: u64,
+    /// All flips, or all disturbed runs.
+    pub tally: Tally,
+    /// Groups, each followed by its types where it has several.
+    pub rows: Vec<Row>,
+    /// The same of flips of bits below 32 alone; empty if the policy allows no others.
+    pub low32: Vec<Row>,
+    pub by_class: Vec<Slice>,
+    pub by_function: Vec<Slice>,
+    pub by_bit: Vec<Slice>,
+    /// Undetected ones, at most [`Variant::STORIES`], in the order of their ids.
+    pub stories: Vec<Logged>,
+    pub seconds: Seconds,
+}
+
+impl Variant {
+    pub const STORIES: usize = 200;
+}
+
+/// Name of the row of runs that a disturbance of the user's own acted on.
+pub const EXTERNAL: &str = "external";
+
+/// Where the time went, seconds of wall time; `run` and `cpu` are CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seconds {
+    pub profile: f64,
+    pub step: f64,
+    pub fork: f64,
+    pub run: f64,
+    pub judge: f64,
+    pub wall: f64,
+    pub cpu: f64,
+}
+
+/// A finished campaign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    pub protocol: String,
+    pub seed: u64,
+    pub bits: BitPolicy,
+    /// Flips per type.
+    pub types: Vec<(FlipType, u32)>,
+    pub variants: Vec<Variant>,
+}
