@@ -1,0 +1,289 @@
+//! Whole campaigns with an engine that is a thread of the test: it plays a program of ten replies in which flip `id` does what
+//! `id % 5` says.
+
+use crate::run::Progress;
+use crate::*;
+use bit_flips::protocol::{
+    Draw, Injected, Limits, Output, Profile, Program, Reply, Request, Sites, Spent, Stepper, Stream, Way,
+};
+use model::campaign::{Logged, Role, Variant};
+use model::flip::{BitPolicy, Effect, Ending, FlipType, Injection, Outcome};
+use model::{Failure, Verdict};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{RunDir, Store};
+
+const GOLDEN: &[u8] = b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+
+pub fn program() -> Program {
+    Program {
+        argv: vec!["/bin/true".to_owned()],
+        env: Vec::new(),
+        stdin: None,
+        files: Vec::new(),
+        replay: None,
+        limits: Limits::default(),
+        sites: Sites::default(),
+        stepper: Stepper::Block,
+    }
+}
+
+pub fn flip(id: u32, kind: FlipType, bit: u16) -> Injection {
+    Injection {
+        id,
+        kind,
+        position: u64::from(id),
+        iteration: 0,
+        operand: 0,
+        bit,
+        seed: 0,
+        ip: 0x1000,
+        instruction: "nop".to_owned(),
+        class: "other".to_owned(),
+        module: "a".to_owned(),
+        offset: 0,
+        symbol: None,
+        source: None,
+    }
+}
+
+fn effect(ending: Ending) -> Effect {
+    Effect { hit: "rax 0x0 -> 0x1".to_owned(), activated: true, ending, crash: None, cpu_us: 7, refused_calls: 0 }
+}
+
+pub fn logged(id: u32, injection: Option<Injection>, outcome: Option<Outcome>) -> Logged {
+    Logged {
+        variant: 0,
+        id,
+        role: Role::Flip,
+        injection,
+        effect: effect(Ending::Exit(0)),
+        outcome,
+        deviation: None,
+        remark: None,
+    }
+}
+
+fn output(bytes: &[u8]) -> Output {
+    Output { streams: vec![Stream { name: "standard output".to_owned(), bytes: bytes.to_vec() }] }
+}
+
+/// How the engine of a test misbehaves.
+#[derive(Clone, Copy, Default)]
+struct Quirks {
+    /// Ends after so many injections.
+    dies_after: Option<u32>,
+    leaves_out: Option<u32>,
+    golden: Option<&'static [u8]>,
+    control_deviates: bool,
+    misses: u64,
+}
+
+/// None: a control.
+fn kind(id: u32, draw: &Draw) -> Option<FlipType> {
+    let mut end = 0;
+    let of = draw.types.iter().find(|(_, count)| {
+        end += count;
+        id < end
+    });
+    of.map(|(kind, _)| *kind)
+}
+
+fn injected(id: u32, draw: &Draw, quirks: Quirks) -> Injected {
+    let Some(kind) = kind(id, draw) else {
+        let output = quirks.control_deviates.then(|| output(b"x\n"));
+        return Injected { injection: None, id, effect: effect(Ending::Exit(0)), output, stderr: Vec::new() };
+    };
+    let (ending, bytes): (Ending, Option<&[u8]>) = match id % 5 {
+        0 => (Ending::Exit(0), None),
+        1 => (Ending::Signal(11), None),
+        2 => (Ending::Signal(11), Some(b"0\n1\n")),
+        3 => (Ending::Hang, Some(b"0\n")),
+        _ => (Ending::Exit(0), Some(b"0\n1\n2\n3\n4\n5\n6\n7\n8\n0\n")),
+    };
+    let injection = Some(flip(id, kind, (id % 64) as u16));
+    Injected { injection, id, effect: effect(ending), output: bytes.map(output), stderr: Vec::new() }
+}
+
+/// An engine in a thread; it ends with its client.
+fn engine(quirks: Quirks) -> Engine {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    std::thread::spawn(move || serve(theirs, quirks));
+    Engine::over(ours.try_clone().unwrap(), ours)
+}
+
+/// None when nobody listens any more.
+fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
+    let mut to = stream.try_clone().ok()?;
+    let mut say = |reply: &Reply| writeln!(to, "{}", serde_json::to_string(reply).unwrap()).ok();
+    for line in BufReader::new(stream).lines() {
+        match serde_json::from_str(&line.ok()?).unwrap() {
+            Request::Begin(_) => {
+                say(&Reply::Progress { position: 50, of: 100 })?;
+                say(&Reply::Profile(Box::new(Profile {
+                    instructions: 100,
+                    sites: 10,
+                    eligible: FlipType::PAPER.iter().map(|kind| (*kind, 50)).chain([(FlipType::Asc, 0)]).collect(),
+                    golden: output(quirks.golden.unwrap_or(GOLDEN)),
+                    ..Profile::default()
+                })))?;
+            }
+            Request::Inject { draw, skip, .. } => {
+                let flips: u32 = draw.types.iter().map(|(_, n)| n).sum();
+                let skip: HashSet<u32> = skip.into_iter().collect();
+                let eligible = |id: u32| kind(id, &draw) != Some(FlipType::Asc);
+                let wanted = |id: &u32| !skip.contains(id) && quirks.leaves_out != Some(*id) && eligible(*id);
+                // in no particular order
+                let ids = (0..flips + draw.controls).rev().filter(wanted);
+                for (done, id) in ids.enumerate() {
+                    if quirks.dies_after == Some(done as u32) {
+                        return None;
+                    }
+                    say(&Reply::Injected(Box::new(injected(id, &draw, quirks))))?;
+                }
+                say(&Reply::Done(Spent { misses: quirks.misses, ..Spent::default() }))?;
+            }
+        }
+    }
+    Some(())
+}
+
+fn spec(types: &[(FlipType, u32)]) -> Spec {
+    Spec {
+        variants: vec![VariantSpec::new("a", program()).unwrap()],
+        draw: Draw { seed: 1, bits: BitPolicy::Full, types: types.to_vec(), controls: 5 },
+        rules: Rules { protocol: "lines".to_owned(), ..Rules::default() },
+        external: None,
+    }
+}
+
+struct Home(PathBuf);
+
+impl Home {
+    async fn new(name: &str) -> (Home, RunDir) {
+        let home = std::env::temp_dir().join(format!("faultloom-campaign-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&home);
+        let store = Store::open(&home).await.unwrap();
+        let (_, dir) = store.begin(model::RunKind::Flip, "a", serde_json::Value::Null, 1).await.unwrap();
+        (Home(home), dir)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One session; `stop_after` so many injections.
+fn session(dir: &RunDir, spec: &Spec, quirks: Quirks, stop_after: Option<u64>) -> Result<Option<Variant>, Failure> {
+    let judge = Judge::new(&spec.rules)?;
+    let mut tables = Tables::default();
+    let mut log = Log::open(dir, |logged| tables.add(logged))?;
+    let stop = AtomicBool::new(false);
+    let mut course = Course { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop: &stop };
+    let ended = course.run(&mut engine(quirks), |progress| {
+        if let (Progress::Flips { done, .. }, Some(limit)) = (progress, stop_after) {
+            stop.store(done >= limit, Ordering::Relaxed);
+        }
+    })?;
+    Ok(match ended {
+        Ended::Whole(variant) => Some(*variant),
+        Ended::Stopped => None,
+    })
+}
+
+const TYPES: [(FlipType, u32); 2] = [(FlipType::Cf, 50), (FlipType::Rval, 50)];
+
+#[tokio::test]
+async fn a_campaign_counts_what_came_of_each() {
+    let (_home, dir) = Home::new("whole").await;
+    let variant = session(&dir, &spec(&TYPES), Quirks::default(), None).unwrap().unwrap();
+    let tally = variant.tally;
+    assert_eq!((tally.none, tally.undetected, tally.hardening, tally.otherwise), (40, 20, 0, 40));
+    assert_eq!((variant.planned, variant.missing, variant.controls.run, variant.replies), (100, 0, 5, 10));
+    assert_eq!(verdict::verdict(std::slice::from_ref(&variant)), (Verdict::Fail, vec![]));
+    assert_eq!(variant.stories.len(), 20);
+    let deviation = variant.stories[0].deviation.as_ref().unwrap();
+    assert_eq!((deviation.reply, deviation.golden.as_str(), deviation.seen.as_str()), (9, r"9\n", r"0\n"));
+    let kept: Vec<log::Sent> = dir.records(log::OUTPUTS).unwrap();
+    assert_eq!(kept.len(), 20);
+}
+
+#[tokio::test]
+async fn an_interrupted_campaign_neither_loses_nor_repeats_one() {
+    let (_home, whole_dir) = Home::new("uninterrupted").await;
+    let spec = spec(&TYPES);
+    let whole = session(&whole_dir, &spec, Quirks::default(), None).unwrap().unwrap();
+    let (_home, dir) = Home::new("interrupted").await;
+    assert!(session(&dir, &spec, Quirks::default(), Some(13)).unwrap().is_none());
+    let died = session(&dir, &spec, Quirks { dies_after: Some(20), ..Quirks::default() }, None).unwrap_err();
+    assert!(died.to_string().contains("--resume"), "{died}");
+    // and the machine went down in the middle of a line
+    std::fs::File::options()
+        .append(true)
+        .open(dir.file(log::INJECTIONS))
+        .unwrap()
+        .write_all(b"{\"variant\":0,\"id\":7,")
+        .unwrap();
+    let resumed = session(&dir, &spec, Quirks::default(), None).unwrap().unwrap();
+    assert_eq!((resumed.tally, &resumed.rows, &resumed.by_bit), (whole.tally, &whole.rows, &whole.by_bit));
+    assert_eq!((resumed.missing, resumed.controls.run), (0, 5));
+    let mut ids: Vec<u32> = dir.records::<Logged>(log::INJECTIONS).unwrap().iter().map(|l| l.id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..105).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_program_that_changed_is_not_resumed() {
+    let (_home, dir) = Home::new("changed").await;
+    let spec = spec(&TYPES);
+    assert!(session(&dir, &spec, Quirks::default(), Some(5)).unwrap().is_none());
+    let failure = session(&dir, &spec, Quirks { golden: Some(b"0\n"), ..Quirks::default() }, None).unwrap_err();
+    assert!(failure.to_string().contains("sends other output"), "{failure}");
+    assert_eq!(failure.exit(), model::Exit::Unknown);
+}
+
+#[tokio::test]
+async fn what_is_not_accounted_for_is_never_a_pass() {
+    let types = [(FlipType::Cf, 2)];
+    for (quirks, doubt) in [
+        (Quirks { leaves_out: Some(1), ..Quirks::default() }, "not accounted for"),
+        (Quirks { control_deviates: true, ..Quirks::default() }, "did not give the golden output"),
+        (Quirks { misses: 1, ..Quirks::default() }, "elsewhere than planned"),
+    ] {
+        let (_home, dir) = Home::new("doubt").await;
+        let variant = session(&dir, &spec(&types), quirks, None).unwrap().unwrap();
+        let (verdict, doubts) = verdict::verdict(&[variant]);
+        assert_eq!(verdict, Verdict::Unknown);
+        assert!(doubts.len() == 1 && doubts[0].contains(doubt), "{doubts:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_type_without_eligible_instructions_is_told_and_not_missed() {
+    let (_home, dir) = Home::new("idle").await;
+    let variant =
+        session(&dir, &spec(&[(FlipType::Cf, 5), (FlipType::Asc, 5)]), Quirks::default(), None).unwrap().unwrap();
+    assert_eq!((variant.planned, variant.missing), (5, 0));
+    assert!(variant.remarks.iter().any(|r| r.ends_with("eligible for ASC")), "{:?}", variant.remarks);
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_speak_the_protocol_is_refused() {
+    let (_home, dir) = Home::new("protocol").await;
+    let mut spec = spec(&TYPES);
+    spec.rules.protocol = "dns".to_owned();
+    let failure = session(&dir, &spec, Quirks::default(), None).unwrap_err();
+    assert!(failure.to_string().contains("--protocol"), "{failure}");
+}
+
+#[test]
+fn requests_are_what_the_engine_reads() {
+    let request = Request::Inject { draw: spec(&TYPES).draw, way: Way::Fresh, skip: vec![1], only: vec![] };
+    let text = serde_json::to_string(&request).unwrap();
+    assert!(text.starts_with(r#"{"inject":{"draw":{"seed":1,"bits":"full""#), "{text}");
+}

@@ -1,0 +1,63 @@
+//! What a campaign proves.
+
+use model::Verdict;
+use model::campaign::Variant;
+
+/// Fail if a corrupt output was seen that a client would accept. Unknown, each with its reason, if the campaign does not say what it
+/// seems to say. Pass otherwise.
+pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
+    let mut doubts = Vec::new();
+    for variant in variants {
+        let mut doubt = |count: u64, words: &str| {
+            if count > 0 {
+                doubts.push(format!("{}: {count} {words}", variant.name));
+            }
+        };
+        doubt(
+            variant.controls.deviating,
+            "of the fault-free runs did not give the golden output: what flips did cannot be told from chance",
+        );
+        doubt(variant.misses, "times the golden process was elsewhere than planned");
+        doubt(variant.missing, "planned runs are not accounted for");
+        doubt(variant.tally.unjudged, "outputs could not be judged");
+        if variant.tally.tried() == variant.tally.inactive {
+            doubts.push(format!("{}: nothing that was planned took effect", variant.name));
+        }
+    }
+    let undetected = variants.iter().any(|variant| variant.tally.undetected > 0);
+    let verdict = match (doubts.is_empty(), undetected) {
+        (false, _) => Verdict::Unknown,
+        (true, true) => Verdict::Fail,
+        (true, false) => Verdict::Pass,
+    };
+    (verdict, doubts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::campaign::{Controls, Tally};
+
+    fn variant(tally: Tally) -> Variant {
+        Variant { name: "a".to_owned(), tally, ..Variant::default() }
+    }
+
+    #[test]
+    fn whatever_is_in_doubt_is_unknown() {
+        let good = variant(Tally { none: 5, otherwise: 2, ..Tally::default() });
+        assert_eq!(verdict(std::slice::from_ref(&good)).0, Verdict::Pass);
+        let bad = variant(Tally { undetected: 1, ..good.tally });
+        assert_eq!(verdict(&[good.clone(), bad.clone()]).0, Verdict::Fail);
+        for doubtful in [
+            Variant { misses: 1, ..bad.clone() },
+            Variant { missing: 1, ..bad.clone() },
+            Variant { controls: Controls { planned: 9, run: 9, deviating: 1 }, ..bad.clone() },
+            variant(Tally { unjudged: 1, ..bad.tally }),
+            variant(Tally { inactive: 3, ..Tally::default() }),
+            variant(Tally::default()),
+        ] {
+            let (verdict, doubts) = verdict(&[good.clone(), doubtful]);
+            assert_eq!((verdict, doubts.len()), (Verdict::Unknown, 1), "{doubts:?}");
+        }
+    }
+}
