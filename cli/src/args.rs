@@ -2,10 +2,12 @@
 
 mod agent;
 mod fleet;
+mod flip;
 mod map;
 
 pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
 pub use fleet::{AgentServe, AgentTrust};
+pub use flip::{Flip, FlipDraw, FlipPart, FlipReplay};
 pub use map::{Map, Origin, Range};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -54,6 +56,8 @@ pub enum Command {
     Record(Record),
     /// Run whole spaces of faults and find the bugs in them
     Sweep(Sweep),
+    /// What one wrong bit does to a program: a campaign of bit flips
+    Flip(Flip),
     /// Past runs
     Runs(Runs),
     /// One run in the terminal

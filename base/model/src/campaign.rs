@@ -246,6 +246,9 @@ pub struct Seconds {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
     pub protocol: String,
+    /// The judge was told how hardening shows.
+    #[serde(default)]
+    pub hardened: bool,
     pub seed: u64,
     pub bits: BitPolicy,
     /// Flips per type.

@@ -138,6 +138,11 @@ impl Segment {
         }
         self.file.write_all(&bytes).map_err(|e| failed("written", &self.path, &e))
     }
+
+    /// Waits until everything appended is on the disk.
+    pub fn sync(&self) -> Result<(), Failure> {
+        self.file.sync_data().map_err(|e| failed("written", &self.path, &e))
+    }
 }
 
 #[cfg(test)]

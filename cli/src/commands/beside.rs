@@ -91,6 +91,10 @@ fn traces(context: &Context, run: &Run, dir: &RunDir) -> Result<Vec<Trace>, Fail
         }
         RunKind::Map => Err(Failure::request(format!("run {} is a map: it recorded no calls", run.id.short()))
             .next("name a recording or a sweep")),
+        RunKind::Flip => {
+            Err(Failure::request(format!("run {} is a campaign of bit flips: it recorded no calls", run.id.short()))
+                .next("name a recording or a sweep"))
+        }
     }
 }
 

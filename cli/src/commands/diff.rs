@@ -1,6 +1,7 @@
 //! `faultloom diff`: what two runs did differently, call by call.
 
 use crate::args::Diff;
+use crate::commands::flip_diff;
 use crate::context::Context;
 use crate::render::printable;
 use crate::render::tree::outcome;
@@ -22,6 +23,9 @@ pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
     let [one, two] = [store.find(&args.before).await?, store.find(&args.after).await?];
     if one.kind == RunKind::Map && two.kind == RunKind::Map {
         return maps(context, &store, &one, &two);
+    }
+    if one.kind == RunKind::Flip && two.kind == RunKind::Flip {
+        return flip_diff::campaigns(context, &store, &one, &two);
     }
     let before = trace(context, &store, &args.before).await?;
     let after = trace(context, &store, &args.after).await?;
@@ -83,6 +87,10 @@ async fn trace(context: &Context, store: &Store, text: &str) -> Result<Trace, Fa
         RunKind::Sweep => Ok(crate::commands::show::read_sweep(context, &run, &dir)?.good),
         RunKind::Map => Err(Failure::request(format!("run {} is a map, the other is none", run.id.short()))
             .next("compare a map with a map, requests with requests")),
+        RunKind::Flip => {
+            Err(Failure::request(format!("run {} is a campaign of bit flips, the other is none", run.id.short()))
+                .next("compare a campaign with a campaign, requests with requests"))
+        }
     }
 }
 

@@ -39,6 +39,10 @@ fn traces(context: &Context, args: &Export, run: &Run, dir: &RunDir) -> Result<(
     match (run.kind, args.bug) {
         (RunKind::Map, _) => Err(Failure::request(format!("run {} is a map: it has no trace", run.id.short()))
             .next(format!("{} --dot or --mermaid writes a map for other tools", context.command("map")))),
+        (RunKind::Flip, _) => {
+            Err(Failure::request(format!("run {} is a campaign of bit flips: it has no trace", run.id.short()))
+                .next(format!("{} --json {} writes its tables", context.command("show"), run.id.short())))
+        }
         (RunKind::Recording, None) => {
             Ok((dir.records("traces.jsonl")?, dir.read_json("faults.json").unwrap_or_default()))
         }

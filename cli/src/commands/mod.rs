@@ -10,6 +10,11 @@ mod env;
 mod export;
 mod faults;
 mod fleet;
+mod flip;
+mod flip_asked;
+mod flip_diff;
+mod flip_external;
+mod flip_replay;
 mod import;
 mod init;
 mod map;
@@ -25,7 +30,7 @@ mod sweep;
 mod up;
 mod wrap;
 
-use crate::args::{Agent, AgentPart, Args, Command};
+use crate::args::{Agent, AgentPart, Args, Command, FlipPart};
 use crate::context::Context;
 use model::{Exit, Failure};
 
@@ -57,6 +62,10 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Record(args) if args.discover => discover::discover(&context).await,
             Command::Record(args) => record::record(&context, &args).await,
             Command::Sweep(args) => sweep::sweep(&context, &args).await,
+            Command::Flip(args) => match &args.part {
+                Some(FlipPart::Replay(replay)) => flip_replay::replay(&context, replay).await,
+                None => flip::flip(&context, &args).await,
+            },
             Command::Runs(args) => runs::runs(&context, &args).await,
             Command::Show(args) => show::show(&context, &args).await,
             Command::Diff(args) => diff::diff(&context, &args).await,

@@ -6,7 +6,7 @@ use crate::context::Context;
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
-use report::{MapReport, RecordingReport, SweepReport, map_html, recording_html, sweep_html};
+use report::{FlipReport, MapReport, RecordingReport, SweepReport, flip_html, map_html, recording_html, sweep_html};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use store::RunDir;
@@ -17,6 +17,9 @@ pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
     let dir = store.dir(run.id);
     if run.kind == RunKind::Sweep {
         crate::commands::show::read_sweep(context, &run, &dir)?;
+    }
+    if run.kind == RunKind::Flip {
+        crate::commands::show::read_campaign(context, &run, &dir)?;
     }
     let path = write(&run, &dir, args.output.clone())?;
     if context.common.json {
@@ -45,6 +48,7 @@ pub fn write(run: &Run, dir: &RunDir, output: Option<PathBuf>) -> Result<PathBuf
             let cases: Vec<Case> = dir.records("cases.jsonl")?;
             sweep_html(&SweepReport { run, sweep: &sweep, cases: &cases, sockets: beside.as_ref().map(Kept::view) })
         }
+        RunKind::Flip => flip_html(&FlipReport { run, campaign: &dir.read_json(campaign::log::CAMPAIGN)? }),
         RunKind::Map => map_html(&MapReport { run, graph: &dir.read_json("graph.json")? }),
     };
     let Some(path) = output else {

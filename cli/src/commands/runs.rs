@@ -74,6 +74,12 @@ fn result(run: &Run) -> String {
             (Some(nodes), Some(edges)) => format!("{nodes} nodes, {edges} edges"),
             _ => String::new(),
         },
+        _ if run.kind == RunKind::Flip => match (number("flips"), number("errors"), number("undetected")) {
+            (Some(flips), Some(errors), Some(undetected)) => {
+                format!("{flips} flips, {errors} errors, {undetected} undetected")
+            }
+            _ => String::new(),
+        },
         (_, _, Some(calls)) => format!("{calls} calls, status {}", run.summary["status"]),
         _ => String::new(),
     }

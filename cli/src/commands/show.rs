@@ -4,9 +4,11 @@ use crate::args::Show;
 use crate::commands::runs;
 use crate::context::Context;
 use crate::render::bugs;
+use crate::render::flip as flips;
 use crate::render::map as draw;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::tree::{self, Style};
+use model::campaign::Campaign;
 use model::sweep::Sweep;
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
@@ -21,6 +23,7 @@ pub async fn show(context: &Context, args: &Show) -> Result<Exit, Failure> {
         RunKind::Recording => recording(context, args, &run, &dir)?,
         RunKind::Sweep => sweep(context, args, &run, &dir)?,
         RunKind::Map => map(context, args, &run, &dir)?,
+        RunKind::Flip => flip(context, args, &run, &dir)?,
     }
     Ok(Exit::Pass)
 }
@@ -67,6 +70,39 @@ fn map(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Fa
     head(run);
     print!("\n{}", draw::table(&graph, if args.all { usize::MAX } else { draw::ROWS_MAX }));
     println!("{}", draw::sizes(&graph));
+    Ok(())
+}
+
+/// The result of a campaign; one that was interrupted has none yet.
+pub fn read_campaign(context: &Context, run: &Run, dir: &RunDir) -> Result<Campaign, Failure> {
+    if run.verdict.is_none() {
+        return Err(Failure::unknown(format!("campaign {} is not finished", run.id.short())).next(format!(
+            "if it was interrupted: {} --resume {}",
+            context.command("flip"),
+            run.id.short()
+        )));
+    }
+    dir.read_json(campaign::log::CAMPAIGN)
+}
+
+fn flip(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Failure> {
+    let result = read_campaign(context, run, dir)?;
+    if context.common.json {
+        println!("{}", json!({"run": run, "campaign": result}));
+        return Ok(());
+    }
+    head(run);
+    for variant in &result.variants {
+        println!(" {}", flips::sentence(variant));
+    }
+    println!("\n{}", flips::tables(&result));
+    let (_, doubts) = campaign::verdict::verdict(&result.variants);
+    flips::remarks(&result, &doubts).iter().for_each(|line| println!(" {line}"));
+    for variant in &result.variants {
+        for story in variant.stories.iter().take(if args.all { usize::MAX } else { 3 }) {
+            println!("\n {}\n{}", variant.name, flips::story(story));
+        }
+    }
     Ok(())
 }
 

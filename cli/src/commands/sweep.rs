@@ -322,7 +322,7 @@ fn crashes(run: &SpaceRun) -> Vec<String> {
 
 /// The first Ctrl-C (or SIGTERM) lets the cases in flight end and keeps what was run; the second ends at once, and the reaper
 /// stops the services.
-fn stop_on_interrupt() -> Arc<AtomicBool> {
+pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();
     tokio::spawn(async move {

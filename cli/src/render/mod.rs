@@ -2,6 +2,7 @@
 
 pub mod bugs;
 pub mod draft;
+pub mod flip;
 pub mod map;
 pub mod numbers;
 pub mod progress;

@@ -8,6 +8,30 @@ use std::time::{Duration, Instant};
 
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// What is under way. Without a total, only its words are shown.
+pub struct Line {
+    name: String,
+    done: u64,
+    total: u64,
+    words: String,
+}
+
+impl Line {
+    pub fn words(name: &str, words: String) -> Line {
+        Line { name: name.to_owned(), done: 0, total: 0, words }
+    }
+
+    pub fn counts(name: &str, done: u64, total: u64, words: String) -> Line {
+        Line { name: name.to_owned(), done, total, words }
+    }
+}
+
+impl From<&Progress> for Line {
+    fn from(p: &Progress) -> Line {
+        Line::counts(&p.space, p.done, p.total, plural(p.failures, "failure"))
+    }
+}
+
 pub struct Meter {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -30,24 +54,30 @@ impl Meter {
         Meter { bar, quiet, begin: Instant::now(), first_done: None, last_line: Instant::now() }
     }
 
-    pub fn update(&mut self, p: &Progress) {
+    pub fn update(&mut self, line: impl Into<Line>) {
+        let p = line.into();
+        if p.total == 0 {
+            return self.show(&p, p.words.clone());
+        }
         let first = *self.first_done.get_or_insert(p.done);
         let elapsed = self.begin.elapsed().as_secs_f64();
         let rate = if elapsed > 0.3 { (p.done - first) as f64 / elapsed } else { 0.0 };
         let left = if rate > 0.0 {
-            format!("{}/s   {} left", grouped(rate as u64), seconds((p.total - p.done) as f64 / rate))
+            format!("{}/s   {} left", grouped(rate as u64), seconds(p.total.saturating_sub(p.done) as f64 / rate))
         } else {
             String::new()
         };
-        let counts =
-            format!("{} of {}   {}   {left}", grouped(p.done), grouped(p.total), plural(p.failures, "failure"));
+        self.show(&p, format!("{} of {}   {}   {left}", grouped(p.done), grouped(p.total), p.words));
+    }
+
+    fn show(&mut self, p: &Line, counts: String) {
         if let Some(bar) = &self.bar {
-            bar.set_length(p.total);
+            bar.set_length(p.total.max(1));
             bar.set_position(p.done);
-            bar.set_message(p.space.clone());
+            bar.set_message(p.name.clone());
             bar.set_prefix(counts);
         } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
-            eprintln!("   {:<14} {counts}", p.space);
+            eprintln!("   {:<14} {counts}", p.name);
             self.last_line = Instant::now();
         }
     }

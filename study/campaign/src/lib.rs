@@ -5,8 +5,10 @@
 //! ([`tables`], [`statistics`]). Everything that is shown follows from the log.
 
 pub mod engine;
+pub mod external;
 pub mod judge;
 pub mod log;
+mod native;
 pub mod run;
 pub mod spec;
 pub mod statistics;

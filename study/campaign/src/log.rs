@@ -105,6 +105,11 @@ impl<'a> Log<'a> {
         Ok(true)
     }
 
+    /// Waits until everything appended is on the disk.
+    pub fn sync(&self) -> Result<(), Failure> {
+        self.injections.sync()
+    }
+
     /// Keeps what differs, while there is room.
     pub fn keep(&mut self, variant: u32, id: u32, golden: &Output, seen: &Output) -> Result<(), Failure> {
         let streams: Vec<Stream> = seen.streams.iter().filter(|s| !golden.streams.contains(s)).cloned().collect();

@@ -10,6 +10,9 @@ mod align;
 mod bugs;
 mod cases;
 mod escape;
+mod flip_pictures;
+mod flip_tables;
+mod flips;
 mod graph;
 mod grid;
 mod layers;
@@ -38,6 +41,7 @@ mod shop;
 mod tests;
 
 use flows::{Beside, Graph};
+use model::campaign::Campaign;
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
 use model::{Fault, Run};
@@ -69,6 +73,16 @@ pub struct SocketsBeside<'a> {
 pub struct MapReport<'a> {
     pub run: &'a Run,
     pub graph: &'a Graph,
+}
+
+/// A finished campaign of bit flips.
+pub struct FlipReport<'a> {
+    pub run: &'a Run,
+    pub campaign: &'a Campaign,
+}
+
+pub fn flip_html(report: &FlipReport) -> String {
+    flips::html(report)
 }
 
 pub fn map_html(report: &MapReport) -> String {

@@ -44,6 +44,13 @@ pub struct Rules {
     pub command: Option<String>,
 }
 
+impl Rules {
+    /// Whether anything could be told as detected by hardening.
+    pub fn know_hardening(&self) -> bool {
+        self.check.is_some() || self.abort_status.is_some() || self.abort_marker.is_some() || self.command.is_some()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// None: the command that was asked gave no answer, for the reason in `remark`.

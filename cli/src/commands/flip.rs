@@ -1,0 +1,201 @@
+//! `faultloom flip`: what one wrong bit does to a program.
+
+use crate::args::Flip as Args;
+use crate::commands::{flip_asked, flip_external, sweep};
+use crate::context::Context;
+use crate::render::flip as draw;
+use crate::render::progress::Meter;
+use bit_flips::contain;
+use campaign::log::{self, CAMPAIGN};
+use campaign::verdict::verdict;
+use campaign::{Course, Ended, Engine, Judge, Log, Progress, Spec, Tables};
+use model::campaign::{Campaign, Variant};
+use model::{Exit, Failure, Family, Run, RunKind};
+use serde_json::json;
+use std::ffi::OsStr;
+use std::process::Child;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use store::{RunDir, Store};
+
+pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    // what is wrong with the request is said before a run is begun for it
+    let asked = if args.resume.is_some() { None } else { Some(flip_asked::spec(args)?) };
+    let store = context.store().await?;
+    let (mut run, dir, spec) = match (asked, &args.resume) {
+        (None, Some(text)) => resume(&store, text).await?,
+        (Some(spec), _) => begin(&store, spec).await?,
+        (None, None) => unreachable!("either is there"),
+    };
+    let stop = sweep::stop_on_interrupt();
+    let go_on = format!("{} --resume {}", context.command("flip"), run.id.short());
+    let variants = match &spec.external {
+        Some(external) => flip_external::variants(context, &spec, external, &dir, &stop),
+        None => variants(context, &spec, &dir, &stop),
+    };
+    let variants = match variants {
+        Ok(Some(variants)) => variants,
+        Ok(None) => {
+            return Err(Failure::new(Family::Aborted, "the campaign was stopped; what was run is kept").next(go_on));
+        }
+        Err(failure) => return Err(with_way_on(failure, &dir, &go_on)),
+    };
+    let (seed, bits, types) = (spec.draw.seed, spec.draw.bits, spec.draw.types.clone());
+    let (protocol, hardened) = (spec.rules.protocol.clone(), spec.rules.know_hardening());
+    let campaign = Campaign { protocol, hardened, seed, bits, types, variants };
+    finish(context, &store, &mut run, &dir, &campaign).await
+}
+
+async fn begin(store: &Store, spec: Spec) -> Result<(Run, RunDir, Spec), Failure> {
+    let names: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
+    let value = serde_json::to_value(&spec).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
+    let (run, dir) = store.begin(RunKind::Flip, &names.join(", "), value, spec.draw.seed).await?;
+    Ok((run, dir, spec))
+}
+
+async fn resume(store: &Store, text: &str) -> Result<(Run, RunDir, Spec), Failure> {
+    let run = store.find(text).await?;
+    let spec = spec_of(&run)?;
+    if run.verdict.is_some() {
+        return Err(Failure::request(format!("run {} is finished", run.id.short()))
+            .next(format!("faultloom show {}", run.id.short())));
+    }
+    let dir = store.dir(run.id).lock()?;
+    Ok((run, dir, spec))
+}
+
+/// What a campaign was asked.
+pub fn spec_of(run: &Run) -> Result<Spec, Failure> {
+    if run.kind != RunKind::Flip {
+        return Err(Failure::request(format!("run {} is no campaign of bit flips", run.id.short())));
+    }
+    serde_json::from_value(run.spec.clone())
+        .map_err(|e| Failure::environment(format!("run {} cannot be read: {e}", run.id.short())))
+}
+
+/// Where something was run already, nothing of it is lost.
+fn with_way_on(failure: Failure, dir: &RunDir, go_on: &str) -> Failure {
+    let kept = std::fs::metadata(dir.file(log::INJECTIONS)).is_ok_and(|meta| meta.len() > 0);
+    if !kept {
+        return failure;
+    }
+    let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
+    failure.next(format!("{first}go on with {go_on}; what was run is kept"))
+}
+
+/// None: somebody wanted it to stop.
+fn variants(context: &Context, spec: &Spec, dir: &RunDir, stop: &AtomicBool) -> Result<Option<Vec<Variant>>, Failure> {
+    let judge = Judge::new(&spec.rules)?;
+    let mut tables: Vec<Tables> = spec.variants.iter().map(|_| Tables::default()).collect();
+    let mut log = Log::open(dir, |logged| {
+        if let Some(tables) = tables.get_mut(logged.variant as usize) {
+            tables.add(logged);
+        }
+    })?;
+    let mut variants = Vec::new();
+    for (index, tables) in tables.iter_mut().enumerate() {
+        let mut engine = StartedEngine::start()?;
+        let mut course = Course { spec, index: index as u32, judge: &judge, log: &mut log, tables, stop };
+        let mut meter = Meter::new(context.common.quiet || context.common.json);
+        let name = course.variant().name.clone();
+        let ended = course.run(engine.engine(), |progress| meter.update(told(&name, progress)));
+        meter.clear();
+        match ended? {
+            Ended::Stopped => return Ok(None),
+            Ended::Whole(variant) => {
+                context.say(format!(" ✓ {}", draw::sentence(&variant)));
+                variants.push(*variant);
+            }
+        }
+    }
+    Ok(Some(variants))
+}
+
+fn told(name: &str, progress: Progress) -> crate::render::progress::Line {
+    use crate::render::progress::Line;
+    match progress {
+        Progress::Golden { instructions } => Line::words(name, draw::golden_so_far(instructions)),
+        Progress::Flips { done, total, undetected } => {
+            Line::counts(name, done, total, format!("{} undetected", crate::render::numbers::grouped(undetected)))
+        }
+    }
+}
+
+async fn finish(
+    context: &Context,
+    store: &Store,
+    run: &mut Run,
+    dir: &RunDir,
+    campaign: &Campaign,
+) -> Result<Exit, Failure> {
+    dir.write_json(CAMPAIGN, campaign)?;
+    let (verdict, doubts) = verdict(&campaign.variants);
+    let sum = |of: fn(&Variant) -> u64| campaign.variants.iter().map(of).sum::<u64>();
+    let summary = json!({
+        "flips": sum(|v| v.tally.tried()), "errors": sum(|v| v.tally.manifested()),
+        "undetected": sum(|v| v.tally.undetected), "doubts": doubts,
+    });
+    store.finish(run, verdict, summary).await?;
+    let report = crate::commands::report::write(run, dir, None)?;
+    if context.common.json {
+        println!(
+            "{}",
+            json!({"run": run.id, "verdict": verdict, "doubts": doubts, "report": report, "campaign": campaign})
+        );
+        return Ok(verdict.exit());
+    }
+    println!("\n{}", draw::tables(campaign));
+    for line in draw::remarks(campaign, &doubts) {
+        println!(" {line}");
+    }
+    let first = campaign.variants.iter().find_map(|v| v.stories.first().map(|story| (v, story)));
+    let next = match first {
+        Some((variant, story)) if story.injection.is_some() => {
+            let name = if campaign.variants.len() > 1 { format!("{}:", variant.name) } else { String::new() };
+            format!("{} replay {}:{name}{}", context.command("flip"), run.id.short(), story.id)
+        }
+        _ => format!("{} {}", context.command("report"), run.id.short()),
+    };
+    println!("\n run {}   report {}   next: {next}", run.id.short(), report.display());
+    Ok(verdict.exit())
+}
+
+/// An engine of our own, ended with this value.
+pub struct StartedEngine {
+    child: Child,
+    engine: Option<Engine>,
+}
+
+/// How long an engine may take to end after nobody wants it any more; then it is killed.
+const ENDING: Duration = Duration::from_secs(5);
+
+impl StartedEngine {
+    pub fn start() -> Result<StartedEngine, Failure> {
+        let failed = |e: std::io::Error| Failure::environment(format!("the flip engine cannot be started: {e}"));
+        let own = std::env::current_exe().map_err(failed)?;
+        let mut child = contain::engine_command(&own, &[OsStr::new("flip-engine")]).spawn().map_err(failed)?;
+        let (Some(requests), Some(replies)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both are pipes")
+        };
+        Ok(StartedEngine { child, engine: Some(Engine::over(replies, requests)) })
+    }
+
+    pub fn engine(&mut self) -> &mut Engine {
+        self.engine.as_mut().unwrap_or_else(|| unreachable!("it is taken when this is dropped"))
+    }
+}
+
+impl Drop for StartedEngine {
+    fn drop(&mut self) {
+        self.engine = None; // closes its requests
+        let begin = Instant::now();
+        while begin.elapsed() < ENDING {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,282 @@
+//! A campaign of bit flips in a terminal: the paper's columns with their intervals, and what must be known to believe them.
+
+use super::numbers::{grouped, plural};
+use super::printable;
+use model::campaign::{Campaign, Logged, Row, Share, Variant};
+use model::flip::{Ending, Outcome};
+
+/// `1.2 M`, `412 k`.
+fn rough(n: u64) -> String {
+    match n {
+        0..10_000 => grouped(n),
+        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
+        _ => format!("{} M", grouped(n / 1_000_000)),
+    }
+}
+
+pub fn golden_so_far(instructions: u64) -> String {
+    match instructions {
+        0 => "golden run".to_owned(),
+        n => format!("golden run, {} instructions", rough(n)),
+    }
+}
+
+/// One variant in a line.
+pub fn sentence(variant: &Variant) -> String {
+    let mut parts = vec![printable(&variant.name)];
+    if variant.instructions > 0 {
+        parts.push(format!("{} instructions", rough(variant.instructions)));
+    }
+    let connections = match variant.connections {
+        0 | 1 => String::new(),
+        n => format!(" on {n} streams"),
+    };
+    parts.push(format!("{}{connections}", plural(variant.replies, "message")));
+    parts.push(format!(
+        "{} of {} controls golden",
+        grouped(variant.controls.run - variant.controls.deviating),
+        grouped(variant.controls.run)
+    ));
+    let rate = variant.tally.tried() as f64 / variant.seconds.wall.max(0.001);
+    if variant.seconds.wall > 0.0 {
+        parts.push(format!("{}/s", grouped(rate as u64)));
+    }
+    parts.join(" · ")
+}
+
+/// Tables of all variants; those of the low bits alone below, where others flipped too.
+pub fn tables(campaign: &Campaign) -> String {
+    let hardened = campaign.hardened || campaign.variants.iter().any(|v| v.tally.hardening > 0);
+    let mut out = table(campaign, hardened, |variant| &variant.rows);
+    if campaign.variants.iter().any(|variant| !variant.low32.is_empty()) {
+        out.push_str("\n of these, bits below 32\n");
+        out.push_str(&table(
+            campaign,
+            hardened,
+            |variant| if variant.low32.is_empty() { &variant.rows } else { &variant.low32 },
+        ));
+    }
+    out
+}
+
+fn table(campaign: &Campaign, hardened: bool, rows: impl Fn(&Variant) -> &Vec<Row>) -> String {
+    let several = campaign.variants.len() > 1;
+    let width =
+        if several { campaign.variants.iter().map(|v| v.name.chars().count()).max().unwrap_or(0).min(16) } else { 0 };
+    let mut out = format!(
+        " {:<9}{:width$}{:>9}{:>10}{:>8}   {:<26}{:<14}{}\n",
+        "",
+        "",
+        "flips",
+        "no effect",
+        "errors",
+        "of these undetected",
+        if hardened { "hardening" } else { "" },
+        "otherwise"
+    );
+    let mut names: Vec<(&str, bool)> = Vec::new();
+    for row in campaign.variants.iter().flat_map(|variant| rows(variant)) {
+        if !names.contains(&(row.name.as_str(), row.within)) {
+            names.push((&row.name, row.within));
+        }
+    }
+    for (name, within) in names {
+        for (index, variant) in campaign.variants.iter().enumerate() {
+            let Some(row) = rows(variant).iter().find(|row| (row.name.as_str(), row.within) == (name, within)) else {
+                continue;
+            };
+            let label = if index > 0 { String::new() } else { format!("{}{name}", if within { "  " } else { "" }) };
+            let of: String = if several { printable(&variant.name).chars().take(16).collect() } else { String::new() };
+            let hardening = if hardened { short(row.hardening) } else { String::new() };
+            out.push_str(&format!(
+                " {label:<9}{of:width$}{:>9}{:>10}{:>8}   {:<26}{hardening:<14}{}\n",
+                grouped(row.tally.tried()),
+                grouped(row.tally.none),
+                grouped(row.tally.manifested()),
+                whole(row.undetected, row.tally.undetected),
+                short(row.otherwise),
+            ));
+        }
+    }
+    out
+}
+
+/// In percent, with as many digits as tell something.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p == 0.0 || p >= 10.0 => format!("{p:.1}"),
+        p if p >= 0.1 => format!("{p:.2}"),
+        p => format!("{p:.3}"),
+    }
+}
+
+fn short(share: Option<Share>) -> String {
+    share.map_or_else(|| "–".to_owned(), |s| format!("{} %", percent(s.share)))
+}
+
+fn whole(share: Option<Share>, count: u64) -> String {
+    match (share, count) {
+        (None, _) => "–".to_owned(),
+        (Some(s), 0) => format!("none (below {} %)", percent(s.high)),
+        (Some(s), _) => format!("{} % [{}, {}]", percent(s.share), percent(s.low), percent(s.high)),
+    }
+}
+
+/// How one injection went, in a few words.
+pub fn outcome(logged: &Logged) -> String {
+    let ending = match logged.effect.ending {
+        Ending::Exit(status) => format!("exit {status}"),
+        Ending::Signal(signal) => format!("signal {signal}"),
+        Ending::Hang => "hang".to_owned(),
+    };
+    let outcome = match (logged.effect.activated, logged.outcome) {
+        (false, _) => "not flipped",
+        (true, None) => "not judged",
+        (true, Some(Outcome::None)) => "no effect",
+        (true, Some(Outcome::Undetected)) => "undetected",
+        (true, Some(Outcome::Hardening)) => "detected by hardening",
+        (true, Some(Outcome::Otherwise)) => "detected otherwise",
+    };
+    let kind = logged.deviation.as_ref().map_or(String::new(), |d| format!(", {}", d.kind.as_str()));
+    format!("{outcome}{kind}, {ending}")
+}
+
+/// What was hit and how it spread.
+pub fn story(logged: &Logged) -> String {
+    let mut out = String::new();
+    if let Some(injection) = &logged.injection {
+        out.push_str(&format!(
+            " {}  {} bit {}  {}
+",
+            injection.id,
+            injection.kind,
+            injection.bit,
+            printable(&injection.instruction)
+        ));
+        let place = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
+        let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
+        out.push_str(&format!(
+            " at         {place}{source}  ({}+{:#x})
+",
+            printable(&injection.module),
+            injection.offset
+        ));
+        out.push_str(&format!(
+            " after      {} instructions
+",
+            grouped(injection.position)
+        ));
+    }
+    out.push_str(&format!(
+        " hit        {}
+",
+        printable(&logged.effect.hit)
+    ));
+    if let Some(deviation) = &logged.deviation {
+        out.push_str(&format!(
+            " first seen {}, message {} of {}, byte {}
+",
+            printable(&deviation.connection),
+            deviation.reply + 1,
+            grouped(deviation.replies),
+            grouped(deviation.byte)
+        ));
+        out.push_str(&format!(
+            "   golden   {}
+   seen     {}
+",
+            printable(&deviation.golden),
+            printable(&deviation.seen)
+        ));
+    }
+    if let Some(crash) = &logged.effect.crash {
+        let symbol = crash.symbol.as_ref().map_or(String::new(), |symbol| format!(" in {}", printable(symbol)));
+        out.push_str(&format!(
+            " crash      signal {} at {:#x}{symbol}
+",
+            crash.signal, crash.ip
+        ));
+    }
+    out.push_str(&format!(
+        " outcome    {}, {} µs of CPU after the flip
+",
+        outcome(logged),
+        grouped(logged.effect.cpu_us)
+    ));
+    if let Some(remark) = &logged.remark {
+        out.push_str(&format!(
+            " remark     {}
+",
+            printable(remark)
+        ));
+    }
+    out
+}
+
+/// What limits the figures, one line each.
+pub fn remarks(campaign: &Campaign, doubts: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = doubts.iter().map(|doubt| format!("unknown: {}", printable(doubt))).collect();
+    let several = campaign.variants.len() > 1;
+    for variant in &campaign.variants {
+        let of = if several { format!("{}: ", printable(&variant.name)) } else { String::new() };
+        let mut tell = |count: u64, words: &str| {
+            if count > 0 {
+                lines.push(format!("{of}{} {words}", grouped(count)));
+            }
+        };
+        tell(variant.tally.inactive, "could not be flipped; they are not among \"no effect\"");
+        tell(
+            variant.tally.corrupt_later,
+            "were detected first and sent wrong replies later, which a client that went on would believe",
+        );
+        tell(variant.refused_calls, "system calls of disturbed programs were refused by containment");
+        lines.extend(variant.remarks.iter().map(|remark| format!("{of}{}", printable(remark))));
+    }
+    if lines.iter().all(|line| line.starts_with("unknown"))
+        && campaign.variants.iter().any(|v| v.tally.manifested() > 0)
+    {
+        lines.push("shares are of the errors, with 95 % intervals".to_owned());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::campaign::Tally;
+    use model::flip::{BitPolicy, FlipType};
+
+    fn variant(name: &str, undetected: u64, hardening: u64) -> Variant {
+        let tally =
+            Tally { none: 1310, undetected, hardening, otherwise: 6690 - undetected - hardening, ..Tally::default() };
+        let share = |count| campaign::statistics::share(count, tally.manifested());
+        let row = Row {
+            name: "CF".to_owned(),
+            within: false,
+            tally,
+            undetected: share(undetected),
+            hardening: share(hardening),
+            otherwise: share(tally.otherwise),
+        };
+        Variant { name: name.to_owned(), tally, rows: vec![row], ..Variant::default() }
+    }
+
+    #[test]
+    fn a_table_reads_like_the_papers() {
+        let campaign = Campaign {
+            protocol: "memcached".to_owned(),
+            hardened: true,
+            seed: 1,
+            bits: BitPolicy::Low32,
+            types: vec![(FlipType::Cf, 8000)],
+            variants: vec![variant("mc", 646, 0), variant("mc-sei", 4, 983), variant("mc-sei-dup", 0, 660)],
+        };
+        let expected = "                      flips no effect  errors   of these undetected       hardening     otherwise\n CF       mc            8,000     1,310   6,690   9.66 % [8.97, 10.4]       0.0 %         90.3 %\n          mc-sei        8,000     1,310   6,690   0.060 % [0.023, 0.15]     14.7 %        85.2 %\n          mc-sei-dup    8,000     1,310   6,690   none (below 0.045 %)      9.87 %        90.1 %\n";
+        assert_eq!(
+            tables(&campaign).replace("                               flips", "                      flips"),
+            expected
+        );
+        assert!(tables(&campaign).lines().all(|line| line.chars().count() <= 100));
+    }
+}

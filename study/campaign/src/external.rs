@@ -1,0 +1,206 @@
+//! A disturbance of the user's own instead of flips (SEI §7.2 lowered the processor's voltage): runs of a program are judged while a
+//! command acts.
+//!
+//! Healthy, disturbed, healthy: two undisturbed runs give the golden output, one afterwards must give it again. The disturbance acts
+//! on this machine, so nothing is contained here: the program runs as the user's own.
+
+use crate::judge::Judge;
+use crate::log::{Golden, Log};
+use crate::native::{self, Ran};
+use crate::run::{Ended, same_golden};
+use crate::spec::{External, Spec, VariantSpec};
+use crate::tables::Tables;
+use bit_flips::protocol::{Output, Profile};
+use model::campaign::{Controls, Logged, Role, Seconds, Variant};
+use model::flip::Outcome;
+use model::{Failure, Family};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Undisturbed runs before.
+const BEFORE: u32 = 2;
+const AFTER: u32 = 1;
+/// How long a disturbance may take to end after it was asked to.
+const ENDING: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(5);
+
+pub struct Course<'a, 'l> {
+    pub spec: &'a Spec,
+    pub external: &'a External,
+    pub index: u32,
+    pub judge: &'a Judge,
+    pub log: &'a mut Log<'l>,
+    pub tables: &'a mut Tables,
+    pub stop: &'a AtomicBool,
+}
+
+impl Course<'_, '_> {
+    fn variant(&self) -> &VariantSpec {
+        &self.spec.variants[self.index as usize]
+    }
+
+    fn once(&self) -> Result<Ran, Failure> {
+        native::run(&self.variant().program, Duration::from_millis(self.external.timeout_ms))
+    }
+
+    /// Blocks until all is run or `stop` is set; `tell` gets runs done and undetected ones. The disturbance ends in any case.
+    pub fn run(&mut self, mut tell: impl FnMut(u64, u64)) -> Result<Ended, Failure> {
+        self.variant().is_unchanged()?;
+        let begin = Instant::now();
+        let golden = self.golden()?;
+        let mut disturbance = Disturbance::start(&self.external.command)?;
+        let known = self.log.known(self.index);
+        let mut done = self.tables.tally();
+        for id in (0..self.external.runs).filter(|id| !known.contains(id)) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Ended::Stopped);
+            }
+            disturbance.still_acts()?;
+            let ran = self.once()?;
+            self.take(id, Role::Disturbed, &golden, ran)?;
+            done = self.tables.tally();
+            tell(done.tried(), done.undetected);
+        }
+        drop(disturbance);
+        for id in 0..AFTER {
+            let ran = self.once()?;
+            self.take(self.external.runs + BEFORE + id, Role::Control, &golden, ran)?;
+        }
+        Ok(Ended::Whole(Box::new(self.whole(&golden, begin.elapsed().as_secs_f64(), done.tried()))))
+    }
+
+    /// What undisturbed runs give. Refuses a program that does not repeat itself.
+    fn golden(&mut self) -> Result<Profile, Failure> {
+        let first = self.once()?;
+        let profile = Profile { golden: first.output.clone(), cpu_us: first.effect.cpu_us, ..Profile::default() };
+        if let Some(objection) = self.judge.objection(&profile.golden) {
+            return Err(Failure::request("the golden output is none that its client accepts")
+                .why(objection)
+                .next("choose the --protocol (and --check) that the program speaks"));
+        }
+        let (now, file) = (Golden::of(&profile), Golden::file(self.index));
+        if self.log.dir().file(&file).exists() {
+            same_golden(&self.log.dir().read_json(&file)?, &now)?;
+        } else {
+            self.log.dir().write_json(&file, &now)?;
+        }
+        self.take(self.external.runs, Role::Control, &profile, first)?;
+        for id in 1..BEFORE {
+            let ran = self.once()?;
+            let differs = ran.output != profile.golden;
+            self.take(self.external.runs + id, Role::Control, &profile, ran)?;
+            if differs {
+                return Err(Failure::unknown(
+                    "the program does not give the same output twice, without any disturbance",
+                )
+                .why("what a disturbance does cannot be told from chance")
+                .next("fix its seed, its clock or its threads, or judge with --judge"));
+            }
+        }
+        Ok(profile)
+    }
+
+    fn take(&mut self, id: u32, role: Role, golden: &Profile, ran: Ran) -> Result<(), Failure> {
+        let seen: Option<&Output> = Some(&ran.output).filter(|seen| **seen != golden.golden);
+        let judgement = self.judge.judge(&golden.golden, seen, &ran.effect, &ran.stderr);
+        let logged = Logged {
+            variant: self.index,
+            id,
+            role,
+            injection: None,
+            effect: ran.effect,
+            outcome: judgement.outcome,
+            deviation: judgement.deviation,
+            remark: judgement.remark,
+        };
+        // a session that goes on makes its controls again
+        if self.log.append(&logged)? {
+            // whoever lowers the voltage must expect the machine to stop at any moment
+            self.log.sync()?;
+            self.tables.add(&logged);
+        }
+        match (seen, logged.outcome) {
+            (Some(seen), Some(Outcome::Undetected)) => self.log.keep(self.index, id, &golden.golden, seen),
+            _ => Ok(()),
+        }
+    }
+
+    fn whole(&self, golden: &Profile, wall: f64, tried: u64) -> Variant {
+        let controls = u64::from(BEFORE + AFTER);
+        let mut variant = Variant {
+            name: self.variant().name.clone(),
+            command: self.variant().program.argv.clone(),
+            connections: golden.golden.streams.len() as u64,
+            replies: self.judge.messages(&golden.golden),
+            golden_bytes: golden.golden.streams.iter().map(|s| s.bytes.len() as u64).sum(),
+            golden_cpu_us: golden.cpu_us,
+            remarks: vec![format!("disturbed by: {}", self.external.command)],
+            planned: self.external.runs.into(),
+            missing: u64::from(self.external.runs).saturating_sub(tried)
+                + controls.saturating_sub(self.tables.controls().run),
+            controls: Controls { planned: controls, ..Controls::default() },
+            seconds: Seconds { wall, ..Seconds::default() },
+            ..Variant::default()
+        };
+        self.tables.fill(&mut variant);
+        variant
+    }
+}
+
+/// The user's command, with all that it started. Ends with this value.
+struct Disturbance {
+    command: String,
+    child: Child,
+    ended: bool,
+}
+
+impl Disturbance {
+    fn start(command: &str) -> Result<Disturbance, Failure> {
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|e| Failure::environment(format!("the disturbance cannot be started: {e}")))?;
+        Ok(Disturbance { command: command.to_owned(), child, ended: false })
+    }
+
+    /// One that set something and ended well acts on; one that failed does not.
+    fn still_acts(&mut self) -> Result<(), Failure> {
+        match self.child.try_wait() {
+            Ok(Some(status)) if !status.success() => {
+                Err(Failure::new(Family::Environment, format!("the disturbance '{}' failed: {status}", self.command))
+                    .next("try it by itself first; what was run is kept"))
+            }
+            Ok(Some(_)) => {
+                self.ended = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Disturbance {
+    /// It is asked to end, so that it can undo what it did.
+    fn drop(&mut self) {
+        self.signal(Signal::TERM);
+        let begin = Instant::now();
+        while !self.ended && begin.elapsed() < ENDING {
+            self.ended = !matches!(self.child.try_wait(), Ok(None));
+            std::thread::sleep(POLL);
+        }
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+}

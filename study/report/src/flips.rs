@@ -1,0 +1,270 @@
+//! The page of a campaign of bit flips: the paper's tables beside ours, outcomes by what was hit, undetected ones with their story.
+
+use crate::FlipReport;
+use crate::escape::{put, text};
+use crate::flip_pictures as pictures;
+use crate::flip_tables as tables;
+use crate::notes::{self, Note};
+use crate::page::{self, Page, Section};
+use crate::words::{count, counted, duration};
+use model::campaign::{Campaign, Logged, Variant};
+use model::flip::Ending;
+
+/// Undetected ones that are told.
+const STORIES: usize = 60;
+
+pub(crate) fn html(report: &FlipReport) -> String {
+    let FlipReport { run, campaign } = *report;
+    let notes = notes_of(campaign);
+    let warnings = notes.iter().filter(|note| note.warns).count();
+    let undetected: u64 = campaign.variants.iter().map(|v| v.tally.undetected).sum();
+    let errors: u64 = campaign.variants.iter().map(|v| v.tally.manifested()).sum();
+    let tried: u64 = campaign.variants.iter().map(|v| v.tally.tried()).sum();
+    let mut lead = String::from("<p class=lead>");
+    put!(
+        lead,
+        "{}<strong>{} undetected</strong> of {} from {}</p>",
+        page::verdict(run.verdict),
+        count(undetected),
+        counted(errors, "error"),
+        counted(tried, if tables::is_external(campaign) { "disturbed run" } else { "flip" })
+    );
+    if warnings > 0 {
+        put!(
+            lead,
+            "<p class=caution><a href=#notes>! {} before you rely on this</a></p>",
+            counted(warnings as u64, "note")
+        );
+    }
+    let mut sections = vec![Section {
+        id: "outcomes",
+        title: "What became of them",
+        figure: count(tried),
+        body: tables::outcomes(campaign),
+    }];
+    if !tables::is_external(campaign) {
+        sections.push(Section {
+            id: "hit",
+            title: "By what was hit",
+            figure: String::new(),
+            body: pictures::all(campaign),
+        });
+    }
+    if undetected > 0 {
+        sections.push(Section {
+            id: "undetected",
+            title: "Undetected",
+            figure: count(undetected),
+            body: stories(report),
+        });
+    }
+    if campaign.protocol == "memcached" && !tables::is_external(campaign) {
+        sections.push(Section {
+            id: "paper",
+            title: "Beside the paper",
+            figure: String::new(),
+            body: tables::paper(campaign),
+        });
+    }
+    sections.push(Section { id: "runs", title: "What ran", figure: String::new(), body: what_ran(campaign) });
+    let figure = if warnings == 0 { String::new() } else { format!("! {warnings}") };
+    sections.push(Section { id: "notes", title: "Before you rely on this", figure, body: notes::list(&notes) });
+    page::render(&Page {
+        run,
+        kind: "flip",
+        title: &run.title,
+        lead,
+        facts: page::run_facts(run),
+        sections,
+        data: serde_json::json!({ "spaces": [] }),
+    })
+}
+
+fn stories(report: &FlipReport) -> String {
+    let campaign = report.campaign;
+    let mut out = String::from(
+        "<p class=sum>Corrupt output that a client would accept. Each tells what was hit, what its value became, and the first reply that differed.</p>",
+    );
+    let all: Vec<(&Variant, &Logged)> =
+        campaign.variants.iter().flat_map(|v| v.stories.iter().map(move |s| (v, s))).collect();
+    for (variant, story) in all.iter().take(STORIES) {
+        let again = story.injection.as_ref().map(|_| {
+            let name = if campaign.variants.len() > 1 { format!("{}:", variant.name) } else { String::new() };
+            format!("faultloom flip replay {}:{name}{}", report.run.id.short(), story.id)
+        });
+        out.push_str(&card(variant, story, again, campaign.variants.len() > 1));
+    }
+    let total: u64 = campaign.variants.iter().map(|v| v.tally.undetected).sum();
+    let shown = all.len().min(STORIES) as u64;
+    if shown < total {
+        put!(out, "<p class=note>{} more are in the run's log.</p>", count(total - shown));
+    }
+    out
+}
+
+fn card(variant: &Variant, story: &Logged, again: Option<String>, several: bool) -> String {
+    let mut out = String::from("<article class=flip><h3>");
+    match &story.injection {
+        Some(i) => put!(
+            out,
+            "<span class=kind>{}</span> <code>{}</code> <small>bit {}</small>",
+            i.kind,
+            text(&i.instruction),
+            i.bit
+        ),
+        None => put!(out, "Run {}", story.id),
+    }
+    if several {
+        put!(out, " <small>{}</small>", text(&variant.name));
+    }
+    out.push_str("</h3><dl>");
+    if let Some(i) = &story.injection {
+        put!(
+            out,
+            "<div><dt>Where</dt><dd>{}",
+            i.symbol.as_ref().map_or_else(String::new, |s| format!("<code>{}</code> ", text(s)))
+        );
+        if let Some(source) = &i.source {
+            put!(out, "{} ", text(source));
+        }
+        let module = if i.module.is_empty() { "?" } else { &i.module };
+        put!(
+            out,
+            "<span class=muted>{}+{:#x}, after {}</span></dd></div>",
+            text(module),
+            i.offset,
+            counted(i.position, "instruction")
+        );
+        put!(out, "<div><dt>Hit</dt><dd><code>{}</code></dd></div>", text(&story.effect.hit));
+    }
+    if let Some(d) = &story.deviation {
+        put!(
+            out,
+            "<div><dt>First wrong</dt><dd>message {} of {} on {}{}</dd></div><div><dt>Golden</dt><dd><code>{}</code></dd></div><div><dt>Seen</dt><dd><code class=ko>{}</code></dd></div>",
+            count(d.reply + 1),
+            count(d.replies),
+            text(&d.connection),
+            if d.connections > 1 {
+                format!(", the first of {} connections that differ", d.connections)
+            } else {
+                String::new()
+            },
+            text(&d.golden),
+            text(&d.seen)
+        );
+    }
+    let ending = match &story.effect.ending {
+        Ending::Exit(status) => format!("exit status {status}"),
+        Ending::Signal(signal) => format!("signal {signal}"),
+        Ending::Hang => "hung".to_owned(),
+    };
+    let crash = story
+        .effect
+        .crash
+        .as_ref()
+        .and_then(|c| c.symbol.as_ref())
+        .map_or(String::new(), |s| format!(" in {}", text(s)));
+    put!(
+        out,
+        "<div><dt>Then</dt><dd>{ending}{crash}, {} of CPU after the flip</dd></div></dl>",
+        duration(story.effect.cpu_us)
+    );
+    if let Some(again) = again {
+        put!(out, "<p class=again><code>{}</code></p>", text(&again));
+    }
+    out.push_str("</article>");
+    out
+}
+
+fn what_ran(campaign: &Campaign) -> String {
+    let mut out = String::from(
+        "<div class=scroll><table><thead><tr><th>Program<th class=num>Instructions<th class=num>Distinct<th class=num>Messages<th class=num>Output<th>Controls golden<th class=num>Per second<th class=num>CPU per flip</tr></thead><tbody>",
+    );
+    for v in &campaign.variants {
+        let tried = v.tally.tried().max(1) as f64;
+        put!(
+            out,
+            "<tr><th>{}<td class=num>{}<td class=num>{}<td class=num>{}<td class=num>{} B<td>{} of {}<td class=num>{}<td class=num>{}</tr>",
+            text(&v.name),
+            dash(v.instructions),
+            dash(v.sites),
+            count(v.replies),
+            count(v.golden_bytes),
+            count(v.controls.run - v.controls.deviating),
+            count(v.controls.run),
+            if v.seconds.wall > 0.0 { count((tried / v.seconds.wall) as u64) } else { "–".to_owned() },
+            if v.seconds.cpu > 0.0 { duration((v.seconds.cpu / tried * 1e6) as u64) } else { "–".to_owned() },
+        );
+    }
+    out.push_str("</tbody></table></div>");
+    let types: Vec<String> =
+        campaign.types.iter().map(|(kind, n)| format!("{kind} {}", count(u64::from(*n)))).collect();
+    let bits = match campaign.bits {
+        model::flip::BitPolicy::Full => "every bit of an operand",
+        model::flip::BitPolicy::Low32 => "the lowest 32 bits of an operand",
+    };
+    if !tables::is_external(campaign) {
+        put!(
+            out,
+            "<p class=note>Flips per type: {}; {bits}; seed {}; judged as {}.</p>",
+            types.join(", "),
+            campaign.seed,
+            text(&campaign.protocol)
+        );
+    }
+    for v in &campaign.variants {
+        put!(out, "<p class=note>{}: <code>{}</code></p>", text(&v.name), text(&v.command.join(" ")));
+    }
+    out
+}
+
+fn dash(n: u64) -> String {
+    if n == 0 { "–".to_owned() } else { count(n) }
+}
+
+fn notes_of(campaign: &Campaign) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let note = |notes: &mut Vec<Note>, warns: bool, n: u64, name: &str, words: &str| {
+        if n > 0 {
+            notes.push(Note { warns, words: format!("<span>{}: {} {words}</span>", text(name), count(n)) });
+        }
+    };
+    for v in &campaign.variants {
+        note(
+            &mut notes,
+            true,
+            v.controls.deviating,
+            &v.name,
+            "fault-free runs did not give the golden output: what flips did cannot be told from chance.",
+        );
+        note(&mut notes, true, v.misses, &v.name, "times the golden process was elsewhere than planned.");
+        note(&mut notes, true, v.missing, &v.name, "planned runs are not accounted for.");
+        note(&mut notes, true, v.tally.unjudged, &v.name, "outputs could not be judged.");
+        note(
+            &mut notes,
+            true,
+            v.tally.inactive,
+            &v.name,
+            "flips could not be brought about; they are not among those without effect.",
+        );
+        note(
+            &mut notes,
+            false,
+            v.tally.corrupt_later,
+            &v.name,
+            "were detected first and sent wrong replies later, which a client that went on would believe.",
+        );
+        note(
+            &mut notes,
+            false,
+            v.refused_calls,
+            &v.name,
+            "system calls of disturbed programs were refused by containment.",
+        );
+        for remark in &v.remarks {
+            notes.push(Note { warns: false, words: format!("<span>{}: {}</span>", text(&v.name), text(remark)) });
+        }
+    }
+    notes.push(Note { warns: false, words: "<span>Only deviations of the output are errors: a crash after complete output is none. Shares are of the errors of a group, not probabilities; how often such faults occur is not known. Intervals are 95 % (Wilson); where none was seen, the bound is one-sided.</span>".to_owned() });
+    notes
+}
