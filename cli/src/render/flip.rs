@@ -272,11 +272,13 @@ mod tests {
             types: vec![(FlipType::Cf, 8000)],
             variants: vec![variant("mc", 646, 0), variant("mc-sei", 4, 983), variant("mc-sei-dup", 0, 660)],
         };
-        let expected = "                      flips no effect  errors   of these undetected       hardening     otherwise\n CF       mc            8,000     1,310   6,690   9.66 % [8.97, 10.4]       0.0 %         90.3 %\n          mc-sei        8,000     1,310   6,690   0.060 % [0.023, 0.15]     14.7 %        85.2 %\n          mc-sei-dup    8,000     1,310   6,690   none (below 0.045 %)      9.87 %        90.1 %\n";
-        assert_eq!(
-            tables(&campaign).replace("                               flips", "                      flips"),
-            expected
-        );
+        let expected = [
+            "                        flips no effect  errors   of these undetected       hardening     otherwise",
+            " CF       mc            8,000     1,310   6,690   9.66 % [8.97, 10.4]       0.0 %         90.3 %",
+            "          mc-sei        8,000     1,310   6,690   0.060 % [0.023, 0.15]     14.7 %        85.2 %",
+            "          mc-sei-dup    8,000     1,310   6,690   none (below 0.045 %)      9.87 %        90.1 %",
+        ];
+        assert_eq!(tables(&campaign).lines().collect::<Vec<_>>(), expected);
         assert!(tables(&campaign).lines().all(|line| line.chars().count() <= 100));
     }
 }

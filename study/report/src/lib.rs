@@ -30,8 +30,13 @@ mod timeline;
 mod words;
 
 #[cfg(test)]
+#[path = "../examples/fixture/flips.rs"]
+mod fixture_flips;
+#[cfg(test)]
 #[path = "../examples/fixture/net.rs"]
 mod fixture_net;
+#[cfg(test)]
+mod flip_tests;
 #[cfg(test)]
 mod map_tests;
 #[cfg(test)]

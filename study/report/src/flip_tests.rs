@@ -1,0 +1,91 @@
+//! The page of a campaign: whole, small, honest about what limits it, and safe against what programs are named.
+
+use crate::fixture_flips::{campaign, row};
+use crate::{FlipReport, flip_html, shop};
+use model::campaign::{Campaign, Controls, EXTERNAL, Tally};
+use model::{RunKind, Verdict};
+
+fn page(campaign: &Campaign) -> String {
+    flip_html(&FlipReport { run: &shop::run(RunKind::Flip, "memcached", Some(Verdict::Fail)), campaign })
+}
+
+#[test]
+fn a_page_has_both_policies_the_papers_tables_and_every_story() {
+    let html = page(&campaign());
+    for part in [
+        "12,750 undetected",
+        "flips of bits below 32 alone",
+        "SEI, table 2",
+        "SEI, table 3",
+        "44.18 %",
+        "memcached, bits below 32",
+        "By class of instruction",
+        "By bit",
+        "process_get_command",
+        "proto_text.c:512",
+        "value-of-key-9zz",
+        "the first of 2 connections that differ",
+        "faultloom flip replay",
+        "default-src 'none'",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(html.len() < 400_000, "{}", html.len());
+    for tag in ["div", "span", "details", "section", "article", "table", "ul", "p", "h3", "svg", "figure", "code", "dl"]
+    {
+        let open = html.matches(&format!("<{tag}>")).count() + html.matches(&format!("<{tag} ")).count();
+        assert_eq!(open, html.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+#[test]
+fn none_seen_has_its_bound() {
+    let mut campaign = campaign();
+    let tally = Tally { none: 10, otherwise: 100, ..Tally::default() };
+    let mut none = row("CF", false, tally);
+    none.undetected.as_mut().unwrap().high = 0.0295;
+    campaign.variants[0].rows = vec![none];
+    assert!(page(&campaign).contains("none<td class=muted>below 2.95 %"));
+}
+
+#[test]
+fn what_limits_the_figures_is_told() {
+    let mut campaign = campaign();
+    campaign.variants[1].controls = Controls { planned: 9, run: 9, deviating: 2 };
+    campaign.variants[1].tally.inactive = 3;
+    let html = page(&campaign);
+    assert!(html.contains("memcached-sei: 2 fault-free runs did not give the golden output"));
+    assert!(html.contains("memcached-sei: 3 flips could not be brought about") && html.contains("! 2 notes"));
+}
+
+#[test]
+fn names_and_output_of_programs_stay_text() {
+    const EVIL: &str = "<img src=x onerror=alert(1)>\u{202e}";
+    let mut campaign = campaign();
+    let variant = &mut campaign.variants[0];
+    variant.name = EVIL.to_owned();
+    variant.command = vec![EVIL.to_owned()];
+    variant.remarks = vec![EVIL.to_owned()];
+    variant.by_function[0].key = EVIL.to_owned();
+    let story = &mut variant.stories[0];
+    story.effect.hit = EVIL.to_owned();
+    let deviation = story.deviation.as_mut().unwrap();
+    (deviation.seen, deviation.connection) = (EVIL.to_owned(), EVIL.to_owned());
+    let injection = story.injection.as_mut().unwrap();
+    (injection.symbol, injection.module, injection.source) =
+        (Some(EVIL.to_owned()), EVIL.to_owned(), Some(EVIL.to_owned()));
+    let html = page(&campaign);
+    assert!(!html.contains("<img") && !html.contains('\u{202e}') && html.contains("&lt;img"));
+}
+
+#[test]
+fn disturbed_runs_have_no_bits() {
+    let mut campaign = campaign();
+    campaign.variants.truncate(1);
+    let variant = &mut campaign.variants[0];
+    variant.tally = Tally { none: 90, undetected: 1, otherwise: 9, ..Tally::default() };
+    variant.rows = vec![row(EXTERNAL, false, variant.tally)];
+    variant.low32.clear();
+    let html = page(&campaign);
+    assert!(html.contains("100 disturbed runs") && !html.contains("By bit") && !html.contains("SEI, table 2"));
+}
