@@ -74,7 +74,7 @@ pub(crate) fn meter(t: &Tally) -> String {
 
 fn groups(campaign: &Campaign, rows: impl Fn(&Variant) -> &Vec<Row>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for row in campaign.variants.iter().flat_map(|v| rows(v)).filter(|r| !r.within) {
+    for row in campaign.variants.iter().flat_map(&rows).filter(|r| !r.within) {
         if !names.contains(&row.name) {
             names.push(row.name.clone());
         }
@@ -93,19 +93,20 @@ fn table(campaign: &Campaign, caption: &str, rows: impl Fn(&Variant) -> &Vec<Row
         "<div class=scroll><table class=sei><caption>{caption}</caption><thead><tr><th><th>Program<th class=num>Flips<th class=num>No effect<th class=num>Errors<th class=num>Undetected<th><th class=num>Det/hardening<th class=num>Det/otherwise</tr></thead><tbody>"
     );
     let mut names: Vec<(String, bool)> = Vec::new();
-    for row in campaign.variants.iter().flat_map(|v| rows(v)) {
+    for row in campaign.variants.iter().flat_map(&rows) {
         if !names.contains(&(row.name.clone(), row.within)) {
             names.push((row.name.clone(), row.within));
         }
     }
     for (name, within) in names {
-        for v in &campaign.variants {
+        for (index, v) in campaign.variants.iter().enumerate() {
             let Some(row) = rows(v).iter().find(|r| r.name == name && r.within == within) else { continue };
+            let name = if index == 0 { name.as_str() } else { "" };
             put!(
                 out,
                 "<tr{}><th>{}<td>{}<td class=num>{}<td class=num>{}<td class=num>{}{}<td class=num>{}<td class=num>{}</tr>",
                 if within { " class=within" } else { "" },
-                text(&name),
+                text(name),
                 text(&v.name),
                 count(row.tally.tried()),
                 count(row.tally.none),
