@@ -91,6 +91,9 @@ pub enum Command {
     /// Watches over started services (internal)
     #[command(hide = true)]
     Reaper,
+    /// Flips bits, contained (internal)
+    #[command(hide = true)]
+    FlipEngine,
 }
 
 #[derive(ClapArgs)]

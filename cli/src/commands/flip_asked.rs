@@ -108,7 +108,7 @@ fn program(args: &Flip, mut argv: Vec<String>) -> Result<Program, Failure> {
     }
     let replay = match &what.replay {
         None => None,
-        Some(input) => Some(Replay { shim: PathBuf::new(), input: file(input)?, width: what.connections }),
+        Some(input) => Some(Replay { input: file(input)?, width: what.connections }),
     };
     Ok(Program {
         argv,

@@ -13,6 +13,7 @@ mod fleet;
 mod flip;
 mod flip_asked;
 mod flip_diff;
+mod flip_engine;
 mod flip_external;
 mod flip_replay;
 mod import;
@@ -40,6 +41,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     // these replace this process or must not share it with a runtime
     match &args.command {
         Command::Reaper => crate::stage::reaper(),
+        Command::FlipEngine => return flip_engine::serve(),
         Command::Go(passed) => return wrap::go(&passed.arguments),
         Command::Env(args) => return env::env(&context, args),
         Command::Init(args) => return init::init(&context, args),
@@ -78,6 +80,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Faults(args) => faults::faults(&context, &args).await,
             Command::Agent(Agent { part: Some(AgentPart::Serve(args)), .. }) => fleet::serve(&context, &args).await,
             Command::Reaper
+            | Command::FlipEngine
             | Command::Go(_)
             | Command::Python(_)
             | Command::Init(_)
