@@ -57,7 +57,7 @@ pub enum Command {
     /// Run whole spaces of faults and find the bugs in them
     Sweep(Sweep),
     /// What one wrong bit does to a program: a campaign of bit flips
-    Flip(Flip),
+    Flip(Box<Flip>),
     /// Past runs
     Runs(Runs),
     /// One run in the terminal

@@ -38,7 +38,13 @@ pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Ok(None) => {
             return Err(Failure::new(Family::Aborted, "the campaign was stopped; what was run is kept").next(go_on));
         }
-        Err(failure) => return Err(with_way_on(failure, &dir, &go_on)),
+        Err(failure) if nothing_ran(&dir) => {
+            // what was refused before anything ran is no run to come back to
+            drop(dir);
+            store.delete(run.id).await?;
+            return Err(failure);
+        }
+        Err(failure) => return Err(with_way_on(failure, &go_on)),
     };
     let (seed, bits, types) = (spec.draw.seed, spec.draw.bits, spec.draw.types.clone());
     let (protocol, hardened) = (spec.rules.protocol.clone(), spec.rules.know_hardening());
@@ -73,12 +79,11 @@ pub fn spec_of(run: &Run) -> Result<Spec, Failure> {
         .map_err(|e| Failure::environment(format!("run {} cannot be read: {e}", run.id.short())))
 }
 
-/// Where something was run already, nothing of it is lost.
-fn with_way_on(failure: Failure, dir: &RunDir, go_on: &str) -> Failure {
-    let kept = std::fs::metadata(dir.file(log::INJECTIONS)).is_ok_and(|meta| meta.len() > 0);
-    if !kept {
-        return failure;
-    }
+fn nothing_ran(dir: &RunDir) -> bool {
+    std::fs::metadata(dir.file(log::INJECTIONS)).map_or(true, |meta| meta.len() == 0)
+}
+
+fn with_way_on(failure: Failure, go_on: &str) -> Failure {
     let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
     failure.next(format!("{first}go on with {go_on}; what was run is kept"))
 }

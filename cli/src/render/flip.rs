@@ -47,19 +47,21 @@ pub fn sentence(variant: &Variant) -> String {
 /// Tables of all variants; those of the low bits alone below, where others flipped too.
 pub fn tables(campaign: &Campaign) -> String {
     let hardened = campaign.hardened || campaign.variants.iter().any(|v| v.tally.hardening > 0);
-    let mut out = table(campaign, hardened, |variant| &variant.rows);
+    let mut out = table(campaign, hardened, |variant| variant.rows.iter().collect());
     if campaign.variants.iter().any(|variant| !variant.low32.is_empty()) {
         out.push_str("\n of these, bits below 32\n");
-        out.push_str(&table(
-            campaign,
-            hardened,
-            |variant| if variant.low32.is_empty() { &variant.rows } else { &variant.low32 },
-        ));
+        out.push_str(&table(campaign, hardened, low_bits));
     }
     out
 }
 
-fn table(campaign: &Campaign, hardened: bool, rows: impl Fn(&Variant) -> &Vec<Row>) -> String {
+/// Groups only: the page has the types.
+fn low_bits(variant: &Variant) -> Vec<&Row> {
+    let rows = if variant.low32.is_empty() { &variant.rows } else { &variant.low32 };
+    rows.iter().filter(|row| !row.within).collect()
+}
+
+fn table<'a>(campaign: &'a Campaign, hardened: bool, rows: impl Fn(&'a Variant) -> Vec<&'a Row>) -> String {
     let several = campaign.variants.len() > 1;
     let width =
         if several { campaign.variants.iter().map(|v| v.name.chars().count()).max().unwrap_or(0).min(16) } else { 0 };
@@ -75,14 +77,15 @@ fn table(campaign: &Campaign, hardened: bool, rows: impl Fn(&Variant) -> &Vec<Ro
         "otherwise"
     );
     let mut names: Vec<(&str, bool)> = Vec::new();
-    for row in campaign.variants.iter().flat_map(|variant| rows(variant)) {
+    for row in campaign.variants.iter().flat_map(&rows) {
         if !names.contains(&(row.name.as_str(), row.within)) {
             names.push((&row.name, row.within));
         }
     }
     for (name, within) in names {
         for (index, variant) in campaign.variants.iter().enumerate() {
-            let Some(row) = rows(variant).iter().find(|row| (row.name.as_str(), row.within) == (name, within)) else {
+            let Some(row) = rows(variant).into_iter().find(|row| (row.name.as_str(), row.within) == (name, within))
+            else {
                 continue;
             };
             let label = if index > 0 { String::new() } else { format!("{}{name}", if within { "  " } else { "" }) };

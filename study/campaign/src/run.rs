@@ -60,6 +60,11 @@ impl Course<'_, '_> {
                 .why(objection)
                 .next("choose the --protocol (and --check) that the program speaks"));
         }
+        if planned(self.spec, &profile) == 0 {
+            return Err(Failure::unknown("no instruction that the program executes is among the chosen sites")
+                .why("the names of --symbol, --handler, --library and --except are compared letter by letter; all must hold")
+                .next("leave one of them out, and look at the functions of the report"));
+        }
         let draw = self.spec.draw.clone();
         engine.ask(&Request::Inject { draw, way: Way::Fork, skip: self.log.known(self.index), only: Vec::new() })?;
         let total = planned(self.spec, &profile) + u64::from(self.spec.draw.controls);

@@ -1,0 +1,315 @@
+//! `faultloom flip` with its real engine: campaigns, replays, interruptions, disturbances, refusals.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Home, Ran, skipped, wait_for};
+
+/// Prints forty sums over a table: much to corrupt, nothing that notices.
+const SUMS: &str = r#"
+#include <stdio.h>
+static unsigned table[64];
+static unsigned mix(unsigned x) { for (int i = 0; i < 20; i++) x = (x * 1103515245u + 12345u) ^ (x >> 7); return x; }
+int main(void) {
+    for (int i = 0; i < 64; i++) table[i] = mix(i);
+    for (int i = 0; i < 40; i++) {
+        unsigned sum = 0;
+        for (int k = 0; k < 64; k++) sum += table[(k + i) & 63] * (k + 1);
+        printf("%d %08x\n", i, sum);
+        fflush(stdout);
+    }
+    return 0;
+}
+"#;
+
+/// The same with two tables; it stops itself with status 86 where they disagree.
+const TWICE: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+static unsigned one[64], two[64];
+static unsigned mix(unsigned x) { for (int i = 0; i < 20; i++) x = (x * 1103515245u + 12345u) ^ (x >> 7); return x; }
+int main(void) {
+    for (int i = 0; i < 64; i++) one[i] = mix(i);
+    for (int i = 0; i < 64; i++) two[i] = mix(i);
+    for (int i = 0; i < 40; i++) {
+        unsigned a = 0, b = 0;
+        for (int k = 0; k < 64; k++) a += one[(k + i) & 63] * (k + 1);
+        for (int k = 63; k >= 0; k--) b += two[(k + i) & 63] * (k + 1);
+        if (a != b) { fprintf(stderr, "hardening: mismatch\n"); _exit(86); }
+        printf("%d %08x\n", i, a);
+        fflush(stdout);
+    }
+    return 0;
+}
+"#;
+
+fn compiled(home: &Home, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let file = home.write(&format!("{name}.c"), source);
+    let to = home.file(name);
+    let made = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&to).arg(&file).args(options).status();
+    assert!(made.expect("a C compiler").success());
+    to
+}
+
+/// A folder with the program `sums`. None, told and counted, where programs cannot be contained.
+fn home(name: &str) -> Option<Home> {
+    let home = Home::new(name);
+    compiled(&home, "sums", SUMS, &[]);
+    let tried = home.run(&["flip", "-q", "-n", "1", "--types", "CF", "--controls", "1", "--", "./sums"]);
+    if tried.status.code() == Some(3) && (tried.err.contains("contained") || tried.err.contains("traced")) {
+        skipped(tried.err.lines().next().unwrap_or_default());
+        return None;
+    }
+    Some(home)
+}
+
+fn campaign(ran: &Ran) -> Value {
+    ran.json()["campaign"].clone()
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} of {value}"))
+}
+
+/// Outcomes by id, from the log.
+fn outcomes(home: &Home, run: &str) -> BTreeMap<u64, String> {
+    let text = std::fs::read_to_string(log(home, run)).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut outcomes = BTreeMap::new();
+    for line in lines {
+        let again = outcomes.insert(number(&line, "/id"), line["outcome"].to_string());
+        assert_eq!(again, None, "injection {} was run twice", line["id"]);
+    }
+    outcomes
+}
+
+fn log(home: &Home, run: &str) -> PathBuf {
+    home.file(&format!(".faultloom/runs/{run}/injections.jsonl"))
+}
+
+#[test]
+fn every_planned_flip_is_in_the_tables_and_every_verb_knows_the_run() {
+    let Some(home) = home("flip") else { return };
+    let ran = home.run(&["flip", "--json", "-n", "30", "--controls", "10", "--", "./sums"]).exits(1);
+    let campaign = campaign(&ran);
+    let variant = &campaign["variants"][0];
+    let tally: u64 = ["none", "undetected", "hardening", "otherwise", "inactive", "unjudged"]
+        .iter()
+        .map(|key| number(variant, &format!("/tally/{key}")))
+        .sum();
+    assert_eq!((tally, number(variant, "/planned")), (210, 210));
+    assert_eq!((number(variant, "/missing"), number(variant, "/misses")), (0, 0));
+    assert_eq!((number(variant, "/controls/run"), number(variant, "/controls/deviating")), (10, 0));
+    assert_eq!(number(variant, "/replies"), 40);
+    assert!(number(variant, "/tally/undetected") > 5 && number(variant, "/tally/otherwise") > 5, "{variant}");
+    let story = &variant["stories"][0];
+    assert!(story["deviation"]["golden"] != story["deviation"]["seen"], "{story}");
+    assert!(story["effect"]["hit"].as_str().unwrap().contains("->"), "{story}");
+    home.run(&["runs"]).exits(0).says("210 flips");
+    home.run(&["show"]).exits(0).says("of these undetected").says("sums").says("golden");
+    let page = home.run(&["report"]).exits(0).out;
+    let page = std::fs::read_to_string(home.file(page.trim())).unwrap();
+    assert!(page.contains("flip replay") && page.contains("sums.c:"), "undetected ones with their source line");
+    home.run(&["export"]).exits(2).says("no trace");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcomes_and_another_seed_others() {
+    let Some(home) = home("flip-seed") else { return };
+    let asked = ["flip", "-q", "-n", "20", "--", "./sums"];
+    home.run(&asked).exits(1);
+    home.run(&asked).exits(1);
+    let runs = home.run(&["runs", "--json"]).json();
+    let [second, first] = [0, 1].map(|i| runs[i]["id"].as_str().unwrap().to_owned());
+    home.run(&["diff", &first, &second]).exits(0).says("0 different, 160 the same, injection by injection");
+    assert_eq!(outcomes(&home, &first), outcomes(&home, &second));
+    let other = home.run(&["flip", "--json", "-n", "20", "--seed", "2", "--", "./sums"]).exits(1);
+    assert_ne!(outcomes(&home, other.json()["run"].as_str().unwrap()), outcomes(&home, &first));
+    home.run(&["diff", &first, "last"]).says("rows differ beyond their intervals");
+}
+
+#[test]
+fn an_injection_comes_to_the_same_in_a_fresh_process() {
+    let Some(home) = home("flip-replay") else { return };
+    let ran = home.run(&["flip", "--json", "-n", "3", "--", "./sums"]);
+    assert_eq!(number(&campaign(&ran), "/variants/0/planned"), 21);
+    for id in 0..21 {
+        let again = home.run(&["flip", "replay", "--json", &format!("last:{id}")]).exits(0).json();
+        assert_eq!(again["same"], true, "{again}");
+        assert_eq!(again["before"]["injection"], again["again"]["injection"]);
+        assert_eq!(again["before"]["effect"]["hit"], again["again"]["effect"]["hit"]);
+    }
+    home.run(&["flip", "replay", "last:2"]).exits(0).says("the same outcome as in the campaign");
+    home.run(&["flip", "replay", "last:99"]).exits(2).says("no injection 99");
+    home.run(&["flip", "replay", "last:sums:2"]).exits(0);
+    home.run(&["flip", "replay", "last:other:2"]).exits(2).says("it has: sums");
+}
+
+#[test]
+fn a_campaign_that_was_stopped_or_killed_goes_on_where_it_was() {
+    let Some(home) = home("flip-resume") else { return };
+    let asked = ["flip", "-q", "-n", "120", "--", "./sums"];
+    home.run(&asked).exits(1);
+    let first = home.run(&["runs", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    for signal in ["INT", "KILL"] {
+        let command = home.start(&asked);
+        let run = wait_for("a run", || {
+            let runs = home.run(&["runs", "--json"]).json();
+            runs[0]["id"].as_str().filter(|_| runs[0]["verdict"].is_null()).map(str::to_owned)
+        });
+        wait_for("some injections", || {
+            std::fs::read_to_string(log(&home, &run)).ok().filter(|text| text.lines().count() >= 40)
+        });
+        command.signal(signal);
+        let ended = command.wait();
+        if signal == "INT" {
+            ended.exits(4).says(&format!("--resume {}", &run[run.len() - 8..]));
+        }
+        home.assert_nothing_runs();
+        assert!(outcomes_so_far(&home, &run) < 860, "it was stopped too late to show anything");
+        home.run(&["show", &run]).exits(5).says("--resume");
+        let resumed = home.run(&["flip", "--json", "--resume", &run]).exits(1);
+        assert_eq!(number(&campaign(&resumed), "/variants/0/missing"), 0);
+        assert_eq!(outcomes(&home, &run), outcomes(&home, &first));
+        home.run(&["flip", "--resume", &run]).exits(2).says("is finished");
+    }
+}
+
+fn outcomes_so_far(home: &Home, run: &str) -> usize {
+    std::fs::read_to_string(log(home, run)).unwrap().lines().count()
+}
+
+#[test]
+fn a_program_that_changed_is_not_resumed() {
+    let Some(home) = home("flip-changed") else { return };
+    let command = home.start(&["flip", "-q", "-n", "400", "--", "./sums"]);
+    let run = wait_for("some injections", || {
+        let run = home.run(&["runs", "--json"]).json()[0].clone();
+        let id = run["id"].as_str().filter(|_| run["verdict"].is_null())?.to_owned();
+        std::fs::read_to_string(log(&home, &id)).ok().filter(|text| text.lines().count() > 3).map(|_| id)
+    });
+    command.signal("INT");
+    command.wait().exits(4);
+    compiled(&home, "sums", &SUMS.replace("12345u", "54321u"), &[]);
+    home.run(&["flip", "--resume", &run]).exits(5).says("is not what it was when the campaign began");
+}
+
+#[test]
+fn hardening_shows_in_its_column_beside_the_stock_program() {
+    let Some(home) = home("flip-hardened") else { return };
+    compiled(&home, "twice", TWICE, &[]);
+    for how in [["--abort-status", "86"], ["--abort-marker", "hardening: mismatch"]] {
+        let asked = ["flip", "--json", "-n", "60", "--types", "WREG,WVAL,RREG,RVAL", "--variant", "twice=./twice"];
+        let ran = home.run(&[&asked[..], &how, &["--", "./sums"]].concat()).exits(1);
+        let campaign = campaign(&ran);
+        let of = |variant: usize, key: &str| number(&campaign, &format!("/variants/{variant}/tally/{key}"));
+        assert_eq!((of(0, "hardening"), number(&campaign, "/variants/1/planned")), (0, 240));
+        assert!(of(1, "hardening") > 10, "{campaign}");
+        assert!(of(1, "undetected") < of(0, "undetected"), "{campaign}");
+    }
+    home.run(&["show"]).exits(0).says("hardening").says("twice");
+    home.run(&["flip", "replay", "last:3"]).exits(2).says("RUN:VARIANT:ID");
+    home.run(&["flip", "replay", "last:twice:3"]).exits(0);
+}
+
+#[test]
+fn a_judge_of_ones_own_decides_and_one_that_fails_makes_it_unknown() {
+    let Some(home) = home("flip-judge") else { return };
+    let asked = ["flip", "--json", "-n", "10", "--types", "RVAL", "--judge"];
+    let lenient = home.run(&[&asked[..], &["echo none", "--", "./sums"]].concat()).exits(0);
+    assert_eq!(number(&campaign(&lenient), "/variants/0/tally/none"), 10);
+    let broken = home.run(&[&asked[..], &["exit 9", "--", "./sums"]].concat()).exits(5);
+    assert!(broken.json()["doubts"][0].as_str().unwrap().contains("could not be judged"));
+}
+
+#[test]
+fn a_disturbance_of_ones_own_is_judged_between_healthy_runs() {
+    let home = Home::new("flip-external");
+    home.write("state", "good\n");
+    let state = home.file("state").display().to_string();
+    let disturbance =
+        format!("trap 'echo good > {state}; exit' TERM; echo bad > {state}; while :; do sleep 0.05; done");
+    let asked = ["flip", "--json", "--runs", "300", "--external"];
+    let ran = home.run(&[&asked[..], &[&disturbance, "--", "cat", &state]].concat()).exits(1);
+    let campaign = campaign(&ran);
+    assert_eq!(number(&campaign, "/variants/0/tally/none") + number(&campaign, "/variants/0/tally/undetected"), 300);
+    assert!(number(&campaign, "/variants/0/tally/undetected") > 0, "disturbed");
+    assert_eq!(
+        (number(&campaign, "/variants/0/controls/run"), number(&campaign, "/variants/0/controls/deviating")),
+        (3, 0)
+    );
+    assert_eq!(std::fs::read_to_string(&state).unwrap(), "good\n", "it could undo what it did");
+    home.run(&["show"]).exits(0).says("external");
+    home.run(&["report"]).exits(0);
+
+    // one that does not undo: the last healthy run shows it, and nothing is proven
+    let lasting = format!("echo bad > {state}");
+    home.write("state", "good\n");
+    let ran = home.run(&["flip", "--json", "--runs", "20", "--external", &lasting, "--", "cat", &state]);
+    assert_eq!(ran.status.code(), Some(5), "{}", ran.out);
+    home.write("state", "good\n");
+    home.run(&["flip", "-q", "--runs", "1000", "--external", "exit 3", "--", "cat", &state])
+        .exits(3)
+        .says("the disturbance 'exit 3' failed");
+}
+
+#[test]
+fn what_cannot_be_disturbed_is_refused_before_anything_runs() {
+    let Some(home) = home("flip-refused") else { return };
+    home.run(&["runs", "--delete", home.run(&["runs", "--json"]).json()[0]["id"].as_str().unwrap()]).exits(0);
+    home.write("text", "no program");
+    compiled(
+        &home,
+        "chance",
+        r#"#include <stdio.h>
+#include <time.h>
+int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); printf("%ld\n", t.tv_nsec); return 0; }"#,
+        &[],
+    );
+    for (words, code, why) in [
+        (vec![], 2, "which program"),
+        (vec!["--", "./no-such"], 2, "there is no program './no-such'"),
+        (vec!["--", "./text"], 2, "there is no program './text'"),
+        (vec!["--", "./chance"], 3, "does not write the same twice"),
+        (vec!["--protocol", "dns", "--", "./sums"], 2, "choose the --protocol"),
+        (vec!["--symbol", "no_such_function", "--", "./sums"], 5, "no instruction that the program executes"),
+        (vec!["--max-instructions", "1000", "--", "./sums"], 3, "instructions"),
+    ] {
+        let ran = home.run(&[&["flip", "-q"], &words[..]].concat());
+        assert!(ran.err.contains(why), "{words:?}: {}", ran.err);
+        ran.exits(code);
+    }
+    assert_eq!(home.run(&["runs", "--json"]).json(), serde_json::json!([]), "what was refused is no run");
+}
+
+#[test]
+fn memcached_is_disturbed_under_an_input_trace() {
+    let Some(home) = home("flip-memcached") else { return };
+    if !std::path::Path::new("/usr/bin/memcached").exists() {
+        return skipped("memcached is not installed");
+    }
+    let mut trace = b"replay 1\nconnect 0 tcp 11211\nconnect 1 tcp 11211\n".to_vec();
+    for i in 0..60u32 {
+        let value = format!("value-{:0width$}", i * 7919, width = (i as usize * 5) % 30 + 1);
+        let key = i % 7;
+        let request = match i % 3 {
+            0 => format!("set k{key} 0 0 {}\r\n{value}\r\n", value.len()),
+            _ => format!("get k{key}\r\n"),
+        };
+        trace.extend(format!("send {} {}\n{request}\n", i % 2, request.len()).bytes());
+    }
+    trace.extend(b"close 0\nclose 1\n");
+    std::fs::write(home.file("trace"), trace).unwrap();
+    let server = ["/usr/bin/memcached", "-u", "nobody", "-t", "1"];
+    let asked = ["flip", "--json", "-n", "10", "--protocol", "memcached", "--replay", "trace", "--"];
+    let ran = home.run(&[&asked[..], &server].concat());
+    assert!(matches!(ran.status.code(), Some(0 | 1)), "{}", ran.err);
+    let campaign = campaign(&ran);
+    let of = |path: &str| number(&campaign, &format!("/variants/0{path}"));
+    assert_eq!((of("/connections"), of("/replies"), of("/planned"), of("/missing"), of("/misses")), (2, 60, 70, 0, 0));
+    assert_eq!(of("/controls/deviating"), 0);
+    assert!(of("/tally/otherwise") > 10, "{campaign}");
+}
