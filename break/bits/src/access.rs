@@ -97,6 +97,12 @@ impl Span {
         self.address.wrapping_add(63 - u64::from(self.bytes.leading_zeros()))
     }
 
+    /// The first of its bytes at `address` or behind it; the last one has to be.
+    pub fn first_from(self, address: u64) -> u64 {
+        let skipped = address.saturating_sub(self.address).min(63);
+        Span { bytes: self.bytes >> skipped << skipped, ..self }.first()
+    }
+
     pub fn moved(self, address: u64) -> Span {
         Span { address, ..self }
     }

@@ -29,43 +29,61 @@ pub enum Advanced {
 /// The processor's trap flag, by which a step is brought about, shows in what `pushf` and `syscall` store of the flags; it
 /// is taken out there. A signal from elsewhere is put off until the process is resumed.
 pub fn over(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<Advanced> {
+    let mut held = Held::default();
     tracee.start_step()?;
     let begun = Instant::now();
     loop {
         let stop = match instruction.flow() {
             Flow::Syscall => match patiently(tracee, begun)? {
-                None => return Ok(Advanced::Underway(None)),
+                None => return Ok(held.release(tracee, Advanced::Underway(None))),
                 Some(stop) => stop,
             },
             _ => tracee.wait()?,
         };
-        match reported(tracee, instruction, before, stop)? {
-            Some(advanced) => return Ok(advanced),
+        match held.reported(tracee, instruction, before, stop)? {
+            Some(advanced) => return Ok(held.release(tracee, advanced)),
             None => tracee.start_step()?,
         }
     }
 }
 
-/// What a stop says of the instruction that is being stepped over. None: nothing yet, it needs another step.
-pub(crate) fn reported(
-    tracee: &Tracee,
-    instruction: &Instruction,
-    before: &Registers,
-    stop: Stop,
-) -> io::Result<Option<Advanced>> {
-    Ok(Some(match stop {
-        stop if stop.ended() => Advanced::Ended(stop),
-        stop if stop.trapped() => {
-            hide_trap_flag(tracee, instruction, before)?;
-            Advanced::Done
-        }
-        Stop::Signal(signal @ (libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL)) => Advanced::Raised(signal),
-        Stop::Signal(signal) => {
+/// Signals from elsewhere that have to wait until an instruction is done.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Vec<i32>);
+
+impl Held {
+    /// What a stop says of the instruction that is being stepped over. None: nothing yet, it needs another step.
+    pub fn reported(
+        &mut self,
+        tracee: &Tracee,
+        instruction: &Instruction,
+        before: &Registers,
+        stop: Stop,
+    ) -> io::Result<Option<Advanced>> {
+        Ok(Some(match stop {
+            stop if stop.ended() => Advanced::Ended(stop),
+            stop if stop.trapped() => {
+                hide_trap_flag(tracee, instruction, before)?;
+                Advanced::Done
+            }
+            Stop::Signal(signal @ (libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL)) => {
+                Advanced::Raised(signal)
+            }
+            Stop::Signal(signal) => {
+                self.0.push(signal);
+                return Ok(None);
+            }
+            stop => Advanced::Underway(Some(stop)),
+        }))
+    }
+
+    /// They are pending again, unless it has ended.
+    pub fn release(&mut self, tracee: &Tracee, advanced: Advanced) -> Advanced {
+        for signal in self.0.drain(..).filter(|_| !matches!(advanced, Advanced::Ended(_))) {
             tracee.send(signal);
-            return Ok(None);
         }
-        stop => Advanced::Underway(Some(stop)),
-    }))
+        advanced
+    }
 }
 
 fn patiently(tracee: &Tracee, begun: Instant) -> io::Result<Option<Stop>> {
@@ -154,15 +172,16 @@ fn to_breakpoint(tracee: &Tracee, instruction: &Instruction, code: [u8; 1]) -> i
     const BREAKPOINT: u8 = 0xcc;
     let next = instruction.next_ip();
     tracee.write(next, &[BREAKPOINT])?;
+    let mut held = Held::default();
     let advanced = loop {
         match tracee.resume_and_wait(0)? {
             stop if stop.ended() => return Ok(Advanced::Ended(stop)),
             stop if stop.trapped() => break Advanced::Done,
             Stop::Signal(signal @ (libc::SIGSEGV | libc::SIGBUS)) => break Advanced::Raised(signal),
-            Stop::Signal(signal) => tracee.send(signal),
+            Stop::Signal(signal) => held.0.push(signal),
             stop => return Err(io::Error::other(format!("{} was stopped by {stop:?}", instruction.text()))),
         }
     };
     tracee.write(next, &code)?;
-    Ok(advanced)
+    Ok(held.release(tracee, advanced))
 }

@@ -43,8 +43,8 @@ pub(crate) fn of_access(tracee: &Tracee, memory: &Memory, span: Span, write: boo
     if memory.aligned && !span.address.is_multiple_of(memory.size.into()) {
         return Ok(Some(Fault::without_address(libc::SIGSEGV)));
     }
-    let second = last & !(PAGE - 1);
-    let pages = if first < second { vec![first, second] } else { vec![first] };
+    let boundary = last & !(PAGE - 1);
+    let pages = if first < boundary { vec![first, span.first_from(boundary)] } else { vec![first] };
     // reading also grows the stack, as the access would have
     let present: Vec<bool> = pages.iter().map(|&at| at < END && tracee.read(at, &mut [0]).is_ok()).collect();
     let mappings = Mappings::of(tracee.pid)?;

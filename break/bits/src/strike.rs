@@ -4,7 +4,7 @@
 //! stopped and ready to go on; a repeated instruction is struck in one of its iterations.
 
 use crate::access::{self, Memory, Span};
-use crate::advance::{self, Advanced};
+use crate::advance::{self, Advanced, Held};
 use crate::instruction::{Instruction, Operand, high};
 use crate::tracee::{Registers, Stop, Tracee};
 use crate::xstate::Xstate;
@@ -58,6 +58,7 @@ pub struct Rest {
     blow: Blow,
     before: Registers,
     ip: u64,
+    held: Held,
 }
 
 impl Struck {
@@ -115,13 +116,13 @@ pub fn strike(tracee: &Tracee, instruction: &Instruction, blow: &Blow) -> io::Re
 
 impl Rest {
     /// Goes on when the process has reported something. It is stopped, or ended.
-    pub fn after(self: Box<Rest>, tracee: &Tracee, instruction: &Instruction, stop: Stop) -> io::Result<Struck> {
-        let advanced = match advance::reported(tracee, instruction, &self.before, stop)? {
+    pub fn after(mut self: Box<Rest>, tracee: &Tracee, instruction: &Instruction, stop: Stop) -> io::Result<Struck> {
+        let advanced = match self.held.reported(tracee, instruction, &self.before, stop)? {
             None | Some(Advanced::Underway(_)) => {
                 tracee.start_step()?;
                 Advanced::Underway(None)
             }
-            Some(advanced) => advanced,
+            Some(advanced) => self.held.release(tracee, advanced),
         };
         self.resolve(tracee, instruction, advanced)
     }
@@ -160,7 +161,11 @@ fn flip_result(tracee: &Tracee, instruction: &Instruction, blow: &Blow, operand:
     let before = tracee.registers()?;
     match advance::over(tracee, instruction, &before)? {
         Advanced::Done => flip_register(tracee, operand, blow.bit),
-        advanced => Box::new(Rest { blow: *blow, before, ip: instruction.ip() }).resolve(tracee, instruction, advanced),
+        advanced => Box::new(Rest { blow: *blow, before, ip: instruction.ip(), held: Held::default() }).resolve(
+            tracee,
+            instruction,
+            advanced,
+        ),
     }
 }
 

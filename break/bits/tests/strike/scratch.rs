@@ -205,12 +205,7 @@ impl Scratch {
             }
         };
         self.help(self.store);
-        let mut memory = Memory(Vec::new());
-        for (first, count) in HELD {
-            let mut bytes = vec![0; (count * PAGE) as usize];
-            self.tracee.read(BASE + first * PAGE, &mut bytes).unwrap();
-            memory.0.extend(bytes);
-        }
+        let mut memory = held(self);
         let mut rest = STORED + STORED_BYTES as u64;
         while rest < STORED + PAGE {
             *memory.at(rest) = 0;
@@ -247,6 +242,17 @@ impl Drop for Scratch {
         self.tracee.kill();
         while self.tracee.wait().is_ok_and(|stop| !stop.ended()) {}
     }
+}
+
+/// What its pages hold now.
+pub fn held(scratch: &Scratch) -> Memory {
+    let mut memory = Memory(Vec::new());
+    for (first, count) in HELD {
+        let mut bytes = vec![0; (count * PAGE) as usize];
+        scratch.tracee.read(BASE + first * PAGE, &mut bytes).unwrap();
+        memory.0.extend(bytes);
+    }
+    memory
 }
 
 /// In the child: maps the region and stops for good.
