@@ -217,6 +217,7 @@ fn unexpected(reply: &Reply) -> Failure {
         Reply::Injected(_) => "an injection",
         Reply::Progress { .. } => "progress",
         Reply::Done(_) => "that it is done",
+        Reply::Census(_) => "a census",
     };
     Failure::new(Family::Bug, format!("the flip engine told {word} when nothing of the kind was asked"))
 }

@@ -95,7 +95,14 @@ fn kind(id: u32, draw: &Draw) -> Option<FlipType> {
 fn injected(id: u32, draw: &Draw, quirks: Quirks) -> Injected {
     let Some(kind) = kind(id, draw) else {
         let output = quirks.control_deviates.then(|| output(b"x\n"));
-        return Injected { injection: None, id, effect: effect(Ending::Exit(0)), output, stderr: Vec::new() };
+        return Injected {
+            injection: None,
+            id,
+            stands_for: Vec::new(),
+            effect: effect(Ending::Exit(0)),
+            output,
+            stderr: Vec::new(),
+        };
     };
     let (ending, bytes): (Ending, Option<&[u8]>) = match id % 5 {
         0 => (Ending::Exit(0), None),
@@ -105,7 +112,14 @@ fn injected(id: u32, draw: &Draw, quirks: Quirks) -> Injected {
         _ => (Ending::Exit(0), Some(b"0\n1\n2\n3\n4\n5\n6\n7\n8\n0\n")),
     };
     let injection = Some(flip(id, kind, (id % 64) as u16));
-    Injected { injection, id, effect: effect(ending), output: bytes.map(output), stderr: Vec::new() }
+    Injected {
+        injection,
+        id,
+        stands_for: Vec::new(),
+        effect: effect(ending),
+        output: bytes.map(output),
+        stderr: Vec::new(),
+    }
 }
 
 /// An engine in a thread; it ends with its client.
@@ -146,6 +160,7 @@ fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
                 }
                 say(&Reply::Done(Spent { misses: quirks.misses, ..Spent::default() }))?;
             }
+            Request::Exhaust { .. } => unreachable!("no campaign asks for it"),
         }
     }
     Some(())
