@@ -10,6 +10,8 @@ pub struct Package {
 }
 
 pub const MEMCACHED: Package = Package { name: "memcached", program: "memcached" };
+/// Of djbdns: the cache alone.
+pub const DNSCACHE: Package = Package { name: "dnscache", program: "dnscache" };
 pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
 pub const JDK: Package = Package { name: "default-jdk-headless", program: "javac" };
 pub const MAVEN: Package = Package { name: "maven", program: "mvn" };

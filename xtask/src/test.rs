@@ -1,7 +1,7 @@
 //! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
 
 use crate::setup::{
-    self, CONNTRACK, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
+    self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
 use crate::shell::{command, quiet, root, run, text};
 use crate::stage::Stages;
@@ -77,7 +77,7 @@ pub fn test(only: &[&str]) -> Result<(), String> {
 
 fn set_up() -> Result<String, String> {
     let languages = [&JDK, &MAVEN, &NODE, &NPM];
-    let servers = [&MEMCACHED, &NGINX, &POSTGRESQL];
+    let servers = [&MEMCACHED, &DNSCACHE, &NGINX, &POSTGRESQL];
     let network = [&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
     let packages = match setup::packages(&[&languages[..], &servers, &network].concat()) {
         Ok(versions) => versions,

@@ -13,12 +13,20 @@ static bool mutex_is_free(const void *mutex)
     return !((const pthread_mutex_t *)mutex)->__data.__lock;
 }
 
+/* An attempt does not tell that the lock is our own already. */
+static bool is_ours_and_checked(const pthread_mutex_t *mutex)
+{
+    return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK && mutex->__data.__owner == turn_current->owner;
+}
+
 static int mutex_lock_until(pthread_mutex_t *mutex, int64_t deadline_ns)
 {
     for (;;) {
         int error = pthread_mutex_trylock(mutex);
         if (error != EBUSY)
             return error;
+        if (is_ours_and_checked(mutex))
+            return EDEADLK;
         if (!turn_wait(FOR_LOCK, mutex_is_free, mutex, deadline_ns))
             return ETIMEDOUT;
     }

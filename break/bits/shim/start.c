@@ -24,6 +24,7 @@ static unsigned long setting(const char *name, unsigned long least, unsigned lon
 
 __attribute__((constructor)) static void replay_begin(void)
 {
+    turn_begin();
     if (!getenv("FAULTLOOM_REPLAY_OUTPUT"))
         record_end(END_UNFIT, "FAULTLOOM_REPLAY_OUTPUT must name the descriptor for the output");
     records_descriptor = (int)setting("FAULTLOOM_REPLAY_OUTPUT", 0, 1 << 20, "FAULTLOOM_REPLAY_OUTPUT is no descriptor");

@@ -74,6 +74,13 @@ void turn_capture(struct turn *turn, void (*first)(void))
     *--stack = mxcsr | (uintptr_t)x87 << 32;
     turn->stack = stack;
     turn->thread = (uintptr_t)pthread_self();
+    turn->owner = (pid_t)kernel(SYS_gettid);
+}
+
+void turn_begin(void)
+{
+    turns[0].thread = (uintptr_t)pthread_self();
+    turns[0].owner = (pid_t)kernel(SYS_gettid);
 }
 
 static void turn_go(struct turn *next)
@@ -84,8 +91,6 @@ static void turn_go(struct turn *next)
     struct turn *left = turn_current;
     if (next == left)
         return;
-    if (!left->thread)
-        left->thread = (uintptr_t)pthread_self();
     turn_current = next;
     turn_switch(&left->stack, next->stack, next->thread, fsgsbase);
 }

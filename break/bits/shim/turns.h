@@ -1,10 +1,12 @@
 /* Turns: the threads of a program, one after the other on one kernel thread. A turn ends only where its thread waits.
  *
  * A fork copies one kernel thread. With turns that is all of them, and the order in which threads run is a function of
- * the input alone. See docs/decisions/0022. */
+ * the input alone. See docs/decisions/0024. */
 #pragma once
 
 #include "kernel.h"
+
+#include <sys/types.h>
 
 #define TURNS 1024 /* also a bound on the stacks that stay mapped */
 
@@ -28,6 +30,7 @@ struct turn {
 
     void *stack;      /* where it was left */
     uintptr_t thread; /* its pthread_t, which on x86-64 is the base of fs */
+    pid_t owner;      /* what libc writes into the locks it holds: the number of the kernel thread it was made as */
     unsigned alive;   /* the kernel thread that lent its stack; the kernel clears and wakes this when it is gone */
 
     void *(*routine)(void *);
@@ -71,6 +74,9 @@ int64_t turn_deadline_ns(void);
 
 /* For waits that nothing but time ends. */
 bool turn_not(const void *nothing);
+
+/* The program's first thread becomes the first turn. */
+void turn_begin(void);
 
 /* A turn begins at `first` on the stack of the kernel thread that calls this. */
 void turn_capture(struct turn *turn, void (*first)(void));

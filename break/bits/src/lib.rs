@@ -23,6 +23,7 @@ mod inject;
 pub mod inspect;
 pub mod instruction;
 pub mod mappings;
+pub mod memcached_input;
 pub mod modules;
 pub mod output_records;
 mod outputs;
