@@ -1,11 +1,11 @@
 //! Debian's memcached, as it is.
 
-use crate::run::{Ran, Run, installed};
+use crate::run::{Folder, Ran, Run, installed};
 use bit_flips::memcached_input::{self, Load};
 use bit_flips::trace_input::{Listener, Step, Trace};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -36,25 +36,27 @@ struct Real {
 }
 
 impl Real {
+    /// On a port that it chooses, and tells in a file.
     fn start(program: &Path, threads: u32) -> Real {
-        let free = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
+        let folder = Folder::new();
+        let told = folder.join("port");
         let mut command = Command::new(program);
-        command.args(QUIET).args(["-t", &threads.to_string(), "-p", &port.to_string(), "-u", "root"]);
-        let server = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("memcached can be run");
-        Real { server, connections: BTreeMap::new(), port }
+        command.args(QUIET).args(["-t", &threads.to_string(), "-p", "-1", "-u", "root"]);
+        command.env("MEMCACHED_PORT_FILENAME", &told).stdin(Stdio::null()).stderr(Stdio::null());
+        let server = command.spawn().expect("memcached can be run");
+        let mut real = Real { server, connections: BTreeMap::new(), port: 0 };
+        let begun = Instant::now();
+        while real.port == 0 {
+            assert!(begun.elapsed() < PATIENCE, "memcached does not tell its port");
+            std::thread::sleep(Duration::from_millis(5));
+            let text = std::fs::read_to_string(&told).unwrap_or_default();
+            real.port = text.trim().strip_prefix("TCP INET: ").and_then(|port| port.parse().ok()).unwrap_or(0);
+        }
+        real
     }
 
     fn connect(&mut self, connection: u32) {
-        let begun = Instant::now();
-        let stream = loop {
-            match TcpStream::connect(("127.0.0.1", self.port)) {
-                Ok(stream) => break stream,
-                Err(e) => assert!(begun.elapsed() < PATIENCE, "memcached does not listen: {e}"),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("memcached listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         self.connections.insert(connection, BufReader::new(stream));
     }
