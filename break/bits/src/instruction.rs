@@ -1,7 +1,7 @@
 //! One static instruction: what it reads and writes, which flips can strike it, and where it goes next.
 //!
 //! Its operands are listed per [`FlipType`], so that a plan can draw one by number. What counts as an operand
-//! (docs/decisions/0022):
+//! (docs/decisions/0024):
 //! - a register that the instruction reads, with the width it is read with, also for an address;
 //! - a register that it writes. A write to a 32-bit register writes 64 bits, as the processor defines it. A vector register
 //!   has the width that the instruction names, though a VEX write clears the bits above;

@@ -14,7 +14,7 @@ fn zeros() -> Memory {
 
 /// A process that stands before `code`.
 fn before(code: &[u8], set: impl FnOnce(&mut Registers)) -> Scratch {
-    let mut scratch = crate::scratch();
+    let mut scratch = crate::vectors::scratch();
     let mut registers = Registers { rsp: DATA + 8 * PAGE, rdi: DATA, ..scratch.registers() };
     set(&mut registers);
     scratch.set(code, &zeros(), &registers);
@@ -137,7 +137,7 @@ fn the_stack_grows_for_a_wrong_address() {
     let maps = bit_flips::mappings::Mappings::of(scratch.tracee.pid).unwrap();
     let stack = maps.0.iter().find(|mapping| mapping.name == "[stack]").expect("a stack").start;
     let bit = stack.trailing_zeros();
-    let wrong = stack + 64 ^ 1 << bit;
+    let wrong = (stack + 64) ^ (1 << bit);
     if bit > 16 || maps.at(wrong).is_some() {
         return crate::say("skipped: this stack ends where one flipped bit does not leave it");
     }
