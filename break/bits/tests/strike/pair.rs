@@ -81,8 +81,11 @@ pub fn start(random: &mut Random, shape: &Shape, oracle: &mut Scratch) -> Start 
         (page + offset) & !(align(random) - 1)
     };
     registers.rsi = pointer(random);
-    registers.rdi =
-        if random.below(4) == 0 { (registers.rsi + random.below(32)) & !(shape.align - 1) } else { pointer(random) };
+    let string = shape.repeated || ["movsb", "stosq", "lodsd", "scasb", "cmpsb"].contains(&shape.text);
+    registers.rdi = match random.below(4) {
+        0 => (registers.rsi + random.below(if string { 3 } else { 32 })) & !(shape.align - 1),
+        _ => pointer(random),
+    };
     registers.rbx = pointer(random);
     registers.rbp = pointer(random);
     registers.rsp = pointer(random) & !7;
@@ -102,7 +105,6 @@ pub fn start(random: &mut Random, shape: &Shape, oracle: &mut Scratch) -> Start 
     registers.r8 = random.number();
     registers.r9 = random.number();
     registers.eflags = 0x202 | random.number() & FLAGS & !DIRECTION;
-    let string = shape.repeated || ["movsb", "stosq", "lodsd", "scasb", "cmpsb"].contains(&shape.text);
     let size = match shape.text.chars().last() {
         Some('q') => 8,
         Some('d') => 4,

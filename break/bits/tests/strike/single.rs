@@ -1,6 +1,7 @@
 //! Flips around system calls, signals, the stack's end and several variables: where two plain processes do not tell.
 
 use crate::scratch::{BASE, CODE, DATA, LANDING, Memory, PAGE, Scratch, code, held};
+use crate::shapes::Needs;
 use bit_flips::instruction::Instruction;
 use bit_flips::strike::{Blow, Next, Struck, strike};
 use bit_flips::tracee::{Registers, Stop, Tracee};
@@ -161,11 +162,11 @@ fn an_idle_repetition_begins_when_its_counter_flips() {
 
 #[test]
 fn mmx_registers_flip_in_place() {
-    // the x87 stack is not at its first place when MMX comes; the last one shows what there is
-    for (kind, operand) in [(Wreg, 0), (Rreg, 0)] {
+    for kind in [Wreg, Rreg] {
         let (code, prepared) = match kind {
             Wreg => (code!("movq mm3, [rdi]", "movq [rdi+8], mm3", "emms"), &[][..]),
-            _ => (code!("fld1", "movq mm3, [rdi]", "movq [rdi+8], mm3", "emms"), code!("fld1", "movq mm3, [rdi]")),
+            // the top of the x87 stack is not its first place when MMX comes again
+            _ => (code!("movq mm3, [rdi]", "fld1", "movq [rdi+8], mm3", "emms"), code!("movq mm3, [rdi]", "fld1")),
         };
         let mut scratch = before(code, |_| {});
         let ip = CODE + prepared.len() as u64;
@@ -174,12 +175,36 @@ fn mmx_registers_flip_in_place() {
             scratch.step();
         }
         let instruction = Instruction::decode(ip, &code[prepared.len()..]).unwrap();
-        let operand = (0..instruction.operands(kind))
-            .find(|&number| format!("{:?}", instruction.operand(kind, number)).contains("MM3"))
-            .unwrap_or(operand);
+        let named = |number: &usize| format!("{:?}", instruction.operand(kind, *number)).contains("MM3");
+        let operand = (0..instruction.operands(kind)).find(named).unwrap();
         let result = strike(&scratch.tracee, &instruction, &blow(kind, operand, 33)).unwrap();
         assert!(result.activated, "{result:?}");
         assert_eq!(scratch.run().memory.word(DATA + 8), 1 << 33, "{kind}");
+    }
+}
+
+/// The kernel keeps no state of registers that are all zeros; a flip makes some.
+#[test]
+fn vector_registers_without_state_flip() {
+    if Needs::present() < Needs::Avx2 {
+        return crate::say("skipped: this processor has no AVX2");
+    }
+    let (code, prepared) = (code!("vzeroall", "vmovdqu [rdi], ymm5"), code!("vzeroall"));
+    for bit in [3, 127, 128, 255] {
+        let mut scratch = before(code, |_| {});
+        scratch.step();
+        let instruction = Instruction::decode(CODE + prepared.len() as u64, &code[prepared.len()..]).unwrap();
+        let named = |number: &usize| format!("{:?}", instruction.operand(Rreg, *number)).contains("YMM5");
+        let operand = (0..instruction.operands(Rreg)).find(named).unwrap();
+        let result = strike(&scratch.tracee, &instruction, &blow(Rreg, operand, bit)).unwrap();
+        assert!(result.activated, "{result:?}");
+        let mut memory = scratch.run().memory;
+        let stored = [0, 1, 2, 3].map(|lane| memory.word(DATA + 8 * lane));
+        assert_eq!(
+            stored,
+            [0, 1, 2, 3].map(|lane| if lane == u64::from(bit / 64) { 1 << (bit % 64) } else { 0 }),
+            "bit {bit}"
+        );
     }
 }
 
