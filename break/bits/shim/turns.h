@@ -1,7 +1,7 @@
 /* Turns: the threads of a program, one after the other on one kernel thread. A turn ends only where its thread waits.
  *
  * A fork copies one kernel thread. With turns that is all of them, and the order in which threads run is a function of
- * the input alone. See docs/decisions/0024. */
+ * the input alone. See docs/decisions/0025. */
 #pragma once
 
 #include "kernel.h"
