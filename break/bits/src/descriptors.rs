@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+/// How the kernel tells a file that has lost its name.
+const DELETED: &str = " (deleted)";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     pub number: i32,
@@ -19,7 +22,7 @@ pub struct Descriptor {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Descriptors {
     files: Vec<Descriptor>,
-    /// Pipes, sockets and the like, in the kernel's words.
+    /// Pipes, sockets, files without a name and the like, in the kernel's words.
     pub shared: Vec<String>,
 }
 
@@ -34,7 +37,9 @@ impl Descriptors {
                 continue;
             }
             let path = fs::read_link(entry.path())?;
-            if !path.is_absolute() {
+            // opening by the name would find nothing, or something else
+            let nameless = !path.is_absolute() || (path.to_string_lossy().ends_with(DELETED) && !path.exists());
+            if nameless {
                 found.shared.push(format!("{number}: {}", path.display()));
             } else if !device(&path) {
                 found.files.push(file(pid, number, path, work)?);

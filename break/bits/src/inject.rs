@@ -6,7 +6,7 @@ use crate::descriptors::Descriptors;
 use crate::exhaust::{Stretch, classes};
 use crate::golden::Went;
 use crate::outputs::Collected;
-use crate::place::{RECORDS, Room};
+use crate::place::Room;
 use crate::plan::{Planned, plan};
 use crate::profile::{Known, Started, start};
 use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way, Weight};
@@ -173,7 +173,7 @@ impl<'a> Injector<'a> {
             }
             let forking = Instant::now();
             if std::mem::take(&mut started.watch.descriptors_changed) {
-                descriptors = self.descriptors(&started)?;
+                descriptors = started.descriptors(self.program)?;
             }
             self.fork(&started, &descriptors, planned)?;
             self.spent.fork += forking.elapsed().as_secs_f64();
@@ -209,21 +209,6 @@ impl<'a> Injector<'a> {
         }
         self.spent.step += stepping.elapsed().as_secs_f64();
         self.take_ended(Duration::ZERO)
-    }
-
-    fn descriptors(&self, started: &Started) -> Result<Descriptors, Refusal> {
-        let fresh: &[i32] = match self.program.replay {
-            Some(_) => &[libc::STDERR_FILENO, RECORDS],
-            None => &[libc::STDOUT_FILENO, libc::STDERR_FILENO],
-        };
-        let found = Descriptors::of(started.golden.tracee.pid, &started.room.work, fresh)?;
-        match found.shared.first() {
-            None => Ok(found),
-            Some(shared) => Err(Failure::environment("the program holds what its forks would share")
-                .why(format!("descriptor {shared}"))
-                .next("a server runs without it under --replay")
-                .into()),
-        }
     }
 
     fn fork(&mut self, started: &Started, descriptors: &Descriptors, planned: &Planned) -> Result<(), Refusal> {

@@ -25,6 +25,7 @@ pub mod instruction;
 pub mod mappings;
 pub mod memcached_input;
 pub mod modules;
+mod native;
 pub mod output_records;
 mod outputs;
 mod place;

@@ -3,26 +3,28 @@
 use crate::code::{Code, SiteId};
 use crate::contain::{self, Contained, Launched, Place};
 use crate::descriptors::Descriptors;
+use crate::executable::Facts;
 use crate::fork::{Gadget, Slot};
 use crate::golden::{BREAKPOINT, Golden, Went};
 use crate::inspect;
+use crate::mappings::Mapping;
 use crate::modules::{self, Modules};
+use crate::native::native;
 use crate::outputs::{Collected, difference};
 use crate::place::{RECORDS, Room};
 use crate::protocol::{Profile, Program, Stepper};
 use crate::refusal::Refusal;
 use crate::sites::{Filter, Handlers};
 use crate::stream::Stream;
-use crate::supervise::{Bounds, Hit, Supervisor};
 use crate::tracee::{Registers, Stop, Tracee};
 use crate::watch::Watch;
 use model::Failure;
-use model::flip::{Ending, FlipType};
+use model::flip::FlipType;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// An undisturbed program that takes longer is not for a campaign.
-const NATIVE_MAX: Duration = Duration::from_secs(60);
+/// CPU time of a stepped program, most of it spent at its stops: its instructions are counted, this is only a last bound.
+const STEPPED_SECONDS: u64 = 24 * 3600;
 
 /// A program that is stopped at its entry, with everything to step it.
 pub struct Started {
@@ -46,14 +48,14 @@ pub struct Known {
 }
 
 /// Stopped before its first instruction, with its records' file open where the shim expects it.
-fn launch(contained: &Contained, program: &Program, room: &Room) -> Result<Launched, Refusal> {
+pub fn launch(contained: &Contained, program: &Program, room: &Room, cpu_seconds: u64) -> Result<Launched, Refusal> {
     let records = program.replay.is_some();
     let place = Place {
         directory: &room.work,
         stdin: program.stdin.as_deref(),
         stdout: if records { &room.stdout } else { &room.main },
         stderr: &room.stderr,
-        cpu_seconds: NATIVE_MAX.as_secs(),
+        cpu_seconds,
     };
     let launched = contain::launch(contained, program, &place)?;
     if records {
@@ -72,9 +74,12 @@ pub fn start(
     known: Option<(Code, Filter)>,
 ) -> Result<Started, Refusal> {
     let room = Room::create(contained, name, &program.files)?;
-    let Launched { tracee, entry, gadget } = launch(contained, program, &room)?;
+    let Launched { tracee, entry, gadget } = launch(contained, program, &room, STEPPED_SECONDS)?;
     run_to(&tracee, entry)?;
     let mut modules = Modules::of(&tracee)?;
+    if let Some(code) = modules.mappings().0.iter().find(|mapping| mapping.writable && mapping.executable) {
+        return Err(changes_its_code(code).into());
+    }
     for name in program.sites.symbols.iter().chain(&program.sites.handlers) {
         if modules.addresses(name).is_empty() {
             return Err(Failure::request(format!("no function is called {name}"))
@@ -99,13 +104,24 @@ fn run_to(tracee: &Tracee, entry: u64) -> Result<(), Refusal> {
     tracee.write(entry, &[BREAKPOINT])?;
     let stop = tracee.resume_and_wait(0)?;
     if !stop.trapped() {
-        let failure = Failure::environment(format!("the program does not come to its entry: {stop:?}"));
-        return Err(failure.why("the dynamic linker ended it: a library may be missing").into());
+        return Err(Failure::environment("the program does not come to its first instruction")
+            .why(format!("{} in the dynamic linker: a library may be missing", stop.words()))
+            .next("ldd names the libraries it needs; what else it needs is given by --env and --file")
+            .into());
     }
     tracee.write(entry, &original)?;
     let registers = tracee.registers()?;
     tracee.set_registers(&Registers { rip: entry, ..registers })?;
     Ok(())
+}
+
+/// What is decoded once must stay what it is.
+fn changes_its_code(code: &Mapping) -> Failure {
+    let name = if code.name.is_empty() { "memory without a name" } else { &code.name };
+    let why = format!("{name} at {:#x} is both writable and executable: its code may change while it runs", code.start);
+    Failure::environment("the program cannot be repeated exactly")
+        .why(why)
+        .next("link it with -z noexecstack and without -N; what makes code while it runs is not supported")
 }
 
 impl Started {
@@ -114,6 +130,22 @@ impl Started {
         let ip = self.golden.ip();
         let block = self.golden.code.block_from(ip, &self.golden.tracee, &mut self.filter)?;
         Ok(self.golden.code.block(block).sites[0])
+    }
+
+    /// What it has open, for forks of it.
+    pub fn descriptors(&self, program: &Program) -> Result<Descriptors, Refusal> {
+        let fresh: &[i32] = match program.replay {
+            Some(_) => &[libc::STDERR_FILENO, RECORDS],
+            None => &[libc::STDOUT_FILENO, libc::STDERR_FILENO],
+        };
+        let found = Descriptors::of(self.golden.tracee.pid, &self.room.work, fresh)?;
+        match found.shared.first() {
+            None => Ok(found),
+            Some(shared) => Err(Failure::environment("the program holds what its forks would share")
+                .why(format!("descriptor {shared}"))
+                .next("files with a name can be opened again; a server runs without its sockets under --replay")
+                .into()),
+        }
     }
 
     /// One run of instructions, with what it means for the filter. The second is whether it lay outside the wanted handlers.
@@ -130,7 +162,7 @@ impl Started {
 /// Twice natively and once stepped: all three must write the same.
 pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusal> {
     let begun = Instant::now();
-    inspect::refuse(program, contained.user)?;
+    let facts = inspect::refuse(program, contained.user)?;
     let (first, cpu) = native(contained, program, "native-1")?;
     let (second, _) = native(contained, program, "native-2")?;
     let golden = first.output(program);
@@ -141,35 +173,51 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
             .into());
     }
     let mut started = start(contained, program, "profile", None)?;
-    let (stream, replies) = stream(&mut started, program.limits.instructions)?;
+    let (stream, replies) = stream(&mut started, program)?;
     let collected = started.room.collected(program.limits.file_bytes)?;
     if let Some(difference) = difference(&golden, &collected.output(program)) {
         return Err(Failure::environment("the program writes something else when it is stepped")
             .why(difference)
-            .next("with --stepper step it is stepped by the processor itself, slower")
+            .next("if it reads its own code, breakpoints disturb it: --stepper step has none, and is slower")
             .into());
     }
     started.room.remove();
     let Started { golden: Golden { code, .. }, filter, .. } = started;
+    let eligible: Vec<_> = FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect();
+    if eligible.iter().all(|(_, count)| *count == 0) {
+        return Err(Failure::request("no instruction that the program runs may be hit")
+            .why("--symbol, --library, --handler and --except leave none of them")
+            .next("leave one of them out")
+            .into());
+    }
     let profile = Profile {
         instructions: stream.instructions(),
         sites: code.sites().len() as u64,
-        eligible: FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect(),
+        eligible,
         replies,
         golden,
         cpu_us: cpu.as_micros() as u64,
         seconds: begun.elapsed().as_secs_f64(),
-        remarks: Vec::new(),
+        remarks: remarks(program, &facts),
     };
     Ok(Known { stream, code, filter, collected, cpu, profile, said: HashMap::new() })
 }
 
+fn remarks(program: &Program, facts: &Facts) -> Vec<String> {
+    let stripped = facts.stripped.then(|| format!("{} is stripped: its functions have no names", program.argv[0]));
+    stripped.into_iter().collect()
+}
+
 /// With how far it was at each reply.
-fn stream(started: &mut Started, most: u64) -> Result<(Stream, Vec<u64>), Refusal> {
+fn stream(started: &mut Started, program: &Program) -> Result<(Stream, Vec<u64>), Refusal> {
+    let most = program.limits.instructions;
     let mut stream = Stream::default();
     let mut replies = Vec::new();
     loop {
         let (went, outside) = started.advance(u64::MAX)?;
+        if std::mem::take(&mut started.watch.shares) {
+            started.descriptors(program)?;
+        }
         if std::mem::take(&mut started.watch.replied) {
             replies.push(started.golden.position);
         }
@@ -179,58 +227,19 @@ fn stream(started: &mut Started, most: u64) -> Result<(Stream, Vec<u64>), Refusa
                 stream.push(ran, outside);
                 return match stop {
                     Stop::Exited(_) => Ok((stream, replies)),
-                    stop => Err(Failure::environment(format!("the undisturbed program ended by {stop:?}")).into()),
+                    stop => Err(Failure::environment("the undisturbed program ends otherwise when it is stepped")
+                        .why(format!("{} after {} instructions", stop.words(), stream.instructions()))
+                        .next("it may measure time or memory: run it by hand with less of both")
+                        .into()),
                 };
             }
         }
         if stream.instructions() > most {
             return Err(Failure::environment(format!("the program runs more than {most} instructions"))
                 .why("each of them is stepped, twice; that takes about a minute for 20 million")
-                .next("give it less input, or raise --instructions")
+                .next("give it less input, or raise --max-instructions")
                 .into());
         }
-    }
-}
-
-struct Undisturbed;
-
-impl Hit for Undisturbed {
-    fn struck(&mut self, _: String, _: bool) {}
-}
-
-/// What it writes by itself, and its CPU time.
-fn native(contained: &Contained, program: &Program, name: &str) -> Result<(Collected, Duration), Refusal> {
-    let room = Room::create(contained, name, &program.files)?;
-    let launched = launch(contained, program, &room)?;
-    let mut supervisor = Supervisor::new(Bounds { cpu: NATIVE_MAX, wall: NATIVE_MAX });
-    supervisor.add(launched.tracee, Undisturbed, 0)?;
-    let ended = loop {
-        if let Some(ended) = supervisor.ended(Duration::from_secs(1))?.pop() {
-            break ended;
-        }
-    };
-    let collected = room.collected(program.limits.file_bytes)?;
-    let words = String::from_utf8_lossy(&room.stderr()).trim().to_owned();
-    room.remove();
-    let refuse = |what: String, next: &str| {
-        let failure = Failure::environment(what).next(next);
-        Err(Refusal(if words.is_empty() { failure } else { failure.why(words.clone()) }))
-    };
-    if ended.refused_calls > 0 {
-        return refuse(
-            "the program starts, replaces or signals other processes".into(),
-            "run it in the foreground and as one process",
-        );
-    }
-    match ended.ending {
-        Ending::Exit(_) => Ok((collected, ended.cpu)),
-        Ending::Signal(signal) => {
-            refuse(format!("the undisturbed program was ended by signal {signal}"), "run it by hand first")
-        }
-        Ending::Hang => refuse(
-            format!("the undisturbed program does not end within {} s", NATIVE_MAX.as_secs()),
-            "give it an end: its input, or for a server --replay with an input trace",
-        ),
     }
 }
 

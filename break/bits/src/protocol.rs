@@ -41,6 +41,9 @@ pub struct Limits {
     /// One file, and the output.
     pub file_bytes: u64,
     pub processes: u64,
+    /// CPU time and wall time of the program when nothing disturbs it.
+    #[serde(default = "seconds")]
+    pub seconds: u64,
     /// Instructions of the golden run.
     pub instructions: u64,
     /// A hang: this many times the CPU time of the golden run, and at least `hang_ms`.
@@ -54,11 +57,16 @@ impl Default for Limits {
             memory_bytes: 4 << 30,
             file_bytes: 64 << 20,
             processes: 64,
+            seconds: seconds(),
             instructions: 400_000_000,
             hang_times: 10,
             hang_ms: 100,
         }
     }
+}
+
+fn seconds() -> u64 {
+    60
 }
 
 /// Which instructions may be hit. All that is given must hold.

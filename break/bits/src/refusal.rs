@@ -16,7 +16,8 @@ impl From<Failure> for Refusal {
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Refusal {
-        Refusal(Failure::environment(format!("the flip engine failed: {error}")))
+        let failure = Failure::environment("the flip engine could not go on").why(error.to_string());
+        Refusal(failure.next("try it again; if it stays so, please report it with the program's command line"))
     }
 }
 
@@ -26,7 +27,9 @@ impl From<Trouble> for Refusal {
             Trouble::Io(error) => error.into(),
             Trouble::Call(what) => Failure::environment("the program cannot be repeated exactly")
                 .why(what)
-                .next("run a server in the foreground with --replay; what makes code or processes while it runs is not supported")
+                .next(
+                    "run it as one process that makes no code while it runs; a server in the foreground with --replay",
+                )
                 .into(),
             Trouble::Signal { signal, ip } => {
                 Failure::environment(format!("the undisturbed program got signal {signal} at {ip:#x}"))

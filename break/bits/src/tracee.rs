@@ -36,6 +36,15 @@ impl Stop {
         matches!(self, Stop::Exited(_) | Stop::Killed(_))
     }
 
+    pub fn words(self) -> String {
+        match self {
+            Stop::Exited(status) => format!("it exits with status {status}"),
+            Stop::Killed(signal) => format!("it is ended by signal {signal}"),
+            Stop::Signal(signal) => format!("it gets signal {signal}"),
+            Stop::Event(event) => format!("it stops for event {event}"),
+        }
+    }
+
     /// The trap of a step or a breakpoint.
     pub fn trapped(self) -> bool {
         self == Stop::Signal(libc::SIGTRAP)

@@ -9,10 +9,32 @@ use std::time::{Duration, Instant};
 /// A thread that becomes a turn of the shim's ends soon; one that does not is a thread of its own.
 const THREAD_ENDS: Duration = Duration::from_secs(5);
 
+/// What makes a descriptor of a thing without a name, or takes the name of a file away.
+const SHARING: [i64; 16] = [
+    libc::SYS_pipe,
+    libc::SYS_pipe2,
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_eventfd,
+    libc::SYS_eventfd2,
+    libc::SYS_epoll_create,
+    libc::SYS_epoll_create1,
+    libc::SYS_timerfd_create,
+    libc::SYS_signalfd4,
+    libc::SYS_inotify_init1,
+    libc::SYS_memfd_create,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+];
+
 #[derive(Default)]
 pub struct Watch {
     /// Descriptors may have changed since they were last read.
     pub descriptors_changed: bool,
+    /// There may be a descriptor now that a fork would share.
+    pub shares: bool,
     /// Executable memory may have changed since it was last read.
     pub code_changed: bool,
     /// Something was written for a client to see.
@@ -23,7 +45,7 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(replay: bool) -> Watch {
-        Watch { descriptors_changed: true, code_changed: false, replied: false, replay }
+        Watch { descriptors_changed: true, shares: false, code_changed: false, replied: false, replay }
     }
 }
 
@@ -56,8 +78,9 @@ impl Calls for Watch {
             libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_brk | libc::SYS_futex => {
                 Ok(())
             }
-            _ => {
+            call => {
                 self.descriptors_changed = true;
+                self.shares |= result >= 0 && SHARING.contains(&call);
                 Ok(())
             }
         }
