@@ -52,6 +52,15 @@ static void ask(struct object *object, const struct end_point *to, const uint8_t
     }
 }
 
+/* Its length goes first: a client is told where each of its datagrams ends. */
+static long reply(const struct client *client, uint8_t *bytes, size_t length)
+{
+    uint8_t size[] = { (uint8_t)(length >> 8), (uint8_t)length };
+    struct iovec framed[] = { { size, sizeof size }, { bytes, length } };
+    long written = record_pieces(client_number(client), framed, 2);
+    return written < 0 ? written : (long)length;
+}
+
 static long send_datagram(struct object *object, const struct iovec *pieces, size_t count, const struct end_point *to)
 {
     static uint8_t bytes[DATAGRAM_BYTES];
@@ -64,7 +73,7 @@ static long send_datagram(struct object *object, const struct iovec *pieces, siz
         return length;
     const struct client *client = client_at(to);
     if (client)
-        return record_pieces(client_number(client), &(struct iovec){ bytes, (size_t)length }, 1);
+        return reply(client, bytes, (size_t)length);
     if (length >= 2)
         ask(object, to, bytes, (size_t)length);
     return length;

@@ -53,7 +53,8 @@ fn run(program: &Path) -> Run {
 /// The reply's code, and its last four bytes: the address.
 fn reply(ran: &Ran, connection: u32) -> (u8, [u8; 4]) {
     let bytes = ran.records().streams.remove(&connection).expect("it was answered");
-    (bytes[3] & 15, *bytes.last_chunk().expect("an answer is longer"))
+    assert_eq!(bytes.len(), 2 + usize::from(u16::from_be_bytes([bytes[0], bytes[1]])), "one datagram");
+    (bytes[5] & 15, *bytes.last_chunk().expect("an answer is longer"))
 }
 
 #[test]
