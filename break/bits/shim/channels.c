@@ -54,12 +54,12 @@ void channel_release(struct object *object)
     if (object->in) {
         object->in->reader = NULL;
         if (object->in->writer)
-            object->in->writer->changes++;
+            object_changed(object->in->writer);
     }
     if (object->out) {
         object->out->writer = NULL;
         if (object->out->reader)
-            object->out->reader->changes++;
+            object_changed(object->out->reader);
     }
 }
 
@@ -77,7 +77,7 @@ long channel_read(struct object *object, void *into, size_t bytes, bool peek)
     channel->from = (channel->from + some) % CHANNEL_BYTES;
     channel->length -= some;
     if (some && channel->writer)
-        channel->writer->changes++;
+        object_changed(channel->writer);
     return (long)some;
 }
 
@@ -96,7 +96,7 @@ long channel_write(struct object *object, const void *from, size_t bytes)
     memcpy(channel->bytes, (const char *)from + first, some - first);
     channel->length += some;
     if (some)
-        channel->reader->changes++;
+        object_changed(channel->reader);
     return some || !bytes ? (long)some : -EAGAIN;
 }
 
@@ -108,7 +108,7 @@ long counter_read(struct object *object, void *into, size_t bytes)
     uint64_t taken = object->semaphore ? 1 : object->count;
     memcpy(into, &taken, sizeof taken);
     object->count -= taken;
-    object->changes++;
+    object_changed(object);
     return sizeof taken;
 }
 
@@ -123,7 +123,7 @@ long counter_write(struct object *object, const void *from, size_t bytes)
     if (more > UINT64_MAX - 1 - object->count)
         return -EAGAIN;
     object->count += more;
-    object->changes++;
+    object_changed(object);
     return sizeof more;
 }
 

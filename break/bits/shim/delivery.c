@@ -76,7 +76,7 @@ static bool client_send(struct client *client, const struct step *step)
     if (client->datagram)
         listener_arrive(client->end, client);
     else if (client->end)
-        client->end->changes++;
+        object_changed(client->end);
     return true;
 }
 
@@ -84,7 +84,7 @@ static bool client_close(struct client *client)
 {
     client->closed = true;
     if (client->end)
-        client->end->changes++;
+        object_changed(client->end);
     return true;
 }
 

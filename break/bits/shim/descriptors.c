@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 struct object objects[OBJECTS];
+unsigned long object_generation;
 
 struct descriptor {
     struct object *object;

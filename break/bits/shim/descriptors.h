@@ -23,6 +23,7 @@ enum kind {
 
 struct client;
 struct channel;
+struct instance;
 struct upstream_answer;
 
 struct end_point {
@@ -51,11 +52,23 @@ struct object {
     struct channel *in;  /* of a channel: what can be read */
     struct channel *out; /* and where what is written goes */
 
+    struct instance *instance; /* of an epoll: what it watches */
+
     uint64_t count; /* of a counter or a timer: what a read gives */
     bool semaphore;
     int64_t expiry_ns, interval_ns;
     clockid_t clock;
 };
+
+/* Grows whenever any object does: while it does not, what was not ready is not. */
+extern unsigned long object_generation;
+
+/* There is something new about it. */
+static inline void object_changed(struct object *object)
+{
+    object->changes++;
+    object_generation++;
+}
 
 /* What a descriptor refers to. NULL: it is a real one, or none. */
 struct object *descriptor_object(int fd);

@@ -23,18 +23,12 @@ struct watch {
 struct instance {
     const struct object *epoll; /* NULL: free */
     unsigned next, watches;
+    bool timed;                 /* watches a timer, which gets ready by itself */
+    unsigned long idle;         /* the generation in which nothing was ready */
     struct watch all[DESCRIPTORS];
 };
 
 static struct instance instances[EPOLLS];
-
-static struct instance *instance_of(const struct object *epoll)
-{
-    for (struct instance *instance = instances; instance < instances + EPOLLS; instance++)
-        if (instance->epoll == epoll)
-            return instance;
-    return NULL;
-}
 
 static uint32_t watch_ready(const struct watch *watch)
 {
@@ -47,10 +41,13 @@ static uint32_t watch_ready(const struct watch *watch)
 
 bool epoll_any(const struct object *epoll)
 {
-    const struct instance *instance = instance_of(epoll);
-    for (unsigned i = 0; instance && i < instance->watches; i++)
+    struct instance *instance = epoll->instance;
+    if (!instance || (instance->idle == object_generation && !instance->timed))
+        return false;
+    for (unsigned i = 0; i < instance->watches; i++)
         if (watch_ready(&instance->all[i]))
             return true;
+    instance->idle = object_generation;
     return false;
 }
 
@@ -62,9 +59,8 @@ static bool is_ready(const void *epoll)
 void epoll_forget(const struct object *object)
 {
     if (object->kind == KIND_EPOLL) {
-        struct instance *instance = instance_of(object);
-        if (instance)
-            *instance = (struct instance){ 0 };
+        if (object->instance)
+            *object->instance = (struct instance){ 0 };
         return;
     }
     for (struct instance *instance = instances; instance < instances + EPOLLS; instance++)
@@ -73,13 +69,23 @@ void epoll_forget(const struct object *object)
                 instance->all[i] = (struct watch){ 0 };
 }
 
+static struct instance *instance_free(void)
+{
+    for (struct instance *instance = instances; instance < instances + EPOLLS; instance++)
+        if (!instance->epoll)
+            return instance;
+    return NULL;
+}
+
 static int create(int flags)
 {
-    struct instance *instance = instance_of(NULL);
+    struct instance *instance = instance_free();
     struct object *object = instance ? object_new(KIND_EPOLL) : NULL;
     int fd = descriptor_open(object, flags);
-    if (fd >= 0)
+    if (fd >= 0) {
         instance->epoll = object;
+        object->instance = instance;
+    }
     return fd;
 }
 
@@ -108,6 +114,8 @@ static int watch_set(struct instance *instance, int operation, int fd, const str
         *watch = (struct watch){ 0 };
     else
         *watch = (struct watch){ .object = object, .events = event->events, .data = event->data };
+    instance->timed |= object->kind == KIND_TIMER;
+    object_generation++;
     if (index >= instance->watches)
         instance->watches = index + 1;
     return 0;
@@ -116,7 +124,7 @@ static int watch_set(struct instance *instance, int operation, int fd, const str
 static struct instance *instance_at(int fd)
 {
     const struct object *epoll = descriptor_object(fd);
-    return epoll && epoll->kind == KIND_EPOLL ? instance_of(epoll) : NULL;
+    return epoll && epoll->kind == KIND_EPOLL ? epoll->instance : NULL;
 }
 
 EXPORT int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)

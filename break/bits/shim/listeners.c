@@ -33,7 +33,7 @@ void listener_arrive(struct object *listener, struct client *client)
     else
         listener->first = client;
     listener->last = client;
-    listener->changes++;
+    object_changed(listener);
 }
 
 struct client *listener_take(struct object *listener)

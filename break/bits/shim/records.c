@@ -35,7 +35,8 @@ static size_t take(struct iovec *into, const struct iovec *pieces, size_t count,
 long record_pieces(uint32_t connection, const struct iovec *pieces, size_t count)
 {
     struct header header = { .magic = "FLRO", .connection = connection };
-    struct iovec all[1 + RECORD_PIECES] = { { &header, sizeof header } };
+    struct iovec all[1 + RECORD_PIECES];
+    all[0] = (struct iovec){ &header, sizeof header };
     size_t bytes;
     size_t used = take(all + 1, pieces, count, &bytes);
     if (!bytes)

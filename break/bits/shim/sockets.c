@@ -198,6 +198,6 @@ EXPORT int shutdown(int fd, int how)
         object->shut_read = true;
     if (how != SHUT_RD)
         object->shut_write = true;
-    object->changes++;
+    object_changed(object);
     return 0;
 }

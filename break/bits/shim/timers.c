@@ -34,7 +34,7 @@ long timer_read(struct object *object, void *into, size_t bytes)
         return -EINVAL;
     memcpy(into, &expired, sizeof expired);
     object->expiry_ns = object->interval_ns ? object->expiry_ns + (int64_t)expired * object->interval_ns : NEVER;
-    object->changes++;
+    object_changed(object);
     return sizeof expired;
 }
 
@@ -72,7 +72,7 @@ EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *new, stru
         object->expiry_ns = clock_deadline_ns(object->clock, &new->it_value);
     else
         object->expiry_ns = clock_after(&new->it_value);
-    object->changes++;
+    object_changed(object);
     return 0;
 }
 

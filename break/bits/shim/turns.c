@@ -95,11 +95,12 @@ static void turn_go(struct turn *next)
     turn_switch(&left->stack, next->stack, next->thread, fsgsbase);
 }
 
-static bool may_go_on(const struct turn *turn)
+static bool may_go_on(struct turn *turn)
 {
     if (!turn->used || turn->done)
         return false;
-    return turn->waiting == FOR_NOTHING || turn->deadline_ns <= clock_now_ns() || turn->ready(turn->thing);
+    turn->in_time = turn->waiting == FOR_NOTHING || turn->ready(turn->thing);
+    return turn->in_time || turn->deadline_ns <= clock_now_ns();
 }
 
 /* The next in the round after the current one, or one by chance. NULL: all wait. */
@@ -142,7 +143,7 @@ bool turn_wait(enum waiting waiting, bool (*ready)(const void *), const void *th
     turn_pass();
     me->waiting = FOR_NOTHING;
     me->deadline_ns = NEVER;
-    return ready(thing);
+    return me->in_time;
 }
 
 _Noreturn void turn_end(void)

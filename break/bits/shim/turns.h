@@ -26,6 +26,7 @@ struct turn {
     enum waiting waiting;
     bool (*ready)(const void *thing);
     const void *thing;
+    bool in_time;        /* it was ready when it was picked */
     int64_t deadline_ns; /* of the virtual monotonic clock, or NEVER */
 
     void *stack;      /* where it was left */

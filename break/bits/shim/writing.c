@@ -47,7 +47,7 @@ static void ask(struct object *object, const struct end_point *to, const uint8_t
         object->answers[object->answers_waiting] = answer;
         object->answer_from[object->answers_waiting] = *to;
         memcpy(&object->answer_ids[object->answers_waiting++], query, sizeof object->answer_ids[0]);
-        object->changes++;
+        object_changed(object);
         return;
     }
 }
