@@ -7,19 +7,23 @@
 #include "turns.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #define EPOLLS 32
 
 struct watch {
-    const struct object *object; /* NULL: free */
+    const struct object *object;
+    int fd;
     uint32_t events;
     epoll_data_t data;
     unsigned long seen; /* its changes that were reported, if only changes are */
+    unsigned long idle; /* its changes with which it was not ready */
     bool spent;         /* reported once, and no more until it is set anew */
 };
 
-/* A watch for each descriptor, of which the first `watches` were ever used, and where the next look begins, so that all get their share of a short answer. */
+/* Watches in the order in which they were set, and where the next look begins, so that all get their share of a short
+ * answer. */
 struct instance {
     const struct object *epoll; /* NULL: free */
     unsigned next, watches;
@@ -30,13 +34,17 @@ struct instance {
 
 static struct instance instances[EPOLLS];
 
-static uint32_t watch_ready(const struct watch *watch)
+static uint32_t watch_ready(struct watch *watch)
 {
-    if (!watch->object || watch->spent)
+    const struct object *object = watch->object;
+    if (watch->idle == object->changes && object->kind != KIND_TIMER)
         return 0;
-    if (watch->events & EPOLLET && watch->seen == watch->object->changes)
+    if (watch->spent || (watch->events & EPOLLET && watch->seen == object->changes))
         return 0;
-    return object_ready(watch->object) & (watch->events | EPOLLERR | EPOLLHUP);
+    uint32_t ready = object_ready(object) & (watch->events | EPOLLERR | EPOLLHUP);
+    if (!ready)
+        watch->idle = object->changes;
+    return ready;
 }
 
 bool epoll_any(const struct object *epoll)
@@ -56,6 +64,12 @@ static bool is_ready(const void *epoll)
     return epoll_any(epoll);
 }
 
+static void watch_remove(struct instance *instance, struct watch *watch)
+{
+    struct watch *end = &instance->all[instance->watches--];
+    memmove(watch, watch + 1, (size_t)(end - watch - 1) * sizeof *watch);
+}
+
 void epoll_forget(const struct object *object)
 {
     if (object->kind == KIND_EPOLL) {
@@ -64,9 +78,9 @@ void epoll_forget(const struct object *object)
         return;
     }
     for (struct instance *instance = instances; instance < instances + EPOLLS; instance++)
-        for (unsigned i = 0; instance->epoll && i < instance->watches; i++)
+        for (unsigned i = instance->watches; i-- > 0;)
             if (instance->all[i].object == object)
-                instance->all[i] = (struct watch){ 0 };
+                watch_remove(instance, &instance->all[i]);
 }
 
 static struct instance *instance_free(void)
@@ -99,6 +113,14 @@ EXPORT int epoll_create1(int flags)
     return (int)answer(create(flags));
 }
 
+static struct watch *watch_find(struct instance *instance, int fd, const struct object *object)
+{
+    for (unsigned i = 0; i < instance->watches; i++)
+        if (instance->all[i].fd == fd && instance->all[i].object == object)
+            return &instance->all[i];
+    return NULL;
+}
+
 static int watch_set(struct instance *instance, int operation, int fd, const struct epoll_event *event)
 {
     const struct object *object = descriptor_object(fd);
@@ -106,18 +128,20 @@ static int watch_set(struct instance *instance, int operation, int fd, const str
         return kernel(SYS_fcntl, fd, F_GETFD) < 0 ? -EBADF : -EPERM; /* real files are not watched */
     if (object->kind == KIND_EPOLL)
         return -EINVAL;
-    unsigned index = (unsigned)(fd - DESCRIPTOR_FIRST);
-    struct watch *watch = &instance->all[index];
-    if (operation == EPOLL_CTL_ADD ? watch->object != NULL : !watch->object)
-        return operation == EPOLL_CTL_ADD ? -EEXIST : -ENOENT;
-    if (operation == EPOLL_CTL_DEL)
-        *watch = (struct watch){ 0 };
-    else
-        *watch = (struct watch){ .object = object, .events = event->events, .data = event->data };
-    instance->timed |= object->kind == KIND_TIMER;
+    struct watch *watch = watch_find(instance, fd, object);
+    if ((operation == EPOLL_CTL_ADD) == (watch != NULL))
+        return watch ? -EEXIST : -ENOENT;
     object_generation++;
-    if (index >= instance->watches)
-        instance->watches = index + 1;
+    if (operation == EPOLL_CTL_DEL) {
+        watch_remove(instance, watch);
+        return 0;
+    }
+    if (!watch && instance->watches == DESCRIPTORS)
+        return -ENOSPC;
+    if (!watch)
+        watch = &instance->all[instance->watches++];
+    *watch = (struct watch){ .object = object, .fd = fd, .events = event->events, .data = event->data };
+    instance->timed |= object->kind == KIND_TIMER;
     return 0;
 }
 
@@ -136,9 +160,10 @@ EXPORT int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event
 static int report(struct instance *instance, struct epoll_event *into, int most)
 {
     int reported = 0;
-    unsigned from = instance->next;
-    for (unsigned i = 0; i < instance->watches && reported < most; i++) {
-        unsigned index = (from + i) % instance->watches;
+    unsigned index = instance->next;
+    for (unsigned i = 0; i < instance->watches && reported < most; i++, index++) {
+        if (index >= instance->watches)
+            index = 0;
         struct watch *watch = &instance->all[index];
         uint32_t ready = watch_ready(watch);
         if (!ready)
