@@ -221,10 +221,62 @@ pub struct Variant {
     /// Undetected ones, at most [`Variant::STORIES`], in the order of their ids.
     pub stories: Vec<Logged>,
     pub seconds: Seconds,
+    /// Every flip of the work for one reply, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exhaustive: Option<Exhaustive>,
 }
 
 impl Variant {
     pub const STORIES: usize = 200;
+}
+
+/// Every flip there is in the work for one reply, tried by classes that come to the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exhaustive {
+    /// Which reply, from 0.
+    pub reply: u64,
+    pub classes: u64,
+    /// Fewer than `classes`: the golden process was elsewhere than planned.
+    pub tried: u64,
+    pub kinds: Vec<ExhaustiveKind>,
+}
+
+/// All flips of a type, and what the campaign's draw in the same work came to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExhaustiveKind {
+    pub kind: FlipType,
+    pub flips: u64,
+    /// Of these: known to be without effect, and not tried.
+    pub idle: u64,
+    pub exact: Exact,
+    pub drawn: Tally,
+    /// Every exact share lies in the drawn one's 99.9 % interval.
+    pub agrees: bool,
+}
+
+/// Shares of all flips, together 1: what a uniform draw would give with infinitely many draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exact {
+    pub none: f64,
+    pub undetected: f64,
+    pub hardening: f64,
+    pub otherwise: f64,
+    /// Nothing could be flipped, or the judge could not say.
+    pub unknown: f64,
+}
+
+impl Exact {
+    /// As parts of `whole`.
+    pub fn of(self, whole: f64) -> Exact {
+        let part = |share: f64| if whole > 0.0 { share / whole } else { 0.0 };
+        Exact {
+            none: part(self.none),
+            undetected: part(self.undetected),
+            hardening: part(self.hardening),
+            otherwise: part(self.otherwise),
+            unknown: part(self.unknown),
+        }
+    }
 }
 
 /// Name of the row of runs that a disturbance of the user's own acted on.

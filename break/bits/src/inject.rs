@@ -119,20 +119,18 @@ impl<'a> Injector<'a> {
         only: &[u32],
     ) -> Result<Spent, Refusal> {
         let begun = Instant::now();
-        let replies = &self.known.profile.replies;
-        let Some(end) = replies.get(reply).copied() else {
+        let Some(positions) = self.known.profile.work_for(reply) else {
             return Err(Failure::request(format!("there is no reply {reply}"))
-                .why(format!("the program writes {} of them", replies.len()))
+                .why(format!("the program writes {} of them; the first is number 0", self.known.profile.replies.len()))
                 .into());
         };
-        let begin = reply.checked_sub(1).map_or(0, |before| replies[before]);
         let mut started = self.start("census")?;
-        while started.golden.position < begin {
-            let left = begin - started.golden.position;
+        while started.golden.position < positions.start {
+            let left = positions.start - started.golden.position;
             started.advance(left)?;
         }
         started.golden.single = true;
-        let (classes, census) = classes(&mut started, &Stretch { positions: begin..end, types, bits, merge })?;
+        let (classes, census) = classes(&mut started, &Stretch { positions, types, bits, merge })?;
         started.room.remove();
         self.give_back(started);
         (self.tell)(&Reply::Census(census))?;

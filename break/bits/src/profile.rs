@@ -173,7 +173,7 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
             .into());
     }
     let mut started = start(contained, program, "profile", None)?;
-    let (stream, replies) = stream(&mut started, program)?;
+    let (mut stream, replies) = stream(&mut started, program)?;
     let collected = started.room.collected(program.limits.file_bytes)?;
     if let Some(difference) = difference(&golden, &collected.output(program)) {
         return Err(Failure::environment("the program writes something else when it is stepped")
@@ -183,23 +183,31 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
     }
     started.room.remove();
     let Started { golden: Golden { code, .. }, filter, .. } = started;
-    let eligible: Vec<_> = FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect();
-    if eligible.iter().all(|(_, count)| *count == 0) {
-        return Err(Failure::request("no instruction that the program runs may be hit")
-            .why("--symbol, --library, --handler and --except leave none of them")
-            .next("leave one of them out")
-            .into());
-    }
-    let profile = Profile {
+    let mut profile = Profile {
         instructions: stream.instructions(),
         sites: code.sites().len() as u64,
-        eligible,
+        eligible: Vec::new(),
         replies,
         golden,
         cpu_us: cpu.as_micros() as u64,
         seconds: begun.elapsed().as_secs_f64(),
         remarks: remarks(program, &facts),
     };
+    if let Some(reply) = program.sites.reply {
+        let Some(work) = profile.work_for(reply) else {
+            return Err(Failure::request(format!("there is no reply {reply}"))
+                .why(format!("the program writes {} of them; the first is number 0", profile.replies.len()))
+                .into());
+        };
+        stream.restrict(&code, work);
+    }
+    profile.eligible = FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect();
+    if profile.eligible.iter().all(|(_, count)| *count == 0) {
+        return Err(Failure::request("no instruction that the program runs may be hit")
+            .why("--symbol, --library, --handler, --except and --reply leave none of them")
+            .next("leave one of them out")
+            .into());
+    }
     Ok(Known { stream, code, filter, collected, cpu, profile, said: HashMap::new() })
 }
 

@@ -80,6 +80,9 @@ pub struct Sites {
     pub handlers: Vec<String>,
     /// Not in these modules.
     pub except: Vec<String>,
+    /// Only in the work for this reply, an index of [`Profile::replies`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -221,6 +224,14 @@ pub struct Kind {
     /// The same value stands at the other address.
     pub same: u64,
     pub same_share: f64,
+}
+
+impl Profile {
+    /// The instructions between the reply before and the end of this one.
+    pub fn work_for(&self, reply: usize) -> Option<std::ops::Range<u64>> {
+        let begin = reply.checked_sub(1).map_or(Some(0), |before| self.replies.get(before).copied());
+        Some(begin?..self.replies.get(reply).copied()?)
+    }
 }
 
 impl Kind {

@@ -60,6 +60,17 @@ impl Stream {
         self.instructions += u64::from(ran.count);
     }
 
+    /// Nothing beyond these positions may be struck any more. They lie between runs.
+    pub fn restrict(&mut self, code: &Code, positions: std::ops::Range<u64>) {
+        let mut position = 0;
+        for entry in &mut self.entries {
+            if !positions.contains(&position) {
+                entry.0 |= OUTSIDE;
+            }
+            position += code.block(entry.block()).sites.len() as u64;
+        }
+    }
+
     pub fn instructions(&self) -> u64 {
         self.instructions
     }

@@ -109,6 +109,12 @@ pub struct FlipSites {
     /// Not in this program or library; may be repeated
     #[arg(long = "except", value_name = "NAME")]
     pub except: Vec<String>,
+    /// Only in the work for this reply of the program, from 0
+    #[arg(long, value_name = "N")]
+    pub reply: Option<usize>,
+    /// Then try every flip there is in that work, and set the drawn ones beside them
+    #[arg(long, requires = "reply")]
+    pub exhaustive: bool,
 }
 
 /// What its clients notice.

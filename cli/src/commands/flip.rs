@@ -150,6 +150,9 @@ async fn finish(
         return Ok(verdict.exit());
     }
     println!("\n{}", draw::tables(campaign));
+    for table in campaign.variants.iter().filter_map(draw::exhaustive) {
+        println!("{table}");
+    }
     for line in draw::remarks(campaign, &doubts) {
         println!(" {line}");
     }

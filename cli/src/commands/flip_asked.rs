@@ -22,7 +22,7 @@ pub fn spec(args: &Flip) -> Result<Spec, Failure> {
         server: args.external.server.clone(),
         timeout_ms: args.external.run_timeout_ms,
     });
-    Ok(Spec { variants, draw: draw(&args.draw), rules, external })
+    Ok(Spec { variants, draw: draw(&args.draw), rules, exhaustive: args.sites.exhaustive, external })
 }
 
 fn rules(args: &Flip) -> Result<Rules, Failure> {
@@ -122,6 +122,7 @@ fn program(args: &Flip, mut argv: Vec<String>) -> Result<Program, Failure> {
             libraries: args.sites.libraries.clone(),
             handlers: args.sites.handlers.clone(),
             except: args.sites.except.clone(),
+            reply: args.sites.reply,
         },
         stepper: what.stepper,
     })

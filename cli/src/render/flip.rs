@@ -118,6 +118,39 @@ fn short(share: Option<Share>) -> String {
     share.map_or_else(|| "–".to_owned(), |s| format!("{} %", percent(s.share)))
 }
 
+/// Every flip of the work for one reply, beside the drawn ones.
+pub fn exhaustive(variant: &Variant) -> Option<String> {
+    let all = variant.exhaustive.as_ref()?;
+    let flips: u64 = all.kinds.iter().map(|kind| kind.flips).sum();
+    let mut out = format!(
+        " every flip in the work for reply {} of {}: {} flips, {} classes tried\n",
+        all.reply,
+        printable(&variant.name),
+        grouped(flips),
+        grouped(all.tried)
+    );
+    out.push_str(&format!(
+        " {:<9}{:>10}{:>12}{:>13}{:>13}   {:<22}\n",
+        "", "flips", "no effect", "undetected", "otherwise", "drawn, undetected"
+    ));
+    for kind in &all.kinds {
+        let drawn = match kind.drawn.tried() {
+            0 => "–".to_owned(),
+            of => format!("{} of {}", grouped(kind.drawn.undetected), grouped(of)),
+        };
+        out.push_str(&format!(
+            " {:<9}{:>10}{:>10} %{:>11} %{:>11} %   {drawn:<16}{}\n",
+            kind.kind,
+            grouped(kind.flips),
+            percent(kind.exact.none),
+            percent(kind.exact.undetected),
+            percent(kind.exact.otherwise + kind.exact.hardening),
+            if kind.agrees { "✓" } else { "✗ the draw is elsewhere" }
+        ));
+    }
+    Some(out)
+}
+
 fn whole(share: Option<Share>, count: u64) -> String {
     match (share, count) {
         (None, _) => "–".to_owned(),

@@ -59,6 +59,11 @@ impl Meter {
         if p.total == 0 {
             return self.show(&p, p.words.clone());
         }
+        // another count has begun
+        if self.first_done.is_some_and(|first| p.done < first) {
+            self.first_done = None;
+            self.begin = Instant::now();
+        }
         let first = *self.first_done.get_or_insert(p.done);
         let elapsed = self.begin.elapsed().as_secs_f64();
         let rate = if elapsed > 0.3 { (p.done - first) as f64 / elapsed } else { 0.0 };

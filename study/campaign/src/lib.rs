@@ -4,6 +4,7 @@
 //! outcome of each ([`judge`]), the log that survives an interruption ([`log`]), and the tables of SEI §7.1 with their intervals
 //! ([`tables`], [`statistics`]). Everything that is shown follows from the log.
 
+pub mod census;
 pub mod engine;
 pub mod external;
 pub mod judge;

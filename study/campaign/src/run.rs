@@ -1,5 +1,6 @@
 //! One variant of a campaign, from its golden run to its last injection.
 
+use crate::census::Whole;
 use crate::engine::{Engine, Event};
 use crate::judge::Judge;
 use crate::log::{Golden, Log};
@@ -78,7 +79,10 @@ impl Course<'_, '_> {
                         self.take(&profile, &injected)?;
                         judged += begin.elapsed().as_secs_f64();
                     }
-                    Reply::Done(spent) => return Ok(Ended::Whole(Box::new(self.whole(&profile, &spent, judged)))),
+                    Reply::Done(spent) => {
+                        let variant = self.whole(&profile, &spent, judged);
+                        return self.exhausted(engine, &profile, variant, tell);
+                    }
                     Reply::Progress { .. } => {}
                     other => return Err(unexpected(&other)),
                 },
@@ -90,6 +94,33 @@ impl Course<'_, '_> {
                 undetected: tally.undetected,
             });
         }
+    }
+
+    /// With every flip of the work for one reply, if that was asked for.
+    fn exhausted(
+        &self,
+        engine: &mut Engine,
+        profile: &Profile,
+        mut variant: Variant,
+        tell: impl FnMut(Progress),
+    ) -> Result<Ended, Failure> {
+        if let (true, Some(reply)) = (self.spec.exhaustive, self.variant().program.sites.reply) {
+            let types: Vec<FlipType> = self.spec.draw.types.iter().map(|(kind, _)| *kind).collect();
+            let whole = Whole {
+                dir: self.log.dir(),
+                judge: self.judge,
+                variant: self.index,
+                profile,
+                reply,
+                types: &types,
+                bits: self.spec.draw.bits,
+            };
+            match whole.run(engine, |kind| self.tables.of_type(kind), self.stop, tell)? {
+                None => return Ok(Ended::Stopped),
+                exhaustive => variant.exhaustive = exhaustive,
+            }
+        }
+        Ok(Ended::Whole(Box::new(variant)))
     }
 
     fn take(&mut self, profile: &Profile, injected: &Injected) -> Result<(), Failure> {

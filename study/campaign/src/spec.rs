@@ -15,6 +15,9 @@ pub struct Spec {
     /// The same for every variant: equal seed, equal sizes.
     pub draw: Draw,
     pub rules: Rules,
+    /// Then every flip there is in the work for the reply that the sites name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exhaustive: bool,
     /// A disturbance of the user's own instead of flips: a shell command, and how many runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,

@@ -10,17 +10,20 @@ pub fn share(count: u64, of: u64) -> Option<Share> {
     if of == 0 {
         return None;
     }
+    let (low, high) = wilson(count, of, Z);
+    let high = if count == 0 { upper_bound_of_none(of) } else { high };
+    Some(Share { share: count as f64 / of as f64, low, high })
+}
+
+/// Wilson's interval of a share, `z` standard deviations of a normal distribution wide on either side. `of` is not 0.
+pub fn wilson(count: u64, of: u64, z: f64) -> (f64, f64) {
     let (n, p) = (of as f64, count as f64 / of as f64);
-    let middle = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
-    let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let half = z / (1.0 + z * z / n) * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
     // rounding must not leave the count outside
     let low = if count == 0 { 0.0 } else { (middle - half).max(0.0) };
-    let high = match count {
-        0 => upper_bound_of_none(of),
-        all if all == of => 1.0,
-        _ => (middle + half).min(1.0),
-    };
-    Some(Share { share: p, low, high })
+    let high = if count == of { 1.0 } else { (middle + half).min(1.0) };
+    (low, high)
 }
 
 /// With 95 % confidence the share is below this, after `of` trials in which none was seen: the exact binomial bound, about 3/n.

@@ -171,6 +171,7 @@ fn spec(types: &[(FlipType, u32)]) -> Spec {
         variants: vec![VariantSpec::new("a", program()).unwrap()],
         draw: Draw { seed: 1, bits: BitPolicy::Full, types: types.to_vec(), controls: 5 },
         rules: Rules { protocol: "lines".to_owned(), ..Rules::default() },
+        exhaustive: false,
         external: None,
     }
 }

@@ -20,6 +20,20 @@ pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
         doubt(variant.misses, "times the golden process was elsewhere than planned");
         doubt(variant.missing, "planned runs are not accounted for");
         doubt(variant.tally.unjudged, "outputs could not be judged");
+        let all = variant.exhaustive.iter();
+        let elsewhere: Vec<&str> =
+            all.flat_map(|all| &all.kinds).filter(|kind| !kind.agrees).map(|kind| kind.kind.as_str()).collect();
+        if !elsewhere.is_empty() {
+            doubts.push(format!(
+                "{}: what was drawn of {} differs from all there is",
+                variant.name,
+                elsewhere.join(", ")
+            ));
+        }
+        let untried = variant.exhaustive.as_ref().map_or(0, |all| all.classes.saturating_sub(all.tried));
+        if untried > 0 {
+            doubts.push(format!("{}: {untried} classes of flips were not tried", variant.name));
+        }
         if variant.tally.tried() == variant.tally.inactive {
             doubts.push(format!("{}: nothing that was planned took effect", variant.name));
         }
@@ -36,7 +50,7 @@ pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::campaign::{Controls, Tally};
+    use model::campaign::{Controls, Exhaustive, Tally};
 
     fn variant(tally: Tally) -> Variant {
         Variant { name: "a".to_owned(), tally, ..Variant::default() }
@@ -52,6 +66,7 @@ mod tests {
             Variant { misses: 1, ..bad.clone() },
             Variant { missing: 1, ..bad.clone() },
             Variant { controls: Controls { planned: 9, run: 9, deviating: 1 }, ..bad.clone() },
+            Variant { exhaustive: Some(Exhaustive { classes: 1, ..Exhaustive::default() }), ..bad.clone() },
             variant(Tally { unjudged: 1, ..bad.tally }),
             variant(Tally { inactive: 3, ..Tally::default() }),
             variant(Tally::default()),
