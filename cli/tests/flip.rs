@@ -182,6 +182,45 @@ fn outcomes_so_far(home: &Home, run: &str) -> usize {
     std::fs::read_to_string(log(home, run)).unwrap().lines().count()
 }
 
+/// One short answer, written at once.
+const ANSWER: &str = r#"
+#include <unistd.h>
+static char text[16];
+__attribute__((noinline)) static int handle(const char *line, int length) {
+    int n = 0;
+    for (unsigned rest = 7 * length + line[0]; rest != 0; rest /= 10) text[n++] = '0' + rest % 10;
+    return n;
+}
+int main(void) {
+    char line[4];
+    int length = (int)read(0, line, sizeof line);
+    return write(1, text, (unsigned)handle(line, length)) < 0;
+}
+"#;
+
+#[test]
+fn every_flip_in_the_work_for_a_reply_is_set_beside_the_drawn_ones() {
+    let Some(home) = home("flip-every") else { return };
+    compiled(&home, "answer", ANSWER, &[]);
+    home.write("line", "abc");
+    let asked =
+        ["flip", "--json", "--stdin", "line", "--reply", "0", "--handler", "handle", "--exhaustive", "-n", "100"];
+    let ran = home.run(&[&asked[..], &["--", "./answer"]].concat());
+    assert_eq!(ran.status.code(), Some(1), "{}", ran.err);
+    let all = campaign(&ran)["variants"][0]["exhaustive"].clone();
+    assert_eq!(number(&all, "/classes"), number(&all, "/tried"));
+    let kinds = all["kinds"].as_array().unwrap();
+    assert_eq!(kinds.len(), 7);
+    for kind in kinds {
+        let sum: f64 = kind["exact"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+        assert!((sum - 1.0).abs() < 1e-9 && kind["agrees"] == true, "{kind}");
+    }
+    let flips: u64 = kinds.iter().map(|kind| number(kind, "/flips")).sum();
+    assert!(flips > number(&all, "/classes"), "classes save trials");
+    let none = home.run(&["flip", "--stdin", "line", "--reply", "1", "--", "./answer"]);
+    assert!(none.status.code() == Some(2) && none.err.contains("there is no reply 1"), "{}", none.err);
+}
+
 #[test]
 fn a_program_that_changed_is_not_resumed() {
     let Some(home) = home("flip-changed") else { return };

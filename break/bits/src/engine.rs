@@ -8,7 +8,7 @@ use crate::protocol::{Program, Reply, Request};
 use crate::refusal::Refusal;
 use crate::shim;
 use crate::supervise::block_sigchld;
-use model::Failure;
+use model::{Failure, Family};
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::PermissionsExt;
 
@@ -72,5 +72,6 @@ fn prepared(contained: &Contained, mut program: Program) -> Result<Program, Refu
 }
 
 fn refused(Refusal(failure): Refusal) -> Reply {
-    Reply::Refused { what: failure.what, why: failure.why, next: failure.next }
+    let request = failure.family == Family::Request;
+    Reply::Refused { what: failure.what, why: failure.why, next: failure.next, request }
 }

@@ -20,7 +20,7 @@ pub fn serve() -> Result<Exit, Failure> {
         Ok(_) => Ok(Exit::Environment),
         // the tool tells it: it stands between the user and this process
         Err(failure) => {
-            let refused = Reply::Refused { what: failure.what, why: failure.why, next: failure.next };
+            let refused = Reply::Refused { what: failure.what, why: failure.why, next: failure.next, request: false };
             println!("{}", serde_json::to_string(&refused).unwrap_or_default());
             Ok(Exit::Environment)
         }

@@ -59,8 +59,9 @@ impl Engine {
                 return Ok(Event::Stopped);
             }
             match self.replies.recv_timeout(LOOK) {
-                Ok(Ok(Reply::Refused { what, why, next })) => {
-                    return Err(Failure { why, next, ..Failure::environment(what) });
+                Ok(Ok(Reply::Refused { what, why, next, request })) => {
+                    let failure = if request { Failure::request(what) } else { Failure::environment(what) };
+                    return Err(Failure { why, next, ..failure });
                 }
                 Ok(reply) => return reply.map(|reply| Event::Reply(Box::new(reply))),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -90,7 +90,7 @@ impl Engine {
         self.ask(&Request::Begin(Box::new(program.clone())));
         match self.answer() {
             Reply::Profile(profile) => Ok(*profile),
-            Reply::Refused { what, why, next } => {
+            Reply::Refused { what, why, next, .. } => {
                 Err([Some(what), why, next].into_iter().flatten().collect::<Vec<_>>().join("\n"))
             }
             other => panic!("{other:?}"),
