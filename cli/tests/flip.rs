@@ -314,7 +314,8 @@ int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); printf("
         (vec!["--", "./text"], 2, "there is no program './text'"),
         (vec!["--", "./chance"], 3, "does not write the same twice"),
         (vec!["--protocol", "dns", "--", "./sums"], 2, "choose the --protocol"),
-        (vec!["--symbol", "no_such_function", "--", "./sums"], 5, "no instruction that the program executes"),
+        (vec!["--symbol", "no_such_function", "--", "./sums"], 2, "no function is called no_such_function"),
+        (vec!["--library", "no_such_library", "--", "./sums"], 2, "may be hit"),
         (vec!["--max-instructions", "1000", "--", "./sums"], 3, "instructions"),
     ] {
         let ran = home.run(&[&["flip", "-q"], &words[..]].concat());

@@ -137,6 +137,9 @@ pub enum Reply {
         what: String,
         why: Option<String>,
         next: Option<String>,
+        /// What was asked for is wrong, not the environment.
+        #[serde(default)]
+        request: bool,
     },
     Injected(Box<Injected>),
     Census(Census),
