@@ -15,8 +15,10 @@ const PAGE_BYTES: u64 = 4096;
 /// What a child writes to, as files of its own.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// Its working directory.
+    /// Its own copy of the golden process' files.
     pub work: PathBuf,
+    /// Its working directory. None: where it stands already, which is nothing of its own.
+    pub stands: Option<PathBuf>,
     /// Descriptors that begin as empty files: number and path.
     pub fresh: Vec<(i32, PathBuf)>,
 }
@@ -63,8 +65,10 @@ impl Gadget {
         for descriptor in open.reopened() {
             calls.reopen(descriptor, slot)?;
         }
-        calls.put(&slot.work)?;
-        calls.make("chdir", libc::SYS_chdir, [PAGE, 0, 0, 0, 0, 0])?;
+        if let Some(stands) = &slot.stands {
+            calls.put(stands)?;
+            calls.make("chdir", libc::SYS_chdir, [PAGE, 0, 0, 0, 0, 0])?;
+        }
         calls.make("munmap", libc::SYS_munmap, [PAGE, PAGE_BYTES, 0, 0, 0, 0])?;
         child.set_registers(&going_on(at))
     }

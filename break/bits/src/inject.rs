@@ -215,7 +215,9 @@ impl<'a> Injector<'a> {
         let before = std::fs::metadata(&started.room.main)?.len() as usize;
         let gadget = started.gadget;
         let child = gadget.fork(&started.golden)?;
-        gadget.isolate(&child, started.golden.registers(), &room.slot(self.program.replay.is_some()), descriptors)?;
+        let there = std::fs::read_link(format!("/proc/{}/cwd", started.golden.tracee.pid))?;
+        let slot = room.slot(self.program.replay.is_some(), &there, &started.room.work);
+        gadget.isolate(&child, started.golden.registers(), &slot, descriptors)?;
         self.strike(started, child, *planned, room, before)
     }
 

@@ -48,12 +48,13 @@ impl Room {
         outputs::stderr(&self.stderr)
     }
 
-    /// What a fork of another room's process writes to instead.
-    pub fn slot(&self, replay: bool) -> Slot {
+    /// What a fork of another room's process writes to instead. `there` is where that process stands, `like` its room's directory.
+    pub fn slot(&self, replay: bool, there: &Path, like: &Path) -> Slot {
         let main = if replay { RECORDS } else { libc::STDOUT_FILENO };
         let mut fresh = vec![(main, self.main.clone()), (libc::STDERR_FILENO, self.stderr.clone())];
         fresh.sort_by_key(|(number, _)| *number);
-        Slot { work: self.work.clone(), fresh }
+        let stands = there.strip_prefix(like).ok().map(|below| self.work.join(below).components().collect());
+        Slot { work: self.work.clone(), stands, fresh }
     }
 
     /// As it was made, with a copy of another's working directory.

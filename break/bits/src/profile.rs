@@ -60,7 +60,8 @@ pub fn launch(contained: &Contained, program: &Program, room: &Room, cpu_seconds
     let launched = contain::launch(contained, program, &place)?;
     if records {
         let registers = launched.tracee.registers()?;
-        let slot = Slot { work: room.work.clone(), fresh: vec![(RECORDS, room.main.clone())] };
+        let stands = Some(room.work.clone());
+        let slot = Slot { work: room.work.clone(), stands, fresh: vec![(RECORDS, room.main.clone())] };
         Gadget(launched.gadget).isolate(&launched.tracee, &registers, &slot, &Descriptors::default())?;
     }
     Ok(launched)

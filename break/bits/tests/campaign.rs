@@ -19,6 +19,7 @@ fn programs() -> Vec<(&'static str, Program)> {
         ("sums, at a fixed address", with("sums", &["-no-pie", "-fno-pie"], input())),
         ("strings", with("strings", &[], None)),
         ("files", with("files", &[], input())),
+        ("elsewhere", with("elsewhere", &[], None)),
         ("numbers", with("numbers", &["-O3", "-march=native"], None)),
     ]
 }
