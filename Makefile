@@ -22,10 +22,10 @@ conform: ## every SDK over every vector, with a parity table
 bench: ## all benches; `make bench-NAME` runs one
 	@$(XTASK) bench all
 
-bench-%: ## one bench: sweep, tracing, attach, sockets
+bench-%: ## one bench: sweep, tracing, attach, sockets, flips
 	@$(XTASK) bench $*
 
-paper-%: ## a paper's measurements, done again: transtracer
+paper-%: ## a paper's measurements, done again: sei, transtracer
 	@$(XTASK) papers $*
 
 soak: ## what takes longer than a test may: fuzzing, hundreds of seeds, many rounds

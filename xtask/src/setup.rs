@@ -85,7 +85,7 @@ fn install(missing: &[&str]) -> Result<(), String> {
     result
 }
 
-fn version(package: &Package) -> String {
+pub fn version(package: &Package) -> String {
     let version = text("dpkg-query", &["-W", "-f", "${Version}", package.name]);
     let upstream = version.split('-').next().unwrap_or_default();
     // another package may have brought the program

@@ -1,4 +1,4 @@
-//! Charts as SVG: groups of bars, and lines. Colours are told apart by those who see red and green alike.
+//! Charts as SVG: groups of bars, bars on top of each other, and lines. Colours are told apart by those who see red and green alike.
 
 use std::fmt::Write as _;
 
@@ -21,13 +21,15 @@ pub struct Series {
 pub struct Chart<'a> {
     pub title: &'a str,
     pub unit: &'a str,
+    /// What the labels are.
+    pub axis: &'a str,
     pub labels: &'a [String],
     pub series: &'a [Series],
 }
 
 impl Chart<'_> {
     pub fn bars(&self) -> String {
-        let mut svg = self.frame();
+        let mut svg = self.frame(self.top());
         let group = self.plot_width() / self.labels.len() as f64;
         let bar = group * 0.84 / self.series.len() as f64;
         for (s, series) in self.series.iter().enumerate() {
@@ -50,8 +52,34 @@ impl Chart<'_> {
         svg + "</svg>\n"
     }
 
+    /// Shares of a whole on top of each other, in percent.
+    pub fn stacked(&self) -> String {
+        let mut svg = self.frame(100.0);
+        let group = self.plot_width() / self.labels.len() as f64;
+        let mut below = vec![0.0; self.labels.len()];
+        for (s, series) in self.series.iter().enumerate() {
+            for (i, value) in series.values.iter().enumerate() {
+                let Some(value) = value else { continue };
+                let height = plot_height() * value / 100.0;
+                below[i] += height;
+                let _ = writeln!(
+                    svg,
+                    "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"{}\"><title>{}, {}: {value:.1} {}</title></rect>",
+                    LEFT + group * (i as f64 + 0.1),
+                    TOP + plot_height() - below[i],
+                    group * 0.8,
+                    COLOURS[s % COLOURS.len()],
+                    series.name,
+                    self.labels[i],
+                    self.unit
+                );
+            }
+        }
+        svg + "</svg>\n"
+    }
+
     pub fn lines(&self) -> String {
-        let mut svg = self.frame();
+        let mut svg = self.frame(self.top());
         let step = self.plot_width() / self.labels.len() as f64;
         for (s, series) in self.series.iter().enumerate() {
             let colour = COLOURS[s % COLOURS.len()];
@@ -100,15 +128,15 @@ impl Chart<'_> {
     }
 
     /// Title, axes, grid, legend.
-    fn frame(&self) -> String {
+    fn frame(&self, top: f64) -> String {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n<text x=\"{LEFT}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
             self.title
         );
         for step in 0..=5 {
-            let value = self.top() * f64::from(step) / 5.0;
-            let y = self.y(value);
+            let value = top * f64::from(step) / 5.0;
+            let y = TOP + plot_height() * (1.0 - value / top);
             let _ = writeln!(
                 svg,
                 "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
@@ -129,9 +157,10 @@ impl Chart<'_> {
         }
         let _ = writeln!(
             svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">connections</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             LEFT + self.plot_width() / 2.0,
-            HEIGHT - 10.0
+            HEIGHT - 10.0,
+            self.axis
         );
         let _ = writeln!(
             svg,
@@ -175,10 +204,24 @@ mod tests {
             Series { name: "ours".to_owned(), values: vec![Some(0.4), Some(37.0)], published: false },
             Series { name: "published".to_owned(), values: vec![None, Some(44.4)], published: true },
         ];
-        let chart = Chart { title: "t", unit: "%", labels: &labels, series: &series };
+        let chart = Chart { title: "t", unit: "%", axis: "connections", labels: &labels, series: &series };
         assert_eq!(chart.top(), 50.0);
         assert_eq!((chart.y(0.0), chart.y(50.0)), (TOP + plot_height(), TOP));
         assert_eq!(chart.lines().matches("<circle").count(), 3);
         assert_eq!(chart.bars().matches("<title>").count(), 3);
+    }
+
+    #[test]
+    fn shares_stand_on_top_of_each_other_and_fill_the_whole() {
+        let labels = ["CF".to_owned()];
+        let share = |value| Series { name: "s".to_owned(), values: vec![Some(value)], published: false };
+        let series = [share(25.0), share(75.0)];
+        let svg = Chart { title: "t", unit: "%", axis: "type", labels: &labels, series: &series }.stacked();
+        let quarter = plot_height() / 4.0;
+        assert!(
+            svg.contains(&format!("y=\"{:.1}\" width=\"372.8\" height=\"{quarter:.1}\"", TOP + 3.0 * quarter)),
+            "{svg}"
+        );
+        assert!(svg.contains(&format!("y=\"{TOP:.1}\" width=\"372.8\" height=\"{:.1}\"", 3.0 * quarter)), "{svg}");
     }
 }

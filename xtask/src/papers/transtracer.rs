@@ -27,6 +27,7 @@ const MODES: [Mode; 7] = [
 const ADDRESS: &str = "127.0.0.1:8080";
 /// A process may have 20,000 descriptors, so wrk comes twice.
 const CLIENTS: usize = 2;
+const AXIS: &str = "connections";
 
 /// What one mode did to one number of connections, once.
 #[derive(Clone, Copy, Default)]
@@ -245,7 +246,14 @@ fn figure_5(labels: &[String], connections: &[usize], samples: &Samples) -> Stri
             series(mode.name(), connections.iter().map(|n| median(samples, *n, *mode, |s| s.response_ms)).collect())
         })
         .collect();
-    Chart { title: "Figure 5: mean response time while somebody watches", unit: "ms", labels, series: &series }.bars()
+    Chart {
+        title: "Figure 5: mean response time while somebody watches",
+        unit: "ms",
+        axis: AXIS,
+        labels,
+        series: &series,
+    }
+    .bars()
 }
 
 fn figure_6_cpu(labels: &[String], connections: &[usize], samples: &Samples) -> String {
@@ -264,7 +272,7 @@ fn figure_6_cpu(labels: &[String], connections: &[usize], samples: &Samples) -> 
         values: vec![Some(70.0); connections.len()],
         published: true,
     });
-    Chart { title: "Figure 6: CPU of who watches", unit: "% of a core", labels, series: &all }.lines()
+    Chart { title: "Figure 6: CPU of who watches", unit: "% of a core", axis: AXIS, labels, series: &all }.lines()
 }
 
 fn figure_6_time(labels: &[String], connections: &[usize], samples: &Samples) -> String {
@@ -274,7 +282,8 @@ fn figure_6_time(labels: &[String], connections: &[usize], samples: &Samples) ->
             series(mode.name(), connections.iter().map(|n| median(samples, *n, *mode, |s| s.look_ms)).collect())
         })
         .collect();
-    Chart { title: "Figure 6: time to acquire the connections, per poll", unit: "ms", labels, series: &all }.lines()
+    Chart { title: "Figure 6: time to acquire the connections, per poll", unit: "ms", axis: AXIS, labels, series: &all }
+        .lines()
 }
 
 fn results(connections: &[usize], samples: &Samples, seconds: u64) -> Value {

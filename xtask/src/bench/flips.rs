@@ -1,0 +1,171 @@
+//! `make bench-flips`: how fast a campaign of bit flips is, where its time goes, and whether its short cuts change anything.
+//!
+//! A campaign has a part that does not grow with its size (the undisturbed runs, stepping through the program) and one that does.
+//! Each round runs a small and a larger campaign; what they differ by is the cost of an injection. Time is that of the whole
+//! command, report included.
+
+mod agreement;
+mod targets;
+
+use super::statistics::Interval;
+use super::{Goal, finish};
+use crate::setup::{self, MEMCACHED};
+use crate::shell::{command, root, run};
+use agreement::Agreement;
+use model::campaign::{Seconds, Variant};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use targets::{Target, Tool};
+
+const SEED: u64 = 20_150_504;
+/// SEI §7.1: three variants of memcached, 8,000 injections of each of seven types.
+const VARIANTS: f64 = 3.0;
+const INJECTIONS: f64 = 168_000.0;
+const TYPES: u32 = 7;
+
+/// Injections per type.
+struct Sizes {
+    rounds: u64,
+    small: u32,
+    large: u32,
+    compared: u32,
+    replayed: u32,
+}
+
+pub fn bench() -> Result<(), String> {
+    let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
+    let sizes = if quick {
+        Sizes { rounds: 1, small: 5, large: 20, compared: 10, replayed: 7 }
+    } else {
+        Sizes { rounds: 5, small: 40, large: 340, compared: 300, replayed: 140 }
+    };
+    setup::packages(&[&MEMCACHED])?;
+    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    run(command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]).args(profile))?;
+    let tool = Tool::new(&root().join(if quick { "target/debug" } else { "target/release" }))?;
+    let targets = [Target::sums(&tool)?, Target::memcached(&tool)?];
+    let mut measured: BTreeMap<&str, Vec<Round>> = BTreeMap::new();
+    for round in 0..sizes.rounds {
+        for target in &targets {
+            let sample = measure(&tool, target, &sizes, SEED + round)?;
+            println!(
+                " round {} of {}: {:<10} {:>5.0} injections/s, {:.2} ms of CPU each",
+                round + 1,
+                sizes.rounds,
+                target.name,
+                1.0 / sample.each_s,
+                1e3 * sample.cpu_each_s
+            );
+            measured.entry(target.name).or_default().push(sample);
+        }
+    }
+    let agreement = agreement::check(&tool, &targets[0], sizes.compared, sizes.replayed)?;
+    let figures: BTreeMap<&str, Value> = measured.iter().map(|(name, rounds)| (*name, figures(rounds))).collect();
+    let minutes = Interval::of(&measured["memcached"].iter().map(Round::minutes).collect::<Vec<f64>>());
+    let deviating: u64 = measured.values().flatten().map(|round| round.deviating).sum();
+    table(&measured, minutes, &agreement);
+    let goals = goals(minutes, &agreement, deviating + agreement.deviating);
+    let all = json!({
+        "targets": figures, "minutes_for_168000": minutes, "agreement": agreement, "rounds": sizes.rounds,
+        "injections_per_type": {"small": sizes.small, "large": sizes.large}, "release": !quick,
+    });
+    finish(if quick { "quick-flips" } else { "flips" }, SEED, &goals, all)
+}
+
+fn goals(minutes: Interval, agreement: &Agreement, deviating: u64) -> Vec<Goal> {
+    vec![
+        Goal::at_most("minutes_for_168000", minutes.median, 15.0),
+        Goal::equals("step_block_differences", agreement.step_block as f64, 0.0),
+        Goal::equals("fork_fresh_differences", agreement.fork_fresh as f64, 0.0),
+        Goal::equals("control_differences", deviating as f64, 0.0),
+    ]
+}
+
+/// A small and a larger campaign with the same seed.
+struct Round {
+    small_s: f64,
+    small: f64,
+    each_s: f64,
+    cpu_each_s: f64,
+    /// Of the larger one.
+    seconds: Seconds,
+    instructions: u64,
+    deviating: u64,
+}
+
+impl Round {
+    /// What the paper's campaigns would take: the fixed part once for each variant, the rest by the cost of an injection.
+    fn minutes(&self) -> f64 {
+        (VARIANTS * self.small_s + (INJECTIONS - VARIANTS * self.small) * self.each_s) / 60.0
+    }
+}
+
+fn measure(tool: &Tool, target: &Target, sizes: &Sizes, seed: u64) -> Result<Round, String> {
+    let (small_s, small) = tool.campaign(target, sizes.small, seed, &[])?;
+    let (large_s, large) = tool.campaign(target, sizes.large, seed, &[])?;
+    let more = f64::from(TYPES * (sizes.large - sizes.small));
+    let deviating = |v: &Variant| v.controls.deviating + v.controls.planned - v.controls.run + v.misses;
+    Ok(Round {
+        small_s,
+        small: f64::from(TYPES * sizes.small),
+        each_s: (large_s - small_s) / more,
+        cpu_each_s: (large.seconds.cpu - small.seconds.cpu) / more,
+        seconds: large.seconds,
+        instructions: large.instructions,
+        deviating: deviating(&small) + deviating(&large),
+    })
+}
+
+/// Parts of the engine's time in the larger campaigns. Forks run while the golden process is stepped: their CPU time is beside it.
+fn parts(rounds: &[Round]) -> [(&'static str, Interval); 6] {
+    let of = |part: fn(&Seconds) -> f64| {
+        let share = |round: &Round| part(&round.seconds) / (round.seconds.profile + round.seconds.wall);
+        Interval::of(&rounds.iter().map(share).collect::<Vec<f64>>())
+    };
+    [
+        ("profile", of(|s| s.profile)),
+        ("step", of(|s| s.step)),
+        ("fork", of(|s| s.fork)),
+        ("judge", of(|s| s.judge)),
+        ("rest", of(|s| s.wall - s.step - s.fork - s.judge)),
+        ("run_cpu", of(|s| s.run)),
+    ]
+}
+
+fn figures(rounds: &[Round]) -> Value {
+    let of = |figure: fn(&Round) -> f64| Interval::of(&rounds.iter().map(figure).collect::<Vec<f64>>());
+    let shares: BTreeMap<&str, Interval> = parts(rounds).into_iter().collect();
+    json!({
+        "instructions": rounds.first().map(|r| r.instructions), "injections_per_s": of(|r| 1.0 / r.each_s),
+        "cpu_ms_per_injection": of(|r| 1e3 * r.cpu_each_s), "seconds_of_small_campaign": of(|r| r.small_s), "share_of_time": shares,
+    })
+}
+
+fn table(measured: &BTreeMap<&str, Vec<Round>>, minutes: Interval, agreement: &Agreement) {
+    let interval =
+        |i: Interval, digits: usize| format!("{:.digits$} [{:.digits$}, {:.digits$}]", i.median, i.low, i.high);
+    for (name, rounds) in measured {
+        let of = |figure: fn(&Round) -> f64| Interval::of(&rounds.iter().map(figure).collect::<Vec<f64>>());
+        println!(
+            "\n{name}: {} instructions\n  injections/s {:>26}\n  CPU, ms each {:>26}",
+            rounds.first().map_or(0, |r| r.instructions),
+            interval(of(|r| 1.0 / r.each_s), 0),
+            interval(of(|r| 1e3 * r.cpu_each_s), 2)
+        );
+        println!("  where the time of the larger campaign goes, % of the engine's:");
+        for (part, share) in parts(rounds) {
+            println!(
+                "    {part:<10} {:>26}",
+                interval(
+                    Interval { low: 100.0 * share.low, median: 100.0 * share.median, high: 100.0 * share.high },
+                    1
+                )
+            );
+        }
+    }
+    println!("\nthe paper's 168,000 executions: {} minutes", interval(minutes, 1));
+    println!(
+        "{} outcomes by blocks and by single steps, {} different; {} forks again in a fresh process, {} different",
+        agreement.compared, agreement.step_block, agreement.replayed, agreement.fork_fresh
+    );
+}

@@ -1,0 +1,149 @@
+//! The paper's tables with ours beside them.
+
+use super::campaign::{Asked, Campaign, Done};
+use super::published::{ROWS, tried};
+use model::campaign::{Row, Share};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+type All<'a> = [(&'a Campaign, Done)];
+
+const HEAD: &str =
+    "| group | variant | undetected | by hardening | otherwise | errors | of |\n|---|---|---|---|---|---|---|\n";
+const GROUPS: [&str; 3] = ["CF", "DF", "RD"];
+
+pub fn markdown(all: &All, inputs: &Value) -> String {
+    let mut text = String::new();
+    for (number, title) in [(2, "one thread"), (3, "four threads")] {
+        let _ = writeln!(text, "## Table {number}: {title}\n\n{HEAD}{}", table(all, number));
+    }
+    let _ = writeln!(
+        text,
+        "## Another server: dnscache\n\nThe paper has Deadwood here, of which it gives one number: 32.38 % of the DF errors of the unhardened server are undetected.\n\n{HEAD}{}",
+        beside(all)
+    );
+    let _ = writeln!(text, "## By type\n\n{}", by_type(all));
+    let _ = writeln!(text, "## What the campaigns rest on\n\n{}", grounds(all, inputs));
+    text
+}
+
+/// Paper's rows first, then ours of the same table, group by group.
+fn table(all: &All, number: u8) -> String {
+    let mut text = String::new();
+    for group in GROUPS {
+        for row in ROWS.iter().filter(|row| (row.table, row.group) == (number, group)) {
+            let percent = |share: f64| format!("{share:.2} %");
+            let _ = writeln!(
+                text,
+                "| {group} | {} (paper) | {} | {} | {} | {} | {} |",
+                row.variant,
+                percent(row.undetected),
+                row.hardening.map_or("–".to_owned(), percent),
+                percent(row.otherwise),
+                row.total,
+                tried(group)
+            );
+        }
+        all.iter()
+            .filter(|(campaign, _)| campaign.table == number)
+            .for_each(|(campaign, done)| ours(&mut text, group, campaign, done));
+    }
+    text
+}
+
+fn beside(all: &All) -> String {
+    let mut text = String::new();
+    for group in GROUPS {
+        all.iter()
+            .filter(|(campaign, _)| campaign.asked == Asked::Dns)
+            .for_each(|(campaign, done)| ours(&mut text, group, campaign, done));
+    }
+    text
+}
+
+/// All bits, and of the same flips those of the lower 32 bits.
+fn ours(text: &mut String, group: &str, campaign: &Campaign, done: &Done) {
+    for (rows, policy) in [(&done.variant.rows, "all bits"), (&done.variant.low32, "low 32 bits")] {
+        if let Some(row) = rows.iter().find(|row| row.name == group) {
+            let _ = writeln!(text, "| {group} | **{}**, {policy} | {} |", campaign.name, shares(row));
+        }
+    }
+}
+
+fn shares(row: &Row) -> String {
+    let tally = &row.tally;
+    let hardening = if tally.hardening == 0 { "–".to_owned() } else { share(row.hardening) };
+    format!(
+        "{} | {hardening} | {} | {} | {}",
+        share(row.undetected),
+        share(row.otherwise),
+        tally.manifested(),
+        tally.tried()
+    )
+}
+
+/// With its interval; of none the bound.
+fn share(share: Option<Share>) -> String {
+    match share {
+        None => "–".to_owned(),
+        Some(Share { share: 0.0, high, .. }) => format!("none, < {:.2} %", 100.0 * high),
+        Some(Share { share, low, high }) => format!("{:.2} % [{:.2}, {:.2}]", 100.0 * share, 100.0 * low, 100.0 * high),
+    }
+}
+
+fn by_type(all: &All) -> String {
+    let mut text = "| variant | type | no effect | undetected | by hardening | otherwise | nothing to flip |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for (campaign, done) in all {
+        for row in done.variant.rows.iter().filter(|row| row.within || row.name == "CF") {
+            let t = &row.tally;
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} |",
+                campaign.name, row.name, t.none, t.undetected, t.hardening, t.otherwise, t.inactive
+            );
+        }
+    }
+    text
+}
+
+fn grounds(all: &All, inputs: &Value) -> String {
+    let mut text = "| variant | instructions | replies | connections | controls | not golden | misses | not judged | verdict | minutes | per second |\n|---|---|---|---|---|---|---|---|---|---|---|\n".to_owned();
+    for (campaign, Done { variant: v, verdict }) in all {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {verdict} | {:.1} | {:.0} |",
+            campaign.name,
+            v.instructions,
+            v.replies,
+            v.connections,
+            v.controls.run,
+            v.controls.deviating,
+            v.misses,
+            v.tally.unjudged,
+            (v.seconds.profile + v.seconds.wall) / 60.0,
+            // of the last session, if it was interrupted
+            v.tally.tried() as f64 / v.seconds.wall.max(1e-9),
+        );
+    }
+    let (memcached, counts, zone) = (&inputs["memcached"], &inputs["counts"], &inputs["dnscache"]);
+    let _ = writeln!(
+        text,
+        "\nmemcached's trace: {} commands on {} connections; the server itself counts {} evictions, {} hits and {} misses of `get`, {} sets. \
+         dnscache's: {} questions of {} clients.",
+        memcached["commands"],
+        memcached["connections"],
+        counts["evictions"],
+        counts["get_hits"],
+        counts["get_misses"],
+        counts["cmd_set"],
+        zone["questions"],
+        zone["clients"]
+    );
+    let remarks: BTreeSet<String> = all
+        .iter()
+        .flat_map(|(campaign, done)| done.variant.remarks.iter().map(|remark| format!("{}: {remark}", campaign.name)))
+        .collect();
+    remarks.iter().for_each(|remark| _ = writeln!(text, "\n- {remark}"));
+    text
+}
