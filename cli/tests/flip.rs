@@ -149,6 +149,24 @@ fn an_injection_comes_to_the_same_in_a_fresh_process() {
 }
 
 #[test]
+fn gdb_finds_the_process_at_the_flip() {
+    let Some(home) = home("flip-gdb") else { return };
+    if Command::new("gdb").arg("--version").output().is_err() {
+        return skipped("gdb is not installed");
+    }
+    let campaign = home.run(&["flip", "--json", "-n", "2", "--types", "RREG", "--", "./sums"]);
+    assert_eq!(number(&self::campaign(&campaign), "/variants/0/planned"), 2);
+    let usual = home.run(&["flip", "replay", "--json", "last:1"]).json();
+    let ip = format!("=> {:#x}", number(&usual, "/again/injection/ip"));
+    let before = home.run(&["flip", "replay", "last:1", "--gdb", "--before"]).exits(0);
+    assert!(before.out.contains("right before RREG") && before.out.contains(&ip), "{}", before.out);
+    let hit = usual["again"]["effect"]["hit"].as_str().unwrap();
+    let after = home.run(&["flip", "replay", "last:1", "--gdb"]).exits(0);
+    assert!(after.out.contains("right after RREG") && after.out.contains(hit), "{}", after.out);
+    home.run(&["flip", "replay", "last:1", "--before"]).exits(2);
+}
+
+#[test]
 fn a_campaign_that_was_stopped_or_killed_goes_on_where_it_was() {
     let Some(home) = home("flip-resume") else { return };
     let asked = ["flip", "-q", "-n", "120", "--", "./sums"];

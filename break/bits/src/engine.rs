@@ -36,6 +36,12 @@ pub fn serve(contained: &Contained, requests: impl BufRead, mut replies: impl Wr
                     .map(Reply::Done),
                 None => Err(unnamed()),
             },
+            Ok(Request::Hold { draw, id, after }) => match &mut begun {
+                Some((program, known)) => Injector::new(contained, program, known, &mut tell)
+                    .and_then(|injector| injector.hold(&draw, id, after))
+                    .map(Reply::Done),
+                None => Err(unnamed()),
+            },
             Ok(Request::Exhaust { reply, types, bits, classes, skip, only }) => match &mut begun {
                 Some((program, known)) => Injector::new(contained, program, known, &mut tell)
                     .and_then(|injector| injector.exhaust(reply, &types, bits, classes, &skip, &only))

@@ -5,11 +5,12 @@ use crate::contain::Contained;
 use crate::descriptors::Descriptors;
 use crate::exhaust::{Stretch, classes};
 use crate::golden::Went;
+use crate::hold::{Left, leave};
 use crate::outputs::Collected;
 use crate::place::Room;
 use crate::plan::{Planned, plan};
 use crate::profile::{Known, Started, start};
-use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way, Weight};
+use crate::protocol::{Draw, Held, Injected, Program, Reply, Spent, Way, Weight};
 use crate::refusal::Refusal;
 use crate::strike::{Blow, Next, strike};
 use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway, cpu_seconds};
@@ -105,6 +106,34 @@ impl<'a> Injector<'a> {
             Way::Fork => self.by_forks(&planned)?,
             Way::Fresh => planned.iter().try_for_each(|planned| self.by_a_fresh_process(planned))?,
         }
+        self.finish(begun)
+    }
+
+    /// One flip in a fresh process, which is left for a debugger before it or `after` it. Returns when the process has ended.
+    pub fn hold(mut self, draw: &Draw, id: u32, after: bool) -> Result<Spent, Refusal> {
+        let begun = Instant::now();
+        let found = wanted(plan(&self.known.stream, &self.known.code, draw), &[], &[id], |planned| planned.id).pop();
+        let Some((planned, blow)) = found.and_then(|planned| Some((planned, planned.blow?))) else {
+            return Err(Failure::request(format!("nothing is flipped under the number {id}"))
+                .why("the draw has fewer flips, or it is a control")
+                .next("name one that the campaign has logged")
+                .into());
+        };
+        let mut started = self.start("held")?;
+        self.go_to(&mut started, &planned)?;
+        let golden = &started.golden;
+        if golden.position != planned.position || golden.ip() != planned.ip {
+            return Err(io::Error::other("the program did not come to the flip's place again").into());
+        }
+        golden.settle()?;
+        let instruction = golden.code.instruction_at(planned.ip).expect("it was checked to be next");
+        let injection = self.words(&golden.code, &planned, blow);
+        let left = leave(&golden.tracee, started.gadget, &instruction, after.then_some(&blow))?;
+        let Left { hit, signal, ip } = left;
+        (self.tell)(&Reply::Held(Box::new(Held { pid: golden.tracee.pid, ip, injection, hit, signal })))?;
+        while !golden.tracee.wait()?.ended() {}
+        started.room.remove();
+        self.give_back(started);
         self.finish(begun)
     }
 

@@ -19,6 +19,7 @@ pub mod flow;
 mod fork;
 mod gate;
 pub mod golden;
+mod hold;
 mod inject;
 pub mod inspect;
 pub mod instruction;

@@ -124,6 +124,9 @@ pub enum Request {
     /// Every flip of the types within the work for one reply (an index of [`Profile::replies`]): answers [`Reply::Census`], then one
     /// [`Reply::Injected`] per class, then [`Reply::Done`]. Without `classes`, every flip is tried by itself: the oracle of classes.
     Exhaust { reply: usize, types: Vec<FlipType>, bits: BitPolicy, classes: bool, skip: Vec<u32>, only: Vec<u32> },
+    /// Brings one flip about in a fresh process and leaves that for a debugger, right before the flip or right after it: answers
+    /// [`Reply::Held`], and [`Reply::Done`] when the process has ended.
+    Hold { draw: Draw, id: u32, after: bool },
     /// Answers one [`Reply::Injected`] each, in any order, then [`Reply::Done`]. `only`: just these ids; empty: all.
     Inject { draw: Draw, way: Way, skip: Vec<u32>, only: Vec<u32> },
 }
@@ -143,6 +146,7 @@ pub enum Reply {
     },
     Injected(Box<Injected>),
     Census(Census),
+    Held(Box<Held>),
     /// How far the golden process is, in instructions of the whole.
     Progress {
         position: u64,
@@ -196,6 +200,20 @@ pub struct Injected {
     pub output: Option<Output>,
     #[serde(with = "crate::bytes")]
     pub stderr: Vec<u8>,
+}
+
+/// A process that is stopped at a flip and traced by nobody.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// As the engine sees it: [`crate::contain::outer_pid`] tells the number that a debugger wants.
+    pub pid: i32,
+    /// Where it goes on.
+    pub ip: u64,
+    pub injection: Injection,
+    /// What was hit, with its value before and after. None: it stands before the flip.
+    pub hit: Option<String>,
+    /// What the flip raised, and was not delivered. 0: nothing.
+    pub signal: i32,
 }
 
 /// So many flips of a type.

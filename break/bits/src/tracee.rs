@@ -113,7 +113,12 @@ impl Tracee {
 
     /// The same, without waiting: a system call may take its time.
     pub fn start_step(&self) -> io::Result<()> {
-        request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
+        self.start_step_with(0)
+    }
+
+    /// The same, with `signal` (0: none) delivered.
+    pub fn start_step_with(&self, signal: i32) -> io::Result<()> {
+        request(libc::PTRACE_SINGLESTEP, self.pid, 0, signal as u64)
     }
 
     /// What the program will be told of the signal that it is resumed with: code and address. It must be stopped by a signal.
@@ -190,6 +195,21 @@ impl Tracee {
         }
     }
 
+    /// Traces it no more; it goes on, unless a signal that was sent to it stops it.
+    pub fn detach(&self) -> io::Result<()> {
+        self.detach_with(0)
+    }
+
+    /// The same, with the signal that it is stopped by delivered. Fails if it is not stopped.
+    pub fn detach_with(&self, signal: i32) -> io::Result<()> {
+        request(libc::PTRACE_DETACH, self.pid, 0, signal as u64)
+    }
+
+    /// Stops one that was [`seize`]d, which a wait then reports.
+    pub fn interrupt(&self) -> io::Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.pid, 0, 0)
+    }
+
     /// Sends it a signal.
     pub fn send(&self, signal: i32) {
         // SAFETY: no memory is involved; the process is our own child or that of one.
@@ -207,6 +227,11 @@ impl Tracee {
 pub fn call_registers(from: &Registers, gadget: u64, number: i64, arguments: [u64; 6]) -> Registers {
     let [rdi, rsi, rdx, r10, r8, r9] = arguments;
     Registers { rip: gadget, rax: number as u64, orig_rax: u64::MAX, rdi, rsi, rdx, r10, r8, r9, ..*from }
+}
+
+/// Traces a thread that runs, and lets it run on. It goes on without us when this process ends.
+pub fn seize(thread: Pid) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, thread, 0, 0)
 }
 
 /// Waits for one process or thread. Blocks.

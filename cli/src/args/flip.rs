@@ -41,6 +41,12 @@ pub struct FlipReplay {
     /// RUN:ID, or RUN:VARIANT:ID; RUN may be `last`
     #[arg(value_name = "RUN:ID")]
     pub of: String,
+    /// Stop right after the flip, in gdb
+    #[arg(long)]
+    pub gdb: bool,
+    /// Stop right before it instead
+    #[arg(long, requires = "gdb")]
+    pub before: bool,
 }
 
 /// What runs.

@@ -188,6 +188,11 @@ impl StartedEngine {
         Ok(StartedEngine { child, engine: Some(Engine::over(replies, requests)) })
     }
 
+    /// Of the process that keeps the engine, outside of its namespaces.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn engine(&mut self) -> &mut Engine {
         self.engine.as_mut().unwrap_or_else(|| unreachable!("it is taken when this is dropped"))
     }

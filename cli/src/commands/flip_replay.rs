@@ -2,13 +2,13 @@
 
 use crate::args::FlipReplay as Args;
 use crate::commands::flip::{StartedEngine, spec_of};
-use crate::commands::sweep;
+use crate::commands::{flip_gdb, sweep};
 use crate::context::Context;
 use crate::render::{flip as draw, printable};
-use bit_flips::protocol::{Reply, Request, Way};
+use bit_flips::protocol::{Profile, Reply, Request, Way};
 use campaign::engine::Event;
 use campaign::log::{Golden, INJECTIONS};
-use campaign::{Judge, Spec, run};
+use campaign::{Engine, Judge, Spec, run};
 use model::campaign::{Logged, Role};
 use model::{Exit, Failure, Family};
 use serde_json::json;
@@ -22,6 +22,9 @@ pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let (spec, dir) = (spec_of(&run)?, store.dir(run.id));
     let variant = variant(&spec, name)?;
     let before = logged(&dir, variant, id)?;
+    if args.gdb {
+        return flip_gdb::replay(context, &spec, &dir, variant, id, args.before);
+    }
     let stop = sweep::stop_on_interrupt();
     let Some(again) = again(&spec, &dir, variant, id, &stop)? else {
         return Err(Failure::new(Family::Aborted, "the replay was stopped"));
@@ -86,15 +89,29 @@ fn logged(dir: &RunDir, variant: u32, id: u32) -> Result<Logged, Failure> {
     }
 }
 
-/// None: somebody wanted it to stop.
-fn again(spec: &Spec, dir: &RunDir, index: u32, id: u32, stop: &AtomicBool) -> Result<Option<Logged>, Failure> {
+/// The variant's program, which runs as it did in the campaign. None: somebody wanted it to stop.
+pub fn begun(
+    engine: &mut Engine,
+    spec: &Spec,
+    dir: &RunDir,
+    index: u32,
+    stop: &AtomicBool,
+) -> Result<Option<Profile>, Failure> {
     let variant = &spec.variants[index as usize];
     variant.is_unchanged()?;
+    let profile = run::begin(engine, &variant.program, stop, &mut |_| {})?;
+    if let Some(profile) = &profile {
+        run::same_golden(&dir.read_json(&Golden::file(index))?, &Golden::of(profile))?;
+    }
+    Ok(profile)
+}
+
+/// None: somebody wanted it to stop.
+fn again(spec: &Spec, dir: &RunDir, index: u32, id: u32, stop: &AtomicBool) -> Result<Option<Logged>, Failure> {
     let judge = Judge::new(&spec.rules)?;
     let mut started = StartedEngine::start()?;
     let engine = started.engine();
-    let Some(profile) = run::begin(engine, &variant.program, stop, &mut |_| {})? else { return Ok(None) };
-    run::same_golden(&dir.read_json(&Golden::file(index))?, &Golden::of(&profile))?;
+    let Some(profile) = begun(engine, spec, dir, index, stop)? else { return Ok(None) };
     engine.ask(&Request::Inject { draw: spec.draw.clone(), way: Way::Fresh, skip: Vec::new(), only: vec![id] })?;
     let mut again = None;
     loop {

@@ -15,6 +15,7 @@ mod flip_asked;
 mod flip_diff;
 mod flip_engine;
 mod flip_external;
+mod flip_gdb;
 mod flip_replay;
 mod import;
 mod init;

@@ -249,6 +249,7 @@ fn unexpected(reply: &Reply) -> Failure {
         Reply::Progress { .. } => "progress",
         Reply::Done(_) => "that it is done",
         Reply::Census(_) => "a census",
+        Reply::Held(_) => "that a process is held",
     };
     Failure::new(Family::Bug, format!("the flip engine told {word} when nothing of the kind was asked"))
 }

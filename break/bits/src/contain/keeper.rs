@@ -36,6 +36,30 @@ pub fn keep(first: Pid, starter: Option<OwnedFd>) -> io::Result<u8> {
     })
 }
 
+/// The number outside of a process that the engine started and calls `inner`. `outside` is the process that was started as
+/// the engine and keeps it. None: it has ended.
+pub fn outer_pid(outside: u32, inner: Pid) -> io::Result<Option<Pid>> {
+    let status = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/status")).ok();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(process) = name.to_str().and_then(status) else { continue };
+        let innermost = field(&process, "NSpid:").and_then(|pids| pids.split_whitespace().last()?.parse().ok());
+        if innermost != Some(inner) {
+            continue;
+        }
+        let engine = field(&process, "PPid:").and_then(status);
+        if engine.and_then(|engine| field(&engine, "PPid:")?.parse().ok()) == Some(outside) {
+            return Ok(Some(pid));
+        }
+    }
+    Ok(None)
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
 enum Wanted {
     Ended,
     No,

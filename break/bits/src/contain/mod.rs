@@ -33,6 +33,7 @@ mod user;
 mod view;
 
 pub use filter::{FORK_MARK, Traced, refused, signals_itself};
+pub use keeper::outer_pid;
 pub use launch::{Launched, Place, launch};
 pub use user::User;
 

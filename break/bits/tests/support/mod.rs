@@ -1,8 +1,9 @@
 //! Engines that tests talk to, and the programs they flip in.
 #![allow(dead_code)] // each test file uses a part
 
+use bit_flips::contain;
 use bit_flips::protocol::{
-    Census, Draw, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way,
+    Census, Draw, Held, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way,
 };
 use model::flip::{BitPolicy, FlipType};
 use std::io::{BufRead, BufReader, Write};
@@ -111,6 +112,24 @@ impl Engine {
             Reply::Census(census) => (census, self.injected().0),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Leaves a process at a flip, for a debugger. With its number here, outside.
+    pub fn hold(&mut self, draw: &Draw, id: u32, after: bool) -> (Held, i32) {
+        self.ask(&Request::Hold { draw: draw.clone(), id, after });
+        match self.answer() {
+            Reply::Held(held) => {
+                let pid = contain::outer_pid(self.process.id(), held.pid).unwrap().expect("it is there");
+                (*held, pid)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits for the end of what was held.
+    pub fn let_go(&mut self) {
+        let answer = self.answer();
+        assert!(matches!(answer, Reply::Done(_)), "{answer:?}");
     }
 
     /// All that was injected, by id.

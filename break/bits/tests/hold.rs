@@ -1,0 +1,75 @@
+//! A process that is held at a flip stands where the injection says, and a debugger finds it so.
+
+mod support;
+
+use bit_flips::protocol::Way;
+use model::flip::FlipType;
+use std::process::Command;
+use support::{Engine, compiled, draw, possible, program, written};
+
+/// What gdb says when it looks at a process with these commands. None, told, without gdb.
+fn gdb(pid: i32, commands: &[&str]) -> Option<String> {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-p", &pid.to_string()]);
+    gdb.args(commands.iter().flat_map(|command| ["-ex", command]));
+    match gdb.output() {
+        Ok(output) => Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),
+        Err(_) => {
+            println!("skipped: gdb is not installed");
+            None
+        }
+    }
+}
+
+fn status(pid: i32, field: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_owned()))
+}
+
+#[test]
+fn a_debugger_finds_the_process_before_and_after_the_flip() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("one-line", b"one\n")));
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Rreg, FlipType::Cf], 4);
+    let (injected, _) = engine.inject(&draw, Way::Fresh, &[], &[]);
+    for id in [0, 5] {
+        let usual = injected.iter().find(|one| one.id == id).unwrap();
+        for after in [false, true] {
+            let (held, pid) = engine.hold(&draw, id, after);
+            assert_eq!(Some(&held.injection), usual.injection.as_ref());
+            assert_eq!(held.hit.as_ref(), after.then_some(&usual.effect.hit));
+            assert!(after || held.ip == held.injection.ip, "before the flip, its instruction is next");
+            assert_eq!(status(pid, "TracerPid:").as_deref(), Some("0"), "nobody traces it");
+            if let Some(said) = gdb(pid, &["info registers rip", "kill"]) {
+                assert!(said.contains(&format!("{:#x}", held.ip)), "{said}");
+            } else {
+                Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+            }
+            engine.let_go();
+            assert_eq!(status(pid, "State:"), None, "it has ended");
+        }
+    }
+}
+
+#[test]
+fn what_is_held_before_its_flip_goes_on_undisturbed() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("one-line", b"one\n")));
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Cf], 2);
+    let (_, pid) = engine.hold(&draw, 1, false);
+    match gdb(pid, &["handle SIGSTOP nostop noprint nopass", "continue"]) {
+        Some(said) => assert!(said.contains("exited normally"), "{said}"),
+        None => assert!(Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap().success()),
+    }
+    engine.let_go();
+    // the engine is there for more
+    assert_eq!(engine.inject(&draw, Way::Fork, &[], &[]).0.len(), 10);
+}
