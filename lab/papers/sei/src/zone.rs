@@ -55,14 +55,15 @@ fn trace(questions: u32) -> Trace {
     let (mut trace, mut random) = (Trace::default(), Random(SEED));
     for number in 0..HOSTS {
         trace.answers.push(answer(&host(number), record(number), 0));
-        if number % MISSING_EVERY == 0 {
+        if number.is_multiple_of(MISSING_EVERY) {
             trace.answers.push(answer(&missing(number), authority(), NO_SUCH_NAME));
         }
     }
     (0..CLIENTS).for_each(|client| trace.connect(client, Listener::Udp(PORT)));
     for question in 0..questions {
         let number = random.below(u64::from(HOSTS)) as u32;
-        let name = if number % MISSING_EVERY == 0 && random.below(2) == 0 { missing(number) } else { host(number) };
+        let name =
+            if number.is_multiple_of(MISSING_EVERY) && random.below(2) == 0 { missing(number) } else { host(number) };
         trace.send(question % CLIENTS, query(question as u16 + 1, &name, true));
     }
     (0..CLIENTS).for_each(|client| trace.close(client));
