@@ -228,12 +228,14 @@ impl<'a> Injector<'a> {
         while started.golden.position < planned.position {
             let left = planned.position - started.golden.position;
             if let (Went::Ended(..), _) = started.advance(left)? {
-                break;
+                return self.take_ended(Duration::ZERO);
             }
             if started.golden.stops.is_multiple_of(64) {
                 self.take_ended(Duration::ZERO)?;
             }
         }
+        // code that the program loaded may stand here that has not run yet since
+        started.next_site()?;
         self.spent.step += stepping.elapsed().as_secs_f64();
         self.take_ended(Duration::ZERO)
     }

@@ -102,6 +102,24 @@ fn controls_are_golden_and_every_planned_flip_is_accounted_for() {
 }
 
 #[test]
+fn code_that_is_loaded_while_the_program_runs_is_struck_as_well() {
+    if !possible() {
+        return;
+    }
+    // without -lm: the library must come by dlopen alone
+    let mut program = program(&[&support::compiled_alone("loads").to_string_lossy()], None);
+    program.sites.libraries = vec!["libm".into()];
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Cf, FlipType::Wreg, FlipType::Text], 40);
+    let (forked, spent) = engine.inject(&draw, Way::Fork, &[], &[]);
+    assert_eq!(spent.misses, 0);
+    let struck: Vec<_> = forked.iter().filter_map(|injected| injected.injection.as_ref()).collect();
+    assert_eq!(struck.len(), 120);
+    assert!(struck.iter().all(|injection| injection.module == "libm.so.6"));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_and_what_was_done_is_not_done_again() {
     if !possible() {
         return;

@@ -21,6 +21,15 @@ pub fn compiled(name: &str, options: &[&str]) -> PathBuf {
     made
 }
 
+/// The same with no library but C's.
+pub fn compiled_alone(name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+    let made = unique(name);
+    let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&made).arg(&source).status();
+    assert!(status.expect("a C compiler").success(), "{}", source.display());
+    made
+}
+
 pub fn written(name: &str, bytes: &[u8]) -> PathBuf {
     let path = unique(name);
     std::fs::write(&path, bytes).unwrap();
