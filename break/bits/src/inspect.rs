@@ -173,6 +173,15 @@ fn permitted(path: &Path, user: User, wanted: u32) -> bool {
     file.mode() >> shift & wanted == wanted
 }
 
+/// Why the kernel may forbid tracing a process of one's own, and what to do.
+pub fn may_attach_advice() -> String {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    match scope.trim() {
+        "1" | "2" => "run it as root, or allow it: sysctl -w kernel.yama.ptrace_scope=0".into(),
+        _ => may_trace_advice(),
+    }
+}
+
 /// Why the kernel may forbid tracing one's own children, and what to do.
 pub fn may_trace_advice() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -23,6 +23,7 @@ mod hold;
 mod inject;
 pub mod inspect;
 pub mod instruction;
+pub mod live;
 pub mod mappings;
 pub mod memcached_input;
 pub mod modules;
