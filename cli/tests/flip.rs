@@ -314,6 +314,41 @@ fn a_disturbance_of_ones_own_is_judged_between_healthy_runs() {
 }
 
 #[test]
+fn a_running_server_is_judged_by_an_input_trace() {
+    let home = Home::new("flip-server");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let state = home.write("state", "good");
+    // says to each line what stands in a file: the disturbance changes it
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = std::io::BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while std::io::BufRead::read_line(&mut lines, &mut line).is_ok_and(|n| n > 0) {
+                let said = std::fs::read_to_string(&state).unwrap_or_default();
+                let _ = std::io::Write::write_all(&mut &stream, format!("{} {said}\n", line.trim()).as_bytes());
+                line.clear();
+            }
+        }
+    });
+    home.write(
+        "trace",
+        "replay 1\nconnect 0 tcp 0\nconnect 1 tcp 0\nsend 0 2\na\n\nsend 1 4\nb\nc\n\nclose 0\nclose 1\n",
+    );
+    let state = home.file("state").display().to_string();
+    let disturbance =
+        format!("trap 'printf good > {state}; exit' TERM; printf BAD! > {state}; while :; do sleep 0.05; done");
+    let asked = ["flip", "--json", "--runs", "200", "--server", &at, "--replay", "trace", "--external", &disturbance];
+    let campaign = campaign(&home.run(&asked).exits(1));
+    let of = |path: &str| number(&campaign, &format!("/variants/0{path}"));
+    assert_eq!((of("/replies"), of("/controls/run"), of("/controls/deviating")), (3, 3, 0));
+    assert!(of("/tally/undetected") > 0 && of("/tally/undetected") + of("/tally/none") + of("/tally/otherwise") == 200);
+    home.run(&["flip", "-q", "--server", "127.0.0.1:1", "--replay", "trace", "--external", "true"])
+        .exits(3)
+        .says("says nothing");
+}
+
+#[test]
 fn what_cannot_be_disturbed_is_refused_before_anything_runs() {
     let Some(home) = home("flip-refused") else { return };
     home.run(&["runs", "--delete", home.run(&["runs", "--json"]).json()[0]["id"].as_str().unwrap()]).exits(0);

@@ -1,16 +1,20 @@
 //! A disturbance of the user's own instead of flips (SEI §7.2 lowered the processor's voltage): runs of a program are judged while a
 //! command acts.
 //!
+//! Instead of a program that is started each time, a server that runs already may get an input trace each time.
+//!
 //! Healthy, disturbed, healthy: two undisturbed runs give the golden output, one afterwards must give it again. The disturbance acts
 //! on this machine, so nothing is contained here: the program runs as the user's own.
 
+use crate::client::Clients;
 use crate::judge::Judge;
 use crate::log::{Golden, Log};
 use crate::native::{self, Ran};
 use crate::run::{Ended, same_golden};
 use crate::spec::{External, Spec, VariantSpec};
 use crate::tables::Tables;
-use bit_flips::protocol::{Output, Profile};
+use bit_flips::protocol::{Output, Profile, Program};
+use bit_flips::trace_input::Trace;
 use model::campaign::{Controls, Logged, Role, Seconds, Variant};
 use model::flip::Outcome;
 use model::{Failure, Family};
@@ -42,15 +46,31 @@ impl Course<'_, '_> {
         &self.spec.variants[self.index as usize]
     }
 
-    fn once(&self) -> Result<Ran, Failure> {
-        native::run(&self.variant().program, Duration::from_millis(self.external.timeout_ms))
+    fn subject(&self) -> Result<Subject, Failure> {
+        let program = &self.variant().program;
+        let timeout = Duration::from_millis(self.external.timeout_ms);
+        let what = match (&self.external.server, &program.replay) {
+            (Some(server), Some(replay)) => {
+                let bytes = std::fs::read(&replay.input)
+                    .map_err(|e| Failure::request(format!("{} cannot be read: {e}", replay.input.display())))?;
+                What::Server(Box::new(Clients::new(server, Trace::parse(&bytes)?)?))
+            }
+            (None, Some(_)) => {
+                return Err(Failure::request("a program under an input trace is not run beside a disturbance")
+                    .why("time and randomness are not the machine's own there")
+                    .next("start the server yourself and name it with --server HOST:PORT"));
+            }
+            _ => What::Program(Box::new(program.clone())),
+        };
+        Ok(Subject { what, timeout })
     }
 
     /// Blocks until all is run or `stop` is set; `tell` gets runs done and undetected ones. The disturbance ends in any case.
     pub fn run(&mut self, mut tell: impl FnMut(u64, u64)) -> Result<Ended, Failure> {
         self.variant().is_unchanged()?;
         let begin = Instant::now();
-        let golden = self.golden()?;
+        let mut subject = self.subject()?;
+        let golden = self.golden(&mut subject)?;
         let mut disturbance = Disturbance::start(&self.external.command)?;
         let known = self.log.known(self.index);
         let mut done = self.tables.tally();
@@ -59,22 +79,26 @@ impl Course<'_, '_> {
                 return Ok(Ended::Stopped);
             }
             disturbance.still_acts()?;
-            let ran = self.once()?;
+            let ran = subject.once()?;
             self.take(id, Role::Disturbed, &golden, ran)?;
             done = self.tables.tally();
             tell(done.tried(), done.undetected);
         }
         drop(disturbance);
         for id in 0..AFTER {
-            let ran = self.once()?;
+            let ran = subject.once()?;
             self.take(self.external.runs + BEFORE + id, Role::Control, &golden, ran)?;
         }
         Ok(Ended::Whole(Box::new(self.whole(&golden, begin.elapsed().as_secs_f64(), done.tried()))))
     }
 
     /// What undisturbed runs give. Refuses a program that does not repeat itself.
-    fn golden(&mut self) -> Result<Profile, Failure> {
-        let first = self.once()?;
+    fn golden(&mut self, subject: &mut Subject) -> Result<Profile, Failure> {
+        let first = subject.once()?;
+        if first.output.streams.iter().all(|stream| stream.bytes.is_empty()) {
+            return Err(Failure::environment("undisturbed, it says nothing: there is nothing to compare with")
+                .next("see that the program, or the server, works by itself"));
+        }
         let profile = Profile { golden: first.output.clone(), cpu_us: first.effect.cpu_us, ..Profile::default() };
         if let Some(objection) = self.judge.objection(&profile.golden) {
             return Err(Failure::request("the golden output is none that its client accepts")
@@ -89,7 +113,7 @@ impl Course<'_, '_> {
         }
         self.take(self.external.runs, Role::Control, &profile, first)?;
         for id in 1..BEFORE {
-            let ran = self.once()?;
+            let ran = subject.once()?;
             let differs = ran.output != profile.golden;
             self.take(self.external.runs + id, Role::Control, &profile, ran)?;
             if differs {
@@ -147,6 +171,29 @@ impl Course<'_, '_> {
         };
         self.tables.fill(&mut variant);
         variant
+    }
+}
+
+/// What is run again and again.
+struct Subject {
+    what: What,
+    timeout: Duration,
+}
+
+enum What {
+    Program(Box<Program>),
+    Server(Box<Clients>),
+}
+
+impl Subject {
+    fn once(&mut self) -> Result<Ran, Failure> {
+        match &mut self.what {
+            What::Program(program) => native::run(program, self.timeout),
+            What::Server(clients) => {
+                let (output, effect) = clients.run(self.timeout);
+                Ok(Ran { output, effect, stderr: Vec::new() })
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! ([`tables`], [`statistics`]). Everything that is shown follows from the log.
 
 pub mod census;
+mod client;
 pub mod engine;
 pub mod external;
 pub mod judge;
