@@ -160,7 +160,7 @@ fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
                 }
                 say(&Reply::Done(Spent { misses: quirks.misses, ..Spent::default() }))?;
             }
-            Request::Exhaust { .. } => unreachable!("no campaign asks for it"),
+            Request::Exhaust { .. } | Request::Hold { .. } => unreachable!("no campaign asks for it"),
         }
     }
     Some(())
