@@ -17,7 +17,7 @@ static SKIPPED: AtomicU64 = AtomicU64::new(0);
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
 type Area = (&'static str, u32, fn() -> Result<String, String>);
 
-const AREAS: [Area; 13] = [
+const AREAS: [Area; 12] = [
     ("set-up", 12, set_up),
     ("check", 6, checks),
     ("rust", 9, rust_tests),
@@ -29,7 +29,6 @@ const AREAS: [Area; 13] = [
     ("shop", 3, shop),
     ("tool", 9, tool),
     ("map", 5, map),
-    ("flips", 5, flips),
     ("benches", 6, benches),
 ];
 
@@ -229,40 +228,6 @@ fn map() -> Result<String, String> {
         quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
     }
     Ok(counts)
-}
-
-/// Campaigns of bit flips in programs and servers: that what measures them runs, and that its short cuts change nothing.
-fn flips() -> Result<String, String> {
-    let tool = setup::faultloom().display().to_string();
-    let tried = command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "true"])
-        .output()
-        .map_err(|e| format!("{tool}: {e}"))?;
-    let refused = String::from_utf8_lossy(&tried.stderr);
-    if tried.status.code() == Some(3) {
-        println!("   skipped: bench flips, papers sei: {}", refused.lines().next().unwrap_or_default());
-        SKIPPED.fetch_add(2, Ordering::Relaxed);
-        return Ok(String::new());
-    }
-    for words in [["bench", "flips"], ["papers", "sei"]] {
-        let mut call = command("cargo", &["run", "--quiet", "--package", "xtask", "--"]);
-        quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
-    }
-    no_differences()
-}
-
-/// Equalities hold on a busy machine as well, unlike times.
-fn no_differences() -> Result<String, String> {
-    let path = root().join("bench/results/quick-flips.json");
-    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let result: serde_json::Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
-    let unmet: Vec<&str> = result["goals"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|goal| goal["met"] == false)
-        .filter_map(|goal| goal["name"].as_str().filter(|name| name.ends_with("_differences")))
-        .collect();
-    if unmet.is_empty() { Ok("they run; no differences".into()) } else { Err(format!("not 0: {}", unmet.join(", "))) }
 }
 
 /// Only that benches run; their figures mean nothing on a shared machine.
