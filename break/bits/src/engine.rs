@@ -1,6 +1,7 @@
 //! The engine's conversation: requests come as lines, replies go as lines.
 
 use crate::contain::Contained;
+use crate::cores::Cores;
 use crate::inject::Injector;
 use crate::place::RECORDS;
 use crate::profile::{self, Known};
@@ -15,6 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 /// Serves requests until there are no more. Must be the only thread of the first process of its namespace.
 pub fn serve(contained: &Contained, requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
     block_sigchld();
+    let mut cores = Cores::take();
     let mut tell = |reply: &Reply| {
         serde_json::to_writer(&mut replies, reply)?;
         replies.write_all(b"\n")?;
@@ -31,19 +33,19 @@ pub fn serve(contained: &Contained, requests: impl BufRead, mut replies: impl Wr
                 Ok(profile)
             }),
             Ok(Request::Inject { draw, way, skip, only }) => match &mut begun {
-                Some((program, known)) => Injector::new(contained, program, known, &mut tell)
+                Some((program, known)) => Injector::new(contained, program, known, &mut cores, &mut tell)
                     .and_then(|injector| injector.inject(&draw, way, &skip, &only))
                     .map(Reply::Done),
                 None => Err(unnamed()),
             },
             Ok(Request::Hold { draw, id, after }) => match &mut begun {
-                Some((program, known)) => Injector::new(contained, program, known, &mut tell)
+                Some((program, known)) => Injector::new(contained, program, known, &mut cores, &mut tell)
                     .and_then(|injector| injector.hold(&draw, id, after))
                     .map(Reply::Done),
                 None => Err(unnamed()),
             },
             Ok(Request::Exhaust { reply, types, bits, classes, skip, only }) => match &mut begun {
-                Some((program, known)) => Injector::new(contained, program, known, &mut tell)
+                Some((program, known)) => Injector::new(contained, program, known, &mut cores, &mut tell)
                     .and_then(|injector| injector.exhaust(reply, &types, bits, classes, &skip, &only))
                     .map(Reply::Done),
                 None => Err(unnamed()),

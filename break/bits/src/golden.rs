@@ -9,6 +9,8 @@ use crate::code::{Admission, BlockId, Code};
 use crate::flow::Flow;
 use crate::instruction::Instruction;
 use crate::tracee::{Registers, Stop, Tracee};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::rc::Rc;
 
@@ -69,13 +71,15 @@ pub struct Golden {
     pub single: bool,
     /// How often the process was stopped.
     pub stops: u64,
+    /// Code that breakpoints stood in, as it is without them, by its address.
+    words: HashMap<u64, u64>,
 }
 
 impl Golden {
     /// Of a process that is stopped at its entry.
     pub fn at_entry(tracee: Tracee, code: Code, single: bool) -> io::Result<Golden> {
         let registers = tracee.registers()?;
-        Ok(Golden { tracee, code, registers, position: 0, single, stops: 0 })
+        Ok(Golden { tracee, code, registers, position: 0, single, stops: 0, words: HashMap::new() })
     }
 
     pub fn ip(&self) -> u64 {
@@ -89,6 +93,12 @@ impl Golden {
     /// Makes the process' own registers those it will go on with: before it is forked or looked at from outside.
     pub fn settle(&self) -> io::Result<()> {
         self.tracee.set_registers(&self.registers)
+    }
+
+    /// Code in this range was replaced.
+    pub fn forget(&mut self, range: std::ops::Range<u64>) {
+        self.code.forget(range);
+        self.words.clear();
     }
 
     /// One run, at most `limit` instructions of it. Blocks while the program does.
@@ -143,16 +153,20 @@ impl Golden {
 
     /// Goes natively until the instruction at `to` is next.
     fn run_to(&mut self, to: u64) -> Result<(), Trouble> {
-        let mut original = [0];
-        self.tracee.read(to, &mut original)?;
-        self.tracee.write(to, &[BREAKPOINT])?;
+        // the aligned word: it never reaches into a page that may not be there
+        let (at, shift) = (to & !7, 8 * (to & 7));
+        let original = match self.words.entry(at) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => *new.insert(self.tracee.read_u64(at)?),
+        };
+        self.tracee.write_u64(at, original & !(0xff << shift) | u64::from(BREAKPOINT) << shift)?;
         self.tracee.set_registers(&self.registers)?;
         let stop = self.tracee.resume_and_wait(0)?;
         self.stops += 1;
         if stop.ended() {
             return Err(Trouble::Io(io::Error::other(format!("the program ended within a straight run: {stop:?}"))));
         }
-        self.tracee.write(to, &original)?;
+        self.tracee.write_u64(at, original)?;
         self.registers = self.tracee.registers()?;
         if !stop.trapped() || self.registers.rip != to + 1 {
             return Err(self.trouble(stop));
@@ -196,7 +210,7 @@ impl Golden {
                 let target = last.target(&self.registers, |address| self.tracee.read_u64(address))?;
                 if flow == Flow::IndirectCall {
                     self.registers.rsp -= 8;
-                    self.tracee.write(self.registers.rsp, &last.next_ip().to_le_bytes())?;
+                    self.tracee.write_u64(self.registers.rsp, last.next_ip())?;
                 }
                 self.registers.rip = target;
             }

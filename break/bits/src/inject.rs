@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::contain::Contained;
+use crate::cores::Cores;
 use crate::descriptors::Descriptors;
 use crate::exhaust::{Stretch, classes};
 use crate::golden::Went;
@@ -59,6 +60,7 @@ pub struct Injector<'a> {
     contained: &'a Contained,
     program: &'a Program,
     known: &'a mut Known,
+    cores: &'a mut Cores,
     tell: Tell<'a>,
     rooms: Vec<Room>,
     supervisor: Supervisor<Job>,
@@ -75,6 +77,7 @@ impl<'a> Injector<'a> {
         contained: &'a Contained,
         program: &'a Program,
         known: &'a mut Known,
+        cores: &'a mut Cores,
         tell: Tell<'a>,
     ) -> Result<Injector<'a>, Refusal> {
         let limits = &program.limits;
@@ -88,6 +91,7 @@ impl<'a> Injector<'a> {
             contained,
             program,
             known,
+            cores,
             tell,
             rooms,
             supervisor,
@@ -249,6 +253,7 @@ impl<'a> Injector<'a> {
         let there = std::fs::read_link(format!("/proc/{}/cwd", started.golden.tracee.pid))?;
         let slot = room.slot(self.program.replay.is_some(), &there, &started.room.work);
         gadget.isolate(&child, started.golden.registers(), &slot, descriptors)?;
+        self.cores.spread(child.pid);
         self.strike(started, child, *planned, room, before)
     }
 

@@ -9,6 +9,7 @@ mod bytes;
 mod class;
 pub mod code;
 pub mod contain;
+mod cores;
 pub mod defuse;
 mod descriptors;
 pub mod engine;

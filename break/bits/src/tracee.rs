@@ -87,10 +87,19 @@ impl Tracee {
         self.memory.write_all_at(bytes, offset(address)?)
     }
 
+    /// Eight bytes at an address. Costs less than [`Tracee::read`]; fails where not all of them are mapped.
     pub fn read_u64(&self, address: u64) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        self.read(address, &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        let mut word = 0u64;
+        // SAFETY: the kernel itself, unlike libc's `ptrace`, writes what it found where the last argument points.
+        match unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, self.pid, address, &raw mut word) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(word),
+        }
+    }
+
+    /// Ignores protection, as [`Tracee::write`] does.
+    pub fn write_u64(&self, address: u64, word: u64) -> io::Result<()> {
+        request(libc::PTRACE_POKEDATA, self.pid, address, word)
     }
 
     /// Up to `into.len()` bytes: fewer where the mapping ends.

@@ -104,7 +104,7 @@ impl Calls for Watch {
 
 impl Watch {
     fn forget(&self, golden: &mut Golden, begin: u64, bytes: u64) {
-        golden.code.forget(begin..begin.saturating_add(bytes));
+        golden.forget(begin..begin.saturating_add(bytes));
     }
 }
 

@@ -23,9 +23,13 @@ const VARIANTS: f64 = 3.0;
 const INJECTIONS: f64 = 168_000.0;
 const TYPES: u32 = 7;
 
-/// Injections per type.
+/// How much is done.
 struct Sizes {
     rounds: u64,
+    /// Of the small program's input, and of memcached's.
+    lines: u32,
+    commands: u32,
+    /// Injections per type.
     small: u32,
     large: u32,
     compared: u32,
@@ -35,14 +39,14 @@ struct Sizes {
 pub fn bench() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
     let sizes = if quick {
-        Sizes { rounds: 1, small: 5, large: 20, compared: 10, replayed: 7 }
+        Sizes { rounds: 1, lines: 60, commands: 100, small: 5, large: 20, compared: 10, replayed: 7 }
     } else {
-        Sizes { rounds: 5, small: 40, large: 340, compared: 300, replayed: 140 }
+        Sizes { rounds: 5, lines: 400, commands: 1_200, small: 40, large: 340, compared: 300, replayed: 140 }
     };
     setup::packages(&[&MEMCACHED])?;
     run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]))?;
     let tool = Tool::new(&root().join("target/debug"))?;
-    let targets = [Target::sums(&tool)?, Target::memcached(&tool)?];
+    let targets = [Target::sums(&tool, sizes.lines)?, Target::memcached(&tool, sizes.commands)?];
     let mut measured: BTreeMap<&str, Vec<Round>> = BTreeMap::new();
     for round in 0..sizes.rounds {
         for target in &targets {

@@ -8,9 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-const LINES: u32 = 400;
-const COMMANDS: &str = "1200";
-
 /// A program and how it is asked.
 pub struct Target {
     pub name: &'static str,
@@ -20,19 +17,19 @@ pub struct Target {
 
 impl Target {
     /// Sums of its input's lines: `break/bits/tests/programs/sums.c`.
-    pub fn sums(tool: &Tool) -> Result<Target, String> {
+    pub fn sums(tool: &Tool, lines: u32) -> Result<Target, String> {
         let (program, input) = (tool.path("sums"), tool.path("lines"));
         quiet(&mut command("cc", &["-O1", "-g", "-o", &program, "break/bits/tests/programs/sums.c"]))?;
-        let lines: String = (0..LINES).map(|n| format!("line number {n} of the input\n")).collect();
+        let lines: String = (0..lines).map(|n| format!("line number {n} of the input\n")).collect();
         std::fs::write(&input, lines).map_err(|e| format!("{input}: {e}"))?;
         Ok(Target { name: "sums", arguments: vec!["--stdin".to_owned(), input], program: vec![program] })
     }
 
     /// The server and the trace of the paper's campaign.
-    pub fn memcached(tool: &Tool) -> Result<Target, String> {
+    pub fn memcached(tool: &Tool, commands: u32) -> Result<Target, String> {
         let trace = tool.path("memcached.trace");
         let writer = tool.built.join("sei-inputs").display().to_string();
-        quiet(&mut command(&writer, &["memcached", "--commands", COMMANDS, &trace]))?;
+        quiet(&mut command(&writer, &["memcached", "--commands", &commands.to_string(), &trace]))?;
         let arguments = ["--replay", &trace, "--protocol", "memcached"].map(str::to_owned).to_vec();
         let program = sei::MC.iter().map(|&word| word.to_owned()).collect();
         Ok(Target { name: "memcached", arguments, program })
