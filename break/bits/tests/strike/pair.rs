@@ -195,6 +195,12 @@ pub fn compare(
     if whole && general(&struck.registers) != general(&oracle.registers) {
         return differ(format!("registers\n{:x?}\n{:x?}", general(&struck.registers), general(&oracle.registers)));
     }
+    // whether a call that finds no canonical target has pushed already is the processor's affair: Intel's have, AMD's have not
+    let call = shape.text.starts_with("call");
+    let nowhere = |ending| matches!(ending, Ending::Signal { code: SI_KERNEL, .. });
+    if call && nowhere(struck.ending) {
+        return Ok(());
+    }
     if struck.memory != oracle.memory {
         let differences = struck.memory.differences(&mut oracle.memory);
         return differ(differences.join("\n"));
