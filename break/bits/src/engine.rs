@@ -5,7 +5,7 @@ use crate::cores::Cores;
 use crate::inject::Injector;
 use crate::place::RECORDS;
 use crate::profile::{self, Known};
-use crate::protocol::{Program, Reply, Request};
+use crate::protocol::{Program, Reply, Request, Spent};
 use crate::refusal::Refusal;
 use crate::shim;
 use crate::supervise::block_sigchld;
@@ -25,40 +25,40 @@ pub fn serve(contained: &Contained, requests: impl BufRead, mut replies: impl Wr
     let mut begun: Option<(Program, Known)> = None;
     for line in requests.lines() {
         let line = line?;
+        // taken, and given back by what went well: after a failure nobody knows how much of it is still true
+        let before = begun.take();
+        let flips = |act: &mut dyn FnMut(Injector) -> Result<Spent, Refusal>| {
+            let (program, mut known) = before.ok_or_else(unnamed)?;
+            let spent = act(Injector::new(contained, &program, &mut known, &mut cores, &mut tell)?)?;
+            Ok((Reply::Done(spent), (program, known)))
+        };
         let served = match serde_json::from_str(&line) {
             Ok(Request::Begin(program)) => prepared(contained, *program).and_then(|program| {
                 let known = profile::profile(contained, &program)?;
-                let profile = Reply::Profile(Box::new(known.profile.clone()));
-                begun = Some((program, known));
-                Ok(profile)
+                Ok((Reply::Profile(Box::new(known.profile.clone())), (program, known)))
             }),
-            Ok(Request::Inject { draw, way, skip, only }) => match &mut begun {
-                Some((program, known)) => Injector::new(contained, program, known, &mut cores, &mut tell)
-                    .and_then(|injector| injector.inject(&draw, way, &skip, &only))
-                    .map(Reply::Done),
-                None => Err(unnamed()),
-            },
-            Ok(Request::Hold { draw, id, after }) => match &mut begun {
-                Some((program, known)) => Injector::new(contained, program, known, &mut cores, &mut tell)
-                    .and_then(|injector| injector.hold(&draw, id, after))
-                    .map(Reply::Done),
-                None => Err(unnamed()),
-            },
-            Ok(Request::Exhaust { reply, types, bits, classes, skip, only }) => match &mut begun {
-                Some((program, known)) => Injector::new(contained, program, known, &mut cores, &mut tell)
-                    .and_then(|injector| injector.exhaust(reply, &types, bits, classes, &skip, &only))
-                    .map(Reply::Done),
-                None => Err(unnamed()),
-            },
+            Ok(Request::Inject { draw, way, skip, only }) => {
+                flips(&mut |injector| injector.inject(&draw, way, &skip, &only))
+            }
+            Ok(Request::Hold { draw, id, after }) => flips(&mut |injector| injector.hold(&draw, id, after)),
+            Ok(Request::Exhaust { reply, types, bits, classes, skip, only }) => {
+                flips(&mut |injector| injector.exhaust(reply, &types, bits, classes, &skip, &only))
+            }
             Err(error) => Err(io::Error::from(error).into()),
         };
-        tell(&served.unwrap_or_else(refused))?;
+        match served {
+            Ok((reply, now)) => {
+                begun = Some(now);
+                tell(&reply)?;
+            }
+            Err(refusal) => tell(&refused(refusal))?,
+        }
     }
     Ok(())
 }
 
 fn unnamed() -> Refusal {
-    io::Error::other("a flip was asked for before a program was named").into()
+    io::Error::other("a flip was asked for, and no program is begun").into()
 }
 
 /// A server runs with the shim and its trace, which lie where every run finds them at the same path.

@@ -11,6 +11,7 @@
 use crate::access::Span;
 use crate::defuse::{Next, Nexts, Spot, Treats, bytes};
 use crate::fault;
+use crate::flow::Flow;
 use crate::golden::{Ran, Went};
 use crate::instruction::{Instruction, Operand};
 use crate::mappings::Mappings;
@@ -29,6 +30,9 @@ use std::rc::Rc;
 
 /// Instructions from the stretch's beginning to the program's end. Each is kept with its registers: 240 bytes.
 const TRACE_MAX: usize = 2_000_000;
+
+/// The direction flag.
+const BACKWARDS: u64 = 1 << 10;
 
 /// What is asked for.
 pub struct Stretch<'a> {
@@ -70,6 +74,16 @@ struct Step {
     iterations: u64,
 }
 
+/// Refuses what has no "every".
+pub fn refuse(types: &[FlipType]) -> Result<(), Failure> {
+    if types.contains(&FlipType::Asc) {
+        return Err(Failure::request("ASC cannot be tried exhaustively")
+            .why("it puts arbitrary values into several variables at once: they are drawn, and nobody can list them")
+            .next("leave ASC out of --types, or --exhaustive"));
+    }
+    Ok(())
+}
+
 /// Follows the program from the stretch to its end and sorts every flip into its class.
 pub fn classes(started: &mut Started, stretch: &Stretch) -> Result<(Vec<Class>, Census), Refusal> {
     let mut sorting = Sorting::new(stretch, started.golden.position);
@@ -86,13 +100,20 @@ pub fn classes(started: &mut Started, stretch: &Stretch) -> Result<(Vec<Class>, 
         let site = started.next_site()?;
         let struck = inside && started.golden.code.site(site).admitted && !started.handlers.outside(&registers);
         let instruction = Rc::clone(&started.golden.code.site(site).instruction);
-        if struck {
-            sorting.forward(started, &instruction, &registers, position, if caught { None } else { Some(calls) })?;
+        let before = if caught { None } else { Some(calls) };
+        let repeated = instruction.flow() == Flow::Repeated;
+        if struck && !repeated {
+            sorting.forward(started, &instruction, &registers, position, before, 1)?;
         }
-        calls += u32::from(instruction.flow() == crate::flow::Flow::Syscall);
+        calls += u32::from(instruction.flow() == Flow::Syscall);
         let (went, _) = started.advance(1)?;
         let (Went::On(Ran { repeats, .. }) | Went::Ended(_, Ran { repeats, .. })) = went;
-        steps.push(Step { instruction, registers, struck, iterations: repeats.unwrap_or(1) });
+        let iterations = repeats.unwrap_or(1);
+        // how often it repeats is known only afterwards; it changes no mapping
+        if struck && repeated {
+            sorting.forward(started, &instruction, &registers, position, before, iterations)?;
+        }
+        steps.push(Step { instruction, registers, struck, iterations });
         if let Went::Ended(..) = went {
             break;
         }
@@ -136,8 +157,8 @@ impl<'a> Sorting<'a> {
             .collect()
     }
 
-    /// Control flow, addresses and code: what they lead to follows from the state before the instruction. `calls`: system calls so far, if
-    /// a crash is not caught.
+    /// Control flow, addresses and code: what they lead to follows from the state before the instruction, of which a repeated one has
+    /// left the memory behind. `calls`: system calls so far, if a crash is not caught.
     fn forward(
         &mut self,
         started: &Started,
@@ -145,8 +166,10 @@ impl<'a> Sorting<'a> {
         registers: &Registers,
         position: u64,
         calls: Option<u32>,
+        iterations: u64,
     ) -> Result<(), Refusal> {
         let Stretch { types, merge, .. } = *self.stretch;
+        let merge = merge && instruction.flow() != Flow::Repeated;
         let tracee = &started.golden.tracee;
         let crash = |signal: i32| calls.map(|calls| Key::Crash(signal, calls));
         let mappings = Mappings::of(tracee.pid)?;
@@ -154,11 +177,14 @@ impl<'a> Sorting<'a> {
             .into_iter()
             .filter(|kind| types.contains(kind))
         {
-            if !instruction.eligible(kind) {
+            if !instruction.eligible(kind) || (iterations == 0 && instruction.idle_operand(kind).is_none()) {
                 continue;
             }
-            for (operand, bit, share) in self.bits(instruction, kind) {
-                let planned = planned(position, instruction, kind, operand, bit, 0);
+            let times = iterations.max(1);
+            let every = self.bits(instruction, kind).into_iter();
+            for (iteration, (operand, bit, share)) in every.flat_map(|one| (0..times).map(move |n| (n, one))) {
+                let share = share / times as f64;
+                let planned = planned(position, instruction, kind, operand, bit, iteration);
                 let key = match instruction.operand(kind, operand) {
                     Some(Operand::InstructionPointer) => {
                         let target = instruction.ip() ^ 1 << bit;
@@ -166,7 +192,12 @@ impl<'a> Sorting<'a> {
                         if there { None } else { crash(libc::SIGSEGV) }
                     }
                     Some(Operand::Address(memory)) => {
-                        let Some(here) = Span::of(tracee, memory, registers)? else { continue };
+                        let registers = at_iteration(instruction, registers, iteration);
+                        let Some(here) = Span::of(tracee, memory, &registers)? else {
+                            // nothing is accessed: the trial tells why there was nothing to flip
+                            self.add(None, planned, kind, share);
+                            continue;
+                        };
                         let there = here.moved(here.address ^ 1 << bit);
                         match fault::of_access(tracee, memory, there, kind == FlipType::Waddr)? {
                             Some(fault) => crash(fault.signal),
@@ -287,6 +318,16 @@ impl<'a> Sorting<'a> {
         let census = Census { classes: self.classes.len() as u64, kinds: self.kinds.into_values().collect() };
         (self.classes, census)
     }
+}
+
+/// As an iteration of a repeated instruction finds them: its pointers have moved on.
+fn at_iteration(instruction: &Instruction, registers: &Registers, iteration: u64) -> Registers {
+    let bytes = iteration * instruction.memory().first().map_or(0, |memory| u64::from(memory.size));
+    let moved = |pointer: u64| match registers.eflags & BACKWARDS {
+        0 => pointer.wrapping_add(bytes),
+        _ => pointer.wrapping_sub(bytes),
+    };
+    Registers { rsi: moved(registers.rsi), rdi: moved(registers.rdi), ..*registers }
 }
 
 fn planned(

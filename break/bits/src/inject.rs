@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::contain::Contained;
 use crate::cores::Cores;
 use crate::descriptors::Descriptors;
-use crate::exhaust::{Stretch, classes};
+use crate::exhaust::{self, Stretch};
 use crate::golden::Went;
 use crate::hold::{Left, leave};
 use crate::outputs::Collected;
@@ -152,18 +152,15 @@ impl<'a> Injector<'a> {
         only: &[u32],
     ) -> Result<Spent, Refusal> {
         let begun = Instant::now();
-        let Some(positions) = self.known.profile.work_for(reply) else {
-            return Err(Failure::request(format!("there is no reply {reply}"))
-                .why(format!("the program writes {} of them; the first is number 0", self.known.profile.replies.len()))
-                .into());
-        };
+        exhaust::refuse(types)?;
+        let positions = self.known.profile.work_for(reply)?;
         let mut started = self.start("census")?;
         while started.golden.position < positions.start {
             let left = positions.start - started.golden.position;
             started.advance(left)?;
         }
         started.golden.single = true;
-        let (classes, census) = classes(&mut started, &Stretch { positions, types, bits, merge })?;
+        let (classes, census) = exhaust::classes(&mut started, &Stretch { positions, types, bits, merge })?;
         started.room.remove();
         self.give_back(started);
         (self.tell)(&Reply::Census(census))?;

@@ -14,7 +14,7 @@ pub mod defuse;
 mod descriptors;
 pub mod engine;
 pub mod executable;
-mod exhaust;
+pub mod exhaust;
 mod fault;
 pub mod flow;
 mod fork;

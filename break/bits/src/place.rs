@@ -23,8 +23,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// With empty files and the given ones in its working directory.
+    /// With empty files and the given ones in its working directory. What a failed request left there is gone.
     pub fn create(contained: &Contained, name: &str, files: &[PathBuf]) -> io::Result<Room> {
+        let _ = fs::remove_dir_all(contained.scratch.join(name));
         let home = contained.directory(name)?;
         let work = contained.directory(&format!("{name}/work"))?;
         let [main, stdout, stderr] = ["main", "stdout", "stderr"].map(|name| home.join(name));

@@ -197,12 +197,7 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
         remarks: remarks(program, &facts),
     };
     if let Some(reply) = program.sites.reply {
-        let Some(work) = profile.work_for(reply) else {
-            return Err(Failure::request(format!("there is no reply {reply}"))
-                .why(format!("the program writes {} of them; the first is number 0", profile.replies.len()))
-                .into());
-        };
-        stream.restrict(&code, work);
+        stream.restrict(&code, profile.work_for(reply)?);
     }
     profile.eligible = FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect();
     if profile.eligible.iter().all(|(_, count)| *count == 0) {

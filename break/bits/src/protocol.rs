@@ -3,6 +3,7 @@
 //! The engine is a process of its own, the first of its own namespaces: a corrupted child can reach nothing outside them,
 //! and when the engine dies, the kernel ends everything in them.
 
+use model::Failure;
 use model::flip::{BitPolicy, Effect, FlipType, Injection};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -248,10 +249,14 @@ pub struct Kind {
 }
 
 impl Profile {
-    /// The instructions between the reply before and the end of this one.
-    pub fn work_for(&self, reply: usize) -> Option<std::ops::Range<u64>> {
-        let begin = reply.checked_sub(1).map_or(Some(0), |before| self.replies.get(before).copied());
-        Some(begin?..self.replies.get(reply).copied()?)
+    /// The instructions between the reply before and the end of this one. Refuses a reply that the program does not write.
+    pub fn work_for(&self, reply: usize) -> Result<std::ops::Range<u64>, Failure> {
+        let Some(&end) = self.replies.get(reply) else {
+            return Err(Failure::request(format!("there is no reply {reply}"))
+                .why(format!("the program writes {} of them; the first is number 0", self.replies.len()))
+                .next("name one of them with --reply"));
+        };
+        Ok(reply.checked_sub(1).map_or(0, |before| self.replies[before])..end)
     }
 }
 

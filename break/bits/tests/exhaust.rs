@@ -2,10 +2,10 @@
 
 mod support;
 
-use bit_flips::protocol::{Census, Injected, Sites, Way};
+use bit_flips::protocol::{Census, Injected, Request, Sites, Way};
 use model::flip::{BitPolicy, Ending, FlipType};
-use std::collections::BTreeMap;
-use support::{Engine, compiled, draw, possible, program, written};
+use std::collections::{BTreeMap, HashSet};
+use support::{Engine, compiled, draw, possible, program, skipped, written};
 
 /// Flips and shares by type and by what came of them.
 type Tally = BTreeMap<(FlipType, String), (u64, f64)>;
@@ -64,6 +64,56 @@ fn a_class_does_what_each_of_its_members_does_by_itself() {
     let (by_class, by_flip) = (tally(&census, &by_class), tally(&whole, &by_flip));
     let flips = |tally: &Tally| tally.iter().map(|(key, (flips, _))| (key.clone(), *flips)).collect::<BTreeMap<_, _>>();
     assert_eq!(flips(&by_class), flips(&by_flip));
+}
+
+#[test]
+fn whatever_can_be_drawn_is_among_them_and_nothing_else() {
+    if !possible() {
+        return;
+    }
+    let masked = is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl");
+    if !masked {
+        skipped("an empty mask: this processor has no AVX-512");
+    }
+    let path = compiled("repeats", if masked { &["-DMASKED"] } else { &[] });
+    let mut program = program(&[&path.to_string_lossy()], None);
+    program.sites.symbols = ["moves", "backwards", "masked"].map(String::from).to_vec();
+    program.sites.reply = Some(0);
+    let mut engine = Engine::start();
+    let profile = engine.begin(&program).unwrap();
+    let (census, all) = engine.exhaust(0, FlipType::PAPER, BitPolicy::Low32, false);
+    for kind in &census.kinds {
+        let (_, eligible) = profile.eligible.iter().find(|(of, _)| *of == kind.kind).unwrap();
+        assert!((kind.share - *eligible as f64).abs() < 1e-6, "{kind:?} of {eligible} eligible instructions");
+    }
+    let place = |one: &Injected| {
+        one.injection.as_ref().map(|i| (i.kind, i.position, i.iteration, i.operand, i.bit)).expect("it is a flip")
+    };
+    let every: HashSet<_> = all.iter().map(place).collect();
+    let mut drawing = draw(FlipType::PAPER, 400);
+    (drawing.bits, drawing.controls) = (BitPolicy::Low32, 0);
+    let (drawn, _) = engine.inject(&drawing, Way::Fork, &[], &[]);
+    let drawn: HashSet<_> = drawn.iter().map(place).collect();
+    assert_eq!(drawn.difference(&every).collect::<Vec<_>>(), Vec::<&_>::new());
+    assert!(drawn.iter().any(|(kind, _, iteration, ..)| *kind == FlipType::Waddr && *iteration > 0));
+    let empty = all.iter().filter(|one| one.effect.hit.contains("the mask is empty")).count();
+    assert_eq!(empty > 0, masked, "{empty} without anything to flip");
+}
+
+#[test]
+fn what_is_drawn_by_its_nature_is_refused_by_name() {
+    if !possible() {
+        return;
+    }
+    let told = engine().refused(&Request::Exhaust {
+        reply: 0,
+        types: vec![FlipType::Cf, FlipType::Asc],
+        bits: BitPolicy::Full,
+        classes: true,
+        skip: Vec::new(),
+        only: Vec::new(),
+    });
+    assert!(told.contains("ASC cannot be tried exhaustively") && told.contains("--types"), "{told}");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 mod support;
 
-use bit_flips::protocol::Way;
+use bit_flips::protocol::{Request, Way};
 use model::flip::FlipType;
 use std::process::Command;
-use support::{Engine, compiled, draw, possible, program, written};
+use support::{Engine, compiled, draw, possible, program, skipped, written};
 
 /// What gdb says when it looks at a process with these commands. None, told, without gdb.
 fn gdb(pid: i32, commands: &[&str]) -> Option<String> {
@@ -15,7 +15,7 @@ fn gdb(pid: i32, commands: &[&str]) -> Option<String> {
     match gdb.output() {
         Ok(output) => Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),
         Err(_) => {
-            println!("skipped: gdb is not installed");
+            skipped("gdb is not installed");
             None
         }
     }
@@ -53,6 +53,24 @@ fn a_debugger_finds_the_process_before_and_after_the_flip() {
             assert_eq!(status(pid, "State:"), None, "it has ended");
         }
     }
+}
+
+#[test]
+fn after_a_refusal_nothing_is_left_to_flip_in_until_a_program_is_begun_again() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("one-line", b"one\n")));
+    let mut engine = Engine::start();
+    let before = engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Cf], 2);
+    let told = engine.refused(&Request::Hold { draw: draw.clone(), id: 99, after: false });
+    assert!(told.contains("nothing is flipped under the number 99"), "{told}");
+    let inject = Request::Inject { draw: draw.clone(), way: Way::Fork, skip: Vec::new(), only: Vec::new() };
+    assert!(engine.refused(&inject).contains("no program is begun"));
+    let after = engine.begin(&program).unwrap();
+    assert_eq!((after.instructions, after.golden), (before.instructions, before.golden));
+    assert_eq!(engine.inject(&draw, Way::Fork, &[], &[]).0.len(), 10);
 }
 
 #[test]

@@ -6,19 +6,18 @@ mod support;
 use bit_flips::memcached_input::{self, Load};
 use bit_flips::protocol::{Program, Replay, Way};
 use model::flip::{Ending, FlipType};
-use std::io::Write;
-use support::{Engine, draw, possible, program, timeless, written};
+use support::{Engine, draw, possible, program, skipped, timeless, written};
 
 const QUIET: [&str; 9] =
     ["/usr/bin/memcached", "-U", "0", "-l", "127.0.0.1", "-m", "2", "-o", "no_modern,no_hashexpand"];
 
-/// A test that cannot run here says so, and is counted.
+/// None, told, where it cannot run.
 fn memcached(threads: &str, commands: u32, width: u32) -> Option<Program> {
     if !possible() {
         return None;
     }
     if !std::path::Path::new(QUIET[0]).exists() {
-        let _ = writeln!(std::io::stdout(), "skipped: memcached is not installed"); // not captured
+        skipped("memcached is not installed");
         return None;
     }
     let load = Load { commands, large_every: 0, keys: 8, ..Load::default() };

@@ -10,13 +10,14 @@ use bit_flips::contain::{self, Contained, Launched, Place, Traced};
 use bit_flips::inspect;
 use bit_flips::protocol::{Limits, Program, Sites, Stepper};
 use bit_flips::tracee::Tracee;
-use model::Failure;
+use model::{Failure, Family};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
 const SCRATCH_BYTES: u64 = 64 << 20;
 const CPU_SECONDS: u64 = 1;
+const FAILED: u8 = 1;
 const CANNOT: u8 = 3;
 
 #[derive(Clone, Copy)]
@@ -44,11 +45,11 @@ fn main() -> ExitCode {
 
 fn refuse(failure: &Failure) -> u8 {
     eprintln!("{failure}");
-    CANNOT
+    if failure.family == Family::Bug { FAILED } else { CANNOT }
 }
 
 fn run(contained: &Contained, argv: Vec<String>, allowed: Allowed) -> Result<serde_json::Value, Failure> {
-    let io = |e: std::io::Error| Failure::environment(format!("the program cannot be followed: {e}"));
+    let io = |e: std::io::Error| Failure::new(Family::Bug, format!("the program cannot be followed: {e}"));
     let directory = contained.directory("work").map_err(io)?;
     let [stdout, stderr] = ["stdout", "stderr"].map(|name| directory.join(name));
     let limits = Limits { memory_bytes: 1 << 30, file_bytes: 1 << 20, processes: 20, ..Limits::default() };

@@ -281,7 +281,7 @@ fn nothing_outlives(end: impl FnOnce(&mut Running, &Place)) {
     let place = Place::new();
     // a shell between stands for the tool: it starts the engine, and the engine's input stays open when it dies
     let mut tool = Command::new("sh");
-    tool.args(["-c", "\"$@\"; true", "sh"]).arg(place.path("contained")).arg(place.path("attack")).arg("sleep=600");
+    tool.args(["-c", "\"$@\"; exit $?", "sh"]).arg(place.path("contained")).arg(place.path("attack")).arg("sleep=600");
     tool.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut running = match Running::start(&mut tool) {
         Ok(running) => running,

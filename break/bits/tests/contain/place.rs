@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What the engine exits with where it refuses to run the program.
+const CANNOT: i32 = 3;
+
 /// A test that cannot run here says so, and is counted.
 pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stdout(), "skipped: {}", why.trim().replace('\n', "; ")); // not captured
@@ -131,7 +134,9 @@ fn run(command: &mut Command) -> Result<Told, String> {
     let _wanted = engine.stdin.take();
     let output = engine.wait_with_output().expect("it can be waited for");
     if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(CANNOT), "{said}");
+        return Err(said);
     }
     let text = String::from_utf8(output.stdout).expect("JSON is text");
     let last = text.lines().last().unwrap_or_default();
@@ -160,7 +165,8 @@ impl Running {
             let mut why = String::new();
             let errors = child.stderr.take().expect("it is piped").read_to_string(&mut why);
             errors.expect("errors are text");
-            child.wait().expect("it can be waited for");
+            let status = child.wait().expect("it can be waited for");
+            assert_eq!(status.code(), Some(CANNOT), "{why}");
             return Err(why);
         }
         Ok(Running { child, input, _output: output })

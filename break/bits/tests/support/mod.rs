@@ -6,7 +6,7 @@ use bit_flips::protocol::{
     Census, Draw, Held, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way,
 };
 use model::flip::{BitPolicy, FlipType};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -72,12 +72,14 @@ pub struct Engine {
 }
 
 impl Engine {
+    fn command() -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flip-engine"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    }
+
     pub fn start() -> Engine {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_flip-engine"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the engine");
+        let mut process = Engine::command().spawn().expect("the engine");
         let requests = process.stdin.take();
         let replies = BufReader::new(process.stdout.take().unwrap());
         Engine { process, requests, replies }
@@ -100,11 +102,14 @@ impl Engine {
         self.ask(&Request::Begin(Box::new(program.clone())));
         match self.answer() {
             Reply::Profile(profile) => Ok(*profile),
-            Reply::Refused { what, why, next, .. } => {
-                Err([Some(what), why, next].into_iter().flatten().collect::<Vec<_>>().join("\n"))
-            }
-            other => panic!("{other:?}"),
+            other => Err(words(other)),
         }
+    }
+
+    /// The words with which a request is refused.
+    pub fn refused(&mut self, request: &Request) -> String {
+        self.ask(request);
+        words(self.answer())
     }
 
     /// Every flip within the work for a reply; with `classes`, one member of each.
@@ -163,6 +168,16 @@ impl Engine {
     }
 }
 
+/// Of a refusal.
+fn words(reply: Reply) -> String {
+    match reply {
+        Reply::Refused { what, why, next, .. } => {
+            [Some(what), why, next].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         drop(self.requests.take());
@@ -176,13 +191,26 @@ pub fn timeless(mut injected: Injected) -> Injected {
     injected
 }
 
-/// Whether engines can run here; a skip is printed where they cannot.
+/// What the engine exits with where programs cannot be contained.
+const CANNOT: i32 = 3;
+
+/// Whether engines can run here; a skip is printed where they cannot. Any other failure of theirs is a bug.
 pub fn possible() -> bool {
-    let mut engine = Engine::start();
-    drop(engine.requests.take());
-    let status = engine.process.wait().unwrap();
-    if !status.success() {
-        println!("skipped: the engine cannot be contained here");
+    let mut engine = Engine::command().stderr(Stdio::piped()).spawn().expect("the engine");
+    drop(engine.stdin.take());
+    let mut said = String::new();
+    engine.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    match engine.wait().unwrap().code() {
+        Some(0) => true,
+        Some(CANNOT) => {
+            skipped(said.lines().next().unwrap_or_default());
+            false
+        }
+        status => panic!("the engine ended with {status:?}: {said}"),
     }
-    status.success()
+}
+
+/// Says so past the test runner, which keeps what passing tests print to itself: skips are counted.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stdout(), "skipped: {why}");
 }
