@@ -63,6 +63,7 @@ fn home(name: &str) -> Option<Home> {
         skipped(tried.err.lines().next().unwrap_or_default());
         return None;
     }
+    assert!(matches!(tried.status.code(), Some(0 | 1)), "{}: {}", tried.status, tried.err);
     Some(home)
 }
 

@@ -153,6 +153,16 @@ pub struct Share {
     pub high: f64,
 }
 
+/// A share from 0 to 1 in percent, with as many digits as tell something.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p == 0.0 || p >= 10.0 => format!("{p:.1}"),
+        p if p >= 0.1 => format!("{p:.2}"),
+        p => format!("{p:.3}"),
+    }
+}
+
 /// A line of a table: a group or one of its types.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -306,4 +316,15 @@ pub struct Campaign {
     /// Flips per type.
     pub types: Vec<(FlipType, u32)>,
     pub variants: Vec<Variant>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn a_share_has_as_many_digits_as_tell_something() {
+        let told = [0.0, 0.000_45, 0.0006, 0.0023, 0.0966, 0.104, 1.0].map(percent);
+        assert_eq!(told, ["0.0", "0.045", "0.060", "0.23", "9.66", "10.4", "100.0"]);
+    }
 }

@@ -1,7 +1,7 @@
 //! `faultloom flip`: what one wrong bit does to a program.
 
 use crate::args::Flip as Args;
-use crate::commands::{flip_asked, flip_external, sweep};
+use crate::commands::{flip_asked, sweep};
 use crate::context::Context;
 use crate::render::flip as draw;
 use crate::render::progress::Meter;
@@ -29,11 +29,7 @@ pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     let stop = sweep::stop_on_interrupt();
     let go_on = format!("{} --resume {}", context.command("flip"), run.id.short());
-    let variants = match &spec.external {
-        Some(external) => flip_external::variants(context, &spec, external, &dir, &stop),
-        None => variants(context, &spec, &dir, &stop),
-    };
-    let variants = match variants {
+    let variants = match variants(context, &spec, &dir, &stop) {
         Ok(Some(variants)) => variants,
         Ok(None) => {
             return Err(Failure::new(Family::Aborted, "the campaign was stopped; what was run is kept").next(go_on));
@@ -99,11 +95,14 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir, stop: &AtomicBool) -> 
     })?;
     let mut variants = Vec::new();
     for (index, tables) in tables.iter_mut().enumerate() {
-        let mut engine = StartedEngine::start()?;
         let mut course = Course { spec, index: index as u32, judge: &judge, log: &mut log, tables, stop };
         let mut meter = Meter::new(context.common.quiet || context.common.json);
         let name = course.variant().name.clone();
-        let ended = course.run(engine.engine(), |progress| meter.update(told(&name, progress)));
+        let tell = |progress| meter.update(told(&name, progress));
+        let ended = match &spec.external {
+            Some(external) => course.run_beside(external, tell),
+            None => course.run(StartedEngine::start()?.engine(), tell),
+        };
         meter.clear();
         match ended? {
             Ended::Stopped => return Ok(None),

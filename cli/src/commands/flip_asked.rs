@@ -22,7 +22,12 @@ pub fn spec(args: &Flip) -> Result<Spec, Failure> {
         server: args.external.server.clone(),
         timeout_ms: args.external.run_timeout_ms,
     });
-    Ok(Spec { variants, draw: draw(&args.draw), rules, exhaustive: args.sites.exhaustive, external })
+    let draw = draw(&args.draw);
+    if args.sites.exhaustive {
+        let types: Vec<FlipType> = draw.types.iter().map(|(kind, _)| *kind).collect();
+        bit_flips::exhaust::refuse(&types)?;
+    }
+    Ok(Spec { variants, draw, rules, exhaustive: args.sites.exhaustive, external })
 }
 
 fn rules(args: &Flip) -> Result<Rules, Failure> {
@@ -220,6 +225,10 @@ mod tests {
             (vec!["--env", "x", "--", "true"], "NAME=VALUE"),
             (vec!["--protocol", "http", "--", "true"], "no protocol 'http'"),
             (vec!["--protocol", "dns", "--error", "x", "--", "true"], "--error is for lines"),
+            (
+                vec!["--reply", "0", "--exhaustive", "--types", "CF,ASC", "--", "true"],
+                "ASC cannot be tried exhaustively",
+            ),
         ] {
             let failure = asked(&words).unwrap_err();
             assert!(failure.to_string().contains(why) && failure.exit() == model::Exit::Usage, "{failure}");

@@ -3,9 +3,9 @@
 use crate::commands::flip::spec_of;
 use crate::commands::show::read_campaign;
 use crate::context::Context;
-use crate::render::{flip as draw, numbers::grouped, printable};
+use crate::render::{numbers::grouped, printable};
 use campaign::log::INJECTIONS;
-use model::campaign::{Campaign, Logged, Row, Share};
+use model::campaign::{Campaign, Logged, Row, Share, percent};
 use model::flip::Outcome;
 use model::{Exit, Failure, Run};
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn by_shares(context: &Context, before: &Campaign, after: &Campaign) -> usize {
     let text = |share: Option<Share>| {
         share.map_or_else(
             || "–".to_owned(),
-            |s| format!("{} [{}, {}] %", draw::percent(s.share), draw::percent(s.low), draw::percent(s.high)),
+            |s| format!("{} [{}, {}] %", percent(s.share), percent(s.low), percent(s.high)),
         )
     };
     for (name, a, b) in &pairs {

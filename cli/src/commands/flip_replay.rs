@@ -8,7 +8,7 @@ use crate::render::{flip as draw, printable};
 use bit_flips::protocol::{Profile, Reply, Request, Way};
 use campaign::engine::Event;
 use campaign::log::{Golden, INJECTIONS};
-use campaign::{Engine, Judge, Spec, run};
+use campaign::{Engine, Judge, Spec, course, run};
 use model::campaign::{Logged, Role};
 use model::{Exit, Failure, Family};
 use serde_json::json;
@@ -101,7 +101,7 @@ pub fn begun(
     variant.is_unchanged()?;
     let profile = run::begin(engine, &variant.program, stop, &mut |_| {})?;
     if let Some(profile) = &profile {
-        run::same_golden(&dir.read_json(&Golden::file(index))?, &Golden::of(profile))?;
+        course::same_golden(&dir.read_json(&Golden::file(index))?, &Golden::of(profile))?;
     }
     Ok(profile)
 }

@@ -14,7 +14,6 @@ mod flip;
 mod flip_asked;
 mod flip_diff;
 mod flip_engine;
-mod flip_external;
 mod flip_gdb;
 mod flip_replay;
 mod import;

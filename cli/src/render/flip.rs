@@ -2,7 +2,7 @@
 
 use super::numbers::{grouped, plural};
 use super::printable;
-use model::campaign::{Campaign, Logged, Row, Share, Variant};
+use model::campaign::{Campaign, EXTERNAL, Logged, Row, Share, Variant, percent};
 use model::flip::{Ending, Outcome};
 
 /// `1.2 M`, `412 k`.
@@ -38,6 +38,9 @@ pub fn sentence(variant: &Variant) -> String {
         grouped(variant.controls.run)
     ));
     let rate = variant.tally.tried() as f64 / variant.seconds.wall.max(0.001);
+    if variant.rows.iter().any(|row| row.name == EXTERNAL) {
+        parts.push(plural(variant.tally.tried(), "run"));
+    }
     if variant.seconds.wall > 0.0 {
         parts.push(format!("{}/s", grouped(rate as u64)));
     }
@@ -104,16 +107,6 @@ fn table<'a>(campaign: &'a Campaign, hardened: bool, rows: impl Fn(&'a Variant) 
     out
 }
 
-/// In percent, with as many digits as tell something.
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p == 0.0 || p >= 10.0 => format!("{p:.1}"),
-        p if p >= 0.1 => format!("{p:.2}"),
-        p => format!("{p:.3}"),
-    }
-}
-
 fn short(share: Option<Share>) -> String {
     share.map_or_else(|| "–".to_owned(), |s| format!("{} %", percent(s.share)))
 }
@@ -147,6 +140,9 @@ pub fn exhaustive(variant: &Variant) -> Option<String> {
             percent(kind.exact.otherwise + kind.exact.hardening),
             if kind.agrees { "✓" } else { "✗ the draw is elsewhere" }
         ));
+    }
+    for kind in all.kinds.iter().filter(|kind| kind.exact.unknown > 0.0) {
+        out.push_str(&format!(" {}: {} % could not be flipped or judged\n", kind.kind, percent(kind.exact.unknown)));
     }
     Some(out)
 }
@@ -269,9 +265,7 @@ pub fn remarks(campaign: &Campaign, doubts: &[String]) -> Vec<String> {
         tell(variant.refused_calls, "system calls of disturbed programs were refused by containment");
         lines.extend(variant.remarks.iter().map(|remark| format!("{of}{}", printable(remark))));
     }
-    if lines.iter().all(|line| line.starts_with("unknown"))
-        && campaign.variants.iter().any(|v| v.tally.manifested() > 0)
-    {
+    if campaign.variants.iter().any(|v| v.tally.manifested() > 0) {
         lines.push("shares are of the errors, with 95 % intervals".to_owned());
     }
     lines
@@ -299,15 +293,36 @@ mod tests {
     }
 
     #[test]
-    fn a_table_reads_like_the_papers() {
-        let campaign = Campaign {
+    fn what_shares_are_of_is_told_beside_every_other_remark() {
+        let told = |variant: Variant, doubts: &[String]| {
+            let campaign = Campaign { variants: vec![variant], ..campaign() };
+            remarks(&campaign, doubts)
+        };
+        let mut remarked = variant("mc", 5, 0);
+        remarked.remarks = vec!["it is stripped".to_owned()];
+        let lines = told(remarked, &["a control deviated".to_owned()]);
+        assert_eq!(
+            lines,
+            ["unknown: a control deviated", "it is stripped", "shares are of the errors, with 95 % intervals"]
+        );
+        let without = Variant { tally: Tally { none: 7, ..Tally::default() }, ..Variant::default() };
+        assert_eq!(told(without, &[]), Vec::<String>::new());
+    }
+
+    fn campaign() -> Campaign {
+        Campaign {
             protocol: "memcached".to_owned(),
             hardened: true,
             seed: 1,
             bits: BitPolicy::Low32,
             types: vec![(FlipType::Cf, 8000)],
             variants: vec![variant("mc", 646, 0), variant("mc-sei", 4, 983), variant("mc-sei-dup", 0, 660)],
-        };
+        }
+    }
+
+    #[test]
+    fn a_table_reads_like_the_papers() {
+        let campaign = campaign();
         let expected = [
             "                        flips no effect  errors   of these undetected       hardening     otherwise",
             " CF       mc            8,000     1,310   6,690   9.66 % [8.97, 10.4]       0.0 %         90.3 %",

@@ -7,21 +7,18 @@
 //! on this machine, so nothing is contained here: the program runs as the user's own.
 
 use crate::client::Clients;
-use crate::judge::Judge;
-use crate::log::{Golden, Log};
+use crate::course::{Course, Ended};
 use crate::native::{self, Ran};
-use crate::run::{Ended, same_golden};
-use crate::spec::{External, Spec, VariantSpec};
-use crate::tables::Tables;
+use crate::run::Progress;
+use crate::spec::External;
 use bit_flips::protocol::{Output, Profile, Program};
 use bit_flips::trace_input::Trace;
-use model::campaign::{Controls, Logged, Role, Seconds, Variant};
-use model::flip::Outcome;
+use model::campaign::{Logged, Role};
 use model::{Failure, Family};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Undisturbed runs before.
@@ -31,91 +28,52 @@ const AFTER: u32 = 1;
 const ENDING: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
-pub struct Course<'a, 'l> {
-    pub spec: &'a Spec,
-    pub external: &'a External,
-    pub index: u32,
-    pub judge: &'a Judge,
-    pub log: &'a mut Log<'l>,
-    pub tables: &'a mut Tables,
-    pub stop: &'a AtomicBool,
-}
-
 impl Course<'_, '_> {
-    fn variant(&self) -> &VariantSpec {
-        &self.spec.variants[self.index as usize]
-    }
-
-    fn subject(&self) -> Result<Subject, Failure> {
-        let program = &self.variant().program;
-        let timeout = Duration::from_millis(self.external.timeout_ms);
-        let what = match (&self.external.server, &program.replay) {
-            (Some(server), Some(replay)) => {
-                let bytes = std::fs::read(&replay.input)
-                    .map_err(|e| Failure::request(format!("{} cannot be read: {e}", replay.input.display())))?;
-                What::Server(Box::new(Clients::new(server, Trace::parse(&bytes)?)?))
-            }
-            (None, Some(_)) => {
-                return Err(Failure::request("a program under an input trace is not run beside a disturbance")
-                    .why("time and randomness are not the machine's own there")
-                    .next("start the server yourself and name it with --server HOST:PORT"));
-            }
-            _ => What::Program(Box::new(program.clone())),
-        };
-        Ok(Subject { what, timeout })
-    }
-
-    /// Blocks until all is run or `stop` is set; `tell` gets runs done and undetected ones. The disturbance ends in any case.
-    pub fn run(&mut self, mut tell: impl FnMut(u64, u64)) -> Result<Ended, Failure> {
+    /// Runs the program beside a disturbance. Blocks until all is run or `stop` is set. The disturbance ends in any case.
+    pub fn run_beside(&mut self, external: &External, mut tell: impl FnMut(Progress)) -> Result<Ended, Failure> {
         self.variant().is_unchanged()?;
         let begin = Instant::now();
-        let mut subject = self.subject()?;
-        let golden = self.golden(&mut subject)?;
-        let mut disturbance = Disturbance::start(&self.external.command)?;
+        let mut subject = Subject::of(external, &self.variant().program)?;
+        let golden = self.undisturbed(&mut subject, external.runs)?;
+        let mut disturbance = Disturbance::start(&external.command)?;
         let known = self.log.known(self.index);
-        let mut done = self.tables.tally();
-        for id in (0..self.external.runs).filter(|id| !known.contains(id)) {
+        for id in (0..external.runs).filter(|id| !known.contains(id)) {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(Ended::Stopped);
             }
             disturbance.still_acts()?;
             let ran = subject.once()?;
-            self.take(id, Role::Disturbed, &golden, ran)?;
-            done = self.tables.tally();
-            tell(done.tried(), done.undetected);
+            self.judge_run(id, Role::Disturbed, &golden, ran)?;
+            let done = self.tables.tally();
+            tell(Progress::Flips { done: done.tried(), total: external.runs.into(), undetected: done.undetected });
         }
         drop(disturbance);
         for id in 0..AFTER {
             let ran = subject.once()?;
-            self.take(self.external.runs + BEFORE + id, Role::Control, &golden, ran)?;
+            self.judge_run(external.runs + BEFORE + id, Role::Control, &golden, ran)?;
         }
-        Ok(Ended::Whole(Box::new(self.whole(&golden, begin.elapsed().as_secs_f64(), done.tried()))))
+        let runs = u64::from(external.runs);
+        let mut variant = self.told(&golden, runs, u64::from(BEFORE + AFTER));
+        variant.missing += runs.saturating_sub(self.tables.tally().tried());
+        variant.remarks.push(format!("disturbed by: {}", external.command));
+        variant.seconds.wall = begin.elapsed().as_secs_f64();
+        Ok(Ended::Whole(Box::new(variant)))
     }
 
-    /// What undisturbed runs give. Refuses a program that does not repeat itself.
-    fn golden(&mut self, subject: &mut Subject) -> Result<Profile, Failure> {
+    /// What undisturbed runs give; their numbers are from `first_id` on. Refuses a program that does not repeat itself.
+    fn undisturbed(&mut self, subject: &mut Subject, first_id: u32) -> Result<Profile, Failure> {
         let first = subject.once()?;
         if first.output.streams.iter().all(|stream| stream.bytes.is_empty()) {
             return Err(Failure::environment("undisturbed, it says nothing: there is nothing to compare with")
                 .next("see that the program, or the server, works by itself"));
         }
         let profile = Profile { golden: first.output.clone(), cpu_us: first.effect.cpu_us, ..Profile::default() };
-        if let Some(objection) = self.judge.objection(&profile.golden) {
-            return Err(Failure::request("the golden output is none that its client accepts")
-                .why(objection)
-                .next("choose the --protocol (and --check) that the program speaks"));
-        }
-        let (now, file) = (Golden::of(&profile), Golden::file(self.index));
-        if self.log.dir().file(&file).exists() {
-            same_golden(&self.log.dir().read_json(&file)?, &now)?;
-        } else {
-            self.log.dir().write_json(&file, &now)?;
-        }
-        self.take(self.external.runs, Role::Control, &profile, first)?;
+        self.accept(&profile)?;
+        self.judge_run(first_id, Role::Control, &profile, first)?;
         for id in 1..BEFORE {
             let ran = subject.once()?;
             let differs = ran.output != profile.golden;
-            self.take(self.external.runs + id, Role::Control, &profile, ran)?;
+            self.judge_run(first_id + id, Role::Control, &profile, ran)?;
             if differs {
                 return Err(Failure::unknown(
                     "the program does not give the same output twice, without any disturbance",
@@ -127,7 +85,7 @@ impl Course<'_, '_> {
         Ok(profile)
     }
 
-    fn take(&mut self, id: u32, role: Role, golden: &Profile, ran: Ran) -> Result<(), Failure> {
+    fn judge_run(&mut self, id: u32, role: Role, golden: &Profile, ran: Ran) -> Result<(), Failure> {
         let seen: Option<&Output> = Some(&ran.output).filter(|seen| **seen != golden.golden);
         let judgement = self.judge.judge(&golden.golden, seen, &ran.effect, &ran.stderr);
         let logged = Logged {
@@ -141,36 +99,11 @@ impl Course<'_, '_> {
             remark: judgement.remark,
         };
         // a session that goes on makes its controls again
-        if self.log.append(&logged)? {
+        if self.take(&logged, &golden.golden, seen)? {
             // whoever lowers the voltage must expect the machine to stop at any moment
             self.log.sync()?;
-            self.tables.add(&logged);
         }
-        match (seen, logged.outcome) {
-            (Some(seen), Some(Outcome::Undetected)) => self.log.keep(self.index, id, &golden.golden, seen),
-            _ => Ok(()),
-        }
-    }
-
-    fn whole(&self, golden: &Profile, wall: f64, tried: u64) -> Variant {
-        let controls = u64::from(BEFORE + AFTER);
-        let mut variant = Variant {
-            name: self.variant().name.clone(),
-            command: self.variant().program.argv.clone(),
-            connections: golden.golden.streams.len() as u64,
-            replies: self.judge.messages(&golden.golden),
-            golden_bytes: golden.golden.streams.iter().map(|s| s.bytes.len() as u64).sum(),
-            golden_cpu_us: golden.cpu_us,
-            remarks: vec![format!("disturbed by: {}", self.external.command)],
-            planned: self.external.runs.into(),
-            missing: u64::from(self.external.runs).saturating_sub(tried)
-                + controls.saturating_sub(self.tables.controls().run),
-            controls: Controls { planned: controls, ..Controls::default() },
-            seconds: Seconds { wall, ..Seconds::default() },
-            ..Variant::default()
-        };
-        self.tables.fill(&mut variant);
-        variant
+        Ok(())
     }
 }
 
@@ -186,6 +119,24 @@ enum What {
 }
 
 impl Subject {
+    fn of(external: &External, program: &Program) -> Result<Subject, Failure> {
+        let timeout = Duration::from_millis(external.timeout_ms);
+        let what = match (&external.server, &program.replay) {
+            (Some(server), Some(replay)) => {
+                let bytes = std::fs::read(&replay.input)
+                    .map_err(|e| Failure::request(format!("{} cannot be read: {e}", replay.input.display())))?;
+                What::Server(Box::new(Clients::new(server, Trace::parse(&bytes)?)?))
+            }
+            (None, Some(_)) => {
+                return Err(Failure::request("a program under an input trace is not run beside a disturbance")
+                    .why("time and randomness are not the machine's own there")
+                    .next("start the server yourself and name it with --server HOST:PORT"));
+            }
+            _ => What::Program(Box::new(program.clone())),
+        };
+        Ok(Subject { what, timeout })
+    }
+
     fn once(&mut self) -> Result<Ran, Failure> {
         match &mut self.what {
             What::Program(program) => native::run(program, self.timeout),

@@ -6,6 +6,7 @@
 
 pub mod census;
 mod client;
+pub mod course;
 pub mod engine;
 pub mod external;
 pub mod judge;
@@ -20,9 +21,10 @@ pub mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use course::{Course, Ended};
 pub use engine::Engine;
 pub use judge::{Judge, Rules};
 pub use log::Log;
-pub use run::{Course, Ended, Progress};
+pub use run::Progress;
 pub use spec::{External, Spec, VariantSpec};
 pub use tables::Tables;

@@ -1,14 +1,13 @@
 //! One variant of a campaign, from its golden run to its last injection.
 
 use crate::census::Whole;
+use crate::course::{Course, Ended};
 use crate::engine::{Engine, Event};
 use crate::judge::Judge;
-use crate::log::{Golden, Log};
-use crate::spec::{Spec, VariantSpec};
-use crate::tables::Tables;
+use crate::spec::Spec;
 use bit_flips::protocol::{Injected, Profile, Reply, Request, Spent, Way};
-use model::campaign::{Controls, Logged, Role, Seconds, Variant};
-use model::flip::{FlipType, Outcome};
+use model::campaign::{Logged, Role, Seconds, Variant};
+use model::flip::FlipType;
 use model::{Failure, Family};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -27,40 +26,14 @@ pub enum Progress {
     },
 }
 
-pub enum Ended {
-    Whole(Box<Variant>),
-    /// Somebody wanted it to stop. What was run is in the log.
-    Stopped,
-}
-
-/// A variant on its way.
-pub struct Course<'a, 'l> {
-    pub spec: &'a Spec,
-    pub index: u32,
-    pub judge: &'a Judge,
-    pub log: &'a mut Log<'l>,
-    /// With what the log already has of this variant.
-    pub tables: &'a mut Tables,
-    pub stop: &'a AtomicBool,
-}
-
 impl Course<'_, '_> {
-    pub fn variant(&self) -> &VariantSpec {
-        &self.spec.variants[self.index as usize]
-    }
-
     /// Blocks until all is run or `stop` is set. An error leaves everything that was run in the log.
     pub fn run(&mut self, engine: &mut Engine, mut tell: impl FnMut(Progress)) -> Result<Ended, Failure> {
         self.variant().is_unchanged()?;
         let Some(profile) = begin(engine, &self.variant().program, self.stop, &mut tell)? else {
             return Ok(Ended::Stopped);
         };
-        self.golden_is_the_one_of_before(&profile)?;
-        if let Some(objection) = self.judge.objection(&profile.golden) {
-            return Err(Failure::request("the golden output is none that its client accepts")
-                .why(objection)
-                .next("choose the --protocol (and --check) that the program speaks"));
-        }
+        self.accept(&profile)?;
         if planned(self.spec, &profile) == 0 {
             return Err(Failure::unknown("no instruction that the program executes is among the chosen sites")
                 .why("the names of --symbol, --handler, --library and --except are compared letter by letter; all must hold")
@@ -69,18 +42,22 @@ impl Course<'_, '_> {
         let draw = self.spec.draw.clone();
         engine.ask(&Request::Inject { draw, way: Way::Fork, skip: self.log.known(self.index), only: Vec::new() })?;
         let total = planned(self.spec, &profile) + u64::from(self.spec.draw.controls);
-        let mut judged = 0.0;
+        let mut judging = 0.0;
         loop {
             match engine.wait(self.stop)? {
                 Event::Stopped => return Ok(Ended::Stopped),
                 Event::Reply(reply) => match *reply {
                     Reply::Injected(injected) => {
                         let begin = Instant::now();
-                        self.take(&profile, &injected)?;
-                        judged += begin.elapsed().as_secs_f64();
+                        let logged = judged(self.judge, self.index, &profile, &injected);
+                        if !self.take(&logged, &profile.golden, injected.output.as_ref())? {
+                            let what = format!("the flip engine ran injection {} twice", injected.id);
+                            return Err(Failure::new(Family::Bug, what));
+                        }
+                        judging += begin.elapsed().as_secs_f64();
                     }
                     Reply::Done(spent) => {
-                        let variant = self.whole(&profile, &spent, judged);
+                        let variant = self.whole(&profile, &spent, judging);
                         return self.exhausted(engine, &profile, variant, tell);
                     }
                     Reply::Progress { .. } => {}
@@ -123,66 +100,27 @@ impl Course<'_, '_> {
         Ok(Ended::Whole(Box::new(variant)))
     }
 
-    fn take(&mut self, profile: &Profile, injected: &Injected) -> Result<(), Failure> {
-        let logged = judged(self.judge, self.index, profile, injected);
-        if !self.log.append(&logged)? {
-            return Err(Failure::new(Family::Bug, format!("the flip engine ran injection {} twice", injected.id)));
-        }
-        self.tables.add(&logged);
-        match (&injected.output, logged.outcome) {
-            (Some(seen), Some(Outcome::Undetected)) => self.log.keep(self.index, injected.id, &profile.golden, seen),
-            _ => Ok(()),
-        }
-    }
-
-    fn golden_is_the_one_of_before(&self, profile: &Profile) -> Result<(), Failure> {
-        let (now, file) = (Golden::of(profile), Golden::file(self.index));
-        if !self.log.dir().file(&file).exists() {
-            return self.log.dir().write_json(&file, &now).map(drop);
-        }
-        let before: Golden = self.log.dir().read_json(&file)?;
-        same_golden(&before, &now)
-    }
-
-    fn whole(&self, profile: &Profile, spent: &Spent, judged: f64) -> Variant {
-        let spec = self.variant();
+    fn whole(&self, profile: &Profile, spent: &Spent, judging: f64) -> Variant {
         let eligible = |kind: FlipType| profile.eligible.iter().any(|(k, n)| *k == kind && *n > 0);
         let missing = self.spec.draw.types.iter().filter(|(kind, _)| eligible(*kind));
         let missing = missing.map(|(kind, count)| u64::from(*count).saturating_sub(self.tables.of_type(*kind).tried()));
-        let controls = u64::from(self.spec.draw.controls);
-        let mut remarks = profile.remarks.clone();
         let idle: Vec<&str> =
             self.spec.draw.types.iter().filter(|(kind, _)| !eligible(*kind)).map(|(k, _)| k.as_str()).collect();
+        let mut variant = self.told(profile, planned(self.spec, profile), self.spec.draw.controls.into());
         if !idle.is_empty() {
-            remarks.push(format!("no instruction among the chosen sites is eligible for {}", idle.join(", ")));
+            variant.remarks.push(format!("no instruction among the chosen sites is eligible for {}", idle.join(", ")));
         }
-        let mut variant = Variant {
-            name: spec.name.clone(),
-            command: spec.program.argv.clone(),
-            instructions: profile.instructions,
-            sites: profile.sites,
-            eligible: profile.eligible.clone(),
-            connections: profile.golden.streams.len() as u64,
-            replies: self.judge.messages(&profile.golden),
-            golden_bytes: profile.golden.streams.iter().map(|s| s.bytes.len() as u64).sum(),
-            golden_cpu_us: profile.cpu_us,
-            remarks,
-            planned: planned(self.spec, profile),
-            missing: missing.sum::<u64>() + controls.saturating_sub(self.tables.controls().run),
-            misses: spent.misses,
-            controls: Controls { planned: controls, ..Controls::default() },
-            seconds: Seconds {
-                profile: spent.profile,
-                step: spent.step,
-                fork: spent.fork,
-                run: spent.run,
-                judge: spent.judge + judged,
-                wall: spent.wall,
-                cpu: spent.cpu,
-            },
-            ..Variant::default()
+        variant.missing += missing.sum::<u64>();
+        variant.misses = spent.misses;
+        variant.seconds = Seconds {
+            profile: spent.profile,
+            step: spent.step,
+            fork: spent.fork,
+            run: spent.run,
+            judge: spent.judge + judging,
+            wall: spent.wall,
+            cpu: spent.cpu,
         };
-        self.tables.fill(&mut variant);
         variant
     }
 }
@@ -210,20 +148,6 @@ pub fn begin(
             },
         }
     }
-}
-
-/// Refuses a golden run that is not the one of before: ids would stand for other injections, outputs for other outcomes.
-pub fn same_golden(before: &Golden, now: &Golden) -> Result<(), Failure> {
-    if (&before.sha256, before.instructions) == (&now.sha256, now.instructions) {
-        return Ok(());
-    }
-    let what = if before.sha256 == now.sha256 { "runs other instructions" } else { "sends other output" };
-    Err(Failure::unknown(format!("undisturbed, the program {what} than when the campaign began"))
-        .why(format!(
-            "{} instructions then, {} now: a library, a setting or the machine changed",
-            before.instructions, now.instructions
-        ))
-        .next("bring that back, or begin a new campaign"))
 }
 
 /// The engine's words about one injection, with its outcome.

@@ -2,17 +2,7 @@
 
 use crate::escape::{put, text};
 use crate::words::count;
-use model::campaign::{Campaign, EXTERNAL, Row, Share, Tally, Variant};
-
-/// In percent, with as many digits as tell something.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p == 0.0 || p >= 10.0 => format!("{p:.1}"),
-        p if p >= 0.1 => format!("{p:.2}"),
-        p => format!("{p:.3}"),
-    }
-}
+use model::campaign::{Campaign, EXTERNAL, Row, Share, Tally, Variant, percent};
 
 pub(crate) fn outcomes(campaign: &Campaign) -> String {
     let mut out = bars(campaign);
