@@ -107,8 +107,8 @@ pub(crate) fn hide_trap_flag(tracee: &Tracee, instruction: &Instruction, before:
     match instruction.decoded().mnemonic() {
         Mnemonic::Syscall => {
             let registers = tracee.registers()?;
-            let r11 = registers.r11 & !TRAP_FLAG;
-            if r11 != registers.r11 { tracee.set_registers(&Registers { r11, ..registers }) } else { Ok(()) }
+            let without = without_trap_flag(registers, before);
+            if without.r11 != registers.r11 { tracee.set_registers(&without) } else { Ok(()) }
         }
         Mnemonic::Pushfq | Mnemonic::Pushf => {
             let second = tracee.registers()?.rsp + 1;
@@ -118,6 +118,11 @@ pub(crate) fn hide_trap_flag(tracee: &Tracee, instruction: &Instruction, before:
         }
         _ => Ok(()),
     }
+}
+
+/// What a system call that was stepped over has returned with.
+pub(crate) fn without_trap_flag(after: Registers, before: &Registers) -> Registers {
+    if before.eflags & TRAP_FLAG != 0 { after } else { Registers { r11: after.r11 & !TRAP_FLAG, ..after } }
 }
 
 /// Lets a repeated instruction do this many of its iterations, fewer than it has left, and stops before the next one.

@@ -111,14 +111,22 @@ impl Code {
             let site = self.site_from(at, tracee, admission)?;
             sites.push(site);
             seen.insert(at);
-            at = match self.sites[site as usize].instruction.flow() {
+            let ended = &self.sites[site as usize].instruction;
+            at = match ended.flow() {
                 _ if self.single || sites.len() == RUN_MAX => break,
-                Flow::Next => self.sites[site as usize].instruction.next_ip(),
+                Flow::Next => ended.next_ip(),
+                // backwards: a turn of a thread may end here
+                Flow::Jump(target) if target <= ended.ip() => break,
                 Flow::Jump(target) | Flow::Call(target) => target,
                 _ => break,
             };
-            // a loop without a choice, or a place where something must be looked at
+            // a place where something must be looked at
             if seen.contains(&at) || self.boundaries.contains(&at) || !readable(tracee, at) {
+                break;
+            }
+            // a system call stands alone: the thread may have to wait before it
+            let next = self.site_from(at, tracee, admission)?;
+            if self.sites[next as usize].instruction.flow() == Flow::Syscall {
                 break;
             }
         }

@@ -91,14 +91,17 @@ pub fn classes(started: &mut Started, stretch: &Stretch) -> Result<(Vec<Class>, 
     let mut steps = Vec::new();
     let mut calls = 0;
     loop {
-        let registers = *started.golden.registers();
+        if started.golden.threads.several() {
+            return Err(several_threads().into());
+        }
+        let (thread, registers) = (started.golden.tracee.pid, *started.golden.registers());
         let position = started.golden.position;
         let inside = stretch.positions.contains(&position);
         if inside {
             started.golden.settle()?;
         }
         let site = started.next_site()?;
-        let struck = inside && started.golden.code.site(site).admitted && !started.handlers.outside(&registers);
+        let struck = inside && started.golden.code.site(site).admitted && !started.handlers.outside(thread, &registers);
         let instruction = Rc::clone(&started.golden.code.site(site).instruction);
         let before = if caught { None } else { Some(calls) };
         let repeated = instruction.flow() == Flow::Repeated;
@@ -128,6 +131,13 @@ pub fn classes(started: &mut Started, stretch: &Stretch) -> Result<(Vec<Class>, 
     }
     sorting.backward(&steps);
     Ok(sorting.done())
+}
+
+/// Which access of a place is the next one depends on their order, which is another one in each fork.
+fn several_threads() -> Failure {
+    Failure::environment("flips of a program with several threads cannot be sorted into classes")
+        .why("which access is the next one depends on the order of its threads, which is not the same in every fork")
+        .next("leave --exhaustive out; a server has one thread under --replay")
 }
 
 struct Sorting<'a> {

@@ -4,11 +4,12 @@
 //! (system calls and what is rare). There is never more than one breakpoint in the program, and none while it is stopped:
 //! a fork of it has none.
 
-use crate::advance::hide_trap_flag;
+use crate::advance::{hide_trap_flag, without_trap_flag};
 use crate::code::{Admission, BlockId, Code};
 use crate::flow::Flow;
 use crate::instruction::Instruction;
-use crate::tracee::{Registers, Stop, Tracee};
+use crate::threads::{Own, Threads, Wait};
+use crate::tracee::{Pid, Registers, Stop, Tracee};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
@@ -61,10 +62,15 @@ pub trait Calls {
 }
 
 pub struct Golden {
+    pub process: Pid,
+    /// The thread that goes on.
     pub tracee: Tracee,
-    pub code: Code,
     /// As they will be when it goes on: the instruction pointer may be ahead of the process itself.
-    registers: Registers,
+    pub(crate) registers: Registers,
+    pub own: Own,
+    /// Those that stand still meanwhile.
+    pub threads: Threads,
+    pub code: Code,
     /// Instructions done since the program's entry.
     pub position: u64,
     /// Single steps instead of breakpoints.
@@ -79,7 +85,8 @@ impl Golden {
     /// Of a process that is stopped at its entry.
     pub fn at_entry(tracee: Tracee, code: Code, single: bool) -> io::Result<Golden> {
         let registers = tracee.registers()?;
-        Ok(Golden { tracee, code, registers, position: 0, single, stops: 0, words: HashMap::new() })
+        let (process, own, threads, words) = (tracee.pid, Own::default(), Threads::default(), HashMap::new());
+        Ok(Golden { process, tracee, registers, own, threads, code, position: 0, single, stops: 0, words })
     }
 
     pub fn ip(&self) -> u64 {
@@ -115,10 +122,23 @@ impl Golden {
         let instruction = |index: usize| &self.code.site(sites[index]).instruction;
         let last = Rc::clone(instruction(count - 1));
         let mut ran = Ran { block, count: count as u32, repeats: None };
-        if self.single {
-            return self.single_step(&last, ran, calls);
+        let finished = if self.single { self.single_step(&last, calls)? } else { self.run(block, count, calls)? };
+        self.position += count as u64;
+        match finished {
+            Finished::Ended(stop) => return Ok(Went::Ended(stop, ran)),
+            Finished::On(repeats) => ran.repeats = repeats,
+            _ => {}
         }
-        let (native, to) = if count < whole {
+        self.next_turn(finished, &last, calls)?;
+        Ok(Went::On(ran))
+    }
+
+    /// The first `count` instructions of a run.
+    fn run(&mut self, block: BlockId, count: usize, calls: &mut dyn Calls) -> Result<Finished, Trouble> {
+        let sites = &self.code.block(block).sites;
+        let instruction = |index: usize| &self.code.site(sites[index]).instruction;
+        let last = Rc::clone(instruction(count - 1));
+        let (native, to) = if count < sites.len() {
             (count, instruction(count).ip())
         } else {
             match last.flow() {
@@ -138,17 +158,7 @@ impl Golden {
                 self.run_to(to)?;
             }
         }
-        if native < count {
-            match self.finish(&last, calls)? {
-                Finished::On(repeats) => ran.repeats = repeats,
-                Finished::Ended(stop) => {
-                    self.position += count as u64;
-                    return Ok(Went::Ended(stop, ran));
-                }
-            }
-        }
-        self.position += count as u64;
-        Ok(Went::On(ran))
+        if native < count { self.finish(&last, calls) } else { Ok(Finished::On(None)) }
     }
 
     /// Goes natively until the instruction at `to` is next.
@@ -175,7 +185,7 @@ impl Golden {
         Ok(())
     }
 
-    fn trouble(&self, stop: Stop) -> Trouble {
+    pub(crate) fn trouble(&self, stop: Stop) -> Trouble {
         match stop {
             Stop::Signal(signal) => Trouble::Signal { signal, ip: self.registers.rip },
             other => Trouble::Io(io::Error::other(format!("{other:?} at {:#x}", self.registers.rip))),
@@ -223,27 +233,33 @@ impl Golden {
                 }
                 return Ok(Finished::On(Some(before - last.iterations(&self.registers))));
             }
-            Flow::Syscall => return self.system_call(last, calls),
+            Flow::Syscall => return self.system_call(calls),
             _ => self.one_step(last)?,
         }
         Ok(Finished::On(None))
     }
 
+    fn system_call(&mut self, calls: &mut dyn Calls) -> Result<Finished, Trouble> {
+        match self.among_threads()? {
+            Some(finished) => Ok(finished),
+            None => self.make_call(calls),
+        }
+    }
+
     /// The real thing: it may end the program, start a thread, or map code.
-    fn system_call(&mut self, instruction: &Instruction, calls: &mut dyn Calls) -> Result<Finished, Trouble> {
+    pub(crate) fn make_call(&mut self, calls: &mut dyn Calls) -> Result<Finished, Trouble> {
         let before = self.registers;
         self.tracee.set_registers(&before)?;
-        let mut stop = self.tracee.step()?;
+        let mut stop = self.step_call()?;
         self.stops += 1;
         while let Stop::Event(event) = stop {
             calls.event(self, event, &before)?;
-            stop = self.tracee.step()?;
+            stop = self.step_call()?;
         }
         if stop.ended() {
             return Ok(Finished::Ended(stop));
         }
-        hide_trap_flag(&self.tracee, instruction, &before)?;
-        self.registers = self.tracee.registers()?;
+        self.registers = without_trap_flag(self.tracee.registers()?, &before);
         if !stop.trapped() {
             return Err(self.trouble(stop));
         }
@@ -253,14 +269,9 @@ impl Golden {
     }
 
     /// The oracle's way: the processor itself goes from instruction to instruction.
-    fn single_step(&mut self, instruction: &Instruction, mut ran: Ran, calls: &mut dyn Calls) -> Result<Went, Trouble> {
+    fn single_step(&mut self, instruction: &Instruction, calls: &mut dyn Calls) -> Result<Finished, Trouble> {
         if instruction.flow() == Flow::Syscall {
-            let finished = self.system_call(instruction, calls)?;
-            self.position += 1;
-            return Ok(match finished {
-                Finished::Ended(stop) => Went::Ended(stop, ran),
-                Finished::On(_) => Went::On(ran),
-            });
+            return self.system_call(calls);
         }
         let repeated = instruction.flow() == Flow::Repeated;
         let before = if repeated { instruction.iterations(&self.registers) } else { 0 };
@@ -270,14 +281,19 @@ impl Golden {
                 break;
             }
         }
-        ran.repeats = repeated.then(|| before - instruction.iterations(&self.registers));
-        self.position += 1;
-        Ok(Went::On(ran))
+        Ok(Finished::On(repeated.then(|| before - instruction.iterations(&self.registers))))
     }
 }
 
-enum Finished {
+/// What the end of a run came to.
+pub(crate) enum Finished {
     /// With the iterations of a repeated instruction.
     On(Option<u64>),
+    /// The thread waits.
+    Waits(Wait),
+    /// It lets others go on.
+    Yields,
+    /// It has ended; others have not.
+    Gone,
     Ended(Stop),
 }

@@ -14,8 +14,8 @@ use crate::profile::{Known, Started, start};
 use crate::protocol::{Draw, Held, Injected, Program, Reply, Spent, Way, Weight};
 use crate::refusal::Refusal;
 use crate::strike::{Blow, Next, strike};
-use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway, cpu_seconds};
-use crate::tracee::Tracee;
+use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway, Whole, cpu_seconds};
+use crate::threads;
 use model::Failure;
 use model::flip::{BitPolicy, Crash, Effect, FlipType, Injection};
 use std::collections::{HashMap, HashSet};
@@ -82,7 +82,7 @@ impl<'a> Injector<'a> {
     ) -> Result<Injector<'a>, Refusal> {
         let limits = &program.limits;
         let cpu = (known.cpu * limits.hang_times).max(Duration::from_millis(limits.hang_ms));
-        let supervisor = Supervisor::new(Bounds { cpu, wall: WALL_MAX });
+        let supervisor = Supervisor::new(Bounds { cpu, wall: WALL_MAX, threads: threads::MOST });
         let rooms = (0..AT_ONCE)
             .map(|index| Room::create(contained, &format!("fork-{index}"), &[]))
             .collect::<io::Result<_>>()?;
@@ -207,8 +207,7 @@ impl<'a> Injector<'a> {
             self.spent.fork += forking.elapsed().as_secs_f64();
             self.progress(started.golden.position)?;
         }
-        started.golden.tracee.kill();
-        crate::tracee::wait(started.golden.tracee.pid)?;
+        started.golden.kill()?;
         started.room.remove();
         self.give_back(started);
         Ok(())
@@ -251,13 +250,15 @@ impl<'a> Injector<'a> {
         let slot = room.slot(self.program.replay.is_some(), &there, &started.room.work);
         gadget.isolate(&child, started.golden.registers(), &slot, descriptors)?;
         self.cores.spread(child.pid);
+        let others = if self.known.threads { gadget.recreate(&started.golden, &child)? } else { Vec::new() };
+        let child = Whole { process: child.pid, struck: child, others };
         self.strike(started, child, *planned, room, before)
     }
 
     fn strike(
         &mut self,
         started: &Started,
-        child: Tracee,
+        child: Whole,
         planned: Planned,
         room: Room,
         before: usize,
@@ -268,7 +269,7 @@ impl<'a> Injector<'a> {
         let Some(blow) = &planned.blow else {
             return Ok(self.supervisor.add(child, job, 0)?);
         };
-        let struck = strike(&child, &instruction, blow)?;
+        let struck = strike(&child.struck, &instruction, blow)?;
         job.struck(struck.hit, struck.activated);
         match struck.next {
             Next::Resume(signal) => self.supervisor.add(child, job, signal)?,
@@ -278,6 +279,7 @@ impl<'a> Injector<'a> {
                     self.end(ended)?;
                 }
             }
+            Next::Ended(_) if child.struck.pid != child.process => self.supervisor.add_without(child, job),
             Next::Ended(stop) => self.end(Ended::at_once(job, stop))?,
         }
         Ok(())
@@ -288,11 +290,11 @@ impl<'a> Injector<'a> {
         self.go_to(&mut started, planned)?;
         if started.golden.position != planned.position || started.golden.ip() != planned.ip {
             self.spent.misses += 1;
-            started.golden.tracee.kill();
-            crate::tracee::wait(started.golden.tracee.pid)?;
+            started.golden.kill()?;
         } else {
-            started.golden.settle()?;
-            let child = Tracee::of(started.golden.tracee.pid)?;
+            let golden = &started.golden;
+            let others = golden.settle_others()?;
+            let child = Whole { process: golden.process, struck: golden.tracee.clone(), others };
             self.strike(&started, child, *planned, started.room.clone(), 0)?;
             while self.supervisor.running() > 0 {
                 self.take_ended(Duration::from_secs(1))?;

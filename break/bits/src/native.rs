@@ -6,7 +6,7 @@ use crate::place::Room;
 use crate::profile::launch;
 use crate::protocol::{Limits, Program};
 use crate::refusal::Refusal;
-use crate::supervise::{Bounds, Ended, Hit, Supervisor};
+use crate::supervise::{Bounds, Ended, Hit, Supervisor, Whole};
 use model::Failure;
 use model::flip::Ending;
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ pub fn native(contained: &Contained, program: &Program, name: &str) -> Result<(C
     // the kernel's own bound comes after ours: ours tells what it was
     let launched = launch(contained, program, &room, limits.seconds + 1)?;
     let begun = Instant::now();
-    let mut supervisor = Supervisor::new(Bounds { cpu: most, wall: most });
-    supervisor.add(launched.tracee, Undisturbed, 0)?;
+    let mut supervisor = Supervisor::new(Bounds { cpu: most, wall: most, threads: usize::MAX });
+    supervisor.add(Whole::of(launched.tracee), Undisturbed, 0)?;
     let ended = loop {
         if let Some(ended) = supervisor.ended(Duration::from_secs(1))?.pop() {
             break ended;

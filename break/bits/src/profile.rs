@@ -44,6 +44,8 @@ pub struct Known {
     pub collected: Collected,
     pub cpu: Duration,
     pub profile: Profile,
+    /// It starts threads of the kernel's.
+    pub threads: bool,
     said: HashMap<u64, Said>,
 }
 
@@ -93,7 +95,8 @@ pub fn start(
     let single = program.stepper == Stepper::Step;
     let (code, filter) =
         known.unwrap_or_else(|| (Code::new(single, entries.clone()), Filter::new(program.sites.clone(), modules)));
-    let golden = Golden::at_entry(tracee, code, single)?;
+    let mut golden = Golden::at_entry(tracee, code, single)?;
+    golden.own.cleared = Gadget(gadget).cleared(&golden.tracee)?;
     let watch = Watch::new(program.replay.is_some());
     Ok(Started { golden, filter, watch, handlers: Handlers::new(entries), gadget: Gadget(gadget), room })
 }
@@ -153,7 +156,7 @@ impl Started {
 
     /// One run of instructions, with what it means for the filter. The second is whether it lay outside the wanted handlers.
     pub fn advance(&mut self, limit: u64) -> Result<(Went, bool), Refusal> {
-        let outside = self.handlers.outside(self.golden.registers());
+        let outside = self.handlers.outside(self.golden.tracee.pid, self.golden.registers());
         let went = self.golden.advance(limit, &mut self.filter, &mut self.watch)?;
         if std::mem::take(&mut self.watch.code_changed) {
             self.filter.modules.borrow_mut().refresh(self.golden.tracee.pid)?;
@@ -185,7 +188,8 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
             .into());
     }
     started.room.remove();
-    let Started { golden: Golden { code, .. }, filter, .. } = started;
+    let Started { golden: Golden { code, .. }, filter, watch, .. } = started;
+    let threads = watch.threads > 0;
     let mut profile = Profile {
         instructions: stream.instructions(),
         sites: code.sites().len() as u64,
@@ -194,7 +198,7 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
         golden,
         cpu_us: cpu.as_micros() as u64,
         seconds: begun.elapsed().as_secs_f64(),
-        remarks: remarks(program, &facts),
+        remarks: remarks(program, &facts, &watch),
     };
     if let Some(reply) = program.sites.reply {
         stream.restrict(&code, profile.work_for(reply)?);
@@ -206,12 +210,16 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
             .next("leave one of them out")
             .into());
     }
-    Ok(Known { stream, code, filter, collected, cpu, profile, said: HashMap::new() })
+    Ok(Known { stream, code, filter, collected, cpu, profile, threads, said: HashMap::new() })
 }
 
-fn remarks(program: &Program, facts: &Facts) -> Vec<String> {
+fn remarks(program: &Program, facts: &Facts, watch: &Watch) -> Vec<String> {
     let stripped = facts.stripped.then(|| format!("{} is stripped: its functions have no names", program.argv[0]));
-    stripped.into_iter().collect()
+    let threads = (watch.threads > 0).then(|| {
+        let others = watch.threads;
+        format!("it starts {others} threads: they take turns up to a flip, and run at once after it; the controls tell what that alone changes")
+    });
+    stripped.into_iter().chain(threads).collect()
 }
 
 /// With how far it was at each reply.

@@ -41,6 +41,7 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// One file, and the output.
     pub file_bytes: u64,
+    /// Threads of all runs that go on at a time.
     pub processes: u64,
     /// CPU time and wall time of the program when nothing disturbs it.
     #[serde(default = "seconds")]
@@ -57,7 +58,7 @@ impl Default for Limits {
         Limits {
             memory_bytes: 4 << 30,
             file_bytes: 64 << 20,
-            processes: 64,
+            processes: 512,
             seconds: seconds(),
             instructions: 400_000_000,
             hang_times: 10,

@@ -3,9 +3,9 @@
 use crate::code::Admission;
 use crate::modules::Modules;
 use crate::protocol::Sites;
-use crate::tracee::Registers;
+use crate::tracee::{Pid, Registers};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The filter on addresses. Clones share what is known of the modules.
@@ -43,29 +43,29 @@ fn matches_library(module: &str, name: &str) -> bool {
 /// Whether one of the wanted handlers runs, with all it calls.
 pub struct Handlers {
     entries: HashSet<u64>,
-    /// The stack pointer at the entry of the outermost one: it points to the return address.
-    inside: Option<u64>,
+    /// By thread, the stack pointer at the entry of the outermost one: it points to the return address.
+    inside: HashMap<Pid, u64>,
 }
 
 impl Handlers {
     /// Without entries, everything is inside.
     pub fn new(entries: HashSet<u64>) -> Handlers {
-        Handlers { entries, inside: None }
+        Handlers { entries, inside: HashMap::new() }
     }
 
-    /// What is about to run; called where a run begins. True: not in a handler.
-    pub fn outside(&mut self, registers: &Registers) -> bool {
+    /// What a thread is about to run; called where a run begins. True: not in a handler.
+    pub fn outside(&mut self, thread: Pid, registers: &Registers) -> bool {
         if self.entries.is_empty() {
             return false;
         }
         // its frame is gone: it returned, or was left by a long jump
-        if self.inside.is_some_and(|frame| registers.rsp > frame) {
-            self.inside = None;
+        if self.inside.get(&thread).is_some_and(|frame| registers.rsp > *frame) {
+            self.inside.remove(&thread);
         }
-        if self.inside.is_none() && self.entries.contains(&registers.rip) {
-            self.inside = Some(registers.rsp);
+        if self.entries.contains(&registers.rip) {
+            self.inside.entry(thread).or_insert(registers.rsp);
         }
-        self.inside.is_none()
+        !self.inside.contains_key(&thread)
     }
 }
 
@@ -84,11 +84,12 @@ mod tests {
     fn inside_is_from_the_entry_to_the_return_with_all_that_is_called() {
         let at = |rip: u64, rsp: u64| Registers { rip, rsp, ..crate::tracee::no_registers() };
         let mut handlers = Handlers::new(HashSet::from([0x100]));
-        assert!(handlers.outside(&at(0x50, 1000)), "before");
-        assert!(!handlers.outside(&at(0x100, 992)), "its first instruction");
-        assert!(!handlers.outside(&at(0x900, 900)), "what it calls");
-        assert!(!handlers.outside(&at(0x120, 992)), "its own return");
-        assert!(handlers.outside(&at(0x58, 1000)), "after");
-        assert!(!Handlers::new(HashSet::new()).outside(&at(0x50, 1000)), "no filter, all inside");
+        assert!(handlers.outside(1, &at(0x50, 1000)), "before");
+        assert!(!handlers.outside(1, &at(0x100, 992)), "its first instruction");
+        assert!(!handlers.outside(1, &at(0x900, 900)), "what it calls");
+        assert!(!handlers.outside(1, &at(0x120, 992)), "its own return");
+        assert!(handlers.outside(2, &at(0x900, 900)), "another thread");
+        assert!(handlers.outside(1, &at(0x58, 1000)), "after");
+        assert!(!Handlers::new(HashSet::new()).outside(1, &at(0x50, 1000)), "no filter, all inside");
     }
 }

@@ -23,6 +23,8 @@ pub struct Bounds {
     pub cpu: Duration,
     /// And wall time, whatever it does.
     pub wall: Duration,
+    /// A child that has more threads at a time was made to, and is ended.
+    pub threads: usize,
 }
 
 /// A child's end.
@@ -57,10 +59,27 @@ pub struct Underway {
     pub instruction: Rc<Instruction>,
 }
 
+/// A process that was stopped as a whole, and is to go on.
+pub struct Whole {
+    pub process: Pid,
+    /// The thread that was struck.
+    pub struck: Tracee,
+    /// All others.
+    pub others: Vec<Tracee>,
+}
+
+impl Whole {
+    /// With one thread.
+    pub fn of(tracee: Tracee) -> Whole {
+        Whole { process: tracee.pid, struck: tracee, others: Vec::new() }
+    }
+}
+
 struct Child<T> {
     what: T,
     underway: Option<Underway>,
-    tracee: Tracee,
+    process: Pid,
+    struck: Tracee,
     begun: Instant,
     crash: Option<(i32, u64)>,
     signals: u32,
@@ -74,7 +93,7 @@ struct Child<T> {
 
 pub struct Supervisor<T> {
     children: HashMap<Pid, Child<T>>,
-    /// Further threads of children, by id.
+    /// Threads of children but the first of each, and the processes that they belong to.
     threads: HashMap<Pid, Pid>,
     bounds: Bounds,
     looked: Instant,
@@ -89,38 +108,52 @@ impl<T: Hit> Supervisor<T> {
         self.children.len()
     }
 
-    /// Lets a stopped child go on, with `signal` (0: none) delivered.
-    pub fn add(&mut self, tracee: Tracee, what: T, signal: i32) -> io::Result<()> {
-        let crash = if signal == 0 { None } else { Some((signal, tracee.registers()?.rip)) };
-        tracee.resume(signal)?;
-        self.insert(tracee, what, None, crash);
+    /// Lets a stopped child go on, with `signal` (0: none) delivered to the one that was struck.
+    pub fn add(&mut self, child: Whole, what: T, signal: i32) -> io::Result<()> {
+        let crash = if signal == 0 { None } else { Some((signal, child.struck.registers()?.rip)) };
+        child.struck.resume(signal)?;
+        self.insert(child, what, None, crash);
         Ok(())
     }
 
-    /// A child in a system call, of whose return a flip depends. `stop`: what it is stopped for, if it is. It may end by that.
+    /// A child whose struck thread is in a system call, of whose return a flip depends. `stop`: what it is stopped for, if it is.
+    /// The child may end by that.
     pub fn add_underway(
         &mut self,
-        tracee: Tracee,
+        child: Whole,
         what: T,
         underway: Underway,
         stop: Option<Stop>,
     ) -> io::Result<Option<Ended<T>>> {
-        let pid = tracee.pid;
-        self.insert(tracee, what, Some(underway), None);
+        let process = child.process;
+        self.insert(child, what, Some(underway), None);
         match stop {
-            Some(stop) => self.reported_underway(pid, stop),
+            Some(stop) => self.reported_underway(process, stop),
             None => Ok(None),
         }
     }
 
-    fn insert(&mut self, tracee: Tracee, what: T, underway: Option<Underway>, crash: Option<(i32, u64)>) {
+    /// A child whose struck thread has ended, while others may go on.
+    pub fn add_without(&mut self, child: Whole, what: T) {
+        self.insert(child, what, None, None);
+    }
+
+    fn insert(&mut self, child: Whole, what: T, underway: Option<Underway>, crash: Option<(i32, u64)>) {
         let now = Instant::now();
-        let pid = tracee.pid;
-        let before = cpu_time(pid).unwrap_or_default();
+        let Whole { process, struck, others } = child;
+        let before = cpu_time(process).unwrap_or_default();
+        for thread in others.iter().chain([&struck]).filter(|thread| thread.pid != process) {
+            self.threads.insert(thread.pid, process);
+        }
+        for thread in &others {
+            // one that the struck one has ended is gone, and will report so
+            let _ = thread.resume(0);
+        }
         let child = Child {
             what,
             underway,
-            tracee,
+            process,
+            struck,
             before,
             begun: now,
             crash,
@@ -129,26 +162,33 @@ impl<T: Hit> Supervisor<T> {
             hangs: false,
             asleep: (Duration::ZERO, now),
         };
-        self.children.insert(pid, child);
+        self.children.insert(process, child);
     }
 
     /// A child with a flip still to come has stopped: the flip comes now, or later.
-    fn reported_underway(&mut self, pid: Pid, mut stop: Stop) -> io::Result<Option<Ended<T>>> {
+    fn reported_underway(&mut self, process: Pid, mut stop: Stop) -> io::Result<Option<Ended<T>>> {
         loop {
-            let Some(child) = self.children.get_mut(&pid) else { return Ok(None) };
+            let Some(child) = self.children.get_mut(&process) else { return Ok(None) };
             let Some(Underway { rest, instruction }) = child.underway.take() else { return Ok(None) };
-            if stop == Stop::Event(libc::PTRACE_EVENT_SECCOMP) && !gate::admits(&child.tracee, pid).unwrap_or(false) {
+            if stop == Stop::Event(libc::PTRACE_EVENT_SECCOMP) && !gate::admits(&child.struck, process).unwrap_or(false)
+            {
                 child.refused_calls += 1;
             }
-            let struck = rest.after(&child.tracee, &instruction, stop)?;
+            if let Stop::Event(libc::PTRACE_EVENT_CLONE) = stop {
+                let thread = child.struck.event_message()? as Pid;
+                self.threads.insert(thread, process);
+            }
+            let struck = rest.after(&child.struck, &instruction, stop)?;
             child.what.struck(struck.hit, struck.activated);
             match struck.next {
                 Next::Resume(signal) => {
-                    child.tracee.resume(signal)?;
+                    child.struck.resume(signal)?;
                     return Ok(None);
                 }
+                // the end of the process is reported by its first thread
+                Next::Ended(_) if child.struck.pid != process => return Ok(None),
                 Next::Ended(stop) => {
-                    return Ok(self.children.remove(&pid).map(|child| Ended::at_once(child.what, stop)));
+                    return Ok(self.children.remove(&process).map(|child| Ended::at_once(child.what, stop)));
                 }
                 Next::Underway(next, rest) => {
                     child.underway = Some(Underway { rest, instruction });
@@ -186,102 +226,89 @@ impl<T: Hit> Supervisor<T> {
         let mut happened = false;
         while let Some((pid, stop, cpu)) = next_report()? {
             happened = true;
-            if !self.children.contains_key(&pid) {
-                self.thread_reported(pid, stop);
-                continue;
-            }
-            if !stop.ended() && self.children[&pid].underway.is_some() {
-                ended.extend(self.reported_underway(pid, stop)?);
-                continue;
-            }
+            let process = self.threads.get(&pid).copied().unwrap_or(pid);
+            let underway = |child: &Child<T>| child.underway.is_some() && child.struck.pid == pid;
             match stop {
-                Stop::Exited(status) => ended.extend(self.end(pid, Ending::Exit(status), cpu)),
-                Stop::Killed(signal) => ended.extend(self.end(pid, Ending::Signal(signal), cpu)),
-                Stop::Signal(signal) => self.signalled(pid, signal),
-                Stop::Event(event) => self.event(pid, event),
+                Stop::Exited(status) if pid == process => ended.extend(self.end(pid, Ending::Exit(status), cpu)),
+                Stop::Killed(signal) if pid == process => ended.extend(self.end(pid, Ending::Signal(signal), cpu)),
+                Stop::Exited(_) | Stop::Killed(_) => {
+                    self.threads.remove(&pid);
+                }
+                stop if self.children.get(&process).is_some_and(underway) => {
+                    ended.extend(self.reported_underway(process, stop)?);
+                }
+                stop => self.reported(pid, process, stop),
             }
         }
         Ok(happened)
     }
 
-    fn end(&mut self, pid: Pid, ending: Ending, cpu: Duration) -> Option<Ended<T>> {
-        let child = self.children.remove(&pid)?;
-        self.threads.retain(|_, leader| *leader != pid);
+    fn end(&mut self, process: Pid, ending: Ending, cpu: Duration) -> Option<Ended<T>> {
+        let child = self.children.remove(&process)?;
+        self.threads.retain(|_, of| *of != process);
         let cpu = cpu.saturating_sub(child.before);
         let ending = if child.hangs { Ending::Hang } else { ending };
         Some(Ended { what: child.what, ending, crash: child.crash, cpu, refused_calls: child.refused_calls })
     }
 
-    fn signalled(&mut self, pid: Pid, signal: i32) {
-        let Some(child) = self.children.get_mut(&pid) else { return };
-        child.signals += 1;
-        if child.crash.is_none() {
-            let at = child.tracee.registers().map_or(0, |registers| registers.rip);
-            child.crash = Some((signal, at));
-        }
-        if child.signals > SIGNALS_MAX {
-            child.hangs = true;
-            child.tracee.kill();
-        }
-        // a child that was just killed cannot be resumed, and reports its end by itself
-        let _ = child.tracee.resume(signal);
-    }
-
-    fn event(&mut self, pid: Pid, event: i32) {
-        let Some(child) = self.children.get_mut(&pid) else { return };
-        match event {
-            libc::PTRACE_EVENT_SECCOMP if !gate::admits(&child.tracee, pid).unwrap_or(false) => {
-                child.refused_calls += 1;
+    /// A thread has stopped, of a child or of a process that lost its parent. It goes on.
+    fn reported(&mut self, thread: Pid, process: Pid, stop: Stop) {
+        // one that was just killed reports its end by itself, here and below
+        let Ok(tracee) = Tracee::of(thread) else { return };
+        let mut child = self.children.get_mut(&process);
+        let mut delivered = 0;
+        match stop {
+            // the one with which the kernel stops a new one for us
+            Stop::Signal(libc::SIGSTOP) if thread != process || child.is_none() => {}
+            Stop::Signal(signal) => {
+                delivered = signal;
+                if let Some(child) = &mut child {
+                    child.signalled(&tracee, signal);
+                }
             }
-            libc::PTRACE_EVENT_CLONE => {
-                if let Ok(thread) = child.tracee.event_message() {
-                    self.threads.insert(thread as Pid, pid);
+            Stop::Event(libc::PTRACE_EVENT_SECCOMP) => {
+                let admitted = gate::admits(&tracee, process).unwrap_or(false);
+                if let Some(child) = child.filter(|_| !admitted) {
+                    child.refused_calls += 1;
+                }
+            }
+            Stop::Event(libc::PTRACE_EVENT_CLONE) => {
+                if let (Some(_), Ok(new)) = (child, tracee.event_message()) {
+                    self.threads.insert(new as Pid, process);
+                    if self.threads.values().filter(|of| **of == process).count() > self.bounds.threads {
+                        kill(process);
+                    }
                 }
             }
             _ => {}
         }
-        let _ = child.tracee.resume(0);
-    }
-
-    /// A thread of a child, or a process that lost its parent: both only have to go on or be reaped.
-    fn thread_reported(&mut self, pid: Pid, stop: Stop) {
-        match stop {
-            Stop::Exited(_) | Stop::Killed(_) => {
-                self.threads.remove(&pid);
-            }
-            Stop::Signal(signal) => {
-                let Ok(thread) = Tracee::of(pid) else { return };
-                let starts = signal == libc::SIGSTOP;
-                let leader = self.threads.get(&pid).and_then(|leader| self.children.get_mut(leader));
-                if let (Some(child), false) = (leader, starts) {
-                    let at = thread.registers().map_or(0, |registers| registers.rip);
-                    child.crash.get_or_insert((signal, at));
-                }
-                let _ = thread.resume(if starts { 0 } else { signal });
-            }
-            Stop::Event(event) => {
-                let Ok(thread) = Tracee::of(pid) else { return };
-                if event == libc::PTRACE_EVENT_SECCOMP {
-                    let process = self.threads.get(&pid).copied().unwrap_or(pid);
-                    let _ = gate::admits(&thread, process);
-                }
-                let _ = thread.resume(0);
-            }
-        }
+        let _ = tracee.resume(delivered);
     }
 
     fn look_for_hangs(&mut self) {
         let now = Instant::now();
         for child in self.children.values_mut().filter(|child| !child.hangs) {
-            let Some(cpu) = cpu_time(child.tracee.pid) else { continue };
-            if cpu != child.asleep.0 || !sleeps(child.tracee.pid) {
+            let Some(cpu) = cpu_time(child.process) else { continue };
+            if cpu != child.asleep.0 || !sleeps(child.process) {
                 child.asleep = (cpu, now);
             }
             let stuck = now - child.asleep.1 > ASLEEP;
             if stuck || cpu.saturating_sub(child.before) > self.bounds.cpu || now - child.begun > self.bounds.wall {
                 child.hangs = true;
-                child.tracee.kill();
+                kill(child.process);
             }
+        }
+    }
+}
+
+impl<T> Child<T> {
+    fn signalled(&mut self, thread: &Tracee, signal: i32) {
+        self.signals += 1;
+        let at = || thread.registers().map_or(0, |registers| registers.rip);
+        self.crash.get_or_insert_with(|| (signal, at()));
+        if self.signals > SIGNALS_MAX {
+            self.hangs = true;
+            kill(self.process);
         }
     }
 }
@@ -357,8 +384,17 @@ pub fn cpu_seconds() -> f64 {
         .sum()
 }
 
-/// In an interruptible sleep, as the kernel tells it.
+/// All its threads are in an interruptible sleep, as the kernel tells it, or have ended.
 fn sleeps(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['S', 'Z', 'X']))
+    })
+}
+
+/// Ends a child, whichever of its threads are left.
+fn kill(process: Pid) {
+    // SAFETY: no memory is involved; the process is our own child, not waited for yet.
+    unsafe { libc::kill(process, libc::SIGKILL) };
 }

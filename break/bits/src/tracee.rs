@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 pub type Pid = libc::pid_t;
 pub type Registers = libc::user_regs_struct;
@@ -52,16 +53,17 @@ impl Stop {
 }
 
 /// A traced process or thread. All calls but [`Tracee::poll`] want it stopped; only the thread that traces it may make them.
+#[derive(Clone)]
 pub struct Tracee {
     pub pid: Pid,
-    memory: File,
+    memory: Arc<File>,
 }
 
 impl Tracee {
     /// Of a process that is traced by this thread already.
     pub fn of(pid: Pid) -> io::Result<Tracee> {
         let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-        Ok(Tracee { pid, memory })
+        Ok(Tracee { pid, memory: Arc::new(memory) })
     }
 
     pub fn registers(&self) -> io::Result<Registers> {
@@ -202,6 +204,17 @@ impl Tracee {
             stop if stop.trapped() => Ok(self.registers()?.rax as i64),
             stop => Err(io::Error::other(format!("a system call made for the program ended with {stop:?}"))),
         }
+    }
+
+    /// The signals that it has blocked.
+    pub fn blocked(&self) -> io::Result<u64> {
+        let mut mask = 0u64;
+        request(libc::PTRACE_GETSIGMASK, self.pid, size_of::<u64>() as u64, std::ptr::from_mut(&mut mask) as u64)?;
+        Ok(mask)
+    }
+
+    pub fn set_blocked(&self, mask: u64) -> io::Result<()> {
+        request(libc::PTRACE_SETSIGMASK, self.pid, size_of::<u64>() as u64, std::ptr::from_ref(&mask) as u64)
     }
 
     /// Traces it no more; it goes on, unless a signal that was sent to it stops it.

@@ -4,6 +4,7 @@ use crate::gate;
 use crate::golden::{Calls, Golden, Trouble};
 use crate::place::RECORDS;
 use crate::tracee::{Registers, Stop, Tracee};
+use crate::waiting::timespec;
 use std::time::{Duration, Instant};
 
 /// A thread that becomes a turn of the shim's ends soon; one that does not is a thread of its own.
@@ -41,11 +42,13 @@ pub struct Watch {
     pub replied: bool,
     /// Under the replay shim, where a thread becomes a turn.
     pub replay: bool,
+    /// How many it has started.
+    pub threads: u64,
 }
 
 impl Watch {
     pub fn new(replay: bool) -> Watch {
-        Watch { descriptors_changed: true, shares: false, code_changed: false, replied: false, replay }
+        Watch { descriptors_changed: true, shares: false, code_changed: false, replied: false, replay, threads: 0 }
     }
 }
 
@@ -74,10 +77,22 @@ impl Calls for Watch {
                 self.forget(golden, before.rdi, before.rsi);
                 Ok(())
             }
-            libc::SYS_shmat => Err(Trouble::Call("it uses shared memory (shmat)".into())),
-            libc::SYS_clock_gettime | libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_brk | libc::SYS_futex => {
+            libc::SYS_set_tid_address => {
+                golden.own.cleared = before.rdi;
                 Ok(())
             }
+            libc::SYS_sigaltstack if result == 0 && before.rdi != 0 => {
+                golden.own.signal_stack = Some(signal_stack(golden, before.rdi)?);
+                Ok(())
+            }
+            libc::SYS_shmat => Err(Trouble::Call("it uses shared memory (shmat)".into())),
+            libc::SYS_clock_gettime => {
+                if let Some(shown) = timespec(&golden.tracee, before.rsi) {
+                    golden.saw(before.rdi as libc::clockid_t, shown);
+                }
+                Ok(())
+            }
+            libc::SYS_gettimeofday | libc::SYS_time | libc::SYS_brk | libc::SYS_futex => Ok(()),
             call => {
                 self.descriptors_changed = true;
                 self.shares |= result >= 0 && SHARING.contains(&call);
@@ -86,9 +101,9 @@ impl Calls for Watch {
         }
     }
 
-    fn event(&mut self, golden: &mut Golden, event: i32, _: &Registers) -> Result<(), Trouble> {
+    fn event(&mut self, golden: &mut Golden, event: i32, before: &Registers) -> Result<(), Trouble> {
         match event {
-            libc::PTRACE_EVENT_SECCOMP => match gate::admits(&golden.tracee, golden.tracee.pid)? {
+            libc::PTRACE_EVENT_SECCOMP => match gate::admits(&golden.tracee, golden.process)? {
                 true => Ok(()),
                 false => Err(Trouble::Call("it starts, replaces or signals another process".into())),
             },
@@ -96,7 +111,10 @@ impl Calls for Watch {
                 let thread = Tracee::of(golden.tracee.event_message()? as i32)?;
                 thread_ends(&thread)
             }
-            libc::PTRACE_EVENT_CLONE => Err(Trouble::Call("it starts a thread".into())),
+            libc::PTRACE_EVENT_CLONE => {
+                self.threads += 1;
+                golden.adopt(before)
+            }
             _ => Ok(()),
         }
     }
@@ -106,6 +124,14 @@ impl Watch {
     fn forget(&self, golden: &mut Golden, begin: u64, bytes: u64) {
         golden.forget(begin..begin.saturating_add(bytes));
     }
+}
+
+fn signal_stack(golden: &Golden, at: u64) -> Result<[u64; 3], Trouble> {
+    let mut words = [0; 3];
+    for (word, offset) in words.iter_mut().zip([0, 8, 16]) {
+        *word = golden.tracee.read_u64(at + offset)?;
+    }
+    Ok(words)
 }
 
 /// Runs a new thread to its end before the one that started it goes on: their order is then the same every time.

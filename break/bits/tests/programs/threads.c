@@ -1,0 +1,348 @@
+/* Programs of several threads. What each writes does not depend on the order in which they run. */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WORKERS = 4 };
+
+static pthread_t started(void *(*act)(void *), void *with) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, act, with) != 0)
+        exit(9);
+    return thread;
+}
+
+static void team(void *(*act)(void *), void (*lead)(void)) {
+    pthread_t threads[WORKERS];
+    for (size_t n = 0; n < WORKERS; n++)
+        threads[n] = started(act, (void *)n);
+    if (lead)
+        lead();
+    for (size_t n = 0; n < WORKERS; n++)
+        pthread_join(threads[n], NULL);
+}
+
+static unsigned mixed(unsigned number) {
+    for (int n = 0; n < 20; n++)
+        number = number * 2654435761u ^ number >> 13;
+    return number;
+}
+
+/* a bounded queue with two conditions; the workers' sums add up to the same */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t filled, emptied;
+    unsigned items[3], count, ended, sum;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .emptied = PTHREAD_COND_INITIALIZER};
+
+static void *takes(void *with) {
+    (void)with;
+    for (;;) {
+        pthread_mutex_lock(&queue.lock);
+        while (queue.count == 0 && !queue.ended)
+            pthread_cond_wait(&queue.filled, &queue.lock);
+        if (queue.count == 0) {
+            pthread_mutex_unlock(&queue.lock);
+            return NULL;
+        }
+        unsigned item = queue.items[--queue.count];
+        pthread_cond_signal(&queue.emptied);
+        pthread_mutex_unlock(&queue.lock);
+        unsigned result = mixed(item);
+        pthread_mutex_lock(&queue.lock);
+        queue.sum += result;
+        pthread_mutex_unlock(&queue.lock);
+    }
+}
+
+static void gives(void) {
+    for (unsigned n = 0; n < 40; n++) {
+        pthread_mutex_lock(&queue.lock);
+        while (queue.count == 3)
+            pthread_cond_wait(&queue.emptied, &queue.lock);
+        queue.items[queue.count++] = n;
+        pthread_cond_signal(&queue.filled);
+        pthread_mutex_unlock(&queue.lock);
+    }
+    pthread_mutex_lock(&queue.lock);
+    queue.ended = 1;
+    pthread_cond_broadcast(&queue.filled);
+    pthread_mutex_unlock(&queue.lock);
+}
+
+static void queues(void) {
+    team(takes, gives);
+    printf("sum %u\n", queue.sum);
+}
+
+/* threads that live and die; what one leaves the next one takes up */
+static void *once(void *with) {
+    unsigned *number = with;
+    unsigned *heap = malloc(64);
+    *heap = mixed(*number);
+    *number = *heap;
+    free(heap);
+    return with;
+}
+
+static void lives(void) {
+    unsigned number = 1;
+    for (int n = 0; n < 12; n++) {
+        void *result;
+        pthread_join(started(once, &number), &result);
+        printf("%d %u\n", n, *(unsigned *)result);
+    }
+}
+
+/* rounds at a barrier, each of which reads what all wrote in the one before */
+static pthread_barrier_t barrier;
+static unsigned cells[2][WORKERS];
+
+static void *rounds(void *with) {
+    size_t own = (size_t)with;
+    for (unsigned n = 0; n < 8; n++) {
+        unsigned sum = n;
+        for (size_t other = 0; other < WORKERS; other++)
+            sum += cells[n % 2][other];
+        cells[(n + 1) % 2][own] = mixed(sum + (unsigned)own);
+        pthread_barrier_wait(&barrier);
+    }
+    return NULL;
+}
+
+static void barriers(void) {
+    pthread_barrier_init(&barrier, NULL, WORKERS);
+    team(rounds, NULL);
+    for (size_t n = 0; n < WORKERS; n++)
+        printf("%u\n", cells[0][n]);
+}
+
+/* a baton that goes round: nobody sleeps, each spins until it is its turn */
+static atomic_uint baton;
+static unsigned log_[WORKERS * 6];
+
+static void *spins(void *with) {
+    unsigned own = (unsigned)(size_t)with;
+    for (unsigned n = 0; n < 6; n++) {
+        while (atomic_load_explicit(&baton, memory_order_acquire) != n * WORKERS + own)
+            ;
+        log_[n * WORKERS + own] = mixed(own * 100 + n);
+        atomic_fetch_add_explicit(&baton, 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static void batons(void) {
+    team(spins, NULL);
+    for (size_t n = 0; n < WORKERS * 6; n++)
+        printf("%u\n", log_[n]);
+}
+
+/* C11 atomics: a ticket lock around a plain counter, and a sum by compare and exchange */
+static atomic_uint ticket, serving, total;
+static unsigned plain;
+
+static void *counts(void *with) {
+    unsigned own = (unsigned)(size_t)with;
+    for (unsigned n = 0; n < 10; n++) {
+        unsigned mine = atomic_fetch_add(&ticket, 1);
+        while (atomic_load(&serving) != mine)
+            ;
+        plain += mixed(own * 1000 + n);
+        atomic_fetch_add(&serving, 1);
+        unsigned seen = atomic_load(&total);
+        while (!atomic_compare_exchange_weak(&total, &seen, seen + mixed(n)))
+            ;
+    }
+    return NULL;
+}
+
+static void atomics(void) {
+    team(counts, NULL);
+    printf("%u %u\n", plain, atomic_load(&total));
+}
+
+/* sleeps of different lengths, and waits that end by their time */
+static sem_t never;
+
+static void *sleeps(void *with) {
+    size_t own = (size_t)with;
+    struct timespec time = {0, (long)(WORKERS - own) * 3000000};
+    nanosleep(&time, NULL);
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_nsec += 5000000;
+    if (time.tv_nsec >= 1000000000) {
+        time.tv_sec++;
+        time.tv_nsec -= 1000000000;
+    }
+    log_[own] = sem_timedwait(&never, &time) == -1 && errno == ETIMEDOUT;
+    return NULL;
+}
+
+static void naps(void) {
+    sem_init(&never, 0, 0);
+    team(sleeps, NULL);
+    for (size_t n = 0; n < WORKERS; n++)
+        printf("%u\n", log_[n]);
+}
+
+/* the first thread ends before the others; one of these ends the process */
+static sem_t gone;
+
+static void *lasts(void *with) {
+    pthread_join(*(pthread_t *)with, NULL);
+    sem_wait(&gone);
+    puts("last");
+    exit(3);
+}
+
+static void *detached(void *with) {
+    pthread_detach(pthread_self());
+    sem_post(with);
+    return NULL;
+}
+
+static void outlived(void) {
+    static pthread_t first;
+    first = pthread_self();
+    sem_init(&gone, 0, 0);
+    started(lasts, &first);
+    started(detached, &gone);
+    pthread_exit(NULL);
+}
+
+/* locks of every kind that is left to the library */
+static pthread_mutex_t recursive, checking;
+static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static unsigned guarded, destroyed;
+
+static void destroys(void *value) { atomic_fetch_add((atomic_uint *)&destroyed, (unsigned)(size_t)value); }
+
+static void prepares(void) {
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&recursive, &kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&checking, &kind);
+    pthread_key_create(&key, destroys);
+}
+
+static void *locks(void *with) {
+    pthread_once(&prepared, prepares);
+    pthread_setspecific(key, (void *)((size_t)with + 1));
+    for (unsigned n = 0; n < 10; n++) {
+        pthread_mutex_lock(&recursive);
+        if (pthread_mutex_lock(&recursive) != 0 || pthread_mutex_lock(&checking) != 0)
+            exit(8);
+        if (pthread_mutex_lock(&checking) != EDEADLK)
+            exit(7);
+        pthread_rwlock_wrlock(&shared);
+        guarded += mixed(n + 1);
+        pthread_rwlock_unlock(&shared);
+        if (pthread_mutex_unlock(&checking) != 0 || pthread_mutex_unlock(&recursive) != 0)
+            exit(6);
+        pthread_mutex_unlock(&recursive);
+        pthread_rwlock_rdlock(&shared);
+        if (guarded == 0)
+            exit(5);
+        pthread_rwlock_unlock(&shared);
+    }
+    return NULL;
+}
+
+static void kinds(void) {
+    team(locks, NULL);
+    printf("%u %u\n", guarded, destroyed);
+}
+
+/* one works, the others only wait: what a flip does cannot depend on their order */
+static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
+
+static void *waits(void *with) {
+    pthread_mutex_lock(&door);
+    pthread_mutex_unlock(&door);
+    return with;
+}
+
+static void writes(void) {
+    unsigned number = 7;
+    for (int n = 0; n < 30; n++) {
+        number = mixed(number);
+        printf("%u\n", number);
+    }
+    fflush(stdout);
+    pthread_mutex_unlock(&door);
+}
+
+static void single(void) {
+    pthread_mutex_lock(&door);
+    team(waits, writes);
+}
+
+/* what is refused */
+static volatile sig_atomic_t was_caught;
+static void caught(int signal) { was_caught = signal; }
+
+static void *signalled(void *with) {
+    while (!was_caught)
+        ;
+    return with;
+}
+
+static void signals(void) {
+    signal(SIGUSR1, caught);
+    pthread_t other = started(signalled, NULL);
+    pthread_kill(other, SIGUSR1);
+    pthread_join(other, NULL);
+}
+
+static void inherits(void) {
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setprotocol(&kind, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&door, &kind);
+    pthread_mutex_lock(&door);
+    pthread_t other = started(waits, NULL);
+    usleep(3000);
+    pthread_mutex_unlock(&door);
+    pthread_join(other, NULL);
+}
+
+static void many(void) {
+    pthread_t threads[80];
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 1 << 16);
+    pthread_mutex_lock(&door);
+    for (int n = 0; n < 80; n++)
+        if (pthread_create(&threads[n], &small, waits, NULL) != 0)
+            exit(9);
+    pthread_mutex_unlock(&door);
+    for (int n = 0; n < 80; n++)
+        pthread_join(threads[n], NULL);
+    puts("done");
+}
+
+static const struct { const char *name; void (*act)(void); } acts[] = {
+    {"queues", queues}, {"lives", lives}, {"barriers", barriers}, {"batons", batons}, {"atomics", atomics}, {"naps", naps},
+    {"outlived", outlived}, {"kinds", kinds}, {"single", single}, {"signals", signals}, {"inherits", inherits}, {"many", many},
+};
+
+int main(int count, char **words) {
+    for (size_t n = 0; count > 1 && n < sizeof acts / sizeof *acts; n++)
+        if (strcmp(acts[n].name, words[1]) == 0) {
+            acts[n].act();
+            return 0;
+        }
+    return 2;
+}

@@ -1,0 +1,163 @@
+//! Programs of several threads: the golden process runs them one after the other, its forks all at once.
+
+mod support;
+
+use bit_flips::protocol::{Injected, Program, Stepper, Way};
+use model::flip::{Ending, FlipType};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use support::{Engine, compiled, draw, possible, program, timeless};
+
+/// What they write does not depend on the order in which their threads run.
+const ORDERLY: [&str; 8] = ["queues", "lives", "barriers", "batons", "atomics", "naps", "outlived", "kinds"];
+
+fn act(act: &str) -> Program {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let path = MADE.get_or_init(|| compiled("threads", &["-pthread"]));
+    program(&[&path.to_string_lossy(), act], None)
+}
+
+/// What is planned: everything of a flip that is known before it is made.
+fn planned(all: &[Injected]) -> Vec<Option<[u64; 5]>> {
+    all.iter()
+        .map(|one| one.injection.as_ref())
+        .map(|flip| flip.map(|flip| [flip.id.into(), flip.kind as u64, flip.position, flip.ip, flip.bit.into()]))
+        .collect()
+}
+
+#[test]
+fn both_steppers_see_the_same_instructions_in_the_same_order() {
+    if !possible() {
+        return;
+    }
+    for name in ORDERLY {
+        let block = act(name);
+        let step = Program { stepper: Stepper::Step, ..block.clone() };
+        let (mut one, mut other) = (Engine::start(), Engine::start());
+        let (first, second) = (one.begin(&block).unwrap(), other.begin(&step).unwrap());
+        assert_eq!(
+            (first.instructions, first.sites, &first.eligible, &first.golden, &first.replies),
+            (second.instructions, second.sites, &second.eligible, &second.golden, &second.replies),
+            "{name}"
+        );
+        assert!(first.remarks.iter().any(|remark| remark.contains("threads")), "{:?}", first.remarks);
+        let draw = draw(&FlipType::ALL, 1);
+        let (forked, spent) = one.inject(&draw, Way::Fork, &[], &[]);
+        assert_eq!(spent.misses, 0, "{name}");
+        let (stepped, spent) = other.inject(&draw, Way::Fork, &[], &[]);
+        assert_eq!(spent.misses, 0, "{name}");
+        assert_eq!(planned(&forked), planned(&stepped), "{name}");
+    }
+}
+
+#[test]
+fn controls_are_golden_and_every_planned_flip_is_accounted_for() {
+    if !possible() {
+        return;
+    }
+    for name in ORDERLY {
+        let mut engine = Engine::start();
+        let profile = engine.begin(&act(name)).unwrap();
+        let mut draw = draw(&FlipType::ALL, 10);
+        draw.controls = 40;
+        let (all, spent) = engine.inject(&draw, Way::Fork, &[], &[]);
+        assert_eq!(spent.misses, 0, "{name}");
+        let kinds = profile.eligible.iter().filter(|(_, eligible)| *eligible > 0).count();
+        assert_eq!(all.len(), kinds * 10 + draw.controls as usize, "{name}");
+        let ending = Ending::Exit(if name == "outlived" { 3 } else { 0 });
+        for control in all.iter().filter(|one| one.injection.is_none()) {
+            assert_eq!((&control.output, &control.effect.ending), (&None, &ending), "{name}: {control:?}");
+        }
+        for flip in all.iter().filter(|one| one.injection.is_some()) {
+            assert!(flip.effect.activated || !flip.effect.hit.is_empty(), "{name}: a reason");
+        }
+        assert!(all.iter().any(|flip| flip.output.is_some()), "{name}: no flip did anything");
+    }
+}
+
+#[test]
+fn a_fresh_process_comes_to_the_points_of_the_forks() {
+    if !possible() {
+        return;
+    }
+    for name in ORDERLY {
+        let mut engine = Engine::start();
+        engine.begin(&act(name)).unwrap();
+        let mut draw = draw(FlipType::PAPER, 1);
+        draw.controls = 3;
+        let (forked, _) = engine.inject(&draw, Way::Fork, &[], &[]);
+        let (fresh, spent) = engine.inject(&draw, Way::Fresh, &[], &[]);
+        assert_eq!(spent.misses, 0, "{name}");
+        assert_eq!(planned(&forked), planned(&fresh), "{name}");
+        for control in fresh.iter().filter(|one| one.injection.is_none()) {
+            assert_eq!(control.output, None, "{name}: {control:?}");
+        }
+    }
+}
+
+#[test]
+fn where_order_changes_nothing_a_flip_comes_to_the_same() {
+    if !possible() {
+        return;
+    }
+    let mut program = act("single");
+    program.sites.handlers = vec!["writes".into()];
+    let by_step = Program { stepper: Stepper::Step, ..program.clone() };
+    let (mut block, mut step) = (Engine::start(), Engine::start());
+    let golden = block.begin(&program).unwrap().golden.streams[0].bytes.len();
+    step.begin(&by_step).unwrap();
+    let draw = draw(FlipType::PAPER, 8);
+    let (forked, _) = block.inject(&draw, Way::Fork, &[], &[]);
+    let stepped = step.inject(&draw, Way::Fork, &[], &[]).0;
+    let fresh = block.inject(&draw, Way::Fresh, &[], &[]).0;
+    assert!(forked.iter().any(|flip| flip.output.is_some()));
+    for ((one, other), third) in forked.into_iter().zip(stepped).zip(fresh) {
+        let one = come_to(one, golden);
+        assert_eq!(one, come_to(other, golden), "by steps");
+        assert_eq!(one, come_to(third, golden), "fresh");
+    }
+}
+
+/// What hangs may write on until it is ended. What writes more than it should writes memory in which the kernel has left times.
+fn come_to(injected: Injected, golden: usize) -> Injected {
+    let mut injected = timeless(injected);
+    let hangs = injected.effect.ending == Ending::Hang;
+    for stream in injected.output.iter_mut().flat_map(|output| &mut output.streams) {
+        if hangs || stream.bytes.len() > golden {
+            stream.bytes.clear();
+        }
+    }
+    injected
+}
+
+#[test]
+fn what_cannot_be_repeated_is_refused_by_name() {
+    if !possible() {
+        return;
+    }
+    for (name, words) in [
+        ("signals", "the undisturbed program got signal 10"),
+        ("inherits", "priority inheritance"),
+        ("many", "more than 64 threads at a time"),
+    ] {
+        let told = Engine::start().begin(&act(name)).expect_err(name);
+        assert!(told.contains(words), "{name}: {told}");
+    }
+}
+
+#[test]
+fn the_same_seed_strikes_the_same_in_every_campaign() {
+    if !possible() {
+        return;
+    }
+    let draw = draw(FlipType::PAPER, 4);
+    let mut campaigns = Vec::new();
+    for _ in 0..3 {
+        let mut engine = Engine::start();
+        let profile = engine.begin(&act("queues")).unwrap();
+        let (all, spent) = engine.inject(&draw, Way::Fork, &[], &[]);
+        assert_eq!(spent.misses, 0);
+        campaigns.push((profile.instructions, planned(&all)));
+    }
+    assert!(campaigns.windows(2).all(|two| two[0] == two[1]));
+}
