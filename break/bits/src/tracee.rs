@@ -217,6 +217,15 @@ impl Tracee {
         request(libc::PTRACE_SETSIGMASK, self.pid, size_of::<u64>() as u64, std::ptr::from_ref(&mask) as u64)
     }
 
+    /// Whether it holds a lock that the kernel is to pass on should it end: one of the list that it has registered.
+    pub fn holds_robust_lock(&self) -> bool {
+        let (mut head, mut bytes) = (0u64, 0usize);
+        // SAFETY: both numbers outlive the call.
+        let got = unsafe { libc::syscall(libc::SYS_get_robust_list, self.pid, &raw mut head, &raw mut bytes) };
+        // the list's end points to its head; a call that fails says that there is none
+        got == 0 && head != 0 && self.read_u64(head).is_ok_and(|first| first != head)
+    }
+
     /// Traces it no more; it goes on, unless a signal that was sent to it stops it.
     pub fn detach(&self) -> io::Result<()> {
         self.detach_with(0)

@@ -142,6 +142,9 @@ impl Golden {
 
     /// The thread ends, and others go on.
     fn end_thread(&mut self) -> Result<Finished, Trouble> {
+        if self.tracee.holds_robust_lock() {
+            return Err(Trouble::Call("a thread ends with a robust lock that it holds".into()));
+        }
         self.tracee.set_registers(&self.registers)?;
         self.tracee.start_step()?;
         self.stops += 1;

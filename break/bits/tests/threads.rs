@@ -138,6 +138,7 @@ fn what_cannot_be_repeated_is_refused_by_name() {
     for (name, words) in [
         ("signals", "the undisturbed program got signal 10"),
         ("inherits", "priority inheritance"),
+        ("robust", "a robust lock that it holds"),
         ("many", "more than 64 threads at a time"),
     ] {
         let told = Engine::start().begin(&act(name)).expect_err(name);

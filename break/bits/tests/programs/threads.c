@@ -177,11 +177,10 @@ static void *sleeps(void *with) {
     struct timespec time = {0, (long)(WORKERS - own) * 3000000};
     nanosleep(&time, NULL);
     clock_gettime(CLOCK_REALTIME, &time);
-    time.tv_nsec += 5000000;
-    if (time.tv_nsec >= 1000000000) {
-        time.tv_sec++;
-        time.tv_nsec -= 1000000000;
-    }
+    /* without a branch: whether a second begins is another one in each run */
+    long long then = time.tv_sec * 1000000000LL + time.tv_nsec + 5000000;
+    time.tv_sec = then / 1000000000;
+    time.tv_nsec = then % 1000000000;
     log_[own] = sem_timedwait(&never, &time) == -1 && errno == ETIMEDOUT;
     return NULL;
 }
@@ -318,6 +317,18 @@ static void inherits(void) {
     pthread_join(other, NULL);
 }
 
+/* its owner ends: the kernel gives the lock to the next one, and says so */
+static void *abandons(void *with) { return pthread_mutex_lock(&door), with; }
+
+static void robust(void) {
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&door, &kind);
+    pthread_join(started(abandons, NULL), NULL);
+    printf("%d\n", pthread_mutex_lock(&door) == EOWNERDEAD);
+}
+
 static void many(void) {
     pthread_t threads[80];
     pthread_attr_t small;
@@ -336,6 +347,7 @@ static void many(void) {
 static const struct { const char *name; void (*act)(void); } acts[] = {
     {"queues", queues}, {"lives", lives}, {"barriers", barriers}, {"batons", batons}, {"atomics", atomics}, {"naps", naps},
     {"outlived", outlived}, {"kinds", kinds}, {"single", single}, {"signals", signals}, {"inherits", inherits}, {"many", many},
+    {"robust", robust},
 };
 
 int main(int count, char **words) {
