@@ -219,6 +219,10 @@ fn what_must_not_be_corrupted_is_refused() {
     assert!(told(std::process::id() as i32).contains("this tool"), "{}", told(std::process::id() as i32));
     assert!(told(std::os::unix::process::parent_id() as i32).contains("those that started it"));
     assert!(told(i32::MAX).contains("there is no process"));
+    let own =
+        std::fs::read_link("/proc/thread-self").expect("a thread").file_name().and_then(|id| id.to_str()?.parse().ok());
+    let thread = refuse(own.expect("a number")).expect_err("it is refused");
+    assert!(thread.why.unwrap().contains("it is a thread of process"));
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
     assert!(refuse(child.id() as i32).is_ok());
     let _ = child.kill();

@@ -9,11 +9,17 @@
 //! this process sees under the names that the other has mapped.
 //!
 //! Whoever calls this must not be killed meanwhile: the kernel lets the thread go on, but with the trap of the step it was in,
-//! which ends it.
+//! which ends it. So a process of its own does it ([`helper`]).
+
+mod busy;
+pub mod helper;
+mod refusal;
+mod traced;
+
+pub use refusal::{Begun, refuse};
 
 use crate::advance::hide_trap_flag;
 use crate::code::Admission;
-use crate::executable::Facts;
 use crate::instruction::Instruction;
 use crate::modules::{Modules, Place};
 use crate::protocol::Sites;
@@ -21,20 +27,18 @@ use crate::random::Random;
 use crate::sites::Filter;
 use crate::strike::{Blow, Next, Struck, strike};
 use crate::tracee::{Pid, Stop, Tracee};
+use busy::{Until, busy_thread, idle};
 use model::Failure;
 use model::flip::{BitPolicy, FlipType, Injection};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
+use traced::Traced;
 
 /// How long a thread is stepped.
 const STEPPED_MAX: Duration = Duration::from_millis(100);
 /// Steps before an instruction is looked for, at most; half the time at most, too.
 const STEPS_MAX: u64 = 2000;
-/// Over this time a thread has to use the processor to count as busy.
-const GLANCE: Duration = Duration::from_millis(20);
 /// A step that takes longer waits in a system call, which is not our doing.
 const STEP_MAX: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(100);
@@ -87,192 +91,6 @@ pub fn flip(aim: &Aim, wanted: &dyn Fn() -> bool) -> Result<Wound, Failure> {
         Next::Ended(_) => std::mem::forget(traced),
     }
     Ok(wound)
-}
-
-/// Whether this process may be corrupted at all, whoever asks.
-pub fn refuse(pid: Pid) -> Result<(), Failure> {
-    let no = |why: &str, next: &str| Err(Failure::request(format!("process {pid} is left alone")).why(why).next(next));
-    let Some(status) = Status::of(pid) else {
-        return Err(Failure::request(format!("there is no process {pid}"))
-            .why("it has ended, or belongs to another container")
-            .next("ps -e lists those that run"));
-    };
-    if pid == 1 {
-        return no("it is the first process: when it ends, all end", "name another one");
-    }
-    if own_line().contains(&pid) {
-        return no("it is this tool, or one of those that started it", "name a server");
-    }
-    if status.tracer != 0 {
-        return no(&format!("process {} traces it already", status.tracer), "end the debugger or strace first");
-    }
-    if status.users.windows(2).any(|two| two[0] != two[1]) {
-        return no("it has changed its user (setuid) and may do what you may not", "name another one");
-    }
-    // SAFETY: no memory is involved.
-    #[allow(unsafe_code)] // the own user id has no safe interface
-    let own = unsafe { libc::geteuid() };
-    if own != 0 && status.users.first() != Some(&own) {
-        return no("it is another user's", "run this as that user");
-    }
-    let facts = File::open(format!("/proc/{pid}/exe")).and_then(|file| Facts::read(&file));
-    match facts {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(_)) => no("it is no x86-64 program", "name another one"),
-        Err(error) => no(&format!("its program cannot be read: {error}"), "name a process of your own"),
-    }
-}
-
-struct Status {
-    tracer: Pid,
-    parent: Pid,
-    /// Real, effective, saved, of the file system.
-    users: Vec<u32>,
-}
-
-impl Status {
-    fn of(pid: Pid) -> Option<Status> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        Some(Status {
-            tracer: field("TracerPid:")?.parse().ok()?,
-            parent: field("PPid:")?.parse().ok()?,
-            users: field("Uid:")?.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
-        })
-    }
-}
-
-/// This process and its ancestors.
-fn own_line() -> Vec<Pid> {
-    let first = std::process::id() as Pid;
-    std::iter::successors(Some(first), |pid| Status::of(*pid).map(|status| status.parent).filter(|parent| *parent > 0))
-        .collect()
-}
-
-/// Until when, and whether still, something is waited for.
-struct Until<'a> {
-    /// From then on the next best instruction is taken: the thread may do only little now and then.
-    soon: Instant,
-    deadline: Instant,
-    wanted: &'a dyn Fn() -> bool,
-}
-
-impl Until<'_> {
-    fn over(&self) -> bool {
-        Instant::now() >= self.deadline || !(self.wanted)()
-    }
-}
-
-fn idle(pid: Pid) -> Failure {
-    Failure::environment(format!("process {pid} does nothing, and nothing was flipped"))
-        .why("a flip strikes an instruction that runs, and none did while it was waited for")
-        .next("send it work meanwhile, or wait longer")
-}
-
-/// Drawn by how much of the processor each thread used just now.
-fn busy_thread(pid: Pid, random: &mut Random, until: &Until) -> Result<Pid, Failure> {
-    let mut before = ran_for(pid);
-    loop {
-        if until.over() {
-            return Err(idle(pid));
-        }
-        std::thread::sleep(GLANCE);
-        let now = ran_for(pid);
-        let mut busy: Vec<(Pid, u64)> =
-            now.iter().map(|(id, ran)| (*id, ran.saturating_sub(*before.get(id).unwrap_or(ran)))).collect();
-        busy.sort_unstable();
-        let all: u64 = busy.iter().map(|(_, ran)| ran).sum();
-        if all > 0 {
-            let mut drawn = random.below(all);
-            let at = busy.iter().find(|(_, ran)| {
-                drawn < *ran || {
-                    drawn -= ran;
-                    false
-                }
-            });
-            return at.map(|(id, _)| *id).ok_or_else(|| idle(pid));
-        }
-        before = now;
-    }
-}
-
-/// Nanoseconds on the processor, by thread.
-fn ran_for(pid: Pid) -> HashMap<Pid, u64> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
-    let ran = |thread: &str| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
-        Some((thread.parse().ok()?, text.split_whitespace().next()?.parse().ok()?))
-    };
-    threads.filter_map(|entry| ran(entry.ok()?.file_name().to_str()?)).collect()
-}
-
-/// A thread that this one traces. Dropped, it is let go wherever it stands.
-struct Traced {
-    tracee: Tracee,
-}
-
-impl Traced {
-    /// Stopped. Without `PTRACE_O_EXITKILL`: should we end, it goes on.
-    fn attach(thread: Pid) -> Result<Traced, Failure> {
-        let failed = |e: io::Error| {
-            if !alive(thread) {
-                return lost(thread, &io::Error::other("it has ended"));
-            }
-            Failure::environment(format!("thread {thread} cannot be traced: {e}"))
-                .why("the kernel lets only root, the user's own debugger, or an ancestor trace a process")
-                .next(crate::inspect::may_attach_advice())
-        };
-        crate::tracee::seize(thread).map_err(failed)?;
-        let tracee = Tracee::of(thread).map_err(failed)?;
-        tracee.interrupt().map_err(failed)?;
-        tracee.wait().map_err(failed)?;
-        Ok(Traced { tracee })
-    }
-
-    fn let_go(self, signal: i32) {
-        // an error says that it has ended meanwhile
-        let _ = self.tracee.detach_with(signal);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Traced {
-    fn drop(&mut self) {
-        if self.tracee.detach().is_ok() {
-            return;
-        }
-        // it runs, or waits in a system call: only a stopped one can be let go
-        let _ = self.tracee.interrupt();
-        while let Ok(stop) = self.tracee.wait() {
-            let signal = match stop {
-                Stop::Signal(signal) if signal != libc::SIGTRAP => signal,
-                _ => 0,
-            };
-            // a step's trap that comes only now would end it: it is taken before
-            let goes = match trap_is_pending(self.tracee.pid) {
-                true => self.tracee.resume(signal).is_err(),
-                false => self.tracee.detach_with(signal).is_ok(),
-            };
-            if stop.ended() || goes {
-                return;
-            }
-        }
-    }
-}
-
-fn trap_is_pending(thread: Pid) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let pending = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigPnd:")?.trim(), 16).ok());
-    pending.is_some_and(|signals| signals >> (libc::SIGTRAP - 1) & 1 == 1)
-}
-
-/// Not ended, and not about to: the kernel lets nobody trace that.
-fn alive(thread: Pid) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("State:"))
-        .is_some_and(|state| !state.trim().starts_with(['Z', 'X']))
 }
 
 fn lost(thread: Pid, error: &io::Error) -> Failure {
