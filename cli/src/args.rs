@@ -3,11 +3,13 @@
 mod agent;
 mod fleet;
 mod flip;
+mod flip_live;
 mod map;
 
 pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
 pub use fleet::{AgentServe, AgentTrust};
 pub use flip::{Flip, FlipDraw, FlipPart, FlipReplay};
+pub use flip_live::FlipLive;
 pub use map::{Map, Origin, Range};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -94,6 +96,9 @@ pub enum Command {
     /// Flips bits, contained (internal)
     #[command(hide = true)]
     FlipEngine,
+    /// Flips one bit in a running process (internal)
+    #[command(hide = true)]
+    FlipTracer,
 }
 
 #[derive(ClapArgs)]

@@ -32,6 +32,17 @@ pub struct Logged {
     pub deviation: Option<Deviation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+    /// Of a flip in a process that ran already. `effect` then tells how the user's check ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveFlip>,
+}
+
+/// What else is known of a flip in a process that ran already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveFlip {
+    pub thread: i32,
+    /// The process, afterwards.
+    pub runs: bool,
 }
 
 fn is_flip(role: &Role) -> bool {
@@ -234,6 +245,21 @@ pub struct Variant {
     /// Every flip of the work for one reply, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exhaustive: Option<Exhaustive>,
+    /// It ran already, and nothing was contained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveProcess>,
+}
+
+/// A process that ran already and was struck.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveProcess {
+    pub pid: i32,
+    /// The user's command that says whether replies are right.
+    pub check: Option<String>,
+    /// At the end.
+    pub runs: bool,
+    /// The first ones, at most [`Variant::STORIES`], whatever came of them.
+    pub flips: Vec<Logged>,
 }
 
 impl Variant {

@@ -1,5 +1,6 @@
 //! Arguments of `faultloom flip`.
 
+use super::flip_live::FlipLive;
 use bit_flips::protocol::Stepper;
 use clap::{Args as ClapArgs, Subcommand};
 use model::flip::{BitPolicy, FlipType};
@@ -34,6 +35,8 @@ pub struct Flip {
 pub enum FlipPart {
     /// One injection of a campaign again, in a fresh process
     Replay(FlipReplay),
+    /// Flip bits in a process that runs already. Corrupts it
+    Live(FlipLive),
 }
 
 #[derive(ClapArgs)]
@@ -163,12 +166,12 @@ pub struct FlipExternal {
     pub run_timeout_ms: u64,
 }
 
-fn flip_type(text: &str) -> Result<FlipType, String> {
+pub(super) fn flip_type(text: &str) -> Result<FlipType, String> {
     let names = FlipType::ALL.map(FlipType::as_str).join(", ");
     FlipType::parse(text).ok_or_else(|| format!("one of {names}"))
 }
 
-fn bits(text: &str) -> Result<BitPolicy, String> {
+pub(super) fn bits(text: &str) -> Result<BitPolicy, String> {
     serde_json::from_value(text.into()).map_err(|_| "full or low32".to_owned())
 }
 

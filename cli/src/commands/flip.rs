@@ -10,9 +10,10 @@ use campaign::log::{self, CAMPAIGN};
 use campaign::verdict::verdict;
 use campaign::{Course, Ended, Engine, Judge, Log, Progress, Spec, Tables};
 use model::campaign::{Campaign, Variant};
-use model::{Exit, Failure, Family, Run, RunKind};
+use model::{Exit, Failure, Family, Run, RunKind, Verdict};
 use serde_json::json;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -48,7 +49,7 @@ pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
     finish(context, &store, &mut run, &dir, &campaign).await
 }
 
-async fn begin(store: &Store, spec: Spec) -> Result<(Run, RunDir, Spec), Failure> {
+pub async fn begin(store: &Store, spec: Spec) -> Result<(Run, RunDir, Spec), Failure> {
     let names: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
     let value = serde_json::to_value(&spec).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
     let (run, dir) = store.begin(RunKind::Flip, &names.join(", "), value, spec.draw.seed).await?;
@@ -61,6 +62,11 @@ async fn resume(store: &Store, text: &str) -> Result<(Run, RunDir, Spec), Failur
     if run.verdict.is_some() {
         return Err(Failure::request(format!("run {} is finished", run.id.short()))
             .next(format!("faultloom show {}", run.id.short())));
+    }
+    if spec.live.is_some() {
+        return Err(Failure::request(format!("run {} struck a running process and cannot go on", run.id.short()))
+            .why("that process is not what it was")
+            .next("faultloom flip live PID strikes anew"));
     }
     let dir = store.dir(run.id).lock()?;
     Ok((run, dir, spec))
@@ -115,7 +121,7 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir, stop: &AtomicBool) -> 
     Ok(Some(variants))
 }
 
-fn told(name: &str, progress: Progress) -> crate::render::progress::Line {
+pub fn told(name: &str, progress: Progress) -> crate::render::progress::Line {
     use crate::render::progress::Line;
     match progress {
         Progress::Golden { instructions } => Line::words(name, draw::golden_so_far(instructions)),
@@ -125,13 +131,21 @@ fn told(name: &str, progress: Progress) -> crate::render::progress::Line {
     }
 }
 
-async fn finish(
+/// What a finished campaign proves, and where its page is.
+pub struct Kept {
+    pub verdict: Verdict,
+    pub doubts: Vec<String>,
+    pub report: PathBuf,
+}
+
+/// Writes the result and its page. With `--json` it is printed as well.
+pub async fn keep(
     context: &Context,
     store: &Store,
     run: &mut Run,
     dir: &RunDir,
     campaign: &Campaign,
-) -> Result<Exit, Failure> {
+) -> Result<Kept, Failure> {
     dir.write_json(CAMPAIGN, campaign)?;
     let (verdict, doubts) = verdict(&campaign.variants);
     let sum = |of: fn(&Variant) -> u64| campaign.variants.iter().map(of).sum::<u64>();
@@ -146,6 +160,19 @@ async fn finish(
             "{}",
             json!({"run": run.id, "verdict": verdict, "doubts": doubts, "report": report, "campaign": campaign})
         );
+    }
+    Ok(Kept { verdict, doubts, report })
+}
+
+async fn finish(
+    context: &Context,
+    store: &Store,
+    run: &mut Run,
+    dir: &RunDir,
+    campaign: &Campaign,
+) -> Result<Exit, Failure> {
+    let Kept { verdict, doubts, report } = keep(context, store, run, dir, campaign).await?;
+    if context.common.json {
         return Ok(verdict.exit());
     }
     println!("\n{}", draw::tables(campaign));

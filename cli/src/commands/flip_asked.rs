@@ -27,7 +27,7 @@ pub fn spec(args: &Flip) -> Result<Spec, Failure> {
         let types: Vec<FlipType> = draw.types.iter().map(|(kind, _)| *kind).collect();
         bit_flips::exhaust::refuse(&types)?;
     }
-    Ok(Spec { variants, draw, rules, exhaustive: args.sites.exhaustive, external })
+    Ok(Spec { variants, draw, rules, exhaustive: args.sites.exhaustive, external, live: None })
 }
 
 fn rules(args: &Flip) -> Result<Rules, Failure> {

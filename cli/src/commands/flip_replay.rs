@@ -20,6 +20,16 @@ pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let store = context.store().await?;
     let run = store.find(run).await?;
     let (spec, dir) = (spec_of(&run)?, store.dir(run.id));
+    if spec.live.is_some() {
+        let program =
+            spec.variants.iter().flat_map(|v| v.program.argv.first()).next().map_or("PROGRAM", String::as_str);
+        return Err(Failure::request(format!(
+            "run {} struck a running process: that cannot be repeated",
+            run.id.short()
+        ))
+        .why("a process at work is never twice in the same state; `show` tells what was hit")
+        .next(format!("flips that can be repeated, in a copy of it: faultloom flip --replay INPUT -- {program}")));
+    }
     let variant = variant(&spec, name)?;
     let before = logged(&dir, variant, id)?;
     if args.gdb {

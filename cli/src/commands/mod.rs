@@ -15,7 +15,9 @@ mod flip_asked;
 mod flip_diff;
 mod flip_engine;
 mod flip_gdb;
+mod flip_live;
 mod flip_replay;
+mod flip_tracer;
 mod import;
 mod init;
 mod map;
@@ -42,6 +44,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     match &args.command {
         Command::Reaper => crate::stage::reaper(),
         Command::FlipEngine => return flip_engine::serve(),
+        Command::FlipTracer => return flip_tracer::serve(),
         Command::Go(passed) => return wrap::go(&passed.arguments),
         Command::Env(args) => return env::env(&context, args),
         Command::Init(args) => return init::init(&context, args),
@@ -66,6 +69,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Sweep(args) => sweep::sweep(&context, &args).await,
             Command::Flip(args) => match &args.part {
                 Some(FlipPart::Replay(replay)) => flip_replay::replay(&context, replay).await,
+                Some(FlipPart::Live(live)) => flip_live::live(&context, live).await,
                 None => flip::flip(&context, &args).await,
             },
             Command::Runs(args) => runs::runs(&context, &args).await,
@@ -81,6 +85,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Agent(Agent { part: Some(AgentPart::Serve(args)), .. }) => fleet::serve(&context, &args).await,
             Command::Reaper
             | Command::FlipEngine
+            | Command::FlipTracer
             | Command::Go(_)
             | Command::Python(_)
             | Command::Init(_)

@@ -5,6 +5,7 @@ use crate::commands::runs;
 use crate::context::Context;
 use crate::render::bugs;
 use crate::render::flip as flips;
+use crate::render::live;
 use crate::render::map as draw;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::tree::{self, Style};
@@ -75,6 +76,10 @@ fn map(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), Fa
 
 /// The result of a campaign; one that was interrupted has none yet.
 pub fn read_campaign(context: &Context, run: &Run, dir: &RunDir) -> Result<Campaign, Failure> {
+    if run.verdict.is_none() && !run.spec["live"].is_null() {
+        return Err(Failure::unknown(format!("run {} was killed in the middle", run.id.short()))
+            .next(format!("what was hit until then is in {}", dir.file(campaign::log::INJECTIONS).display())));
+    }
     if run.verdict.is_none() {
         return Err(Failure::unknown(format!("campaign {} is not finished", run.id.short())).next(format!(
             "if it was interrupted: {} --resume {}",
@@ -92,6 +97,11 @@ fn flip(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), F
         return Ok(());
     }
     head(run);
+    if let Some((variant, process)) = live::of(&result) {
+        let (_, doubts) = campaign::verdict::verdict(&result.variants);
+        print!("\n{}", live::told(&result, variant, process, &doubts, args.all));
+        return Ok(());
+    }
     for variant in &result.variants {
         println!(" {}", flips::sentence(variant));
     }

@@ -3,6 +3,7 @@
 pub mod bugs;
 pub mod draft;
 pub mod flip;
+pub mod live;
 pub mod map;
 pub mod numbers;
 pub mod progress;

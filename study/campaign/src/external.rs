@@ -97,6 +97,7 @@ impl Course<'_, '_> {
             outcome: judgement.outcome,
             deviation: judgement.deviation,
             remark: judgement.remark,
+            live: None,
         };
         // a session that goes on makes its controls again
         if self.take(&logged, &golden.golden, seen)? {

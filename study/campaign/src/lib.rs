@@ -10,6 +10,7 @@ pub mod course;
 pub mod engine;
 pub mod external;
 pub mod judge;
+pub mod live;
 pub mod log;
 mod native;
 pub mod run;
@@ -19,6 +20,8 @@ pub mod tables;
 pub mod verdict;
 
 #[cfg(test)]
+mod live_tests;
+#[cfg(test)]
 mod tests;
 
 pub use course::{Course, Ended};
@@ -26,5 +29,5 @@ pub use engine::Engine;
 pub use judge::{Judge, Rules};
 pub use log::Log;
 pub use run::Progress;
-pub use spec::{External, Spec, VariantSpec};
+pub use spec::{External, Live, Spec, VariantSpec};
 pub use tables::Tables;

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const STDERR_MAX: u64 = 16 << 10;
+/// Of a command that says whether something is right.
+const STDOUT_MAX: u64 = 1 << 20;
 const FILES_MAX: usize = 256;
 const POLL: Duration = Duration::from_millis(1);
 
@@ -60,19 +62,25 @@ pub fn run(program: &Program, timeout: Duration) -> Result<Ran, Failure> {
             file.into()
         }
     };
-    let begin = Instant::now();
-    let mut child = Command::new(name)
-        .args(arguments)
-        .env_clear()
-        .envs(program.env.iter().cloned())
-        .current_dir(&folder.0)
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(|e| Failure::request(format!("{name} cannot be started: {e}")))?;
+    let mut command = Command::new(name);
+    command.args(arguments).env_clear().envs(program.env.iter().cloned()).current_dir(&folder.0).stdin(stdin);
     let most = program.limits.file_bytes;
+    let mut ran =
+        follow(&mut command, most, timeout).map_err(|e| Failure::request(format!("{name} cannot be started: {e}")))?;
+    ran.output.streams.extend(files(&folder.0, most));
+    Ok(ran)
+}
+
+/// Runs a shell command of the user's own where the user is, with all that is in the environment.
+pub fn shell(command: &str, timeout: Duration) -> Result<Ran, Failure> {
+    follow(Command::new("sh").args(["-c", command]).stdin(Stdio::null()), STDOUT_MAX, timeout)
+        .map_err(|e| Failure::environment(format!("'{command}' cannot be started: {e}")))
+}
+
+/// Ends it, with all that it started, after `timeout`.
+fn follow(command: &mut Command, most: u64, timeout: Duration) -> std::io::Result<Ran> {
+    let begin = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let stdout = child.stdout.take().map(|from| std::thread::spawn(move || bounded(from, most)));
     let stderr = child.stderr.take().map(|from| std::thread::spawn(move || bounded(from, STDERR_MAX)));
     let ending = ending(wait(&mut child, timeout));
@@ -81,14 +89,13 @@ pub fn run(program: &Program, timeout: Duration) -> Result<Ran, Failure> {
     end(&child);
     let read =
         |thread: Option<std::thread::JoinHandle<Vec<u8>>>| thread.and_then(|t| t.join().ok()).unwrap_or_default();
-    let mut streams = vec![Stream { name: "stdout".to_owned(), bytes: read(stdout) }];
-    streams.extend(files(&folder.0, most));
+    let output = Output { streams: vec![Stream { name: "stdout".to_owned(), bytes: read(stdout) }] };
     let crash = match ending {
         Ending::Signal(signal) => Some(Crash { signal, ip: 0, symbol: None }),
         _ => None,
     };
     let effect = Effect { hit: String::new(), activated: true, ending, crash, cpu_us, refused_calls: 0 };
-    Ok(Ran { output: Output { streams }, effect, stderr: read(stderr) })
+    Ok(Ran { output, effect, stderr: read(stderr) })
 }
 
 fn bounded(from: impl Read, most: u64) -> Vec<u8> {

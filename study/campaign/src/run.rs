@@ -162,6 +162,7 @@ pub fn judged(judge: &Judge, variant: u32, profile: &Profile, injected: &Injecte
         outcome: judgement.outcome,
         deviation: judgement.deviation,
         remark: judgement.remark,
+        live: None,
     }
 }
 

@@ -21,6 +21,26 @@ pub struct Spec {
     /// A disturbance of the user's own instead of flips: a shell command, and how many runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
+    /// A process that runs already, instead of a program that is started. Its sites are those of the variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    pub pid: i32,
+    /// When it began, in ticks since the machine did: a later process with the same number is another one.
+    pub ticks: u64,
+    /// For each flip, one of them is drawn.
+    pub types: Vec<FlipType>,
+    /// How many, one after the other.
+    pub flips: u32,
+    /// A shell command that asks the process as a client does, and fails if a reply is wrong.
+    pub check: Option<String>,
+    /// How long the check may take.
+    pub timeout_ms: u64,
+    /// How long to wait for the process to do something.
+    pub patience_ms: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -64,6 +64,7 @@ pub fn logged(id: u32, injection: Option<Injection>, outcome: Option<Outcome>) -
         outcome,
         deviation: None,
         remark: None,
+        live: None,
     }
 }
 
@@ -173,6 +174,7 @@ fn spec(types: &[(FlipType, u32)]) -> Spec {
         rules: Rules { protocol: "lines".to_owned(), ..Rules::default() },
         exhaustive: false,
         external: None,
+        live: None,
     }
 }
 

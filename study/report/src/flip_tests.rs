@@ -2,7 +2,8 @@
 
 use crate::fixture_flips::{campaign, row};
 use crate::{FlipReport, flip_html, shop};
-use model::campaign::{Campaign, Controls, EXTERNAL, Tally};
+use model::campaign::{Campaign, Controls, EXTERNAL, LiveFlip, LiveProcess, Tally};
+use model::flip::Outcome;
 use model::{RunKind, Verdict};
 
 fn page(campaign: &Campaign) -> String {
@@ -88,4 +89,23 @@ fn disturbed_runs_have_no_bits() {
     variant.low32.clear();
     let html = page(&campaign);
     assert!(html.contains("100 disturbed runs") && !html.contains("By bit") && !html.contains("SEI, table 2"));
+}
+
+#[test]
+fn flips_in_a_running_process_are_told_one_by_one_and_never_repeated() {
+    let mut campaign = campaign();
+    campaign.variants.truncate(1);
+    let variant = &mut campaign.variants[0];
+    let mut flips = variant.stories.clone();
+    flips.iter_mut().for_each(|flip| flip.live = Some(LiveFlip { thread: 4712, runs: true }));
+    flips[0].outcome = Some(Outcome::None);
+    flips[1].outcome = Some(Outcome::Otherwise);
+    flips[1].live = Some(LiveFlip { thread: 4713, runs: false });
+    variant.live = Some(LiveProcess { pid: 4711, check: Some("./ask <host>".to_owned()), runs: false, flips });
+    let html = page(&campaign);
+    for part in ["process 4711", "./ask &lt;host&gt;", "thread 4712", "no effect", "the process has ended, thread 4713"]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("flip replay"), "none can be repeated");
 }

@@ -2,16 +2,16 @@
 
 use crate::FlipReport;
 use crate::escape::{put, text};
+use crate::flip_live as live;
 use crate::flip_pictures as pictures;
 use crate::flip_tables as tables;
 use crate::notes::{self, Note};
 use crate::page::{self, Page, Section};
 use crate::words::{count, counted, duration};
 use model::campaign::{Campaign, Logged, Variant};
-use model::flip::Ending;
 
 /// Undetected ones that are told.
-const STORIES: usize = 60;
+pub(crate) const STORIES: usize = 60;
 
 pub(crate) fn html(report: &FlipReport) -> String {
     let FlipReport { run, campaign } = *report;
@@ -50,7 +50,14 @@ pub(crate) fn html(report: &FlipReport) -> String {
             body: pictures::all(campaign),
         });
     }
-    if undetected > 0 {
+    if let Some((variant, process)) = live::of(campaign) {
+        sections.push(Section {
+            id: "flips",
+            title: "One by one",
+            figure: count(tried),
+            body: live::each(variant, process),
+        });
+    } else if undetected > 0 {
         sections.push(Section {
             id: "undetected",
             title: "Undetected",
@@ -102,7 +109,7 @@ fn stories(report: &FlipReport) -> String {
     out
 }
 
-fn card(variant: &Variant, story: &Logged, again: Option<String>, several: bool) -> String {
+pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, several: bool) -> String {
     let mut out = String::from("<article class=flip><h3>");
     match &story.injection {
         Some(i) => put!(
@@ -113,6 +120,9 @@ fn card(variant: &Variant, story: &Logged, again: Option<String>, several: bool)
             i.bit
         ),
         None => put!(out, "Run {}", story.id),
+    }
+    if story.live.is_some() {
+        put!(out, " <small>{}</small>", live::outcome(story));
     }
     if several {
         put!(out, " <small>{}</small>", text(&variant.name));
@@ -153,22 +163,7 @@ fn card(variant: &Variant, story: &Logged, again: Option<String>, several: bool)
             text(&d.seen)
         );
     }
-    let ending = match &story.effect.ending {
-        Ending::Exit(status) => format!("exit status {status}"),
-        Ending::Signal(signal) => format!("signal {signal}"),
-        Ending::Hang => "hung".to_owned(),
-    };
-    let crash = story
-        .effect
-        .crash
-        .as_ref()
-        .and_then(|c| c.symbol.as_ref())
-        .map_or(String::new(), |s| format!(" in {}", text(s)));
-    put!(
-        out,
-        "<div><dt>Then</dt><dd>{ending}{crash}, {} of CPU after the flip</dd></div></dl>",
-        duration(story.effect.cpu_us)
-    );
+    put!(out, "<div><dt>Then</dt><dd>{}</dd></div></dl>", live::then(story));
     if let Some(again) = again {
         put!(out, "<p class=again><code>{}</code></p>", text(&again));
     }
@@ -206,10 +201,14 @@ fn what_ran(campaign: &Campaign) -> String {
     if !tables::is_external(campaign) {
         put!(
             out,
-            "<p class=note>Flips per type: {}; {bits}; seed {}; judged as {}.</p>",
+            "<p class=note>Flips per type: {}; {bits}; seed {}; judged {}.</p>",
             types.join(", "),
             campaign.seed,
-            text(&campaign.protocol)
+            if live::of(campaign).is_some() {
+                "by the check".to_owned()
+            } else {
+                format!("as {}", text(&campaign.protocol))
+            }
         );
     }
     for v in &campaign.variants {
@@ -264,6 +263,11 @@ fn notes_of(campaign: &Campaign) -> Vec<Note> {
         for remark in &v.remarks {
             notes.push(Note { warns: false, words: format!("<span>{}: {}</span>", text(&v.name), text(remark)) });
         }
+    }
+    if live::of(campaign).is_some() {
+        let words = "<span>Only what the check asked for was judged: other clients may have got wrong replies. A process that ended counts as detected otherwise.</span>";
+        notes.push(Note { warns: false, words: words.to_owned() });
+        return notes;
     }
     notes.push(Note { warns: false, words: "<span>Only deviations of the output are errors: a crash after complete output is none. Shares are of the errors of a group, not probabilities; how often such faults occur is not known. Intervals are 95 % (Wilson); where none was seen, the bound is one-sided.</span>".to_owned() });
     notes

@@ -10,6 +10,7 @@ mod align;
 mod bugs;
 mod cases;
 mod escape;
+mod flip_live;
 mod flip_pictures;
 mod flip_tables;
 mod flips;

@@ -16,6 +16,11 @@ const POLL: Duration = Duration::from_millis(2);
 /// More than this is no outcome.
 const ANSWER_MAX: u64 = 256;
 
+/// What a command of the user's own says an outcome is.
+pub(crate) fn word(answer: &str) -> Option<Outcome> {
+    serde_json::from_value(answer.trim().into()).ok()
+}
+
 pub struct Asked {
     command: String,
     patience: Duration,
@@ -59,7 +64,7 @@ impl Asked {
         match ended {
             None => Err(failed(&format!("took longer than {} s", self.patience.as_secs_f64()))),
             Some(status) if !status.success() => Err(failed(&format!("failed: {status}"))),
-            Some(_) => serde_json::from_value(answer.trim().into()).map_err(|_| {
+            Some(_) => word(&answer).ok_or_else(|| {
                 failed(&format!(
                     "said '{}': none of none, undetected, hardening, otherwise",
                     answer.trim().escape_debug()

@@ -1,0 +1,329 @@
+//! `faultloom flip live` with a real memcached, and with processes that must be left alone.
+
+mod support;
+
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{Home, Started, free_ports, skipped, wait_for};
+
+const MEMCACHED: &str = "/usr/bin/memcached";
+
+/// Sets and gets, as a client of memcached's user would. Its argument is the port.
+const ASK: &str = r#"
+exec 3<>/dev/tcp/127.0.0.1/$1 || exit 2
+for i in 1 2 3 4 5; do
+  printf "set key$i 0 0 6\r\nvalue$i\r\nget key$i\r\n" >&3
+  for expected in STORED "VALUE key$i 0 6" "value$i" END; do
+    read -r -t 5 line <&3 || { echo otherwise; exit 3; } # a client waits no longer
+    [ "${line%$'\r'}" = "$expected" ] || { echo "got '$line', not '$expected'" >&2; exit 1; }
+  done
+done
+"#;
+
+/// Ended, by its number, with this value.
+struct Target(Child);
+
+impl Target {
+    fn start(command: &mut Command) -> Target {
+        Target(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn runs(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Memcached {
+    process: Target,
+    check: String,
+}
+
+impl Memcached {
+    /// Answers when this returns: healthy.
+    fn start(home: &Home) -> Memcached {
+        let port = free_ports(1).to_string();
+        let mut command = Command::new(MEMCACHED);
+        command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "2"]).stdin(Stdio::null());
+        if owned_by_root("/proc/self") {
+            command.args(["-u", "nobody"]);
+        }
+        let process = Target::start(&mut command);
+        let check = format!("bash {} {port}", home.write("ask", ASK).display());
+        let server = Memcached { process, check };
+        wait_for("memcached", || server.answers().then_some(()));
+        server
+    }
+
+    fn answers(&self) -> bool {
+        Command::new("sh").args(["-c", &self.check]).stderr(Stdio::null()).status().unwrap().success()
+    }
+}
+
+fn owned_by_root(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
+}
+
+/// Of every thread: whether somebody traces it, or it stands still.
+fn held(pid: &str) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let status = threads.map(|thread| std::fs::read_to_string(thread.path().join("status")).unwrap_or_default());
+    let traced = |line: &str| line.starts_with("TracerPid:") && !line.ends_with("\t0");
+    let stopped = |line: &str| line.starts_with("State:\tT") || line.starts_with("State:\tt");
+    status.filter(|status| status.lines().any(|line| traced(line) || stopped(line))).collect()
+}
+
+/// Busy now and then, as long as somebody writes lines to it; then it waits.
+fn reader() -> Target {
+    Target::start(Command::new("sh").args(["-c", "while read line; do :; done"]).stdin(Stdio::piped()))
+}
+
+/// Says so, countably, and gives false where processes cannot be traced.
+fn can_trace(home: &Home) -> bool {
+    let mut target = reader();
+    let mut input = target.0.stdin.take().unwrap();
+    let asked = ["flip", "live", &target.pid(), "--yes-corrupt-it", "--symbol", "no_such_function"];
+    let mut tool = home.start(&asked);
+    while !tool.has_ended() {
+        input.write_all(b"a line\n").expect("it reads");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let ran = tool.wait().exits(3).says("nothing was flipped");
+    let can = !ran.err.contains("cannot be traced");
+    if !can {
+        skipped(ran.err.lines().next().unwrap_or_default());
+    }
+    can
+}
+
+fn prepared(name: &str) -> Option<Home> {
+    let home = Home::new(name);
+    if !std::path::Path::new(MEMCACHED).exists() {
+        skipped("memcached is not installed");
+        return None;
+    }
+    can_trace(&home).then_some(home)
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} of {value}"))
+}
+
+fn log(home: &Home, run: &str) -> PathBuf {
+    home.file(&format!(".faultloom/runs/{run}/injections.jsonl"))
+}
+
+/// Whatever came of it is what the verdict says, and what the process shows.
+fn accounted(home: &Home, server: &mut Memcached, result: &Value, status: Option<i32>) {
+    let variant = &result["campaign"]["variants"][0];
+    let of = |key: &str| number(variant, &format!("/tally/{key}"));
+    let tried: u64 = ["none", "undetected", "hardening", "otherwise", "inactive", "unjudged"].map(of).iter().sum();
+    assert_eq!(tried + number(variant, "/missing"), number(variant, "/planned"), "{variant}");
+    // a wrong reply to a check during which nothing was flipped, by an earlier flip
+    let late = number(variant, "/controls/deviating");
+    assert_eq!(number(variant, "/controls/run"), 2 + late, "{variant}");
+    let verdict = result["verdict"].as_str().unwrap();
+    let expected = match verdict {
+        "pass" => (0, of("undetected") == 0),
+        "fail" => (1, of("undetected") > 0),
+        _ => (5, late > 0 || tried == of("inactive") || number(variant, "/missing") > 0 || of("unjudged") > 0),
+    };
+    assert_eq!((status, expected.1), (Some(expected.0), true), "{result}");
+    assert_eq!(variant["live"]["runs"], server.process.runs(), "{variant}");
+    assert_eq!(held(&server.process.pid()), Vec::<String>::new(), "let go");
+    for flip in variant["live"]["flips"].as_array().unwrap() {
+        let injection = &flip["injection"];
+        assert!(flip["live"]["thread"].is_u64() && injection["bit"].is_u64(), "{flip}");
+        assert!(injection["instruction"].is_string() && !injection["module"].as_str().unwrap().is_empty(), "{flip}");
+        let harmless = flip["outcome"] == "none" || flip["effect"]["activated"] == false;
+        assert!(harmless || flip["remark"].is_string() || flip["live"]["runs"] == false, "{flip}");
+    }
+    let lines = std::fs::read_to_string(log(home, result["run"].as_str().unwrap())).unwrap().lines().count() as u64;
+    assert_eq!(lines, tried + 2 + late, "every flip, and both checks before");
+}
+
+#[test]
+fn a_running_server_is_struck_judged_and_let_go() {
+    let Some(home) = prepared("flip-live") else { return };
+    let mut wrong = 0;
+    for round in 0..4 {
+        let mut server = Memcached::start(&home);
+        let (pid, check) = (server.process.pid(), server.check.clone());
+        let asked = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "3", "--check", &check];
+        let ran = home.run(&asked);
+        let result = ran.json();
+        accounted(&home, &mut server, &result, ran.status.code());
+        let tally = &result["campaign"]["variants"][0]["tally"];
+        wrong += number(tally, "/undetected") + number(tally, "/otherwise");
+        let run = result["run"].as_str().unwrap();
+        home.run(&["show", run]).exits(0).says("memcached · process").says(" at ");
+        if round == 0 {
+            home.run(&["runs"]).exits(0).says("flips").says("memcached");
+            let page = home.run(&["report", run]).exits(0).out;
+            assert!(std::fs::read_to_string(home.file(page.trim())).unwrap().contains("None of them can be repeated"));
+            home.run(&["flip", "replay", &format!("{run}:0")]).exits(2).says("cannot be repeated").says("--replay");
+            home.run(&["flip", "--resume", run]).exits(2);
+            home.run(&["diff", run, run]).exits(0);
+            home.run(&["export", run]).exits(2).says("no trace");
+        }
+    }
+    // healthy again
+    Memcached::start(&home);
+    println!("{wrong} of 12 flips did harm");
+}
+
+#[test]
+fn without_a_check_nothing_is_proven() {
+    let Some(home) = prepared("flip-live-unchecked") else { return };
+    let mut server = Memcached::start(&home);
+    let pid = server.process.pid();
+    let mut tool =
+        home.start(&["flip", "live", &pid, "--yes-corrupt-it", "--json", "--type", "rreg", "--bits", "low32"]);
+    while !tool.has_ended() {
+        server.answers(); // it does something only if it is asked
+    }
+    let ran = tool.wait();
+    let variant = &ran.json()["campaign"]["variants"][0];
+    assert_eq!(variant["rows"][0]["name"], "RD", "{variant}");
+    match variant["live"]["runs"].as_bool().unwrap() {
+        true => ran.exits(5),
+        false => ran.exits(0),
+    };
+    assert_eq!(held(&pid), Vec::<String>::new());
+    server.process.runs();
+}
+
+#[test]
+fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
+    let home = Home::new("flip-live-stop");
+    if !can_trace(&home) {
+        return;
+    }
+    for signal in ["INT", "TERM", "KILL"] {
+        let mut target = reader();
+        let (pid, mut input) = (target.pid(), target.0.stdin.take().unwrap());
+        let never = ["flip", "live", &pid, "--yes-corrupt-it", "--symbol", "no_such_function", "--wait-ms", "3600000"];
+        // busy until it is attached to; then it gets nothing more, and waits where it is
+        let tool = wait_for("a thread that is traced", || {
+            let mut command = home.command(&never);
+            let mut tool = Started::new({
+                command.process_group(0);
+                command
+            });
+            while held(&pid).is_empty() && !tool.has_ended() {
+                input.write_all(b"a line\n").expect("it reads");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // or it was so busy that it was looked at in vain
+            std::thread::sleep(Duration::from_millis(200));
+            (!tool.has_ended()).then_some(tool)
+        });
+        home.run(&never).exits(2).says("traces it already");
+        let group = format!("-{}", tool.child.id());
+        assert!(Command::new("kill").args([&format!("-{signal}"), "--", &group]).status().unwrap().success());
+        let ran = tool.wait();
+        if signal != "KILL" {
+            ran.exits(4).says("the process was let go");
+        }
+        home.assert_nothing_runs();
+        assert_eq!(held(&pid), Vec::<String>::new(), "{signal}");
+        assert!(target.runs(), "{signal}");
+        input.write_all(b"a line\n").expect("it reads");
+        drop(input);
+        assert!(target.0.wait().unwrap().success(), "it goes on to its end");
+    }
+    let runs = home.run(&["runs", "--json"]).json();
+    assert!(
+        runs.as_array().unwrap().iter().all(|run| run["verdict"].is_null()),
+        "only what was killed is left: {runs}"
+    );
+}
+
+#[test]
+fn flips_that_were_made_are_kept_when_the_others_are_stopped() {
+    let Some(home) = prepared("flip-live-kept") else { return };
+    let mut server = Memcached::start(&home);
+    let (pid, check) = (server.process.pid(), server.check.clone());
+    // high bits of flags and of vectors are rarely used: it may live long enough
+    let asked = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "100000", "--check", &check];
+    let mut command = home.command(&[&asked[..], &["--types", "RREG,WREG"]].concat());
+    command.process_group(0);
+    let mut tool = Started::new(command);
+    wait_for("a flip", || {
+        let run = home.run(&["runs", "--json"]).json()[0]["id"].as_str().map(str::to_owned);
+        let flips = run.and_then(|run| std::fs::read_to_string(log(&home, &run)).ok());
+        (tool.has_ended() || flips.is_some_and(|text| text.contains("\"live\""))).then_some(())
+    });
+    // unless the process has ended by then, the tool has 100,000 flips before it
+    let _ = Command::new("kill").args(["-INT", "--", &format!("-{}", tool.child.id())]).stderr(Stdio::null()).status();
+    let ran = tool.wait();
+    let result = ran.json();
+    let variant = &result["campaign"]["variants"][0];
+    match ran.status.code() {
+        Some(4) => assert!(number(variant, "/missing") > 0 && variant["live"]["runs"] == true, "{variant}"),
+        // it ended, or hung, before
+        _ => assert!(variant["live"]["runs"] == false || variant["remarks"][0].is_string(), "{variant}"),
+    }
+    assert_eq!(held(&pid), Vec::<String>::new());
+    assert_eq!(variant["live"]["runs"], server.process.runs());
+    home.assert_nothing_runs();
+    home.run(&["show"]).exits(0).says("process");
+}
+
+#[test]
+fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
+    let home = Home::new("flip-live-refused");
+    let mut target = reader();
+    let pid = target.pid();
+    let refused = home.run(&["flip", "live", &pid]).exits(2).says("would be corrupted").says("nothing can be undone");
+    assert!(refused.err.contains(&format!("flip live {pid} --yes-corrupt-it")), "{}", refused.err);
+    let yes = |pid: &str| home.run(&["flip", "live", pid, "--yes-corrupt-it"]).exits(2);
+    yes("1").says("first process");
+    yes("2147483647").says("there is no process");
+    yes(&std::process::id().to_string()).says("one of those that started it");
+    let ended = {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id().to_string()
+    };
+    yes(&ended).says("there is no process");
+    for words in [&["0"][..], &["-5"], &["x"], &[], &[&pid, "-n", "0"], &[&pid, "--handler", "x"]] {
+        home.run(&[&["flip", "live", "--yes-corrupt-it"], words].concat()).exits(2);
+    }
+    match kernel_thread() {
+        Some(thread) => _ = yes(&thread).says("thread of the kernel"),
+        None => skipped("no thread of the kernel is seen here"),
+    }
+    let mut own = Started::new(home.command(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "3600000"]));
+    wait_for("its tracer", || home.processes().iter().any(|(_, line)| line.contains("flip-tracer")).then_some(()));
+    yes(&own.child.id().to_string()).says("the program of this tool");
+    assert!(!own.has_ended());
+    own.signal("INT");
+    own.wait().exits(4);
+    home.run(&["flip", "live", &pid, "--yes-corrupt-it", "--check", "echo no server >&2; false"])
+        .exits(3)
+        .says("the check fails before anything is flipped")
+        .says("no server");
+    home.run(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "50"]).exits(3).says("does nothing");
+    assert!(target.runs());
+    assert_eq!(home.run(&["runs", "--json"]).json(), serde_json::json!([]), "what was refused is no run");
+}
+
+fn kernel_thread() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/2/status").ok()?;
+    (status.starts_with("Name:\tkthreadd\n") && status.contains("\nPPid:\t0\n")).then(|| "2".to_owned())
+}

@@ -1,0 +1,66 @@
+//! Flips in a process that ran already: each of them, whatever came of it.
+
+use crate::escape::{put, text};
+use crate::flips::{STORIES, card};
+use crate::words::{count, duration};
+use model::campaign::{Campaign, LiveProcess, Logged, Variant};
+use model::flip::{Ending, Outcome};
+
+/// What came after it.
+pub(crate) fn then(story: &Logged) -> String {
+    if let Some(live) = story.live {
+        let process = if live.runs { "the process runs on" } else { "the process has ended" };
+        let remark = story.remark.as_ref().map_or(String::new(), |remark| format!("; {}", text(remark)));
+        return format!("{process}{remark}, thread {}", live.thread);
+    }
+    let ending = match &story.effect.ending {
+        Ending::Exit(status) => format!("exit status {status}"),
+        Ending::Signal(signal) => format!("signal {signal}"),
+        Ending::Hang => "hung".to_owned(),
+    };
+    let crash = story.effect.crash.as_ref().and_then(|c| c.symbol.as_ref());
+    let crash = crash.map_or(String::new(), |s| format!(" in {}", text(s)));
+    format!("{ending}{crash}, {} of CPU after the flip", duration(story.effect.cpu_us))
+}
+
+pub(crate) fn of(campaign: &Campaign) -> Option<(&Variant, &LiveProcess)> {
+    campaign.variants.iter().find_map(|variant| variant.live.as_ref().map(|process| (variant, process)))
+}
+
+/// Every flip in a running process, whatever came of it.
+pub(crate) fn each(variant: &Variant, process: &LiveProcess) -> String {
+    let mut out = String::new();
+    let now = if process.runs {
+        "It ran on afterwards, as corrupt as it was: restart it before you rely on it."
+    } else {
+        "It has ended."
+    };
+    put!(
+        out,
+        "<p class=sum>Struck while it ran, as process {}. Flips add up: what one left behind may show after a later one. {now} None of them can be repeated.</p>",
+        process.pid
+    );
+    match &process.check {
+        Some(check) => put!(out, "<p class=note>Judged by <code>{}</code></p>", text(check)),
+        None => out.push_str("<p class=note>Nothing said what its clients saw (no --check).</p>"),
+    }
+    for logged in process.flips.iter().take(STORIES) {
+        out.push_str(&card(variant, logged, None, false));
+    }
+    let shown = process.flips.len().min(STORIES) as u64;
+    if shown < variant.tally.tried() {
+        put!(out, "<p class=note>{} more are in the run's log.</p>", count(variant.tally.tried() - shown));
+    }
+    out
+}
+
+pub(crate) fn outcome(logged: &Logged) -> &'static str {
+    match (logged.effect.activated, logged.outcome) {
+        (false, _) => "not flipped",
+        (true, None) => "not judged",
+        (true, Some(Outcome::None)) => "no effect",
+        (true, Some(Outcome::Undetected)) => "undetected",
+        (true, Some(Outcome::Hardening)) => "detected by hardening",
+        (true, Some(Outcome::Otherwise)) => "detected otherwise",
+    }
+}
