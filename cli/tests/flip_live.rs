@@ -6,77 +6,10 @@ use serde_json::Value;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{Home, Started, free_ports, skipped, wait_for};
-
-const MEMCACHED: &str = "/usr/bin/memcached";
-
-/// Sets and gets, as a client of memcached's user would. Its argument is the port.
-const ASK: &str = r#"
-exec 3<>/dev/tcp/127.0.0.1/$1 || exit 2
-for i in 1 2 3 4 5; do
-  printf "set key$i 0 0 6\r\nvalue$i\r\nget key$i\r\n" >&3
-  for expected in STORED "VALUE key$i 0 6" "value$i" END; do
-    read -r -t 5 line <&3 || { echo otherwise; exit 3; } # a client waits no longer
-    [ "${line%$'\r'}" = "$expected" ] || { echo "got '$line', not '$expected'" >&2; exit 1; }
-  done
-done
-"#;
-
-/// Ended, by its number, with this value.
-struct Target(Child);
-
-impl Target {
-    fn start(command: &mut Command) -> Target {
-        Target(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    fn runs(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct Memcached {
-    process: Target,
-    check: String,
-}
-
-impl Memcached {
-    /// Answers when this returns: healthy.
-    fn start(home: &Home) -> Memcached {
-        let port = free_ports(1).to_string();
-        let mut command = Command::new(MEMCACHED);
-        command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", "2"]).stdin(Stdio::null());
-        if owned_by_root("/proc/self") {
-            command.args(["-u", "nobody"]);
-        }
-        let process = Target::start(&mut command);
-        let check = format!("bash {} {port}", home.write("ask", ASK).display());
-        let server = Memcached { process, check };
-        wait_for("memcached", || server.answers().then_some(()));
-        server
-    }
-
-    fn answers(&self) -> bool {
-        Command::new("sh").args(["-c", &self.check]).stderr(Stdio::null()).status().unwrap().success()
-    }
-}
-
-fn owned_by_root(path: &str) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
-}
+use support::memcached::{self, Memcached, Target};
+use support::{Home, Started, skipped, wait_for};
 
 /// Of every thread: whether somebody traces it, or it stands still.
 fn held(pid: &str) -> Vec<String> {
@@ -112,11 +45,7 @@ fn can_trace(home: &Home) -> bool {
 
 fn prepared(name: &str) -> Option<Home> {
     let home = Home::new(name);
-    if !std::path::Path::new(MEMCACHED).exists() {
-        skipped("memcached is not installed");
-        return None;
-    }
-    can_trace(&home).then_some(home)
+    (memcached::installed() && can_trace(&home)).then_some(home)
 }
 
 fn number(value: &Value, path: &str) -> u64 {

@@ -4,21 +4,9 @@ mod support;
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use support::{Home, Started, repository, skipped};
+use support::{Home, Started, guide, repository, skipped};
 
 const GUIDE: &str = "docs/guides/your-application.md";
-
-/// The guide's shell blocks in their order.
-fn commands(guide: &str) -> Vec<String> {
-    let mut blocks = Vec::new();
-    let mut rest = guide;
-    while let Some((_, after)) = rest.split_once("\n```sh\n") {
-        let (block, after) = after.split_once("\n```").expect("a block that is not closed");
-        blocks.push(block.to_owned());
-        rest = after;
-    }
-    blocks
-}
 
 fn missing() -> Option<&'static str> {
     let built = |path: &str| repository().join(path).exists();
@@ -42,8 +30,7 @@ fn every_command_of_the_guide_works_as_it_stands() {
     if let Some(reason) = missing() {
         return skipped(reason);
     }
-    let guide = std::fs::read_to_string(repository().join(GUIDE)).unwrap();
-    let blocks = commands(&guide);
+    let blocks = guide::commands(GUIDE);
     assert!(blocks.len() >= 8, "{} blocks", blocks.len());
     let home = Home::new("guide");
     // what lies there ready-made is not the application, its owner's commands make it
@@ -54,22 +41,11 @@ fn every_command_of_the_guide_works_as_it_stands() {
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::copy(repository().join("lab/tickets").join(name), to).unwrap();
     }
-    let tool = std::path::Path::new(env!("CARGO_BIN_EXE_faultloom")).parent().unwrap().to_owned();
-    let path =
-        std::env::join_paths([tool].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
-            .unwrap();
     let begin = Instant::now();
     let mut said = String::new();
     let mut failed = None;
     for block in &blocks {
-        let mut shell = Command::new("bash");
-        shell.args(["-e", "-c", block]).current_dir(&home.path).env("PATH", &path).stdin(Stdio::null());
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("FAULTLOOM_") {
-                shell.env_remove(name);
-            }
-        }
-        let ran = Started::new(shell).wait();
+        let ran = Started::new(guide::shell(&home, &["-e", "-c", block])).wait();
         said += &format!("$ {block}\n{}{}\n", ran.out, ran.err);
         if ran.status.code() != Some(0) {
             failed = Some(format!("{block}: exit {:?}", ran.status.code()));

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // every test file uses another part
 
+pub mod guide;
+pub mod memcached;
 pub mod relays;
 pub mod service;
 pub mod severed;
