@@ -109,12 +109,34 @@ fn every_planned_flip_is_in_the_tables_and_every_verb_knows_the_run() {
     let story = &variant["stories"][0];
     assert!(story["deviation"]["golden"] != story["deviation"]["seen"], "{story}");
     assert!(story["effect"]["hit"].as_str().unwrap().contains("->"), "{story}");
+    every_line_is_written_at_once(&home, &ran, variant);
     home.run(&["runs"]).exits(0).says("210 flips");
     home.run(&["show"]).exits(0).says("of these undetected").says("sums").says("golden");
     let page = home.run(&["report"]).exits(0).out;
     let page = std::fs::read_to_string(home.file(page.trim())).unwrap();
     assert!(page.contains("flip replay") && page.contains("sums.c:"), "undetected ones with their source line");
     home.run(&["export"]).exits(2).says("no trace");
+}
+
+/// So where the golden run was at the flip says how many of its lines were out.
+fn every_line_is_written_at_once(home: &Home, ran: &Ran, variant: &Value) {
+    let run = ran.json()["run"].as_str().unwrap().to_owned();
+    let golden = std::fs::read_to_string(home.file(&format!(".faultloom/runs/{run}/golden-0.json"))).unwrap();
+    let golden: Value = serde_json::from_str(&golden).unwrap();
+    let replies: Vec<u64> = golden["profile"]["replies"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    assert_eq!(replies.len(), 40);
+    let mut known = BTreeMap::new();
+    for story in variant["stories"].as_array().unwrap() {
+        let position = number(story, "/injection/position");
+        let before = replies.iter().filter(|at| **at <= position).count() as u64;
+        let since = number(story, "/deviation/replies_since");
+        assert_eq!(number(story, "/deviation/reply"), before + since, "{story}");
+        *known.entry(since > 0).or_insert(0) += 1;
+    }
+    assert_eq!(known.len(), 2, "some show at once, others later: {known:?}");
+    let latency = variant["latency"].as_array().unwrap();
+    let undetected = latency.iter().filter(|l| l["undetected"] == true).map(|l| number(l, "/errors")).sum::<u64>();
+    assert_eq!(undetected, number(variant, "/tally/undetected"));
 }
 
 #[test]

@@ -96,6 +96,10 @@ pub struct Deviation {
     /// After what the client noticed came a wrong reply that it would have taken for good, had it gone on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub corrupt_later: bool,
+    /// How many replies the program wrote between the flip and this one, on all connections; if it never came whole, until the
+    /// program's end. None: what was written has no order, as in files, or nothing says when it was disturbed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replies_since: Option<u64>,
 }
 
 impl Deviation {
@@ -189,6 +193,23 @@ pub struct Row {
     pub otherwise: Option<Share>,
 }
 
+/// How soon errors of a group showed, in replies that the program wrote between the flip and the first wrong one
+/// ([`Deviation::replies_since`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    pub group: FlipGroup,
+    /// Those that nobody noticed; else those that were detected.
+    pub undetected: bool,
+    /// Errors of which it is known.
+    pub errors: u64,
+    /// Of these: none in between, the next reply was the wrong one.
+    pub at_once: u64,
+    pub median: u64,
+    /// Nine in ten have at most so many.
+    pub nine_in_ten: u64,
+    pub most: u64,
+}
+
 /// Outcomes by one property of what was hit: an instruction class, a function, a bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
@@ -239,6 +260,9 @@ pub struct Variant {
     pub by_class: Vec<Slice>,
     pub by_function: Vec<Slice>,
     pub by_bit: Vec<Slice>,
+    /// By group, undetected ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<Latency>,
     /// Undetected ones, at most [`Variant::STORIES`], in the order of their ids.
     pub stories: Vec<Logged>,
     pub seconds: Seconds,

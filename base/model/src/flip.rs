@@ -89,6 +89,18 @@ pub enum FlipGroup {
     Asc,
 }
 
+impl FlipGroup {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FlipGroup::Cf => "CF",
+            FlipGroup::Df => "DF",
+            FlipGroup::Rd => "RD",
+            FlipGroup::Text => "TEXT",
+            FlipGroup::Asc => "ASC",
+        }
+    }
+}
+
 /// Which bits of an operand may flip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

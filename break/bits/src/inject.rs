@@ -47,10 +47,14 @@ struct Job {
     room: Room,
     /// How much of the golden output was written before the fork.
     before: usize,
+    /// And how long the output was at the flip, which a system call may have come before.
+    at_flip: usize,
 }
 
 impl Hit for Job {
     fn struck(&mut self, hit: String, activated: bool) {
+        let own = std::fs::metadata(&self.room.main).map_or(0, |meta| meta.len() as usize);
+        self.at_flip = self.before + own;
         self.hit = hit;
         self.activated = activated;
     }
@@ -265,7 +269,8 @@ impl<'a> Injector<'a> {
     ) -> Result<(), Refusal> {
         let instruction = started.golden.code.instruction_at(planned.ip).expect("it was checked to be next");
         let injection = planned.blow.map(|blow| self.words(&started.golden.code, &planned, blow));
-        let mut job = Job { id: planned.id, injection, hit: String::new(), activated: true, room, before };
+        let mut job =
+            Job { id: planned.id, injection, hit: String::new(), activated: true, room, before, at_flip: before };
         let Some(blow) = &planned.blow else {
             return Ok(self.supervisor.add(child, job, 0)?);
         };
@@ -318,7 +323,7 @@ impl<'a> Injector<'a> {
     fn end(&mut self, ended: Ended<Job>) -> Result<(), Refusal> {
         self.spent.run += ended.cpu.as_secs_f64();
         let judging = Instant::now();
-        let Job { id, injection, hit, activated, room, before } = ended.what;
+        let Job { id, injection, hit, activated, room, before, at_flip } = ended.what;
         let mut collected = room.collected(self.program.limits.file_bytes)?;
         let golden = &self.known.collected;
         let same = golden.main.get(before..) == Some(&collected.main[..]) && golden.files == collected.files;
@@ -328,6 +333,7 @@ impl<'a> Injector<'a> {
             collected.main = [&golden.main[..before.min(golden.main.len())], &collected.main].concat();
             self.deviating(&collected)
         };
+        let written = output.is_some().then(|| collected.written(self.program, at_flip));
         let mut modules = self.known.filter.modules.borrow_mut();
         let effect = Effect {
             hit,
@@ -347,6 +353,7 @@ impl<'a> Injector<'a> {
             stands_for: self.weights.remove(&id).unwrap_or_default(),
             effect,
             output,
+            written,
             stderr,
         };
         Ok((self.tell)(&Reply::Injected(Box::new(injected)))?)

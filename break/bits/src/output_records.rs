@@ -25,6 +25,8 @@ pub const UNFRAMED: &str = "no record";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     pub streams: BTreeMap<u32, Vec<u8>>,
+    /// Connections and bytes in the order in which they were written; neighbours of one connection are one piece.
+    pub pieces: Vec<(u32, u64)>,
     /// What the shim said about how the run ended. Not the server's output.
     pub notes: Vec<String>,
     /// Whole records, notes included.
@@ -59,7 +61,24 @@ impl Records {
             self.notes.push(String::from_utf8_lossy(bytes).into_owned());
         } else {
             self.streams.entry(connection).or_default().extend(bytes);
+            match self.pieces.last_mut() {
+                Some((last, length)) if *last == connection => *length += bytes.len() as u64,
+                _ => self.pieces.push((connection, bytes.len() as u64)),
+            }
         }
+    }
+
+    /// Bytes for connections, and of what is no record.
+    pub fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|(_, length)| length).sum::<u64>() + self.unframed.len() as u64
+    }
+
+    /// The pieces by index of their stream in [`Records::output`].
+    pub fn order(&self) -> Vec<(u32, u64)> {
+        let index: BTreeMap<u32, u32> = self.streams.keys().copied().zip(0..).collect();
+        let pieces = self.pieces.iter().map(|(connection, length)| (index[connection], *length));
+        let unframed = (!self.unframed.is_empty()).then_some((index.len() as u32, self.unframed.len() as u64));
+        pieces.chain(unframed).collect()
     }
 
     /// One stream per connection to which anything was said, in the order of their numbers.
@@ -130,6 +149,19 @@ mod tests {
             prop_assert_eq!(records.count, said.len() as u64);
             prop_assert_eq!(records.unframed, [b"!".to_vec(), bytes].concat());
         }
+    }
+
+    #[test]
+    fn the_order_of_what_was_written_is_kept() {
+        let said = [(7, "a"), (2, "bc"), (2, "d"), (NOBODY, "note"), (7, "e")];
+        let mut file: Vec<u8> = said.iter().flat_map(|(to, text)| record(*to, text.as_bytes())).collect();
+        file.extend(b"rubbish");
+        let records = Records::read(&file);
+        assert_eq!(records.order(), [(1, 1), (0, 3), (1, 1), (2, 7)]);
+        assert_eq!(records.bytes(), 12);
+        let names: Vec<String> = records.output().streams.into_iter().map(|stream| stream.name).collect();
+        assert_eq!(names, ["connection 2", "connection 7", UNFRAMED]);
+        assert_eq!(Records::read(&file[..2 * HEADER_BYTES + 2]).bytes(), 2, "the rest of the second record is to come");
     }
 
     #[test]

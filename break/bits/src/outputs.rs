@@ -1,6 +1,7 @@
 //! What a run left for its clients to see.
 
-use crate::protocol::{Output, Program, Stream};
+use crate::output_records::Records;
+use crate::protocol::{Output, Program, Stream, Written};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,11 +28,22 @@ impl Collected {
     /// Per connection, or standard output and files.
     pub fn output(&self, program: &Program) -> Output {
         if program.replay.is_some() {
-            return crate::output_records::Records::read(&self.main).output();
+            return Records::read(&self.main).output();
         }
         let stdout = Stream { name: "stdout".to_owned(), bytes: self.main.clone() };
         let files = self.files.iter().map(|(name, bytes)| Stream { name: name.clone(), bytes: bytes.clone() });
         Output { streams: std::iter::once(stdout).chain(files).collect() }
+    }
+
+    /// In which order that was written. `before`: how long the main file was when the flip was made.
+    pub fn written(&self, program: &Program, before: usize) -> Written {
+        let before = before.min(self.main.len());
+        if program.replay.is_some() {
+            let pieces = Records::read(&self.main).order();
+            let before = Records::read(&self.main[..before]).bytes();
+            return Written { connections: true, pieces, before };
+        }
+        Written { connections: false, pieces: vec![(0, self.main.len() as u64)], before: before as u64 }
     }
 }
 

@@ -26,6 +26,22 @@ pub struct Program {
     pub stepper: Stepper,
 }
 
+impl Program {
+    /// With nothing but its command line: an empty environment, no input, the usual bounds.
+    pub fn new(argv: Vec<String>) -> Program {
+        Program {
+            argv,
+            env: Vec::new(),
+            stdin: None,
+            files: Vec::new(),
+            replay: None,
+            limits: Limits::default(),
+            sites: Sites::default(),
+            stepper: Stepper::default(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     /// Its format: docs/formats/replay.md.
@@ -200,8 +216,22 @@ pub struct Injected {
     pub effect: Effect,
     /// None: the golden one.
     pub output: Option<Output>,
+    /// Of an output that is not the golden one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     #[serde(with = "crate::bytes")]
     pub stderr: Vec<u8>,
+}
+
+/// In which order an output was written, and how much of it before the flip. Files that a program left behind have no order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// All streams have an order: they are a server's. Else only the first, standard output.
+    pub connections: bool,
+    /// Index of a stream, and how many of its bytes came next.
+    pub pieces: Vec<(u32, u64)>,
+    /// How many bytes of all pieces were written when the flip was made.
+    pub before: u64,
 }
 
 /// A process that is stopped at a flip and traced by nobody.

@@ -3,7 +3,7 @@
 use bit_flips::contain::User;
 use bit_flips::executable::Facts;
 use bit_flips::inspect::refuse;
-use bit_flips::protocol::{Limits, Program, Replay, Sites, Stepper};
+use bit_flips::protocol::{Program, Replay};
 use model::Failure;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -59,16 +59,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 fn run_of(path: &Path) -> Program {
-    Program {
-        argv: vec![path.to_str().expect("temporary directories have plain names").to_owned()],
-        env: Vec::new(),
-        stdin: None,
-        files: Vec::new(),
-        replay: None,
-        limits: Limits::default(),
-        sites: Sites::default(),
-        stepper: Stepper::default(),
-    }
+    Program::new(vec![path.to_str().expect("temporary directories have plain names").to_owned()])
 }
 
 fn facts(path: &Path) -> Result<Facts, Failure> {

@@ -175,10 +175,7 @@ async fn finish(
     if context.common.json {
         return Ok(verdict.exit());
     }
-    println!("\n{}", draw::tables(campaign));
-    for table in campaign.variants.iter().filter_map(draw::exhaustive) {
-        println!("{table}");
-    }
+    println!("\n{}", draw::all(campaign));
     for line in draw::remarks(campaign, &doubts) {
         println!(" {line}");
     }

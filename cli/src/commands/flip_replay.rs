@@ -4,7 +4,7 @@ use crate::args::FlipReplay as Args;
 use crate::commands::flip::{StartedEngine, spec_of};
 use crate::commands::{flip_gdb, sweep};
 use crate::context::Context;
-use crate::render::{flip as draw, printable};
+use crate::render::{flip_story as draw, printable};
 use bit_flips::protocol::{Profile, Reply, Request, Way};
 use campaign::engine::Event;
 use campaign::log::{Golden, INJECTIONS};

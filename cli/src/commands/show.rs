@@ -4,11 +4,11 @@ use crate::args::Show;
 use crate::commands::runs;
 use crate::context::Context;
 use crate::render::bugs;
-use crate::render::flip as flips;
 use crate::render::live;
 use crate::render::map as draw;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::tree::{self, Style};
+use crate::render::{flip as flips, flip_story};
 use model::campaign::Campaign;
 use model::sweep::Sweep;
 use model::trace::Trace;
@@ -105,12 +105,12 @@ fn flip(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), F
     for variant in &result.variants {
         println!(" {}", flips::sentence(variant));
     }
-    println!("\n{}", flips::tables(&result));
+    println!("\n{}", flips::all(&result));
     let (_, doubts) = campaign::verdict::verdict(&result.variants);
     flips::remarks(&result, &doubts).iter().for_each(|line| println!(" {line}"));
     for variant in &result.variants {
         for story in variant.stories.iter().take(if args.all { usize::MAX } else { 3 }) {
-            println!("\n {}\n{}", variant.name, flips::story(story));
+            println!("\n {}\n{}", variant.name, flip_story::story(story));
         }
     }
     Ok(())

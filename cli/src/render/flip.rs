@@ -2,8 +2,7 @@
 
 use super::numbers::{grouped, plural};
 use super::printable;
-use model::campaign::{Campaign, EXTERNAL, Logged, Row, Share, Variant, percent};
-use model::flip::{Ending, Outcome};
+use model::campaign::{Campaign, EXTERNAL, Row, Share, Variant, percent};
 
 /// `1.2 M`, `412 k`.
 fn rough(n: u64) -> String {
@@ -45,6 +44,12 @@ pub fn sentence(variant: &Variant) -> String {
         parts.push(format!("{}/s", grouped(rate as u64)));
     }
     parts.join(" · ")
+}
+
+/// All that was counted.
+pub fn all(campaign: &Campaign) -> String {
+    let every = campaign.variants.iter().filter_map(exhaustive);
+    std::iter::once(tables(campaign)).chain(every).chain(latency(campaign)).collect::<Vec<_>>().join("\n")
 }
 
 /// Tables of all variants; those of the low bits alone below, where others flipped too.
@@ -112,7 +117,7 @@ fn short(share: Option<Share>) -> String {
 }
 
 /// Every flip of the work for one reply, beside the drawn ones.
-pub fn exhaustive(variant: &Variant) -> Option<String> {
+fn exhaustive(variant: &Variant) -> Option<String> {
     let all = variant.exhaustive.as_ref()?;
     let flips: u64 = all.kinds.iter().map(|kind| kind.flips).sum();
     let mut out = format!(
@@ -147,103 +152,44 @@ pub fn exhaustive(variant: &Variant) -> Option<String> {
     Some(out)
 }
 
+/// How soon errors showed. None: of no error is it known.
+fn latency(campaign: &Campaign) -> Option<String> {
+    let several = campaign.variants.len() > 1;
+    let mut out = format!(
+        " messages written between a flip and its error\n {:<9}{:<11}{:>9}{:>11}{:>9}{:>9}{:>9}\n",
+        "", "", "errors", "none", "median", "9 in 10", "most"
+    );
+    let mut any = false;
+    for variant in &campaign.variants {
+        if several && !variant.latency.is_empty() {
+            out.push_str(&format!(" {}\n", printable(&variant.name)));
+        }
+        let mut last = "";
+        for soon in &variant.latency {
+            any = true;
+            let group = soon.group.as_str();
+            out.push_str(&format!(
+                " {:<9}{:<11}{:>9}{:>9} %{:>9}{:>9}{:>9}\n",
+                if group == last { "" } else { group },
+                if soon.undetected { "undetected" } else { "detected" },
+                grouped(soon.errors),
+                percent(soon.at_once as f64 / soon.errors.max(1) as f64),
+                grouped(soon.median),
+                grouped(soon.nine_in_ten),
+                grouped(soon.most)
+            ));
+            last = group;
+        }
+    }
+    any.then_some(out)
+}
+
 fn whole(share: Option<Share>, count: u64) -> String {
     match (share, count) {
         (None, _) => "–".to_owned(),
         (Some(s), 0) => format!("none (below {} %)", percent(s.high)),
         (Some(s), _) => format!("{} % [{}, {}]", percent(s.share), percent(s.low), percent(s.high)),
     }
-}
-
-/// How one injection went, in a few words.
-pub fn outcome(logged: &Logged) -> String {
-    let ending = match logged.effect.ending {
-        Ending::Exit(status) => format!("exit {status}"),
-        Ending::Signal(signal) => format!("signal {signal}"),
-        Ending::Hang => "hang".to_owned(),
-    };
-    let outcome = match (logged.effect.activated, logged.outcome) {
-        (false, _) => "not flipped",
-        (true, None) => "not judged",
-        (true, Some(Outcome::None)) => "no effect",
-        (true, Some(Outcome::Undetected)) => "undetected",
-        (true, Some(Outcome::Hardening)) => "detected by hardening",
-        (true, Some(Outcome::Otherwise)) => "detected otherwise",
-    };
-    let kind = logged.deviation.as_ref().map_or(String::new(), |d| format!(", {}", d.kind.as_str()));
-    format!("{outcome}{kind}, {ending}")
-}
-
-/// What was hit and how it spread.
-pub fn story(logged: &Logged) -> String {
-    let mut out = String::new();
-    if let Some(injection) = &logged.injection {
-        out.push_str(&format!(
-            " {}  {} bit {}  {}
-",
-            injection.id,
-            injection.kind,
-            injection.bit,
-            printable(&injection.instruction)
-        ));
-        let place = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
-        let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
-        out.push_str(&format!(
-            " at         {place}{source}  ({}+{:#x})
-",
-            printable(&injection.module),
-            injection.offset
-        ));
-        out.push_str(&format!(
-            " after      {} instructions
-",
-            grouped(injection.position)
-        ));
-    }
-    out.push_str(&format!(
-        " hit        {}
-",
-        printable(&logged.effect.hit)
-    ));
-    if let Some(deviation) = &logged.deviation {
-        out.push_str(&format!(
-            " first seen {}, message {} of {}, byte {}
-",
-            printable(&deviation.connection),
-            deviation.reply + 1,
-            grouped(deviation.replies),
-            grouped(deviation.byte)
-        ));
-        out.push_str(&format!(
-            "   golden   {}
-   seen     {}
-",
-            printable(&deviation.golden),
-            printable(&deviation.seen)
-        ));
-    }
-    if let Some(crash) = &logged.effect.crash {
-        let symbol = crash.symbol.as_ref().map_or(String::new(), |symbol| format!(" in {}", printable(symbol)));
-        out.push_str(&format!(
-            " crash      signal {} at {:#x}{symbol}
-",
-            crash.signal, crash.ip
-        ));
-    }
-    out.push_str(&format!(
-        " outcome    {}, {} µs of CPU after the flip
-",
-        outcome(logged),
-        grouped(logged.effect.cpu_us)
-    ));
-    if let Some(remark) = &logged.remark {
-        out.push_str(&format!(
-            " remark     {}
-",
-            printable(remark)
-        ));
-    }
-    out
 }
 
 /// What limits the figures, one line each.
@@ -274,8 +220,8 @@ pub fn remarks(campaign: &Campaign, doubts: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::campaign::Tally;
-    use model::flip::{BitPolicy, FlipType};
+    use model::campaign::{Latency, Tally};
+    use model::flip::{BitPolicy, FlipGroup, FlipType};
 
     fn variant(name: &str, undetected: u64, hardening: u64) -> Variant {
         let tally =
@@ -307,6 +253,31 @@ mod tests {
         );
         let without = Variant { tally: Tally { none: 7, ..Tally::default() }, ..Variant::default() };
         assert_eq!(told(without, &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn how_soon_errors_show_is_a_table_of_its_own() {
+        let of = |undetected, errors, at_once, most| Latency {
+            group: FlipGroup::Df,
+            undetected,
+            errors,
+            at_once,
+            median: 0,
+            nine_in_ten: 3,
+            most,
+        };
+        let mut one = campaign();
+        one.variants.truncate(1);
+        assert_eq!(latency(&one), None);
+        one.variants[0].latency = vec![of(true, 1200, 600, 31), of(false, 8, 8, 0)];
+        let expected = [
+            " messages written between a flip and its error",
+            "                        errors       none   median  9 in 10     most",
+            " DF       undetected     1,200     50.0 %        0        3       31",
+            "          detected           8    100.0 %        0        3        0",
+        ];
+        assert_eq!(latency(&one).unwrap().lines().collect::<Vec<_>>(), expected);
+        assert!(all(&one).starts_with(&tables(&one)) && all(&one).contains(expected[2]));
     }
 
     fn campaign() -> Campaign {

@@ -87,7 +87,7 @@ impl Course<'_, '_> {
 
     fn judge_run(&mut self, id: u32, role: Role, golden: &Profile, ran: Ran) -> Result<(), Failure> {
         let seen: Option<&Output> = Some(&ran.output).filter(|seen| **seen != golden.golden);
-        let judgement = self.judge.judge(&golden.golden, seen, &ran.effect, &ran.stderr);
+        let judgement = self.judge.judge(&golden.golden, seen, None, &ran.effect, &ran.stderr);
         let logged = Logged {
             variant: self.index,
             id,

@@ -145,10 +145,9 @@ impl Course<'_, '_> {
             (Some(ran), true) => outcome(ran),
             (None, true) => golden.map(|_| Outcome::None),
         };
-        let deviation = failed
-            .as_ref()
-            .zip(golden)
-            .and_then(|(ran, golden)| self.judge.judge(golden, Some(&ran.output), &ran.effect, &ran.stderr).deviation);
+        let deviation = failed.as_ref().zip(golden).and_then(|(ran, golden)| {
+            self.judge.judge(golden, Some(&ran.output), None, &ran.effect, &ran.stderr).deviation
+        });
         let remark = match (&failed, golden) {
             (Some(ran), _) => Some(told(ran)),
             (None, None) => Some("without a check nothing says what its clients saw".to_owned()),

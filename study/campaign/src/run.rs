@@ -152,7 +152,8 @@ pub fn begin(
 
 /// The engine's words about one injection, with its outcome.
 pub fn judged(judge: &Judge, variant: u32, profile: &Profile, injected: &Injected) -> Logged {
-    let judgement = judge.judge(&profile.golden, injected.output.as_ref(), &injected.effect, &injected.stderr);
+    let Injected { output, written, effect, stderr, .. } = injected;
+    let judgement = judge.judge(&profile.golden, output.as_ref(), written.as_ref(), effect, stderr);
     Logged {
         variant,
         id: injected.id,

@@ -1,7 +1,7 @@
 //! Counting: the log of one variant as rows, slices and stories. Everything follows from the log alone.
 
 use crate::statistics;
-use model::campaign::{Controls, EXTERNAL, Logged, Role, Row, Share, Slice, Tally, Variant};
+use model::campaign::{Controls, EXTERNAL, Latency, Logged, Role, Row, Share, Slice, Tally, Variant};
 use model::flip::{FlipGroup, FlipType, Outcome};
 use std::collections::BTreeMap;
 
@@ -22,6 +22,8 @@ pub struct Tables {
     by_class: Slices,
     by_function: Slices,
     by_bit: Slices,
+    /// Of a group's detected and undetected errors: how many had so many replies between the flip and the first wrong one.
+    since: BTreeMap<(FlipGroup, bool), BTreeMap<u64, u64>>,
     stories: BTreeMap<u32, Logged>,
 }
 
@@ -45,6 +47,12 @@ impl Tables {
                 slice(&mut self.by_class, injection.class.clone());
                 slice(&mut self.by_function, function(injection));
                 slice(&mut self.by_bit, injection.bit.to_string());
+                let replies = logged.deviation.as_ref().and_then(|deviation| deviation.replies_since);
+                let error = logged.outcome.filter(|outcome| outcome.manifested() && logged.effect.activated);
+                if let (Some(replies), Some(outcome)) = (replies, error) {
+                    let of = (injection.kind.group(), outcome != Outcome::Undetected);
+                    *self.since.entry(of).or_default().entry(replies).or_default() += 1;
+                }
             }
         }
         if logged.effect.activated && logged.outcome == Some(Outcome::Undetected) {
@@ -84,7 +92,32 @@ impl Tables {
         variant.by_function = most(slices(&self.by_function));
         variant.by_bit = slices(&self.by_bit);
         variant.by_bit.sort_by_key(|slice| (slice.group, slice.key.parse::<u16>().unwrap_or(u16::MAX)));
+        variant.latency =
+            self.since.iter().map(|((group, noticed), counts)| latency(*group, !noticed, counts)).collect();
         variant.stories = self.stories.values().cloned().collect();
+    }
+}
+
+/// `counts` has errors by their replies, and at least one.
+fn latency(group: FlipGroup, undetected: bool, counts: &BTreeMap<u64, u64>) -> Latency {
+    let errors: u64 = counts.values().sum();
+    // the least number that so many have at most
+    let rank = |wanted: u64| {
+        let mut below = 0;
+        let found = counts.iter().find(|(_, count)| {
+            below += **count;
+            below >= wanted
+        });
+        found.map_or(0, |(replies, _)| *replies)
+    };
+    Latency {
+        group,
+        undetected,
+        errors,
+        at_once: counts.get(&0).copied().unwrap_or(0),
+        median: rank(errors.div_ceil(2)),
+        nine_in_ten: rank((errors * 9).div_ceil(10)),
+        most: rank(errors),
     }
 }
 
@@ -105,22 +138,12 @@ fn rows(types: &BTreeMap<FlipType, Tally>) -> Vec<Row> {
     for (group, members) in groups {
         let mut sum = Tally::default();
         members.iter().for_each(|(_, tally)| sum.add(tally));
-        rows.push(row(name(group), false, &sum));
+        rows.push(row(group.as_str(), false, &sum));
         if !matches!(group, FlipGroup::Cf | FlipGroup::Text | FlipGroup::Asc) {
             rows.extend(members.iter().map(|(kind, tally)| row(kind.as_str(), true, tally)));
         }
     }
     rows
-}
-
-pub fn name(group: FlipGroup) -> &'static str {
-    match group {
-        FlipGroup::Cf => "CF",
-        FlipGroup::Df => "DF",
-        FlipGroup::Rd => "RD",
-        FlipGroup::Text => "TEXT",
-        FlipGroup::Asc => "ASC",
-    }
 }
 
 fn row(name: &str, within: bool, tally: &Tally) -> Row {

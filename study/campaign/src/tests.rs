@@ -1,34 +1,21 @@
-//! Whole campaigns with an engine that is a thread of the test: it plays a program of ten replies in which flip `id` does what
-//! `id % 5` says.
+//! Whole campaigns with an engine that is a thread of the test.
+
+mod played;
 
 use crate::run::Progress;
 use crate::*;
-use bit_flips::protocol::{
-    Draw, Injected, Limits, Output, Profile, Program, Reply, Request, Sites, Spent, Stepper, Stream, Way,
-};
+use bit_flips::protocol::{Draw, Output, Program, Request, Stream, Way};
 use model::campaign::{Logged, Role, Variant};
-use model::flip::{BitPolicy, Effect, Ending, FlipType, Injection, Outcome};
+use model::flip::{BitPolicy, Effect, Ending, FlipGroup, FlipType, Injection, Outcome};
 use model::{Failure, Verdict};
-use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use played::{Quirks, engine};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{RunDir, Store};
 
-const GOLDEN: &[u8] = b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-
 pub fn program() -> Program {
-    Program {
-        argv: vec!["/bin/true".to_owned()],
-        env: Vec::new(),
-        stdin: None,
-        files: Vec::new(),
-        replay: None,
-        limits: Limits::default(),
-        sites: Sites::default(),
-        stepper: Stepper::Block,
-    }
+    Program::new(vec!["/bin/true".to_owned()])
 }
 
 pub fn flip(id: u32, kind: FlipType, bit: u16) -> Injection {
@@ -50,7 +37,7 @@ pub fn flip(id: u32, kind: FlipType, bit: u16) -> Injection {
     }
 }
 
-fn effect(ending: Ending) -> Effect {
+pub fn effect(ending: Ending) -> Effect {
     Effect { hit: "rax 0x0 -> 0x1".to_owned(), activated: true, ending, crash: None, cpu_us: 7, refused_calls: 0 }
 }
 
@@ -68,103 +55,8 @@ pub fn logged(id: u32, injection: Option<Injection>, outcome: Option<Outcome>) -
     }
 }
 
-fn output(bytes: &[u8]) -> Output {
+pub fn output(bytes: &[u8]) -> Output {
     Output { streams: vec![Stream { name: "standard output".to_owned(), bytes: bytes.to_vec() }] }
-}
-
-/// How the engine of a test misbehaves.
-#[derive(Clone, Copy, Default)]
-struct Quirks {
-    /// Ends after so many injections.
-    dies_after: Option<u32>,
-    leaves_out: Option<u32>,
-    golden: Option<&'static [u8]>,
-    control_deviates: bool,
-    misses: u64,
-}
-
-/// None: a control.
-fn kind(id: u32, draw: &Draw) -> Option<FlipType> {
-    let mut end = 0;
-    let of = draw.types.iter().find(|(_, count)| {
-        end += count;
-        id < end
-    });
-    of.map(|(kind, _)| *kind)
-}
-
-fn injected(id: u32, draw: &Draw, quirks: Quirks) -> Injected {
-    let Some(kind) = kind(id, draw) else {
-        let output = quirks.control_deviates.then(|| output(b"x\n"));
-        return Injected {
-            injection: None,
-            id,
-            stands_for: Vec::new(),
-            effect: effect(Ending::Exit(0)),
-            output,
-            stderr: Vec::new(),
-        };
-    };
-    let (ending, bytes): (Ending, Option<&[u8]>) = match id % 5 {
-        0 => (Ending::Exit(0), None),
-        1 => (Ending::Signal(11), None),
-        2 => (Ending::Signal(11), Some(b"0\n1\n")),
-        3 => (Ending::Hang, Some(b"0\n")),
-        _ => (Ending::Exit(0), Some(b"0\n1\n2\n3\n4\n5\n6\n7\n8\n0\n")),
-    };
-    let injection = Some(flip(id, kind, (id % 64) as u16));
-    Injected {
-        injection,
-        id,
-        stands_for: Vec::new(),
-        effect: effect(ending),
-        output: bytes.map(output),
-        stderr: Vec::new(),
-    }
-}
-
-/// An engine in a thread; it ends with its client.
-fn engine(quirks: Quirks) -> Engine {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    std::thread::spawn(move || serve(theirs, quirks));
-    Engine::over(ours.try_clone().unwrap(), ours)
-}
-
-/// None when nobody listens any more.
-fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
-    let mut to = stream.try_clone().ok()?;
-    let mut say = |reply: &Reply| writeln!(to, "{}", serde_json::to_string(reply).unwrap()).ok();
-    for line in BufReader::new(stream).lines() {
-        match serde_json::from_str(&line.ok()?).unwrap() {
-            Request::Begin(_) => {
-                say(&Reply::Progress { position: 50, of: 100 })?;
-                say(&Reply::Profile(Box::new(Profile {
-                    instructions: 100,
-                    sites: 10,
-                    eligible: FlipType::PAPER.iter().map(|kind| (*kind, 50)).chain([(FlipType::Asc, 0)]).collect(),
-                    golden: output(quirks.golden.unwrap_or(GOLDEN)),
-                    ..Profile::default()
-                })))?;
-            }
-            Request::Inject { draw, skip, .. } => {
-                let flips: u32 = draw.types.iter().map(|(_, n)| n).sum();
-                let skip: HashSet<u32> = skip.into_iter().collect();
-                let eligible = |id: u32| kind(id, &draw) != Some(FlipType::Asc);
-                let wanted = |id: &u32| !skip.contains(id) && quirks.leaves_out != Some(*id) && eligible(*id);
-                // in no particular order
-                let ids = (0..flips + draw.controls).rev().filter(wanted);
-                for (done, id) in ids.enumerate() {
-                    if quirks.dies_after == Some(done as u32) {
-                        return None;
-                    }
-                    say(&Reply::Injected(Box::new(injected(id, &draw, quirks))))?;
-                }
-                say(&Reply::Done(Spent { misses: quirks.misses, ..Spent::default() }))?;
-            }
-            Request::Exhaust { .. } | Request::Hold { .. } => unreachable!("no campaign asks for it"),
-        }
-    }
-    Some(())
 }
 
 fn spec(types: &[(FlipType, u32)]) -> Spec {
@@ -227,6 +119,13 @@ async fn a_campaign_counts_what_came_of_each() {
     assert_eq!(variant.stories.len(), 20);
     let deviation = variant.stories[0].deviation.as_ref().unwrap();
     assert_eq!((deviation.reply, deviation.golden.as_str(), deviation.seen.as_str()), (9, r"9\n", r"0\n"));
+    assert_eq!(deviation.replies_since, Some(8));
+    let of =
+        |group, undetected| variant.latency.iter().find(|l| (l.group, l.undetected) == (group, undetected)).unwrap();
+    let detected = of(FlipGroup::Cf, false);
+    // half of them end after two replies, half after one
+    assert_eq!((detected.errors, detected.at_once, detected.median, detected.most), (20, 10, 0, 1));
+    assert_eq!((of(FlipGroup::Rd, true).errors, of(FlipGroup::Rd, true).median), (10, 8));
     let kept: Vec<log::Sent> = dir.records(log::OUTPUTS).unwrap();
     assert_eq!(kept.len(), 20);
 }

@@ -10,6 +10,9 @@ use model::flip::FlipGroup;
 const FUNCTIONS: usize = 24;
 const BIT_WIDTH: f64 = 9.0;
 const HEIGHT: f64 = 92.0;
+/// Room for the labels of the axes: half a line above, the longest one beside.
+const TOP: f64 = 8.0;
+const LEFT: f64 = 42.0;
 /// Bits of a general register; those of vectors beyond are one column.
 const BITS: u16 = 64;
 
@@ -30,16 +33,6 @@ pub(crate) fn all(campaign: &Campaign) -> String {
         out.push_str(&table(v));
     }
     out
-}
-
-fn name(group: FlipGroup) -> &'static str {
-    match group {
-        FlipGroup::Cf => "CF",
-        FlipGroup::Df => "DF",
-        FlipGroup::Rd => "RD",
-        FlipGroup::Text => "TEXT",
-        FlipGroup::Asc => "ASC",
-    }
 }
 
 fn groups(slices: &[Slice]) -> Vec<FlipGroup> {
@@ -66,30 +59,32 @@ fn bits(v: &Variant) -> String {
         if beyond.tried() > 0 {
             at.push((f64::from(BITS) + 1.5, "bits from 64 on".to_owned(), beyond));
         }
-        let width = (f64::from(BITS) + 3.0) * BIT_WIDTH + 34.0;
+        let width = (f64::from(BITS) + 3.0) * BIT_WIDTH + LEFT;
         put!(
             out,
             "<figure><figcaption>{}</figcaption><div class=scroll><svg class=bits role=img aria-label=\"Outcomes of {} by bit; the table below says the same\" viewBox=\"0 0 {width:.0} {:.0}\" width=\"{width:.0}\" height=\"{:.0}\">",
-            name(group),
-            name(group),
-            HEIGHT + 20.0,
-            HEIGHT + 20.0
+            group.as_str(),
+            group.as_str(),
+            TOP + HEIGHT + 17.0,
+            TOP + HEIGHT + 17.0
         );
         for (part, label) in [(0.0, "100 %"), (0.5, "50"), (1.0, "0")] {
-            let y = 3.0 + part * HEIGHT;
+            let y = TOP + part * HEIGHT;
             put!(
                 out,
-                "<path class=rule d=\"M32 {y:.1}H{width:.0}\"/><text x=28 y={:.1} text-anchor=end>{label}</text>",
+                "<path class=rule d=\"M{:.0} {y:.1}H{width:.0}\"/><text x={:.0} y={:.1} text-anchor=end>{label}</text>",
+                LEFT - 2.0,
+                LEFT - 6.0,
                 y + 3.5
             );
         }
         for (column, words, tally) in &at {
-            out.push_str(&stack(34.0 + column * BIT_WIDTH, words, tally));
+            out.push_str(&stack(LEFT + column * BIT_WIDTH, words, tally));
         }
         for bit in (0..=BITS).step_by(8) {
             let words = if bit == BITS { "64+".to_owned() } else { bit.to_string() };
-            let x = 34.0 + (f64::from(bit) + if bit == BITS { 2.0 } else { 0.5 }) * BIT_WIDTH;
-            put!(out, "<text x={x:.1} y={:.1} text-anchor=middle>{words}</text>", HEIGHT + 16.0);
+            let x = LEFT + (f64::from(bit) + if bit == BITS { 2.0 } else { 0.5 }) * BIT_WIDTH;
+            put!(out, "<text x={x:.1} y={:.1} text-anchor=middle>{words}</text>", TOP + HEIGHT + 13.0);
         }
         out.push_str("</svg></div></figure>");
     }
@@ -109,7 +104,7 @@ fn stack(x: f64, words: &str, t: &Tally) -> String {
         t.otherwise,
         t.none
     );
-    let mut bottom = 3.0 + HEIGHT;
+    let mut bottom = TOP + HEIGHT;
     for (class, n) in
         [("f", t.undetected), ("p", t.hardening), ("o2", t.otherwise), ("n", t.none), ("u", t.inactive + t.unjudged)]
     {
@@ -161,7 +156,7 @@ fn table(v: &Variant) -> String {
             put!(
                 out,
                 "<tr><td>{}<td>{what} {}<td class=num>{}<td class=num>{}<td class=num>{}<td class=num>{}<td class=num>{}</tr>",
-                name(s.group),
+                s.group.as_str(),
                 text(&s.key),
                 count(t.tried()),
                 count(t.none),

@@ -42,20 +42,21 @@ pub(crate) const LEGEND: &str = "<ul class=\"legend flips\"><li><i class=n>·</i
 
 /// Outcomes as parts of one line. The words say the same.
 pub(crate) fn meter(t: &Tally) -> String {
-    let mut out = String::new();
-    put!(
-        out,
-        "<span class=meter role=img aria-label=\"{} without effect, {} undetected, {} detected by hardening, {} detected otherwise\">",
-        t.none,
-        t.undetected,
-        t.hardening,
-        t.otherwise
+    let label = format!(
+        "{} without effect, {} undetected, {} detected by hardening, {} detected otherwise",
+        t.none, t.undetected, t.hardening, t.otherwise
     );
-    for (class, n) in
-        [("f", t.undetected), ("p", t.hardening), ("o2", t.otherwise), ("n", t.none), ("u", t.inactive + t.unjudged)]
-    {
-        if n > 0 {
-            put!(out, "<i class={class} style=\"flex-grow:{n}\" title=\"{}\"></i>", count(n));
+    let parts = [t.undetected, t.hardening, t.otherwise, t.none, t.inactive + t.unjudged];
+    line(&label, parts.map(|n| (n as f64, count(n))))
+}
+
+/// Undetected, by hardening, otherwise, no effect, not flipped or not judged; each with what it is called.
+pub(crate) fn line(label: &str, parts: [(f64, String); 5]) -> String {
+    let mut out = String::new();
+    put!(out, "<span class=meter role=img aria-label=\"{label}\">");
+    for (class, (part, title)) in ["f", "p", "o2", "n", "u"].into_iter().zip(parts) {
+        if part > 0.0 {
+            put!(out, "<i class={class} style=\"flex-grow:{part}\" title=\"{title}\"></i>");
         }
     }
     out.push_str("</span>");

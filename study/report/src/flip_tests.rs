@@ -50,6 +50,43 @@ fn none_seen_has_its_bound() {
 }
 
 #[test]
+fn every_flip_stands_beside_the_drawn_ones() {
+    let html = page(&campaign());
+    for part in [
+        "Every flip there is",
+        "In the work for reply 4: <strong>122,880 flips</strong>, of which 30,020 of 30,020 classes were tried",
+        // exact, and drawn
+        "12.5 % <small class=muted>(12.5)</small>",
+        "1.00 % <small class=muted>(1.00)</small>",
+        "aria-label=\"50.0 % without effect, 12.5 % undetected, 0.0 % detected by hardening, 36.5 % detected otherwise\"",
+        "✓ yes",
+        "✗ no",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let mut drawn = campaign();
+    drawn.variants[0].exhaustive = None;
+    assert!(!page(&drawn).contains("Every flip there is"));
+}
+
+#[test]
+fn how_soon_errors_show_is_told_where_it_is_known() {
+    let html = page(&campaign());
+    for part in
+        ["How soon errors show", "<td>undetected<td class=num>6,706", "880", "with 6 others between it and the flip"]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    let mut unknown = campaign();
+    for variant in &mut unknown.variants {
+        variant.latency.clear();
+        variant.stories.iter_mut().flat_map(|s| &mut s.deviation).for_each(|d| d.replies_since = None);
+    }
+    let html = page(&unknown);
+    assert!(!html.contains("How soon errors show") && !html.contains("between it and the flip"));
+}
+
+#[test]
 fn what_limits_the_figures_is_told() {
     let mut campaign = campaign();
     campaign.variants[1].controls = Controls { planned: 9, run: 9, deviating: 2 };

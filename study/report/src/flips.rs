@@ -1,13 +1,14 @@
 //! The page of a campaign of bit flips: the paper's tables beside ours, outcomes by what was hit, undetected ones with their story.
 
-use crate::FlipReport;
 use crate::escape::{put, text};
+use crate::flip_latency as latency;
 use crate::flip_live as live;
 use crate::flip_pictures as pictures;
 use crate::flip_tables as tables;
 use crate::notes::{self, Note};
 use crate::page::{self, Page, Section};
 use crate::words::{count, counted, duration};
+use crate::{FlipReport, flip_every};
 use model::campaign::{Campaign, Logged, Variant};
 
 /// Undetected ones that are told.
@@ -49,6 +50,12 @@ pub(crate) fn html(report: &FlipReport) -> String {
             figure: String::new(),
             body: pictures::all(campaign),
         });
+    }
+    if let Some(body) = flip_every::all(campaign) {
+        sections.push(Section { id: "every", title: "Every flip there is", figure: String::new(), body });
+    }
+    if let Some(body) = latency::table(campaign) {
+        sections.push(Section { id: "soon", title: "How soon errors show", figure: String::new(), body });
     }
     if let Some((variant, process)) = live::of(campaign) {
         sections.push(Section {
@@ -150,10 +157,11 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
     if let Some(d) = &story.deviation {
         put!(
             out,
-            "<div><dt>First wrong</dt><dd>message {} of {} on {}{}</dd></div><div><dt>Golden</dt><dd><code>{}</code></dd></div><div><dt>Seen</dt><dd><code class=ko>{}</code></dd></div>",
+            "<div><dt>First wrong</dt><dd>message {} of {} on {}{}{}</dd></div><div><dt>Golden</dt><dd><code>{}</code></dd></div><div><dt>Seen</dt><dd><code class=ko>{}</code></dd></div>",
             count(d.reply + 1),
             count(d.replies),
             text(&d.connection),
+            latency::words(d.replies_since),
             if d.connections > 1 {
                 format!(", the first of {} connections that differ", d.connections)
             } else {

@@ -10,6 +10,8 @@ mod align;
 mod bugs;
 mod cases;
 mod escape;
+mod flip_every;
+mod flip_latency;
 mod flip_live;
 mod flip_pictures;
 mod flip_tables;

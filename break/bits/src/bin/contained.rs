@@ -8,7 +8,7 @@
 
 use bit_flips::contain::{self, Contained, Launched, Place, Traced};
 use bit_flips::inspect;
-use bit_flips::protocol::{Limits, Program, Sites, Stepper};
+use bit_flips::protocol::{Limits, Program};
 use bit_flips::tracee::Tracee;
 use model::{Failure, Family};
 use std::collections::BTreeMap;
@@ -53,16 +53,7 @@ fn run(contained: &Contained, argv: Vec<String>, allowed: Allowed) -> Result<ser
     let directory = contained.directory("work").map_err(io)?;
     let [stdout, stderr] = ["stdout", "stderr"].map(|name| directory.join(name));
     let limits = Limits { memory_bytes: 1 << 30, file_bytes: 1 << 20, processes: 20, ..Limits::default() };
-    let program = Program {
-        argv,
-        env: vec![("TMPDIR".into(), ".".into())],
-        stdin: None,
-        files: Vec::new(),
-        replay: None,
-        limits,
-        sites: Sites::default(),
-        stepper: Stepper::default(),
-    };
+    let program = Program { env: vec![("TMPDIR".into(), ".".into())], limits, ..Program::new(argv) };
     inspect::refuse(&program, contained.user)?;
     let place =
         Place { directory: &directory, stdin: None, stdout: &stdout, stderr: &stderr, cpu_seconds: CPU_SECONDS };

@@ -2,9 +2,7 @@
 #![allow(dead_code)] // each test file uses a part
 
 use bit_flips::contain;
-use bit_flips::protocol::{
-    Census, Draw, Held, Injected, Limits, Profile, Program, Reply, Request, Sites, Spent, Stepper, Way,
-};
+use bit_flips::protocol::{Census, Draw, Held, Injected, Profile, Program, Reply, Request, Spent, Way};
 use model::flip::{BitPolicy, FlipType};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,16 +42,7 @@ fn unique(name: &str) -> PathBuf {
 }
 
 pub fn program(argv: &[&str], stdin: Option<PathBuf>) -> Program {
-    Program {
-        argv: argv.iter().map(|&word| word.to_owned()).collect(),
-        env: Vec::new(),
-        stdin,
-        files: Vec::new(),
-        replay: None,
-        limits: Limits::default(),
-        sites: Sites::default(),
-        stepper: Stepper::Block,
-    }
+    Program { stdin, ..Program::new(argv.iter().map(|&word| word.to_owned()).collect()) }
 }
 
 pub fn draw(types: &[FlipType], count: u32) -> Draw {

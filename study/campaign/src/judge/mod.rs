@@ -13,6 +13,7 @@ pub mod dns;
 pub mod lines;
 pub mod memcached;
 pub mod protocol;
+pub mod since;
 #[cfg(test)]
 mod tests;
 
@@ -20,12 +21,14 @@ pub use asked::Asked;
 pub use check::Check;
 pub use protocol::{Message, Protocol, Reading};
 
-use bit_flips::protocol::{Output, Stream};
+use bit_flips::protocol::{Output, Stream, Written};
 use model::Failure;
 use model::campaign::{Deviation, DeviationKind};
 use model::flip::{Effect, Ending, Outcome};
 use serde::{Deserialize, Serialize};
+use since::Wrong;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// How outputs are judged, as a campaign keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,6 +69,13 @@ pub struct Judge {
     asked: Option<Asked>,
 }
 
+/// What differs on one connection, and where there.
+#[derive(Clone)]
+struct Finding {
+    deviation: Deviation,
+    range: Option<Range<usize>>,
+}
+
 impl Judge {
     /// Refuses names that nothing stands for.
     pub fn new(rules: &Rules) -> Result<Judge, Failure> {
@@ -102,15 +112,25 @@ impl Judge {
         output.streams.iter().map(|s| self.protocol.messages(&s.bytes).len() as u64).sum()
     }
 
-    /// `seen`: None is the golden output.
-    pub fn judge(&self, golden: &Output, seen: Option<&Output>, effect: &Effect, stderr: &[u8]) -> Judgement {
+    /// `seen`: None is the golden output. `written`: when, if it is known.
+    pub fn judge(
+        &self,
+        golden: &Output,
+        seen: Option<&Output>,
+        written: Option<&Written>,
+        effect: &Effect,
+        stderr: &[u8],
+    ) -> Judgement {
         let findings = seen.map_or(Vec::new(), |seen| self.compare(golden, seen));
-        let worst = findings.iter().min_by_key(|f| rank(f.kind)).cloned();
-        let Some(mut deviation) = worst else {
+        let worst = findings.iter().min_by_key(|f| rank(f.deviation.kind)).cloned();
+        let Some(Finding { mut deviation, range }) = worst else {
             return Judgement { outcome: Some(Outcome::None), deviation: None, remark: None };
         };
         deviation.connections = findings.len() as u32;
-        deviation.corrupt_later = findings.iter().any(|f| f.corrupt_later);
+        deviation.corrupt_later = findings.iter().any(|f| f.deviation.corrupt_later);
+        let wrong = Wrong { stream: &deviation.connection, range, whole: deviation.kind != DeviationKind::Short };
+        deviation.replies_since =
+            seen.zip(written).and_then(|(seen, written)| since::replies(self.protocol.as_ref(), seen, written, &wrong));
         if let (Some(asked), Some(seen)) = (&self.asked, seen) {
             return match asked.ask(golden, seen, effect, stderr) {
                 Ok(outcome) => Judgement { outcome: Some(outcome), deviation: Some(deviation), remark: None },
@@ -133,7 +153,7 @@ impl Judge {
     }
 
     /// What differs, one finding per differing connection.
-    fn compare(&self, golden: &Output, seen: &Output) -> Vec<Deviation> {
+    fn compare(&self, golden: &Output, seen: &Output) -> Vec<Finding> {
         let by_name: HashMap<&str, &Stream> = seen.streams.iter().map(|s| (s.name.as_str(), s)).collect();
         let known: HashMap<&str, &Stream> = golden.streams.iter().map(|s| (s.name.as_str(), s)).collect();
         let expected =
@@ -145,27 +165,28 @@ impl Judge {
         expected.chain(extra).filter_map(|(name, golden, seen)| self.connection(name, golden, seen)).collect()
     }
 
-    fn connection(&self, name: &str, golden: &[u8], seen: &[u8]) -> Option<Deviation> {
+    fn connection(&self, name: &str, golden: &[u8], seen: &[u8]) -> Option<Finding> {
         if golden == seen {
             return None;
         }
         let expected = self.protocol.messages(golden);
         let pairs = self.pairs(golden, &expected, seen);
         let apart = expected.first().is_some_and(|m| self.protocol.tag(&golden[m.range.clone()]).is_some());
-        let mut found: Option<Deviation> = None;
+        let mut found: Option<Finding> = None;
         for (index, (wanted, got)) in pairs.iter().enumerate() {
             let wanted = wanted.as_ref().map(|m| &golden[m.range.clone()]);
             let Some(kind) = self.differs(wanted, got.as_ref(), seen) else { continue };
             let corrupt = kind == DeviationKind::Corrupt;
             match &mut found {
-                Some(first) if !corrupt || first.kind == DeviationKind::Corrupt => {}
-                Some(first) if !apart => first.corrupt_later = true,
+                Some(first) if !corrupt || first.deviation.kind == DeviationKind::Corrupt => {}
+                Some(first) if !apart => first.deviation.corrupt_later = true,
                 // the first, or a worse one where each answer stands for itself
                 _ => {
-                    let got = got.as_ref().map_or(seen.len()..seen.len(), |m| m.range.clone());
+                    let range = got.as_ref().map(|m| m.range.clone());
+                    let got = range.clone().unwrap_or(seen.len()..seen.len());
                     let wanted = wanted.unwrap_or_default();
                     let same = wanted.iter().zip(&seen[got.clone()]).take_while(|(a, b)| a == b).count();
-                    found = Some(Deviation {
+                    let deviation = Deviation {
                         kind,
                         connection: name.to_owned(),
                         reply: index as u64,
@@ -175,7 +196,9 @@ impl Judge {
                         seen: excerpt(&seen[got], same),
                         connections: 1,
                         corrupt_later: false,
-                    });
+                        replies_since: None,
+                    };
+                    found = Some(Finding { deviation, range });
                 }
             }
         }

@@ -32,7 +32,7 @@ fn outcome(rules: &Rules, golden: &[&[u8]], seen: &[&[u8]], ending: Ending, stde
     };
     let judge = Judge::new(rules).unwrap();
     assert_eq!(judge.objection(&named(golden)), None);
-    judge.judge(&named(golden), Some(&named(seen)), &effect(ending), stderr.as_bytes()).outcome.unwrap()
+    judge.judge(&named(golden), Some(&named(seen)), None, &effect(ending), stderr.as_bytes()).outcome.unwrap()
 }
 
 const OK: Ending = Ending::Exit(0);
@@ -181,7 +181,7 @@ fn a_deviation_says_where_it_is() {
     let golden = output(&[("a", b"STORED\r\n"), ("b", b"1\r\nVALUE k 0 2\r\nab\r\nEND\r\n3\r\n")]);
     let seen = output(&[("a", b"ERROR\r\n"), ("b", b"1\r\nVALUE k 0 2\r\naX\r\nEND\r\n4\r\n")]);
     let deviation =
-        Judge::new(&rules("memcached")).unwrap().judge(&golden, Some(&seen), &effect(OK), b"").deviation.unwrap();
+        Judge::new(&rules("memcached")).unwrap().judge(&golden, Some(&seen), None, &effect(OK), b"").deviation.unwrap();
     assert_eq!((deviation.connection.as_str(), deviation.reply, deviation.replies), ("b", 1, 3));
     assert_eq!((deviation.byte, deviation.connections), (17, 2));
     assert_eq!(deviation.golden, r"VALUE k 0 2\r\nab\r\nEND\r\n");
@@ -192,7 +192,7 @@ fn a_deviation_says_where_it_is() {
 fn corrupt_replies_after_a_noticed_one_are_told() {
     let golden = output(&[("a", b"STORED\r\nSTORED\r\n2\r\n")]);
     let judge = Judge::new(&rules("memcached")).unwrap();
-    let of = |seen: &[u8]| judge.judge(&golden, Some(&output(&[("a", seen)])), &effect(OK), b"");
+    let of = |seen: &[u8]| judge.judge(&golden, Some(&output(&[("a", seen)])), None, &effect(OK), b"");
     let told = of(b"SERVER_ERROR x\r\nSTORED\r\n1\r\n");
     assert_eq!((told.outcome, told.deviation.map(|d| d.corrupt_later)), (Some(Outcome::Otherwise), Some(true)));
     assert!(!of(b"SERVER_ERROR x\r\nSTORED\r\n2\r\n").deviation.unwrap().corrupt_later);
@@ -204,8 +204,10 @@ fn excerpts_are_bounded_and_printable() {
     let mut seen = golden.clone();
     seen[3000] = 0x1b;
     let judge = Judge::new(&rules("lines")).unwrap();
-    let deviation =
-        judge.judge(&output(&[("o", &golden)]), Some(&output(&[("o", &seen)])), &effect(OK), b"").deviation.unwrap();
+    let deviation = judge
+        .judge(&output(&[("o", &golden)]), Some(&output(&[("o", &seen)])), None, &effect(OK), b"")
+        .deviation
+        .unwrap();
     assert_eq!(deviation.byte, 3000);
     assert!(
         deviation.seen.contains(r"\x1b") && deviation.seen.chars().count() <= Deviation::EXCERPT + 2,
@@ -231,7 +233,7 @@ fn a_judge_of_ones_own_is_asked_about_deviations_only() {
     let seen = output(&[("o", b"b\n")]);
     let judged = |command: &str| {
         let rules = Rules { command: Some(command.to_owned()), ..rules("lines") };
-        Judge::new(&rules).unwrap().judge(&golden, Some(&seen), &effect(OK), b"why")
+        Judge::new(&rules).unwrap().judge(&golden, Some(&seen), None, &effect(OK), b"why")
     };
     assert_eq!(judged("grep -q '\"stderr\":\"why\"' && echo none").outcome, Some(Outcome::None));
     assert_eq!(judged("echo hardening").outcome, Some(Outcome::Hardening), "it need not read its question");
@@ -243,5 +245,5 @@ fn a_judge_of_ones_own_is_asked_about_deviations_only() {
     let slow = Asked::with_patience("sleep 60 & sleep 60", Duration::from_millis(50));
     assert!(slow.ask(&golden, &seen, &effect(OK), b"").unwrap_err().contains("took longer"));
     let rules = Rules { command: Some("echo otherwise".to_owned()), ..rules("lines") };
-    assert_eq!(Judge::new(&rules).unwrap().judge(&golden, None, &effect(SEGV), b"").outcome, Some(Outcome::None));
+    assert_eq!(Judge::new(&rules).unwrap().judge(&golden, None, None, &effect(SEGV), b"").outcome, Some(Outcome::None));
 }

@@ -1,0 +1,75 @@
+//! One injection in a terminal: what was hit, how it spread, how it went.
+
+use super::numbers::{grouped, plural};
+use super::printable;
+use model::campaign::Logged;
+use model::flip::{Ending, Outcome};
+
+/// How one injection went, in a few words.
+pub fn outcome(logged: &Logged) -> String {
+    let ending = match logged.effect.ending {
+        Ending::Exit(status) => format!("exit {status}"),
+        Ending::Signal(signal) => format!("signal {signal}"),
+        Ending::Hang => "hang".to_owned(),
+    };
+    let outcome = match (logged.effect.activated, logged.outcome) {
+        (false, _) => "not flipped",
+        (true, None) => "not judged",
+        (true, Some(Outcome::None)) => "no effect",
+        (true, Some(Outcome::Undetected)) => "undetected",
+        (true, Some(Outcome::Hardening)) => "detected by hardening",
+        (true, Some(Outcome::Otherwise)) => "detected otherwise",
+    };
+    let kind = logged.deviation.as_ref().map_or(String::new(), |d| format!(", {}", d.kind.as_str()));
+    format!("{outcome}{kind}, {ending}")
+}
+
+/// What was hit and how it spread.
+pub fn story(logged: &Logged) -> String {
+    let mut out = String::new();
+    if let Some(injection) = &logged.injection {
+        out.push_str(&format!(
+            " {}  {} bit {}  {}\n",
+            injection.id,
+            injection.kind,
+            injection.bit,
+            printable(&injection.instruction)
+        ));
+        let place = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
+        let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
+        out.push_str(&format!(
+            " at         {place}{source}  ({}+{:#x})\n",
+            printable(&injection.module),
+            injection.offset
+        ));
+        out.push_str(&format!(" after      {} instructions\n", grouped(injection.position)));
+    }
+    out.push_str(&format!(" hit        {}\n", printable(&logged.effect.hit)));
+    if let Some(deviation) = &logged.deviation {
+        out.push_str(&format!(
+            " first seen {}, message {} of {}, byte {}\n",
+            printable(&deviation.connection),
+            deviation.reply + 1,
+            grouped(deviation.replies),
+            grouped(deviation.byte)
+        ));
+        if let Some(replies) = deviation.replies_since {
+            out.push_str(&format!(" since then {} before it\n", plural(replies, "message")));
+        }
+        out.push_str(&format!("   golden   {}\n", printable(&deviation.golden)));
+        out.push_str(&format!("   seen     {}\n", printable(&deviation.seen)));
+    }
+    if let Some(crash) = &logged.effect.crash {
+        let symbol = crash.symbol.as_ref().map_or(String::new(), |symbol| format!(" in {}", printable(symbol)));
+        out.push_str(&format!(" crash      signal {} at {:#x}{symbol}\n", crash.signal, crash.ip));
+    }
+    out.push_str(&format!(
+        " outcome    {}, {} µs of CPU after the flip\n",
+        outcome(logged),
+        grouped(logged.effect.cpu_us)
+    ));
+    if let Some(remark) = &logged.remark {
+        out.push_str(&format!(" remark     {}\n", printable(remark)));
+    }
+    out
+}

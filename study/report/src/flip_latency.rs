@@ -1,0 +1,45 @@
+//! How soon errors showed: messages that were written between a flip and the first wrong one.
+
+use crate::escape::{put, text};
+use crate::words::{count, counted};
+use model::campaign::{Campaign, percent};
+
+/// None: of no error is it known.
+pub(crate) fn table(campaign: &Campaign) -> Option<String> {
+    if campaign.variants.iter().all(|v| v.latency.is_empty()) {
+        return None;
+    }
+    let mut out = String::from(
+        "<p class=sum>How many messages the program wrote between the flip and the first wrong one, on all connections; of one that never came, until the program ended. What stood in a buffer when the flip was made counts as written after it.</p><div class=scroll><table class=sei><thead><tr><th><th>Program<th>Errors<th class=num>Number<th class=num>None between<th class=num>Median<th class=num>Nine in ten<th class=num>Most</tr></thead><tbody>",
+    );
+    for v in &campaign.variants {
+        let mut last = "";
+        for l in &v.latency {
+            let group = l.group.as_str();
+            put!(
+                out,
+                "<tr><th>{}<td>{}<td>{}<td class=num>{}<td class=num>{} %<td class=num>{}<td class=num>{}<td class=num>{}</tr>",
+                if group == last { "" } else { group },
+                text(&v.name),
+                if l.undetected { "undetected" } else { "detected" },
+                count(l.errors),
+                percent(l.at_once as f64 / l.errors.max(1) as f64),
+                count(l.median),
+                count(l.nine_in_ten),
+                count(l.most)
+            );
+            last = group;
+        }
+    }
+    out.push_str("</tbody></table></div>");
+    Some(out)
+}
+
+/// Behind the place of a wrong reply.
+pub(crate) fn words(replies_since: Option<u64>) -> String {
+    match replies_since {
+        None => String::new(),
+        Some(0) => ", the next one after the flip".to_owned(),
+        Some(n) => format!(", with {} between it and the flip", counted(n, "other")),
+    }
+}
