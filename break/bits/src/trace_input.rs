@@ -10,7 +10,10 @@
 //!
 //! The shim reads it strictly (`shim/trace.c`), so this does: what one accepts, the other does. See `docs/formats/replay.md`.
 
+mod reader;
+
 use model::Failure;
+use reader::Reader;
 use std::net::Ipv4Addr;
 
 /// Of a whole trace.
@@ -130,8 +133,7 @@ impl Trace {
                 .why(format!("a trace has at most {TRACE_BYTES}"))
                 .next("record or generate less"));
         }
-        let mut reader = Reader { rest: bytes, states: vec![State::Unused; CONNECTIONS as usize] };
-        reader.trace().map_err(|(line, why)| {
+        Reader::of(bytes).trace().map_err(|(line, why)| {
             Failure::request(format!("the input trace is wrong in its line {line} (payloads not counted)"))
                 .why(why)
                 .next("the format is described in docs/formats/replay.md")
@@ -144,153 +146,9 @@ fn line(out: &mut Vec<u8>, words: &str) {
     out.push(b'\n');
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    Unused,
-    Open,
-    Closed,
-}
-
-struct Reader<'a> {
-    rest: &'a [u8],
-    states: Vec<State>,
-}
-
-type Read<T> = Result<T, &'static str>;
-
-impl Reader<'_> {
-    fn trace(&mut self) -> Result<Trace, (usize, &'static str)> {
-        let mut trace = Trace::default();
-        if !self.word(FIRST_LINE) {
-            return Err((1, "it does not begin with `replay 1`"));
-        }
-        for line in 2.. {
-            if self.rest.is_empty() {
-                break;
-            }
-            if self.word(b"answer ") {
-                if trace.answers.len() == ANSWERS {
-                    return Err((line, "there are too many answers"));
-                }
-                trace.answers.push(self.answer().map_err(|why| (line, why))?);
-            } else {
-                trace.steps.push(self.step().map_err(|why| (line, why))?);
-            }
-        }
-        Ok(trace)
-    }
-
-    fn step(&mut self) -> Read<Step> {
-        let step = if self.word(b"connect ") {
-            self.connect()?
-        } else if self.word(b"send ") {
-            let connection = self.open_connection()?;
-            self.want(b" ")?;
-            let length = self.number(TRACE_BYTES as u32)?;
-            self.want(b"\n")?;
-            Step::Send { connection, bytes: self.payload(length)? }
-        } else if self.word(b"close ") {
-            let connection = self.open_connection()?;
-            self.states[connection as usize] = State::Closed;
-            Step::Close { connection }
-        } else if self.word(b"wait ") {
-            Step::Wait { ms: self.number(u32::MAX)? }
-        } else {
-            return Err("it begins with none of connect, send, close, wait, answer");
-        };
-        self.want(b"\n")?;
-        Ok(step)
-    }
-
-    fn connect(&mut self) -> Read<Step> {
-        let connection = self.number(CONNECTIONS - 1)?;
-        let to = if self.word(b" udp ") {
-            Listener::Udp(self.port()?)
-        } else if self.word(b" tcp ") {
-            Listener::Tcp(self.port()?)
-        } else {
-            Listener::Any
-        };
-        if self.states[connection as usize] != State::Unused {
-            return Err("the connection was opened before");
-        }
-        self.states[connection as usize] = State::Open;
-        Ok(Step::Connect { connection, to })
-    }
-
-    fn answer(&mut self) -> Read<Answer> {
-        let server = self.server()?;
-        self.want(b" ")?;
-        let query = self.number(u32::from(u16::MAX))?;
-        self.want(b" ")?;
-        let answer = self.number(u32::from(u16::MAX))?;
-        self.want(b"\n")?;
-        if query < 2 || answer < 2 {
-            return Err("a query and its answer have an id of two bytes");
-        }
-        let answer = Answer { server, query: self.payload(query)?, answer: self.payload(answer)? };
-        self.want(b"\n")?;
-        Ok(answer)
-    }
-
-    fn server(&mut self) -> Read<Option<Ipv4Addr>> {
-        if self.word(b"*") {
-            return Ok(None);
-        }
-        let mut parts = [0u8; 4];
-        for (i, part) in parts.iter_mut().enumerate() {
-            if i > 0 {
-                self.want(b".")?;
-            }
-            *part = self.number(255)? as u8;
-        }
-        Ok(Some(Ipv4Addr::from(parts)))
-    }
-
-    fn open_connection(&mut self) -> Read<u32> {
-        let connection = self.number(CONNECTIONS - 1)?;
-        match self.states[connection as usize] {
-            State::Open => Ok(connection),
-            _ => Err("the connection is not open"),
-        }
-    }
-
-    fn port(&mut self) -> Read<u16> {
-        self.number(u32::from(u16::MAX)).map(|port| port as u16)
-    }
-
-    /// Decimal without leading zeros, up to `most`.
-    fn number(&mut self, most: u32) -> Read<u32> {
-        const WRONG: &str = "a number is missing or out of range";
-        let digits = self.rest.iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, rest) = self.rest.split_at(digits);
-        self.rest = rest;
-        if number.len() > 1 && number[0] == b'0' {
-            return Err(WRONG);
-        }
-        let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<u32>().ok());
-        number.filter(|number| *number <= most).ok_or(WRONG)
-    }
-
-    fn payload(&mut self, length: u32) -> Read<Vec<u8>> {
-        let (bytes, rest) = self.rest.split_at_checked(length as usize).ok_or("the trace ends within its bytes")?;
-        self.rest = rest;
-        Ok(bytes.to_vec())
-    }
-
-    fn word(&mut self, expected: &[u8]) -> bool {
-        let rest = self.rest.strip_prefix(expected);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
-    }
-
-    fn want(&mut self, expected: &[u8]) -> Read<()> {
-        if self.word(expected) { Ok(()) } else { Err("it does not go on as its first word says") }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::reader::State;
     use super::*;
     use proptest::prelude::*;
 

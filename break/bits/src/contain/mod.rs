@@ -24,6 +24,7 @@
 //! Needs Linux 5.12 (`mount_setattr`), and root or unprivileged user namespaces. Without, all is refused.
 #![allow(unsafe_code)] // namespaces, mounts and processes are made by system calls; each call says what it relies on
 
+mod calls;
 mod child;
 mod filter;
 mod keeper;
@@ -32,7 +33,8 @@ mod start;
 mod user;
 mod view;
 
-pub use filter::{FORK_MARK, Traced, refused, signals_itself};
+pub use calls::{Traced, refused, signals_itself};
+pub use filter::FORK_MARK;
 pub use keeper::outer_pid;
 pub use launch::{Launched, Place, launch};
 pub use user::User;
