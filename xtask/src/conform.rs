@@ -4,7 +4,7 @@ pub mod mutants;
 
 use crate::programs;
 use crate::setup;
-use crate::shell::{command, quiet, root, run};
+use crate::shell::{built, command, quiet, root, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn programs() -> Result<Vec<Program>, String> {
         "faultloom.conform".into(),
     ];
     Ok(vec![
-        Program { name: "reference", argv: vec![path("target/debug/wire-conform")] },
+        Program { name: "reference", argv: vec![built("wire-conform")] },
         Program { name: "go", argv: vec![go] },
         Program { name: "python", argv: python },
         Program { name: "java", argv: java },
@@ -123,7 +123,7 @@ fn table(
 /// Rewrites the vectors, the goldens of messages about target files and of exports, and the kernel's programs.
 pub fn bless() -> Result<(), String> {
     run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
-    run(&mut command("target/debug/wire-vectors", &["spec/vectors"]))?;
+    run(&mut command(&built("wire-vectors"), &["spec/vectors"]))?;
     for package in ["target", "exchange"] {
         quiet(command("cargo", &["test", "--quiet", "--package", package]).env("BLESS", "1"))?;
     }
@@ -136,7 +136,7 @@ pub fn drift() -> Result<(), String> {
     let fresh = root().join("out/vectors");
     std::fs::create_dir_all(&fresh).map_err(|e| format!("{}: {e}", fresh.display()))?;
     run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
-    quiet(&mut command("target/debug/wire-vectors", &[&fresh.to_string_lossy()]))?;
+    quiet(&mut command(&built("wire-vectors"), &[&fresh.to_string_lossy()]))?;
     quiet(&mut command("diff", &["-r", &fresh.to_string_lossy(), "spec/vectors"]))
         .map(|_| ())
         .map_err(|e| format!("spec/vectors are stale (make bless): {e}"))

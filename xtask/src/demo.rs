@@ -3,11 +3,11 @@
 //! It uses the tool as anybody would, by its command line, and prints what the tool says.
 
 use crate::setup::{self, JDK, MAVEN, MEMCACHED, NODE, NPM, Up};
-use crate::shell::{command, root, run, text, words};
+use crate::shell::{built, command, root, run, text, words};
 use crate::stage::Stages;
 use crate::watching::Watching;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TARGET: &str = "lab/shop/target.yaml";
@@ -39,15 +39,19 @@ pub fn demo() -> Result<(), String> {
     let summary = result?;
     stopped?;
     write_summary(&stages, summary, &out)?;
-    println!(
-        "\n report   out/demo/report.html        next: target/debug/faultloom --help   (docs/guides/first-minutes.md)"
-    );
+    println!("\n report   out/demo/report.html        next: {} --help   (docs/guides/first-minutes.md)", tool());
     Ok(())
 }
 
+/// Relative, where it is below the root, so that the commands it prints can be copied.
+fn tool() -> String {
+    let built = built("faultloom");
+    let below = Path::new(&built).strip_prefix(root()).map(|path| path.to_string_lossy().into_owned());
+    below.unwrap_or(built)
+}
+
 fn faultloom(arguments: &[&str]) -> Command {
-    // relative, so that the commands it prints can be copied
-    let mut call = command("target/debug/faultloom", &["--target", TARGET]);
+    let mut call = command(&tool(), &["--target", TARGET]);
     call.args(arguments);
     call
 }

@@ -1,6 +1,6 @@
 //! Set-up: Debian packages, the tool, the SDKs' environments, the shop. Everything is skipped when it is there, so a second run needs no network.
 
-use crate::shell::{command, have, quiet, root, run, text};
+use crate::shell::{built, command, have, quiet, root, run, text};
 use std::path::{Path, PathBuf};
 
 /// A Debian package and the program that tells whether it is installed.
@@ -92,10 +92,6 @@ pub fn version(package: &Package) -> String {
     format!("{} {upstream}", package.name).trim_end().to_owned()
 }
 
-pub fn faultloom() -> PathBuf {
-    root().join("target/debug/faultloom")
-}
-
 pub fn build_tool() -> Result<(), String> {
     run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom"]))
 }
@@ -118,8 +114,7 @@ pub fn shop_dir() -> PathBuf {
 pub fn build_shop() -> Result<(), String> {
     let out = shop_dir();
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let mut go =
-        command(&faultloom().to_string_lossy(), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
+    let mut go = command(&built("faultloom"), &["go", "build", "-o", &format!("{}/", out.display()), "./cmd/..."]);
     quiet(go.current_dir(root().join("lab/shop/go")))?;
     build_agent()?;
     build_node_sdk()?;
@@ -131,7 +126,7 @@ pub fn build_shop() -> Result<(), String> {
 /// One relay in each language, see `lab/relay`.
 pub fn build_relay() -> Result<(), String> {
     let relay = root().join("out/relay/relay").display().to_string();
-    let mut go = command(&faultloom().to_string_lossy(), &["go", "build", "-o", &relay, "."]);
+    let mut go = command(&built("faultloom"), &["go", "build", "-o", &relay, "."]);
     quiet(go.current_dir(root().join("lab/relay/go")))?;
     maven("lab/relay/java", "target/relay.jar")?;
     npm("lab/relay/node")?;
@@ -240,7 +235,7 @@ pub struct Up {
 impl Up {
     /// Returns when every service is healthy.
     pub fn start(target: &str, home: Option<&'static str>) -> Result<Up, String> {
-        let mut call = command("target/debug/faultloom", &["--json", "--target", target]);
+        let mut call = command(&built("faultloom"), &["--json", "--target", target]);
         call.args(home.iter().flat_map(|home| ["--home", home])).arg("up").stdout(std::process::Stdio::piped());
         let mut child = call.spawn().map_err(|e| format!("faultloom up: {e}"))?;
         let mut line = String::new();
@@ -261,7 +256,7 @@ impl Up {
 
     /// Stops everything; the number of processes that were stopped.
     pub fn stop(mut self) -> Result<usize, String> {
-        let mut call = command("target/debug/faultloom", &["--json"]);
+        let mut call = command(&built("faultloom"), &["--json"]);
         call.args(self.home.iter().flat_map(|home| ["--home", home])).arg("down");
         let output = quiet(&mut call)?;
         self.child.wait().map_err(|e| format!("faultloom up: {e}"))?;

@@ -7,6 +7,12 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
+/// A program of this workspace, beside this one: whoever sets a folder for builds sets it for all of them.
+pub fn built(program: &str) -> String {
+    let own = std::env::current_exe().unwrap_or_else(|_| root().join("target/debug/xtask"));
+    own.with_file_name(program).to_string_lossy().into_owned()
+}
+
 pub fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root()).stdin(Stdio::null());

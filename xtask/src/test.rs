@@ -1,18 +1,18 @@
-//! `make test`: every area with a budget of minutes, set-up included. `make soak`: what takes longer.
+//! `make test`: every area with a budget of minutes, set-up included.
+
+mod counts;
+mod soak;
+
+pub use soak::soak;
 
 use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
-use crate::shell::{command, quiet, root, run, text};
+use crate::shell::{command, quiet, root, text};
 use crate::stage::Stages;
 use crate::{check, conform, programs};
+use counts::{counted, failed, failure, skip, sums};
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-static PASSED: AtomicU64 = AtomicU64::new(0);
-static FAILED: AtomicU64 = AtomicU64::new(0);
-static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
 type Area = (&'static str, u32, fn() -> Result<String, String>);
@@ -42,12 +42,12 @@ pub fn test(only: &[&str]) -> Result<(), String> {
     let mut stages = Stages::new();
     let mut failures: Vec<(&str, String)> = Vec::new();
     for (name, _, work) in &areas {
-        let failed_before = FAILED.load(Ordering::Relaxed);
+        let failed_before = failed();
         if let Err(e) = stages.run(name, *work) {
             println!("{e}");
             // what failed without counting tests (a build, a lint) counts as one
-            if FAILED.load(Ordering::Relaxed) == failed_before {
-                FAILED.fetch_add(1, Ordering::Relaxed);
+            if failed() == failed_before {
+                failure();
             }
             failures.push((name, e));
             // without its set-up nothing below says anything
@@ -70,8 +70,7 @@ pub fn test(only: &[&str]) -> Result<(), String> {
         let names: Vec<&str> = failures.iter().map(|(name, _)| *name).collect();
         println!("failed areas: {}", names.join(", "));
     }
-    let [passed, failed, skipped] = [&PASSED, &FAILED, &SKIPPED].map(|sum| sum.load(Ordering::Relaxed));
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    println!("{}", sums());
     if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), areas.len())) }
 }
 
@@ -111,8 +110,7 @@ fn generated() -> Result<(), String> {
     let before = changes()?;
     for script in listed.lines() {
         if let Err(e) = quiet(&mut command("sh", &[script])) {
-            println!("   skipped: {script}: {}", e.lines().last().unwrap_or_default());
-            SKIPPED.fetch_add(1, Ordering::Relaxed);
+            skip(&format!("{script}: {}", e.lines().last().unwrap_or_default()));
         }
     }
     match changes()? == before {
@@ -169,8 +167,7 @@ fn sdk_java() -> Result<String, String> {
     let java = match setup::java_11() {
         Ok(java) => java,
         Err(e) => {
-            println!("   skipped: Java 11: {}", e.lines().last().unwrap_or_default());
-            SKIPPED.fetch_add(1, Ordering::Relaxed);
+            skip(&format!("Java 11: {}", e.lines().last().unwrap_or_default()));
             return Ok(all);
         }
     };
@@ -219,8 +216,9 @@ fn map() -> Result<String, String> {
         ["test", "--package", "faultloom", "--features", "postgres", "--test", "agent", "--", "fleet", "database"];
     let counts = counted(&mut command("cargo", &arguments))?;
     if text("id", &["-u"]) != "0" {
-        println!("   skipped: bench sockets, papers transtracer: a network namespace of their own needs root");
-        SKIPPED.fetch_add(2, Ordering::Relaxed);
+        for area in ["bench sockets", "papers transtracer"] {
+            skip(&format!("{area}: a network namespace of its own needs root"));
+        }
         return Ok(counts);
     }
     for words in [["bench", "sockets"], ["papers", "transtracer"]] {
@@ -239,162 +237,4 @@ fn benches() -> Result<String, String> {
         )?;
     }
     Ok("they run".into())
-}
-
-/// Runs a test program, prints its last lines on failure, and adds what it counted.
-fn counted(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|e| format!("{}: {e}", crate::shell::words(command)))?;
-    let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let counts = Counts::of(&all);
-    PASSED.fetch_add(counts.passed, Ordering::Relaxed);
-    FAILED.fetch_add(counts.failed, Ordering::Relaxed);
-    SKIPPED.fetch_add(counts.skipped, Ordering::Relaxed);
-    if !output.status.success() {
-        let lines: Vec<&str> = all
-            .lines()
-            .filter(|l| !l.starts_with("=== ") && !l.contains("--- PASS") && !l.ends_with("... ok"))
-            .collect();
-        let tail = lines[lines.len().saturating_sub(120)..].join("\n");
-        return Err(format!("failed: {}\n{tail}", crate::shell::words(command)));
-    }
-    for reason in counts.reasons {
-        println!("   skipped: {reason}");
-    }
-    Ok(format!("{} passed, {} skipped", counts.passed, counts.skipped))
-}
-
-/// What runners say at their end: cargo's and pytest's sums, Go's lines per test, our own `skipped:` lines.
-#[derive(Default)]
-struct Counts {
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-    reasons: Vec<String>,
-}
-
-impl Counts {
-    fn of(output: &str) -> Counts {
-        let mut counts = Counts::default();
-        let number_before = |line: &str, word: &str| -> u64 {
-            let before = line.split(word).next().unwrap_or_default();
-            before.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok()).unwrap_or(0)
-        };
-        for line in output.lines() {
-            let trimmed = line.trim_start();
-            let pytest = trimmed.contains(" in ") && (trimmed.contains(" passed") || trimmed.contains(" failed"));
-            let pytest = pytest && trimmed.trim_start_matches(['=', ' ']).starts_with(|c: char| c.is_ascii_digit());
-            if trimmed.starts_with("test result:") || pytest {
-                if trimmed.contains(" passed") {
-                    counts.passed += number_before(trimmed, " passed");
-                }
-                if trimmed.contains(" failed") {
-                    counts.failed += number_before(trimmed, " failed");
-                }
-                let word = if trimmed.contains(" ignored") { " ignored" } else { " skipped" };
-                if trimmed.contains(word) {
-                    counts.skipped += number_before(trimmed, word);
-                }
-            } else if let Some(sum) = surefire_sum(line) {
-                let [run, failed, skipped] = sum;
-                counts.passed += run.saturating_sub(failed + skipped);
-                counts.failed += failed;
-                counts.skipped += skipped;
-            } else if let Some(n) = node_sum(line, "pass") {
-                counts.passed += n;
-            } else if let Some(n) = node_sum(line, "fail") {
-                counts.failed += n;
-            } else if let Some(n) = node_sum(line, "skipped") {
-                counts.skipped += n;
-            } else if trimmed.starts_with("--- PASS:") {
-                counts.passed += 1;
-            } else if trimmed.starts_with("--- FAIL:") {
-                counts.failed += 1;
-            } else if trimmed.starts_with("--- SKIP:") {
-                counts.skipped += 1;
-                counts.reasons.push(trimmed.trim_start_matches("--- SKIP: ").to_owned());
-            } else if let Some(reason) = trimmed.strip_prefix("skipped: ") {
-                counts.skipped += 1;
-                counts.reasons.push(reason.to_owned());
-            } else if let Some((_, reason)) = line.split_once(" # SKIP ") {
-                counts.reasons.push(reason.to_owned());
-            } else if trimmed.starts_with("SKIPPED [") {
-                counts.reasons.push(trimmed.to_owned());
-            }
-        }
-        counts
-    }
-}
-
-/// Tests run, failed and skipped by the sum of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0, Skipped: 0`, which unlike
-/// the lines per class ends there.
-fn surefire_sum(line: &str) -> Option<[u64; 3]> {
-    let rest = line.split_once("] Tests run: ")?.1;
-    let numbers: Vec<u64> = rest.split(", ").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
-    match numbers[..] {
-        [run, failures, errors, skipped] if rest.split(", ").count() == 4 => Some([run, failures + errors, skipped]),
-        _ => None,
-    }
-}
-
-/// A sum of Node's test runner, such as `# pass 11` or `ℹ pass 11`.
-fn node_sum(line: &str, what: &str) -> Option<u64> {
-    let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
-    rest.strip_prefix(what)?.trim().parse().ok()
-}
-
-/// Fuzzing of everything that parses, more seeds, the sanitised Go suite. Half an hour or so.
-pub fn soak() -> Result<(), String> {
-    let mut stages = Stages::new();
-    stages.run("set-up", set_up)?;
-    stages.run("mutants", || {
-        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_secs());
-        crate::conform::mutants::compare(seed, crate::conform::mutants::MANY)
-    })?;
-    stages.run("go race", || counted(command("go", &["test", "-race", "./..."]).current_dir(root().join("sdk/go"))))?;
-    stages.run("go fuzz", || fuzz_go("60s"))?;
-    stages.run("properties", || {
-        counted(command("cargo", &["test", "--workspace", "--lib"]).env("PROPTEST_CASES", "200000"))
-    })?;
-    stages.run("seeds", || {
-        counted(command("cargo", &["test", "--package", "faultloom", "--tests"]).env("FAULTLOOM_SOAK", "1"))
-    })?;
-    stages.run("python", || {
-        setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
-        let python = root().join("out/python-sdk/bin/python");
-        let mut call = command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]);
-        counted(call.current_dir(root().join("sdk/python")).env("FAULTLOOM_SOAK", "1"))
-    })
-}
-
-fn fuzz_go(each: &str) -> Result<String, String> {
-    let folder = root().join("sdk/go");
-    let found = text("grep", &["-rnoE", "--include=*_test.go", "func Fuzz[A-Za-z0-9_]+", &folder.to_string_lossy()]);
-    let mut targets = 0;
-    for line in found.lines() {
-        let (Some(file), Some(name)) = (line.split(':').next(), line.rsplit(' ').next()) else { continue };
-        let package = PathBuf::from(file).parent().map(PathBuf::from).unwrap_or_default();
-        run(command("go", &["test", "-run", "^$", "-fuzz", &format!("^{name}$"), "-fuzztime", each, "."])
-            .current_dir(package))?;
-        targets += 1;
-    }
-    Ok(format!("{targets} targets, {each} each"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Counts;
-
-    #[test]
-    fn every_runner_is_counted() {
-        let output = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)\nskipped: no memcached\n22 passed, 3 skipped in 5.1s\n\
-            [INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in A\n\
-            [WARNING] Tests run: 12, Failures: 0, Errors: 0, Skipped: 1\n# tests 9\n# pass 7\n# skipped 2\n";
-        let counts = Counts::of(output);
-        assert_eq!((counts.passed, counts.failed, counts.skipped, counts.reasons.len()), (47, 0, 9, 2));
-        let output = "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured\n--- FAIL: TestA (0.00s)\n\
-            ===== 1 failed, 22 passed, 3 skipped in 5.1s =====\n4 failed in 1.0s\n\
-            [ERROR] Tests run: 12, Failures: 1, Errors: 2, Skipped: 1\n# pass 7\n# fail 3\n";
-        let counts = Counts::of(output);
-        assert_eq!((counts.passed, counts.failed, counts.skipped), (5 + 22 + 8 + 7, 2 + 1 + 1 + 4 + 3 + 3, 4));
-    }
 }

@@ -1,6 +1,6 @@
 //! An agent that watches this host's sockets while the demo runs.
 
-use crate::shell::{command, quiet};
+use crate::shell::{built, command, quiet};
 use std::fs::File;
 use std::path::Path;
 use std::process::Child;
@@ -21,7 +21,7 @@ impl Watching {
         let lock = format!("faultloom-demo-{}", std::process::id());
         let log = std::fs::create_dir_all(folder).and_then(|()| File::create(folder.join("agent.log")));
         let started = log.and_then(|log| {
-            command("target/debug/faultloom", &["agent", "--state", &state, "--lock", &lock, "--for", LONGEST])
+            command(&built("faultloom"), &["agent", "--state", &state, "--lock", &lock, "--for", LONGEST])
                 .stdout(log.try_clone()?)
                 .stderr(log)
                 .spawn()

@@ -5,7 +5,7 @@
 use super::statistics::Interval;
 use super::{Goal, finish};
 use crate::setup;
-use crate::shell::{command, quiet, root};
+use crate::shell::{built, command, quiet, root};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn measure() -> Result<[f64; STEPS.len()], String> {
     quiet(command("./build.sh", &[]).current_dir(&folder))?;
     // nothing of what the wrapper made before may be there
     let cache = folder.join("go-cache");
-    let tool = setup::faultloom().display().to_string();
+    let tool = built("faultloom");
     let run = |place: &Path, arguments: &[&str]| {
         let begin = Instant::now();
         let output = quiet(command(&tool, arguments).current_dir(place).env("GOCACHE", &cache))?;

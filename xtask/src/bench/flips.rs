@@ -10,7 +10,7 @@ mod targets;
 use super::statistics::Interval;
 use super::{Goal, finish};
 use crate::setup::{self, MEMCACHED};
-use crate::shell::{command, root, run};
+use crate::shell::{command, run};
 use agreement::Agreement;
 use model::campaign::{Seconds, Variant};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub fn bench() -> Result<(), String> {
     };
     setup::packages(&[&MEMCACHED])?;
     run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]))?;
-    let tool = Tool::new(&root().join("target/debug"))?;
+    let tool = Tool::new()?;
     let targets = [Target::sums(&tool, sizes.lines)?, Target::memcached(&tool, sizes.commands)?];
     let mut measured: BTreeMap<&str, Vec<Round>> = BTreeMap::new();
     for round in 0..sizes.rounds {

@@ -6,7 +6,7 @@
 use super::statistics::median_interval;
 use super::{Goal, finish};
 use crate::setup::{self, MEMCACHED};
-use crate::shell::{command, quiet, words};
+use crate::shell::{built, command, quiet, words};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub fn bench() -> Result<(), String> {
 }
 
 fn ask(arguments: &[&str]) -> Result<Value, String> {
-    let mut call = command("target/debug/faultloom", &["--home", HOME, "--target", TARGET, "--json"]);
+    let mut call = command(&built("faultloom"), &["--home", HOME, "--target", TARGET, "--json"]);
     call.args(arguments);
     let output = call.output().map_err(|e| format!("{}: {e}", words(&call)))?;
     if !matches!(output.status.code(), Some(0 | 1)) {
@@ -107,10 +107,8 @@ fn measure(up: &Value, rounds: usize, plans: usize) -> Result<(Vec<Goal>, Value)
 
 fn interference(plans: usize) -> Result<Value, String> {
     let trust = format!("{HOME}/up/trust");
-    let output = quiet(&mut command(
-        "target/debug/examples/interference",
-        &[URL, &trust, &plans.to_string(), &SEED.to_string()],
-    ))?;
+    let output =
+        quiet(&mut command(&built("examples/interference"), &[URL, &trust, &plans.to_string(), &SEED.to_string()]))?;
     serde_json::from_slice(&output.stdout).map_err(|e| format!("interference: {e}"))
 }
 

@@ -9,7 +9,7 @@ mod published;
 mod tables;
 
 use crate::setup::{self, DNSCACHE, MEMCACHED};
-use crate::shell::{command, quiet, root, run, text, words};
+use crate::shell::{built, command, quiet, root, run, text, words};
 pub use campaign::MC;
 use campaign::{Campaign, Done};
 use serde_json::{Value, json};
@@ -87,7 +87,6 @@ fn results(all: &[(&Campaign, Done)], inputs: &Value) -> Value {
 /// Where campaigns are kept until all are there.
 struct Place {
     work: PathBuf,
-    tool: PathBuf,
 }
 
 impl Place {
@@ -95,8 +94,7 @@ impl Place {
         let work = root().join(if quick { "out/papers/sei-quick" } else { "out/papers/sei" });
         std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
         run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]))?;
-        let tool = root().join("target/debug");
-        Ok(Place { work, tool })
+        Ok(Place { work })
     }
 
     fn path(&self, name: &str) -> String {
@@ -106,8 +104,7 @@ impl Place {
     /// Writes the input traces, and proves that memcached's makes it evict.
     fn inputs(&self, sizes: &Sizes) -> Result<Value, String> {
         let make = |arguments: &[&str]| {
-            let program = self.tool.join("sei-inputs").display().to_string();
-            let output = quiet(&mut command(&program, arguments))?;
+            let output = quiet(&mut command(&built("sei-inputs"), arguments))?;
             serde_json::from_slice::<Value>(&output.stdout).map_err(|e| format!("sei-inputs: {e}"))
         };
         let (trace, zone) = (self.path("memcached.trace"), self.path("dnscache"));
@@ -122,7 +119,7 @@ impl Place {
     }
 
     fn faultloom(&self, arguments: &[&str]) -> std::process::Command {
-        let program = self.tool.join("faultloom").display().to_string();
+        let program = built("faultloom");
         let mut call = command(&program, &["--home", &self.path("home")]);
         call.args(arguments);
         call

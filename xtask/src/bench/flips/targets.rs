@@ -1,10 +1,10 @@
 //! What is disturbed, and by which tool.
 
 use crate::papers::sei;
-use crate::shell::{command, quiet, root, words};
+use crate::shell::{built, command, quiet, root, words};
 use model::campaign::Variant;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -28,8 +28,7 @@ impl Target {
     /// The server and the trace of the paper's campaign.
     pub fn memcached(tool: &Tool, commands: u32) -> Result<Target, String> {
         let trace = tool.path("memcached.trace");
-        let writer = tool.built.join("sei-inputs").display().to_string();
-        quiet(&mut command(&writer, &["memcached", "--commands", &commands.to_string(), &trace]))?;
+        quiet(&mut command(&built("sei-inputs"), &["memcached", "--commands", &commands.to_string(), &trace]))?;
         let arguments = ["--replay", &trace, "--protocol", "memcached"].map(str::to_owned).to_vec();
         let program = sei::MC.iter().map(|&word| word.to_owned()).collect();
         Ok(Target { name: "memcached", arguments, program })
@@ -38,16 +37,15 @@ impl Target {
 
 /// The built tool, with a store of its own that begins empty.
 pub struct Tool {
-    built: PathBuf,
     work: PathBuf,
 }
 
 impl Tool {
-    pub fn new(built: &Path) -> Result<Tool, String> {
+    pub fn new() -> Result<Tool, String> {
         let work = root().join("out/bench/flips");
         let _ = std::fs::remove_dir_all(&work);
         std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
-        Ok(Tool { built: built.to_owned(), work })
+        Ok(Tool { work })
     }
 
     pub fn path(&self, name: &str) -> String {
@@ -55,8 +53,7 @@ impl Tool {
     }
 
     fn faultloom(&self, arguments: &[&str]) -> Command {
-        let program = self.built.join("faultloom").display().to_string();
-        let mut call = command(&program, &["--home", &self.path("home"), "--json"]);
+        let mut call = command(&built("faultloom"), &["--home", &self.path("home"), "--json"]);
         call.args(arguments);
         call
     }

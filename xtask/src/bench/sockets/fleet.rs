@@ -1,8 +1,7 @@
 //! What a fleet costs its database: many agents' windows into one PostgreSQL, and how long questions take then.
 
-use super::tracer::built;
 use super::{Size, interval};
-use crate::shell::{command, quiet};
+use crate::shell::{built, command, quiet};
 use serde_json::Value;
 
 /// Each has 10 services and 50 flows.
@@ -14,8 +13,7 @@ const MINUTES: u32 = 3;
 /// Prints and returns what `base/cmdb/examples/load.rs` measured.
 pub fn measure(size: &Size) -> Result<Value, String> {
     let arguments = [size.of(40, AGENTS), size.of(2, WINDOWS), size.of(1, MINUTES)].map(|n| n.to_string());
-    let program = built("examples/load");
-    let output = quiet(command(&program.to_string_lossy(), &[]).args(arguments))?;
+    let output = quiet(command(&built("examples/load"), &[]).args(arguments))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().last().unwrap_or_default();
     let mut figures: Value =

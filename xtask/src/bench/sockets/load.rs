@@ -1,6 +1,6 @@
 //! Processes that make connections, and what they say they did.
 
-use super::tracer::connections;
+use crate::shell::built;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,7 +14,7 @@ pub struct Load {
 
 impl Load {
     pub fn start(arguments: &[String]) -> Result<Load, String> {
-        let mut call = Command::new(connections());
+        let mut call = Command::new(built("connections"));
         call.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = call.spawn().map_err(|e| format!("{}: {e}", crate::shell::words(&call)))?;
         let input = child.stdin.take();

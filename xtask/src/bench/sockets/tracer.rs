@@ -1,6 +1,6 @@
 //! Who watches while connections are made: nobody, the agent in one of its modes, or one of its peers.
 
-use crate::shell::{command, quiet, root, text};
+use crate::shell::{built, command, quiet, root, text};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -77,7 +77,7 @@ impl Tracer {
 
     fn agent(&mut self, mode: &str, telling: bool) -> Result<(), String> {
         let lock = format!("faultloom-bench-{}", std::process::id());
-        let mut call = command(&faultloom().to_string_lossy(), &["agent", "--mode", mode, "--lock", &lock]);
+        let mut call = command(&built("faultloom"), &["agent", "--mode", mode, "--lock", &lock]);
         call.args(telling.then_some("--json")).arg("--state").arg(&self.folder);
         call.stdout(self.create("seen.txt")?).stderr(self.create("said.txt")?);
         self.child = Some(spawn(&mut call)?);
@@ -185,18 +185,4 @@ impl Drop for Tracer {
 
 fn spawn(call: &mut Command) -> Result<Child, String> {
     call.spawn().map_err(|e| format!("{}: {e}", crate::shell::words(call)))
-}
-
-/// Beside this program: whoever sets a folder for builds sets it for all of them.
-pub fn built(program: &str) -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_else(|_| root().join("target/debug/xtask"));
-    own.with_file_name(program)
-}
-
-pub fn faultloom() -> PathBuf {
-    built("faultloom")
-}
-
-pub fn connections() -> PathBuf {
-    built("connections")
 }

@@ -1,0 +1,149 @@
+//! What the runners of all languages say they ran, added up.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static PASSED: AtomicU64 = AtomicU64::new(0);
+static FAILED: AtomicU64 = AtomicU64::new(0);
+static SKIPPED: AtomicU64 = AtomicU64::new(0);
+
+/// So far, in words.
+pub fn sums() -> String {
+    let [passed, failed, skipped] = [&PASSED, &FAILED, &SKIPPED].map(|sum| sum.load(Ordering::Relaxed));
+    format!("{passed} passed, {failed} failed, {skipped} skipped")
+}
+
+pub fn failed() -> u64 {
+    FAILED.load(Ordering::Relaxed)
+}
+
+/// One that no runner counted.
+pub fn failure() {
+    FAILED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// One that no runner counted, with its reason.
+pub fn skip(reason: &str) {
+    println!("   skipped: {reason}");
+    SKIPPED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Runs a test program, prints its last lines on failure, and adds what it counted.
+pub fn counted(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("{}: {e}", crate::shell::words(command)))?;
+    let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let counts = Counts::of(&all);
+    PASSED.fetch_add(counts.passed, Ordering::Relaxed);
+    FAILED.fetch_add(counts.failed, Ordering::Relaxed);
+    SKIPPED.fetch_add(counts.skipped, Ordering::Relaxed);
+    if !output.status.success() {
+        let lines: Vec<&str> = all
+            .lines()
+            .filter(|l| !l.starts_with("=== ") && !l.contains("--- PASS") && !l.ends_with("... ok"))
+            .collect();
+        let tail = lines[lines.len().saturating_sub(120)..].join("\n");
+        return Err(format!("failed: {}\n{tail}", crate::shell::words(command)));
+    }
+    for reason in counts.reasons {
+        println!("   skipped: {reason}");
+    }
+    Ok(format!("{} passed, {} skipped", counts.passed, counts.skipped))
+}
+
+/// What runners say at their end: cargo's and pytest's sums, Go's lines per test, our own `skipped:` lines.
+#[derive(Default)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    reasons: Vec<String>,
+}
+
+impl Counts {
+    fn of(output: &str) -> Counts {
+        let mut counts = Counts::default();
+        let number_before = |line: &str, word: &str| -> u64 {
+            let before = line.split(word).next().unwrap_or_default();
+            before.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok()).unwrap_or(0)
+        };
+        for line in output.lines() {
+            let trimmed = line.trim_start();
+            let pytest = trimmed.contains(" in ") && (trimmed.contains(" passed") || trimmed.contains(" failed"));
+            let pytest = pytest && trimmed.trim_start_matches(['=', ' ']).starts_with(|c: char| c.is_ascii_digit());
+            if trimmed.starts_with("test result:") || pytest {
+                if trimmed.contains(" passed") {
+                    counts.passed += number_before(trimmed, " passed");
+                }
+                if trimmed.contains(" failed") {
+                    counts.failed += number_before(trimmed, " failed");
+                }
+                let word = if trimmed.contains(" ignored") { " ignored" } else { " skipped" };
+                if trimmed.contains(word) {
+                    counts.skipped += number_before(trimmed, word);
+                }
+            } else if let Some(sum) = surefire_sum(line) {
+                let [run, failed, skipped] = sum;
+                counts.passed += run.saturating_sub(failed + skipped);
+                counts.failed += failed;
+                counts.skipped += skipped;
+            } else if let Some(n) = node_sum(line, "pass") {
+                counts.passed += n;
+            } else if let Some(n) = node_sum(line, "fail") {
+                counts.failed += n;
+            } else if let Some(n) = node_sum(line, "skipped") {
+                counts.skipped += n;
+            } else if trimmed.starts_with("--- PASS:") {
+                counts.passed += 1;
+            } else if trimmed.starts_with("--- FAIL:") {
+                counts.failed += 1;
+            } else if trimmed.starts_with("--- SKIP:") {
+                counts.skipped += 1;
+                counts.reasons.push(trimmed.trim_start_matches("--- SKIP: ").to_owned());
+            } else if let Some(reason) = trimmed.strip_prefix("skipped: ") {
+                counts.skipped += 1;
+                counts.reasons.push(reason.to_owned());
+            } else if let Some((_, reason)) = line.split_once(" # SKIP ") {
+                counts.reasons.push(reason.to_owned());
+            } else if trimmed.starts_with("SKIPPED [") {
+                counts.reasons.push(trimmed.to_owned());
+            }
+        }
+        counts
+    }
+}
+
+/// Tests run, failed and skipped by the sum of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0, Skipped: 0`, which unlike
+/// the lines per class ends there.
+fn surefire_sum(line: &str) -> Option<[u64; 3]> {
+    let rest = line.split_once("] Tests run: ")?.1;
+    let numbers: Vec<u64> = rest.split(", ").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
+    match numbers[..] {
+        [run, failures, errors, skipped] if rest.split(", ").count() == 4 => Some([run, failures + errors, skipped]),
+        _ => None,
+    }
+}
+
+/// A sum of Node's test runner, such as `# pass 11` or `ℹ pass 11`.
+fn node_sum(line: &str, what: &str) -> Option<u64> {
+    let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
+    rest.strip_prefix(what)?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn every_runner_is_counted() {
+        let output = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n--- SKIP: TestC (0.00s)\nskipped: no memcached\n22 passed, 3 skipped in 5.1s\n\
+            [INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in A\n\
+            [WARNING] Tests run: 12, Failures: 0, Errors: 0, Skipped: 1\n# tests 9\n# pass 7\n# skipped 2\n";
+        let counts = Counts::of(output);
+        assert_eq!((counts.passed, counts.failed, counts.skipped, counts.reasons.len()), (47, 0, 9, 2));
+        let output = "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured\n--- FAIL: TestA (0.00s)\n\
+            ===== 1 failed, 22 passed, 3 skipped in 5.1s =====\n4 failed in 1.0s\n\
+            [ERROR] Tests run: 12, Failures: 1, Errors: 2, Skipped: 1\n# pass 7\n# fail 3\n";
+        let counts = Counts::of(output);
+        assert_eq!((counts.passed, counts.failed, counts.skipped), (5 + 22 + 8 + 7, 2 + 1 + 1 + 4 + 3 + 3, 4));
+    }
+}
