@@ -368,7 +368,7 @@ fn a_running_server_is_judged_by_an_input_trace() {
     assert!(of("/tally/undetected") > 0 && of("/tally/undetected") + of("/tally/none") + of("/tally/otherwise") == 200);
     home.run(&["flip", "-q", "--server", "127.0.0.1:1", "--replay", "trace", "--external", "true"])
         .exits(3)
-        .says("says nothing");
+        .says("nobody accepts connections at 127.0.0.1:1");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_running_server_is_struck_judged_and_let_go() {
         let run = result["run"].as_str().unwrap();
         home.run(&["show", run]).exits(0).says("memcached · process").says(" at ");
         if round == 0 {
-            home.run(&["runs"]).exits(0).says("flips").says("memcached");
+            home.run(&["runs"]).exits(0).says(" undetected").says("memcached");
             let page = home.run(&["report", run]).exits(0).out;
             assert!(std::fs::read_to_string(home.file(page.trim())).unwrap().contains("None of them can be repeated"));
             home.run(&["flip", "replay", &format!("{run}:0")]).exits(2).says("cannot be repeated").says("--replay");

@@ -68,7 +68,15 @@ fn commands(args: &Flip) -> Result<Vec<(String, Vec<String>)>, Failure> {
             return Err(Failure::request("--server is a server that runs already: no program goes with it"));
         }
         (Some(program), None) => commands.push((file_name(program), args.program.clone())),
-        (None, Some(server)) => return Ok(vec![(server.clone(), Vec::new())]),
+        (None, Some(server)) => {
+            let port =
+                server.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+            if !matches!(port, Some(Ok(1..))) {
+                return Err(Failure::request(format!("--server '{server}' is not HOST:PORT"))
+                    .next("such as --server 127.0.0.1:11211"));
+            }
+            return Ok(vec![(server.clone(), Vec::new())]);
+        }
         (None, None) => {}
     }
     for text in &args.what.variants {
@@ -223,6 +231,7 @@ mod tests {
             (vec!["--", "no-such-program"], "no program"),
             (vec!["--stdin", "/no/such", "--", "true"], "is no file"),
             (vec!["--env", "x", "--", "true"], "NAME=VALUE"),
+            (vec!["--external", "true", "--replay", "/dev/null", "--server", "localhost"], "is not HOST:PORT"),
             (vec!["--protocol", "http", "--", "true"], "no protocol 'http'"),
             (vec!["--protocol", "dns", "--error", "x", "--", "true"], "--error is for lines"),
             (

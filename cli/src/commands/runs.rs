@@ -2,6 +2,7 @@
 
 use crate::args::Runs;
 use crate::context::Context;
+use crate::render::numbers::plural;
 use model::{Exit, Failure, Run, RunKind};
 
 pub async fn runs(context: &Context, args: &Runs) -> Result<Exit, Failure> {
@@ -76,7 +77,9 @@ fn result(run: &Run) -> String {
         },
         _ if run.kind == RunKind::Flip => match (number("flips"), number("errors"), number("undetected")) {
             (Some(flips), Some(errors), Some(undetected)) => {
-                format!("{flips} flips, {errors} errors, {undetected} undetected")
+                let disturbed = !run.spec["external"].is_null();
+                let tried = plural(flips, if disturbed { "disturbed run" } else { "flip" });
+                format!("{tried}, {}, {undetected} undetected", plural(errors, "error"))
             }
             _ => String::new(),
         },

@@ -43,8 +43,10 @@ pub fn story(logged: &Logged) -> String {
             injection.offset
         ));
         out.push_str(&format!(" after      {} instructions\n", grouped(injection.position)));
+        out.push_str(&format!(" hit        {}\n", printable(&logged.effect.hit)));
+    } else {
+        out.push_str(&format!(" run {}\n", logged.id + 1));
     }
-    out.push_str(&format!(" hit        {}\n", printable(&logged.effect.hit)));
     if let Some(deviation) = &logged.deviation {
         out.push_str(&format!(
             " first seen {}, message {} of {}, byte {}\n",
@@ -61,13 +63,11 @@ pub fn story(logged: &Logged) -> String {
     }
     if let Some(crash) = &logged.effect.crash {
         let symbol = crash.symbol.as_ref().map_or(String::new(), |symbol| format!(" in {}", printable(symbol)));
-        out.push_str(&format!(" crash      signal {} at {:#x}{symbol}\n", crash.signal, crash.ip));
+        let at = if crash.ip == 0 { String::new() } else { format!(" at {:#x}", crash.ip) };
+        out.push_str(&format!(" crash      signal {}{at}{symbol}\n", crash.signal));
     }
-    out.push_str(&format!(
-        " outcome    {}, {} µs of CPU after the flip\n",
-        outcome(logged),
-        grouped(logged.effect.cpu_us)
-    ));
+    let of = if logged.injection.is_some() { " of CPU after the flip" } else { "" };
+    out.push_str(&format!(" outcome    {}, {} µs{of}\n", outcome(logged), grouped(logged.effect.cpu_us)));
     if let Some(remark) = &logged.remark {
         out.push_str(&format!(" remark     {}\n", printable(remark)));
     }

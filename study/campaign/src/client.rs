@@ -1,7 +1,9 @@
 //! Clients of a server that runs already: an input trace played to it over real connections, one step after the other.
 //!
 //! Nothing in a byte stream says when an answer is complete. The first time, an answer is over when nothing more comes for
-//! [`QUIET`]; from then on each send waits for as many bytes as it brought that time, or until the time is over.
+//! [`QUIET`]; from then on each send waits for as many bytes as it brought that time, or until the time is over. At the end every
+//! client says that it sends no more and reads what is left: an answer too many is seen, and the server finds connections that were
+//! closed in order, not reset, before the trace is played again.
 
 use bit_flips::protocol::{Output, Stream};
 use bit_flips::trace_input::{Listener, Step, Trace};
@@ -13,6 +15,8 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 const QUIET: Duration = Duration::from_millis(50);
+/// Time to read what has arrived already.
+const LEAST: Duration = Duration::from_millis(1);
 /// How long a server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(2);
 const BYTES_MAX: usize = 64 << 20;
@@ -22,6 +26,15 @@ pub struct Clients {
     trace: Trace,
     /// How many bytes the connection had received after each step, the first time.
     lengths: Option<Vec<usize>>,
+}
+
+/// How long a client reads.
+#[derive(Clone, Copy)]
+enum Until {
+    /// Until it has received so many in all.
+    Bytes(usize),
+    /// Until nothing came for so long.
+    Silence(Duration),
 }
 
 struct Connection {
@@ -48,7 +61,7 @@ impl Clients {
         let mut received = Vec::new();
         let mut late = false;
         for (index, step) in self.trace.steps.iter().enumerate() {
-            let until = self.lengths.as_ref().map(|lengths| lengths[index]);
+            let until = self.lengths.as_ref().map_or(Until::Silence(QUIET), |lengths| Until::Bytes(lengths[index]));
             let left = timeout.saturating_sub(begin.elapsed());
             late |= left.is_zero();
             let number = match step {
@@ -80,12 +93,27 @@ impl Clients {
             received.push(connections.get(&number).map_or(0, |c| c.bytes.len()));
         }
         self.lengths.get_or_insert(received);
+        late |= !drained(&mut connections, timeout.saturating_sub(begin.elapsed()));
         let named = |(number, c): (u32, Connection)| Stream { name: format!("connection {number}"), bytes: c.bytes };
         let output = Output { streams: connections.into_iter().map(named).collect() };
         let ending = if late { Ending::Hang } else { Ending::Exit(0) };
         let cpu_us = begin.elapsed().as_micros() as u64;
         (output, Effect { hit: String::new(), activated: true, ending, crash: None, cpu_us, refused_calls: 0 })
     }
+}
+
+/// Reads what is left on all connections, and ends them. False: the time was over, and somebody still sends.
+fn drained(connections: &mut BTreeMap<u32, Connection>, left: Duration) -> bool {
+    for connection in connections.values() {
+        let _ = connection.stream.shutdown(Shutdown::Write);
+    }
+    let begin = Instant::now();
+    connections.values_mut().all(|connection| {
+        let gone = begin.elapsed();
+        // those that a server keeps open are silent at the same time
+        let quiet = QUIET.saturating_sub(gone).max(LEAST);
+        gone >= left || connection.receive(Until::Silence(quiet), left - gone)
+    })
 }
 
 /// None: nobody accepts.
@@ -97,13 +125,16 @@ fn connect(server: &str) -> Option<Connection> {
 }
 
 impl Connection {
-    /// Reads until it has received `until` bytes in all, or for the first time until nothing comes any more. False: the time was over.
-    fn receive(&mut self, until: Option<usize>, left: Duration) -> bool {
+    /// False: the time was over.
+    fn receive(&mut self, until: Until, left: Duration) -> bool {
         let begin = Instant::now();
         let mut buffer = [0; 65_536];
-        while !self.ended && until.is_none_or(|until| self.bytes.len() < until) {
+        while !self.ended && !matches!(until, Until::Bytes(all) if self.bytes.len() >= all) {
             let rest = left.saturating_sub(begin.elapsed());
-            let patience = if until.is_none() { QUIET.min(rest) } else { rest };
+            let patience = match until {
+                Until::Bytes(_) => rest,
+                Until::Silence(quiet) => quiet.min(rest),
+            };
             if patience.is_zero() || self.stream.set_read_timeout(Some(patience)).is_err() {
                 return false;
             }
@@ -111,7 +142,9 @@ impl Connection {
                 Ok(0) => self.ended = true,
                 Ok(n) if self.bytes.len() + n <= BYTES_MAX => self.bytes.extend(&buffer[..n]),
                 Ok(_) => return false,
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return until.is_none(),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return matches!(until, Until::Silence(_));
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.ended = true,
             }
@@ -169,6 +202,43 @@ mod tests {
         assert_eq!(clients.run(timeout).0.streams[1].bytes, b"cccc\n\n");
         disturbed.store(false, Ordering::Relaxed);
         assert!(clients.run(timeout).0 == healthy);
+    }
+
+    /// Answers a client that sends no more once again while `disturbed`; tells how each connection ended.
+    #[test]
+    fn an_answer_too_many_is_seen_and_connections_are_closed_in_order() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        let disturbed = Arc::new(AtomicBool::new(false));
+        let (tell, told) = std::sync::mpsc::channel();
+        let again = disturbed.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, mut byte) = (stream.unwrap(), [0]);
+                while stream.read(&mut byte).is_ok_and(|n| n == 1) {
+                    stream.write_all(&byte).unwrap();
+                }
+                if again.load(Ordering::Relaxed) {
+                    stream.write_all(b"again\n").unwrap();
+                }
+                // a client that ends without having read everything resets
+                stream.shutdown(Shutdown::Write).unwrap();
+                tell.send(stream.read(&mut byte).map_err(|e| e.kind())).unwrap();
+            }
+        });
+        let mut trace = Trace::default();
+        trace.connect(0, Listener::Any);
+        trace.send(0, "a\n");
+        let mut clients = Clients::new(&at, trace).unwrap();
+        let timeout = Duration::from_secs(10);
+        assert_eq!(clients.run(timeout).0.streams[0].bytes, b"a\n");
+        disturbed.store(true, Ordering::Relaxed);
+        assert_eq!(clients.run(timeout).0.streams[0].bytes, b"a\nagain\n");
+        disturbed.store(false, Ordering::Relaxed);
+        assert_eq!(clients.run(timeout).0.streams[0].bytes, b"a\n");
+        for _ in 0..3 {
+            assert_eq!(told.recv_timeout(timeout).unwrap(), Ok(0));
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@ impl Course<'_, '_> {
         self.variant().is_unchanged()?;
         let begin = Instant::now();
         let mut subject = Subject::of(external, &self.variant().program)?;
+        tell(Progress::Golden { instructions: 0 });
         let golden = self.undisturbed(&mut subject, external.runs)?;
         let mut disturbance = Disturbance::start(&external.command)?;
         let known = self.log.known(self.index);
@@ -63,6 +64,11 @@ impl Course<'_, '_> {
     /// What undisturbed runs give; their numbers are from `first_id` on. Refuses a program that does not repeat itself.
     fn undisturbed(&mut self, subject: &mut Subject, first_id: u32) -> Result<Profile, Failure> {
         let first = subject.once()?;
+        if let (What::Server(_), true, server) = (&subject.what, first.output.streams.is_empty(), &self.variant().name)
+        {
+            return Err(Failure::environment(format!("nobody accepts connections at {server}"))
+                .next("start the server first, or name the address that it listens on"));
+        }
         if first.output.streams.iter().all(|stream| stream.bytes.is_empty()) {
             return Err(Failure::environment("undisturbed, it says nothing: there is nothing to compare with")
                 .next("see that the program, or the server, works by itself"));
@@ -173,7 +179,7 @@ impl Disturbance {
         match self.child.try_wait() {
             Ok(Some(status)) if !status.success() => {
                 Err(Failure::new(Family::Environment, format!("the disturbance '{}' failed: {status}", self.command))
-                    .next("try it by itself first; what was run is kept"))
+                    .next("try it by itself first"))
             }
             Ok(Some(_)) => {
                 self.ended = true;

@@ -20,7 +20,11 @@ pub(crate) fn then(story: &Logged) -> String {
     };
     let crash = story.effect.crash.as_ref().and_then(|c| c.symbol.as_ref());
     let crash = crash.map_or(String::new(), |s| format!(" in {}", text(s)));
-    format!("{ending}{crash}, {} of CPU after the flip", duration(story.effect.cpu_us))
+    let took = duration(story.effect.cpu_us);
+    match story.injection {
+        Some(_) => format!("{ending}{crash}, {took} of CPU after the flip"),
+        None => format!("{ending}{crash}, after {took}"),
+    }
 }
 
 pub(crate) fn of(campaign: &Campaign) -> Option<(&Variant, &LiveProcess)> {
