@@ -4,8 +4,11 @@ use crate::fork::Gadget;
 use crate::instruction::Instruction;
 use crate::refusal::Refusal;
 use crate::strike::{Blow, Next, Struck, strike};
-use crate::tracee::Tracee;
+use crate::supervise::Whole;
+use crate::tracee::Pid;
 use model::Failure;
+use std::io;
+use std::time::{Duration, Instant};
 
 /// What was done before it was left.
 pub struct Left {
@@ -17,16 +20,11 @@ pub struct Left {
     pub ip: u64,
 }
 
-/// Leaves `process`, which stands right before `instruction`; with a `blow`, after it was struck. It goes on when a debugger
-/// or `SIGCONT` lets it.
-pub fn leave(
-    process: &Tracee,
-    gadget: Gadget,
-    instruction: &Instruction,
-    blow: Option<&Blow>,
-) -> Result<Left, Refusal> {
-    one_thread(process)?;
-    let (hit, signal) = match blow.map(|blow| strike(process, instruction, blow)).transpose()? {
+/// Leaves a process whose thread to be struck stands right before `instruction`; with a `blow`, after it was struck. It goes on
+/// when a debugger or `SIGCONT` lets it.
+pub fn leave(whole: &Whole, gadget: Gadget, instruction: &Instruction, blow: Option<&Blow>) -> Result<Left, Refusal> {
+    let thread = &whole.struck;
+    let (hit, signal) = match blow.map(|blow| strike(thread, instruction, blow)).transpose()? {
         None => (None, 0),
         Some(Struck { hit, next: Next::Resume(signal), .. }) => (Some(hit), signal),
         Some(Struck { hit, .. }) => {
@@ -36,23 +34,39 @@ pub fn leave(
                 .into());
         }
     };
-    let ip = process.registers()?.rip;
+    let ip = thread.registers()?.rip;
     // where only ancestors may attach (Yama), others must be let; elsewhere the call does nothing
-    process.system_call(gadget.0, libc::SYS_prctl, [PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0, 0])?;
-    process.send(libc::SIGSTOP);
-    process.detach()?;
+    thread.system_call(gadget.0, libc::SYS_prctl, [PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0, 0])?;
+    // whichever thread goes on first takes the signal, which stops all
+    whole.struck.send(libc::SIGSTOP);
+    for thread in whole.others.iter().chain([thread]) {
+        thread.detach()?;
+    }
+    stand_still(whole.process)?;
     Ok(Left { hit, signal, ip })
 }
 
 const PR_SET_PTRACER: u64 = 0x5961_6d61;
 const PR_SET_PTRACER_ANY: u64 = u64::MAX;
+/// How long threads may take to come to a stand.
+const STAND_MAX: Duration = Duration::from_secs(5);
 
-fn one_thread(process: &Tracee) -> Result<(), Refusal> {
-    match std::fs::read_dir(format!("/proc/{}/task", process.pid))?.count() {
-        1 => Ok(()),
-        threads => Err(Failure::environment("the process cannot be held")
-            .why(format!("it has {threads} threads, which are traced one by one"))
-            .next("run the server under --replay, where threads are turns of one")
-            .into()),
+/// Waits until all threads that are left have stopped: none runs an instruction before that.
+fn stand_still(process: Pid) -> io::Result<()> {
+    let begun = Instant::now();
+    let stands =
+        |status: &str| status.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 'Z', 'X']));
+    loop {
+        let mut all = true;
+        for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+            all &= stands(&std::fs::read_to_string(thread?.path().join("stat"))?);
+        }
+        match all {
+            true => return Ok(()),
+            false if begun.elapsed() > STAND_MAX => {
+                return Err(io::Error::other("the process does not come to a stand"));
+            }
+            false => std::thread::sleep(Duration::from_micros(200)),
+        }
     }
 }

@@ -27,6 +27,8 @@ const AT_ONCE: usize = 3;
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// Wall time beyond which a run counts as hanging, whatever it does.
 const WALL_MAX: Duration = Duration::from_secs(30);
+/// CPU time that threads may spin for each other on one processor, where the undisturbed ones may have met less.
+const SPIN_MAX: Duration = Duration::from_secs(1);
 
 /// Where replies go.
 pub type Tell<'a> = &'a mut dyn FnMut(&Reply) -> io::Result<()>;
@@ -85,7 +87,8 @@ impl<'a> Injector<'a> {
         tell: Tell<'a>,
     ) -> Result<Injector<'a>, Refusal> {
         let limits = &program.limits;
-        let cpu = (known.cpu * limits.hang_times).max(Duration::from_millis(limits.hang_ms));
+        let spins = if known.threads { SPIN_MAX } else { Duration::ZERO };
+        let cpu = (known.cpu * limits.hang_times).max(Duration::from_millis(limits.hang_ms)).max(spins);
         let supervisor = Supervisor::new(Bounds { cpu, wall: WALL_MAX, threads: threads::MOST });
         let rooms = (0..AT_ONCE)
             .map(|index| Room::create(contained, &format!("fork-{index}"), &[]))
@@ -133,13 +136,14 @@ impl<'a> Injector<'a> {
         if golden.position != planned.position || golden.ip() != planned.ip {
             return Err(io::Error::other("the program did not come to the flip's place again").into());
         }
-        golden.settle()?;
+        let whole = golden.whole()?;
         let instruction = golden.code.instruction_at(planned.ip).expect("it was checked to be next");
         let injection = self.words(&golden.code, &planned, blow);
-        let left = leave(&golden.tracee, started.gadget, &instruction, after.then_some(&blow))?;
+        let left = leave(&whole, started.gadget, &instruction, after.then_some(&blow))?;
         let Left { hit, signal, ip } = left;
-        (self.tell)(&Reply::Held(Box::new(Held { pid: golden.tracee.pid, ip, injection, hit, signal })))?;
-        while !golden.tracee.wait()?.ended() {}
+        let (pid, thread) = (whole.process, whole.struck.pid);
+        (self.tell)(&Reply::Held(Box::new(Held { pid, thread, ip, injection, hit, signal })))?;
+        while !crate::tracee::wait(pid)?.ended() {}
         started.room.remove();
         self.give_back(started);
         self.finish(begun)
@@ -297,9 +301,7 @@ impl<'a> Injector<'a> {
             self.spent.misses += 1;
             started.golden.kill()?;
         } else {
-            let golden = &started.golden;
-            let others = golden.settle_others()?;
-            let child = Whole { process: golden.process, struck: golden.tracee.clone(), others };
+            let child = started.golden.whole()?;
             self.strike(&started, child, *planned, started.room.clone(), 0)?;
             while self.supervisor.running() > 0 {
                 self.take_ended(Duration::from_secs(1))?;

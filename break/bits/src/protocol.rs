@@ -239,6 +239,8 @@ pub struct Written {
 pub struct Held {
     /// As the engine sees it: [`crate::contain::outer_pid`] tells the number that a debugger wants.
     pub pid: i32,
+    /// The thread that is struck, which is the process itself if it is the first: [`crate::contain::outer_thread`].
+    pub thread: i32,
     /// Where it goes on.
     pub ip: u64,
     pub injection: Injection,

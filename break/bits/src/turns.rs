@@ -3,6 +3,7 @@
 use crate::advance::without_trap_flag;
 use crate::golden::{Calls, Finished, Golden, Trouble};
 use crate::instruction::Instruction;
+use crate::supervise::Whole;
 use crate::threads::{MOST, Own, Seen, Thread, Turn, Wait, returned};
 use crate::tracee::{Pid, Registers, Stop, Tracee, wait};
 use crate::waiting::{Asked, Until, shown};
@@ -133,11 +134,12 @@ impl Golden {
         Ok(())
     }
 
-    /// Makes the registers of those that stand still their own, for a process that goes on by itself. Returns them.
-    pub fn settle_others(&self) -> io::Result<Vec<Tracee>> {
+    /// All of it, each thread with the registers that it will go on with: for a process that goes on by itself.
+    pub fn whole(&self) -> io::Result<Whole> {
         self.settle()?;
         let settled = |thread: &Thread| thread.tracee.set_registers(&thread.registers).map(|()| thread.tracee.clone());
-        self.threads.standing().map(settled).collect()
+        let others = self.threads.standing().map(settled).collect::<io::Result<_>>()?;
+        Ok(Whole { process: self.process, struck: self.tracee.clone(), others })
     }
 
     /// The thread ends, and others go on.

@@ -2,6 +2,7 @@
 
 mod support;
 
+use bit_flips::contain;
 use bit_flips::protocol::{Request, Way};
 use model::flip::FlipType;
 use std::process::Command;
@@ -21,7 +22,7 @@ fn gdb(pid: i32, commands: &[&str]) -> Option<String> {
     }
 }
 
-fn status(pid: i32, field: &str) -> Option<String> {
+fn status(pid: impl std::fmt::Display, field: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_owned()))
 }
@@ -90,4 +91,38 @@ fn what_is_held_before_its_flip_goes_on_undisturbed() {
     engine.let_go();
     // the engine is there for more
     assert_eq!(engine.inject(&draw, Way::Fork, &[], &[]).0.len(), 10);
+}
+
+#[test]
+fn a_process_with_threads_stands_as_a_whole_and_goes_on_as_a_whole() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("threads", &["-pthread"]).to_string_lossy(), "queues"], None);
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Rreg], 12);
+    let mut others = 0;
+    for id in 0..12 {
+        let (held, pid) = engine.hold(&draw, id, false);
+        let thread = contain::outer_thread(pid, held.thread).unwrap().expect("it is there");
+        for entry in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+            let one = format!("{pid}/task/{}", entry.unwrap().file_name().to_string_lossy());
+            let state = status(&one, "State:").unwrap();
+            assert!(state.starts_with('T'), "it stands: {state}");
+            assert_eq!(status(&one, "TracerPid:").as_deref(), Some("0"), "nobody traces it");
+        }
+        if thread == pid || others > 0 {
+            Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap();
+        } else {
+            others += 1;
+            let chosen = format!("[t.switch() for t in gdb.selected_inferior().threads() if t.ptid[1] == {thread}]");
+            match gdb(pid, &[&format!("python {chosen}"), "info registers rip", "kill"]) {
+                Some(said) => assert!(said.contains(&format!("{:#x}", held.ip)), "{said}"),
+                None => drop(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap()),
+            }
+        }
+        engine.let_go();
+    }
+    assert!(others > 0, "of 12 flips, none strikes a thread but the first");
 }

@@ -2,19 +2,36 @@
 
 mod support;
 
-use bit_flips::protocol::{Injected, Program, Stepper, Way};
-use model::flip::{Ending, FlipType};
+use bit_flips::protocol::{Injected, Program, Request, Stepper, Way};
+use model::flip::{BitPolicy, Ending, FlipType};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use support::{Engine, compiled, draw, possible, program, timeless};
 
 /// What they write does not depend on the order in which their threads run.
-const ORDERLY: [&str; 8] = ["queues", "lives", "barriers", "batons", "atomics", "naps", "outlived", "kinds"];
+const ORDERLY: [&str; 9] = ["queues", "lives", "barriers", "batons", "atomics", "naps", "outlived", "kinds", "bare"];
 
 fn act(act: &str) -> Program {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let path = MADE.get_or_init(|| compiled("threads", &["-pthread"]));
     program(&[&path.to_string_lossy(), act], None)
+}
+
+#[test]
+fn a_static_program_with_threads_is_studied_like_any_other() {
+    if !possible() {
+        return;
+    }
+    let path = compiled("threads", &["-pthread", "-static"]);
+    for name in ["queues", "outlived"] {
+        let mut engine = Engine::start();
+        engine.begin(&program(&[&path.to_string_lossy(), name], None)).unwrap();
+        let (all, spent) = engine.inject(&draw(FlipType::PAPER, 5), Way::Fork, &[], &[]);
+        assert_eq!((spent.misses, all.len()), (0, 43), "{name}");
+        for control in all.iter().filter(|one| one.injection.is_none()) {
+            assert_eq!(control.output, None, "{name}: {control:?}");
+        }
+    }
 }
 
 /// What is planned: everything of a flip that is known before it is made.
@@ -144,6 +161,12 @@ fn what_cannot_be_repeated_is_refused_by_name() {
         let told = Engine::start().begin(&act(name)).expect_err(name);
         assert!(told.contains(words), "{name}: {told}");
     }
+    let mut engine = Engine::start();
+    engine.begin(&act("single")).unwrap();
+    let (types, skip, only) = (vec![FlipType::Cf], Vec::new(), Vec::new());
+    let every = Request::Exhaust { reply: 0, types, bits: BitPolicy::Full, classes: true, skip, only };
+    let told = engine.refused(&every);
+    assert!(told.contains("several threads cannot be sorted"), "{told}");
 }
 
 #[test]

@@ -35,26 +35,33 @@ pub fn replay(
     let pid = contain::outer_pid(keeper, held.pid)
         .map_err(|e| Failure::environment(format!("the held process is not found: {e}")))?
         .ok_or_else(|| Failure::environment("the held process has ended before gdb could see it"))?;
+    let thread = contain::outer_thread(pid, held.thread).ok().flatten().filter(|_| held.thread != held.pid);
     if context.common.json {
-        println!("{}", json!({"pid": pid, "held": held}));
+        println!("{}", json!({"pid": pid, "thread": thread.unwrap_or(pid), "held": held}));
     } else {
         print!("{}", told(&held));
     }
-    match gdb(pid).status() {
+    match gdb(pid, thread).status() {
         Ok(_) => Ok(Exit::Pass),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            context.say(format!(" gdb is not installed. The process stays until Ctrl-C: {}", words(&gdb(pid))));
+            context.say(format!(" gdb is not installed. The process stays until Ctrl-C: {}", words(&gdb(pid, thread))));
             ended(engine, &stop)
         }
         Err(e) => Err(Failure::environment(format!("gdb cannot be started: {e}"))),
     }
 }
 
-/// The stop it stands in is ours: the program must not see it.
-fn gdb(pid: i32) -> Command {
+/// The stop it stands in is ours: the program must not see it. `thread`: the one that is struck, if not the first.
+fn gdb(pid: i32, thread: Option<i32>) -> Command {
     let mut gdb = Command::new("gdb");
     let pid = pid.to_string();
-    gdb.args(["-q", "-p", &pid, "-ex", "handle SIGSTOP nostop noprint nopass", "-ex", "x/i $pc"]);
+    gdb.args(["-q", "-p", &pid, "-ex", "handle SIGSTOP nostop noprint nopass"]);
+    if let Some(thread) = thread {
+        // gdb has numbers of its own for threads, and no command that takes the kernel's
+        let chosen = format!("[t.switch() for t in gdb.selected_inferior().threads() if t.ptid[1] == {thread}]");
+        gdb.args(["-ex", &format!("python {chosen}")]);
+    }
+    gdb.args(["-ex", "x/i $pc"]);
     gdb
 }
 

@@ -44,8 +44,7 @@ pub fn outer_pid(outside: u32, inner: Pid) -> io::Result<Option<Pid>> {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
         let Some(process) = name.to_str().and_then(status) else { continue };
-        let innermost = field(&process, "NSpid:").and_then(|pids| pids.split_whitespace().last()?.parse().ok());
-        if innermost != Some(inner) {
+        if innermost(&process) != Some(inner) {
             continue;
         }
         let engine = field(&process, "PPid:").and_then(status);
@@ -54,6 +53,22 @@ pub fn outer_pid(outside: u32, inner: Pid) -> io::Result<Option<Pid>> {
         }
     }
     Ok(None)
+}
+
+/// The number outside of a thread that the engine calls `inner`, of a process of which the number outside is known.
+pub fn outer_thread(process: Pid, inner: Pid) -> io::Result<Option<Pid>> {
+    for entry in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let entry = entry?;
+        let Ok(thread) = std::fs::read_to_string(entry.path().join("status")) else { continue };
+        if innermost(&thread) == Some(inner) {
+            return Ok(entry.file_name().to_str().and_then(|name| name.parse().ok()));
+        }
+    }
+    Ok(None)
+}
+
+fn innermost(status: &str) -> Option<Pid> {
+    field(status, "NSpid:").and_then(|pids| pids.split_whitespace().last()?.parse().ok())
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

@@ -35,7 +35,7 @@ mod view;
 
 pub use calls::{Traced, refused, signals_itself};
 pub use filter::FORK_MARK;
-pub use keeper::outer_pid;
+pub use keeper::{outer_pid, outer_thread};
 pub use launch::{Launched, Place, launch};
 pub use user::User;
 

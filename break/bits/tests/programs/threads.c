@@ -1,5 +1,7 @@
 /* Programs of several threads. What each writes does not depend on the order in which they run. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -264,6 +267,43 @@ static void kinds(void) {
     printf("%u %u\n", guarded, destroyed);
 }
 
+/* the bare calls: some are moved to another word, some woken by bits */
+static atomic_uint gate, yard, bits, passed;
+
+static long futex(atomic_uint *word, int operation, unsigned value, unsigned long most, atomic_uint *other, unsigned third) {
+    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, most, other, third);
+}
+
+static void *passes(void *with) {
+    unsigned own = (unsigned)(size_t)with;
+    while (atomic_load(&gate) == 0)
+        futex(&gate, FUTEX_WAIT, 0, 0, NULL, 0);
+    while ((atomic_load(&bits) >> own & 1) == 0)
+        futex(&bits, FUTEX_WAIT_BITSET, atomic_load(&bits) & ~(1u << own), 0, NULL, 1u << own);
+    atomic_fetch_add(&passed, mixed(own + 1));
+    return NULL;
+}
+
+static void opens(void) {
+    usleep(2000);
+    atomic_store(&gate, 1);
+    if (futex(&gate, FUTEX_CMP_REQUEUE, 1, WORKERS, &yard, 2) != -1 || errno != EAGAIN)
+        exit(8);
+    futex(&gate, FUTEX_CMP_REQUEUE, 1, WORKERS, &yard, 1);
+    usleep(2000);
+    futex(&yard, FUTEX_WAKE, WORKERS, 0, NULL, 0);
+    usleep(2000);
+    for (unsigned own = 0; own < WORKERS; own++) {
+        atomic_fetch_or(&bits, 1u << own);
+        futex(&bits, FUTEX_WAKE_BITSET, WORKERS, 0, NULL, 1u << own);
+    }
+}
+
+static void bare(void) {
+    team(passes, opens);
+    printf("%u\n", passed);
+}
+
 /* one works, the others only wait: what a flip does cannot depend on their order */
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 
@@ -346,7 +386,7 @@ static void many(void) {
 
 static const struct { const char *name; void (*act)(void); } acts[] = {
     {"queues", queues}, {"lives", lives}, {"barriers", barriers}, {"batons", batons}, {"atomics", atomics}, {"naps", naps},
-    {"outlived", outlived}, {"kinds", kinds}, {"single", single}, {"signals", signals}, {"inherits", inherits}, {"many", many},
+    {"outlived", outlived}, {"kinds", kinds}, {"bare", bare}, {"single", single}, {"signals", signals}, {"inherits", inherits}, {"many", many},
     {"robust", robust},
 };
 
