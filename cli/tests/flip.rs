@@ -87,6 +87,13 @@ fn outcomes(home: &Home, run: &str) -> BTreeMap<u64, String> {
     outcomes
 }
 
+/// Those that used about as much CPU time as makes a hang (100 ms): a loop of 2^26 turns may end before that or not.
+fn nearly_hung(home: &Home, run: &str) -> Vec<u64> {
+    let text = std::fs::read_to_string(log(home, run)).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| number(line, "/effect/cpu_us") > 50_000).map(|line| number(&line, "/id")).collect()
+}
+
 fn log(home: &Home, run: &str) -> PathBuf {
     home.file(&format!(".faultloom/runs/{run}/injections.jsonl"))
 }
@@ -214,7 +221,13 @@ fn a_campaign_that_was_stopped_or_killed_goes_on_where_it_was() {
         home.run(&["show", &run]).exits(5).says("--resume");
         let resumed = home.run(&["flip", "--json", "--resume", &run]).exits(1);
         assert_eq!(number(&campaign(&resumed), "/variants/0/missing"), 0);
-        assert_eq!(outcomes(&home, &run), outcomes(&home, &first));
+        let (mut again, mut before) = (outcomes(&home, &run), outcomes(&home, &first));
+        let long = nearly_hung(&home, &run);
+        for id in nearly_hung(&home, &first).into_iter().filter(|id| long.contains(id)) {
+            (again.remove(&id), before.remove(&id));
+        }
+        assert!(again.len() > 800, "{} are left", again.len());
+        assert_eq!(again, before);
         home.run(&["flip", "--resume", &run]).exits(2).says("is finished");
     }
 }
