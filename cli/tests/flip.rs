@@ -224,7 +224,8 @@ fn a_campaign_that_was_stopped_or_killed_goes_on_where_it_was() {
         let (mut again, mut before) = (outcomes(&home, &run), outcomes(&home, &first));
         let long = nearly_hung(&home, &run);
         for id in nearly_hung(&home, &first).into_iter().filter(|id| long.contains(id)) {
-            (again.remove(&id), before.remove(&id));
+            again.remove(&id);
+            before.remove(&id);
         }
         assert!(again.len() > 800, "{} are left", again.len());
         assert_eq!(again, before);
