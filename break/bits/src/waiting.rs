@@ -116,3 +116,51 @@ pub fn shown(clock: libc::clockid_t) -> Duration {
     let got = unsafe { libc::clock_gettime(clock, &mut now) };
     if got == 0 { Duration::new(now.tv_sec as u64, now.tv_nsec as u32) } else { Duration::ZERO }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracee::no_registers;
+
+    const WORD: u64 = 0x1000;
+    const TIME: u64 = 0x2000;
+
+    fn asked(operation: i32, [value, fourth, fifth, sixth]: [u64; 4]) -> Asked {
+        let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as u64;
+        let call =
+            Registers { rdi: WORD, rsi: operation, rdx: value, r10: fourth, r8: fifth, r9: sixth, ..no_registers() };
+        futex(&call, |at| (at == TIME).then_some(Duration::from_secs(3)))
+    }
+
+    #[test]
+    fn waits_name_their_word_their_bits_and_their_end() {
+        let wait = |bits, until| Asked::Wait { word: WORD, value: 7, bits, until };
+        assert_eq!(asked(libc::FUTEX_WAIT, [7, 0, 0, 0]), wait(u32::MAX, None));
+        let after = Until::After(Duration::from_secs(3));
+        assert_eq!(asked(libc::FUTEX_WAIT, [7, TIME, 0, 0]), wait(u32::MAX, Some(after)));
+        let until = |clock| Until::Shows(clock, Duration::from_secs(3));
+        let monotonic = until(libc::CLOCK_MONOTONIC);
+        assert_eq!(asked(libc::FUTEX_WAIT_BITSET, [7, TIME, 0, 5]), wait(5, Some(monotonic)));
+        let realtime = libc::FUTEX_WAIT_BITSET | libc::FUTEX_CLOCK_REALTIME;
+        assert_eq!(asked(realtime, [7, TIME, 0, 5]), wait(5, Some(until(libc::CLOCK_REALTIME))));
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_left_to_it() {
+        assert_eq!(asked(libc::FUTEX_WAIT, [7, 0x3000, 0, 0]), Asked::Made, "no time is there");
+        assert_eq!(asked(libc::FUTEX_WAIT_BITSET, [7, 0, 0, 0]), Asked::Made, "no bits");
+        assert_eq!(futex(&Registers { rdi: WORD + 2, ..no_registers() }, |_| None), Asked::Made, "not aligned");
+    }
+
+    #[test]
+    fn wake_ups_are_of_one_thread_at_least_and_moves_of_none() {
+        let wake = |bits, most| Asked::Wake { word: WORD, bits, most };
+        assert_eq!(asked(libc::FUTEX_WAKE, [3, 0, 0, 0]), wake(u32::MAX, 3));
+        assert_eq!(asked(libc::FUTEX_WAKE, [0, 0, 0, 0]), wake(u32::MAX, 1), "as the kernel does");
+        assert_eq!(asked(libc::FUTEX_WAKE_BITSET, [9, 0, 0, 2]), wake(2, 9));
+        let moves = |value| Asked::Requeue { word: WORD, value, most: 0, to: 0x1008, moved: 4 };
+        assert_eq!(asked(libc::FUTEX_REQUEUE, [0, 4, 0x1008, 7]), moves(None));
+        assert_eq!(asked(libc::FUTEX_CMP_REQUEUE, [0, 4, 0x1008, 7]), moves(Some(7)));
+        assert!(matches!(asked(libc::FUTEX_LOCK_PI, [0; 4]), Asked::Unknown(_)));
+    }
+}

@@ -93,6 +93,22 @@ fn controls_are_golden_and_every_planned_flip_is_accounted_for() {
 }
 
 #[test]
+fn what_depends_on_the_order_of_threads_is_seen_in_the_controls() {
+    if !possible() {
+        return;
+    }
+    let mut engine = Engine::start();
+    engine.begin(&act("restless")).unwrap();
+    let mut draw = draw(&[FlipType::Cf], 1);
+    draw.controls = 20;
+    let (all, spent) = engine.inject(&draw, Way::Fork, &[], &[]);
+    assert_eq!(spent.misses, 0);
+    // a copy between the two sleeps begins the long one anew with the second short one
+    let deviating = all.iter().filter(|one| one.injection.is_none() && one.output.is_some()).count();
+    assert!((1..20).contains(&deviating), "{deviating} of 20");
+}
+
+#[test]
 fn a_fresh_process_comes_to_the_points_of_the_forks() {
     if !possible() {
         return;
@@ -161,6 +177,9 @@ fn what_cannot_be_repeated_is_refused_by_name() {
         let told = Engine::start().begin(&act(name)).expect_err(name);
         assert!(told.contains(words), "{name}: {told}");
     }
+    // the machine may show the same in two runs by themselves
+    let told = Engine::start().begin(&act("racing")).expect_err("racing");
+    assert!(told.contains("when they take turns") || told.contains("does not write the same twice"), "{told}");
     let mut engine = Engine::start();
     engine.begin(&act("single")).unwrap();
     let (types, skip, only) = (vec![FlipType::Cf], Vec::new(), Vec::new());

@@ -129,11 +129,11 @@ static void barriers(void) {
 
 /* a baton that goes round: nobody sleeps, each spins until it is its turn */
 static atomic_uint baton;
-static unsigned log_[WORKERS * 6];
+static unsigned log_[WORKERS * 2];
 
 static void *spins(void *with) {
     unsigned own = (unsigned)(size_t)with;
-    for (unsigned n = 0; n < 6; n++) {
+    for (unsigned n = 0; n < 2; n++) {
         while (atomic_load_explicit(&baton, memory_order_acquire) != n * WORKERS + own)
             ;
         log_[n * WORKERS + own] = mixed(own * 100 + n);
@@ -144,7 +144,7 @@ static void *spins(void *with) {
 
 static void batons(void) {
     team(spins, NULL);
-    for (size_t n = 0; n < WORKERS * 6; n++)
+    for (size_t n = 0; n < WORKERS * 2; n++)
         printf("%u\n", log_[n]);
 }
 
@@ -154,7 +154,7 @@ static unsigned plain;
 
 static void *counts(void *with) {
     unsigned own = (unsigned)(size_t)with;
-    for (unsigned n = 0; n < 10; n++) {
+    for (unsigned n = 0; n < 4; n++) {
         unsigned mine = atomic_fetch_add(&ticket, 1);
         while (atomic_load(&serving) != mine)
             ;
@@ -328,6 +328,40 @@ static void single(void) {
     team(waits, writes);
 }
 
+/* what one sleep and two shorter ones come to depends on when they begin */
+static void *naps_once(void *with) {
+    usleep(40000);
+    puts("once");
+    return with;
+}
+
+static void *naps_twice(void *with) {
+    usleep(25000);
+    for (volatile unsigned n = 0; n < 3000; n++)
+        ;
+    usleep(25000);
+    puts("twice");
+    return with;
+}
+
+static void restless(void) {
+    pthread_t other = started(naps_once, NULL);
+    naps_twice(NULL);
+    pthread_join(other, NULL);
+}
+
+/* whoever has more to do is done first, unless they take turns */
+static void *hurries(void *with) {
+    for (volatile size_t n = 0; n < 2000 * (WORKERS - (size_t)with); n++)
+        ;
+    char digit = (char)('0' + (size_t)with);
+    if (write(1, &digit, 1) != 1)
+        exit(9);
+    return NULL;
+}
+
+static void racing(void) { team(hurries, NULL); }
+
 /* what is refused */
 static volatile sig_atomic_t was_caught;
 static void caught(int signal) { was_caught = signal; }
@@ -386,7 +420,7 @@ static void many(void) {
 
 static const struct { const char *name; void (*act)(void); } acts[] = {
     {"queues", queues}, {"lives", lives}, {"barriers", barriers}, {"batons", batons}, {"atomics", atomics}, {"naps", naps},
-    {"outlived", outlived}, {"kinds", kinds}, {"bare", bare}, {"single", single}, {"signals", signals}, {"inherits", inherits}, {"many", many},
+    {"outlived", outlived}, {"kinds", kinds}, {"bare", bare}, {"single", single}, {"restless", restless}, {"racing", racing}, {"signals", signals}, {"inherits", inherits}, {"many", many},
     {"robust", robust},
 };
 
