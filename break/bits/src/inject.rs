@@ -1,23 +1,23 @@
 //! A campaign's flips, brought about: the golden process goes from point to point, its forks are struck and run to their end.
 
+mod every;
+mod held;
+
 use crate::code::Code;
 use crate::contain::Contained;
 use crate::cores::Cores;
 use crate::descriptors::Descriptors;
-use crate::exhaust::{self, Stretch};
 use crate::golden::Went;
-use crate::hold::{Left, leave};
-use crate::outputs::Collected;
+use crate::job::Job;
 use crate::place::Room;
 use crate::plan::{Planned, plan};
 use crate::profile::{Known, Started, start};
-use crate::protocol::{Draw, Held, Injected, Program, Reply, Spent, Way, Weight};
+use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way, Weight};
 use crate::refusal::Refusal;
-use crate::strike::{Blow, Next, strike};
-use crate::supervise::{Bounds, Ended, Hit, Supervisor, Underway, Whole, cpu_seconds};
+use crate::strike::{Next, strike};
+use crate::supervise::{Bounds, Ended, Hit as _, Supervisor, Underway, Whole, cpu_seconds};
 use crate::threads;
-use model::Failure;
-use model::flip::{BitPolicy, Crash, Effect, FlipType, Injection};
+use model::flip::{Crash, Effect};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,28 +38,6 @@ fn wanted<T>(mut all: Vec<T>, skip: &[u32], only: &[u32], id: impl Fn(&T) -> u32
     let [skip, only] = [skip, only].map(|ids| ids.iter().copied().collect::<HashSet<u32>>());
     all.retain(|one| !skip.contains(&id(one)) && (only.is_empty() || only.contains(&id(one))));
     all
-}
-
-/// A run that goes on.
-struct Job {
-    id: u32,
-    injection: Option<Injection>,
-    hit: String,
-    activated: bool,
-    room: Room,
-    /// How much of the golden output was written before the fork.
-    before: usize,
-    /// And how long the output was at the flip, which a system call may have come before.
-    at_flip: usize,
-}
-
-impl Hit for Job {
-    fn struck(&mut self, hit: String, activated: bool) {
-        let own = std::fs::metadata(&self.room.main).map_or(0, |meta| meta.len() as usize);
-        self.at_flip = self.before + own;
-        self.hit = hit;
-        self.activated = activated;
-    }
 }
 
 pub struct Injector<'a> {
@@ -117,65 +95,6 @@ impl<'a> Injector<'a> {
             Way::Fork => self.by_forks(&planned)?,
             Way::Fresh => planned.iter().try_for_each(|planned| self.by_a_fresh_process(planned))?,
         }
-        self.finish(begun)
-    }
-
-    /// One flip in a fresh process, which is left for a debugger before it or `after` it. Returns when the process has ended.
-    pub fn hold(mut self, draw: &Draw, id: u32, after: bool) -> Result<Spent, Refusal> {
-        let begun = Instant::now();
-        let found = wanted(plan(&self.known.stream, &self.known.code, draw), &[], &[id], |planned| planned.id).pop();
-        let Some((planned, blow)) = found.and_then(|planned| Some((planned, planned.blow?))) else {
-            return Err(Failure::request(format!("nothing is flipped under the number {id}"))
-                .why("the draw has fewer flips, or it is a control")
-                .next("name one that the campaign has logged")
-                .into());
-        };
-        let mut started = self.start("held")?;
-        self.go_to(&mut started, &planned)?;
-        let golden = &started.golden;
-        if golden.position != planned.position || golden.ip() != planned.ip {
-            return Err(io::Error::other("the program did not come to the flip's place again").into());
-        }
-        let whole = golden.whole()?;
-        let instruction = golden.code.instruction_at(planned.ip).expect("it was checked to be next");
-        let injection = self.words(&golden.code, &planned, blow);
-        let left = leave(&whole, started.gadget, &instruction, after.then_some(&blow))?;
-        let Left { hit, signal, ip } = left;
-        let (pid, thread) = (whole.process, whole.struck.pid);
-        (self.tell)(&Reply::Held(Box::new(Held { pid, thread, ip, injection, hit, signal })))?;
-        while !crate::tracee::wait(pid)?.ended() {}
-        started.room.remove();
-        self.give_back(started);
-        self.finish(begun)
-    }
-
-    /// One member of each class of flips within the work for a reply.
-    pub fn exhaust(
-        mut self,
-        reply: usize,
-        types: &[FlipType],
-        bits: BitPolicy,
-        merge: bool,
-        skip: &[u32],
-        only: &[u32],
-    ) -> Result<Spent, Refusal> {
-        let begun = Instant::now();
-        exhaust::refuse(types)?;
-        let positions = self.known.profile.work_for(reply)?;
-        let mut started = self.start("census")?;
-        while started.golden.position < positions.start {
-            let left = positions.start - started.golden.position;
-            started.advance(left)?;
-        }
-        started.golden.single = true;
-        let (classes, census) = exhaust::classes(&mut started, &Stretch { positions, types, bits, merge })?;
-        started.room.remove();
-        self.give_back(started);
-        (self.tell)(&Reply::Census(census))?;
-        let classes = wanted(classes, skip, only, |class| class.member.id);
-        let planned: Vec<Planned> = classes.iter().map(|class| class.member).collect();
-        self.weights = classes.into_iter().map(|class| (class.member.id, class.weights)).collect();
-        self.by_forks(&planned)?;
         self.finish(begun)
     }
 
@@ -272,9 +191,8 @@ impl<'a> Injector<'a> {
         before: usize,
     ) -> Result<(), Refusal> {
         let instruction = started.golden.code.instruction_at(planned.ip).expect("it was checked to be next");
-        let injection = planned.blow.map(|blow| self.words(&started.golden.code, &planned, blow));
-        let mut job =
-            Job { id: planned.id, injection, hit: String::new(), activated: true, room, before, at_flip: before };
+        let injection = planned.blow.map(|blow| self.known.injection(&started.golden.code, &planned, &blow));
+        let mut job = Job::new(planned.id, injection, room, before);
         let Some(blow) = &planned.blow else {
             return Ok(self.supervisor.add(child, job, 0)?);
         };
@@ -325,17 +243,9 @@ impl<'a> Injector<'a> {
     fn end(&mut self, ended: Ended<Job>) -> Result<(), Refusal> {
         self.spent.run += ended.cpu.as_secs_f64();
         let judging = Instant::now();
-        let Job { id, injection, hit, activated, room, before, at_flip } = ended.what;
-        let mut collected = room.collected(self.program.limits.file_bytes)?;
-        let golden = &self.known.collected;
-        let same = golden.main.get(before..) == Some(&collected.main[..]) && golden.files == collected.files;
-        let output = if same {
-            None
-        } else {
-            collected.main = [&golden.main[..before.min(golden.main.len())], &collected.main].concat();
-            self.deviating(&collected)
-        };
-        let written = output.is_some().then(|| collected.written(self.program, at_flip));
+        let deviation = ended.what.deviation(self.program, self.known)?;
+        let (output, written) = deviation.unzip();
+        let Job { id, injection, hit, activated, room, .. } = ended.what;
         let mut modules = self.known.filter.modules.borrow_mut();
         let effect = Effect {
             hit,
@@ -359,32 +269,6 @@ impl<'a> Injector<'a> {
             stderr,
         };
         Ok((self.tell)(&Reply::Injected(Box::new(injected)))?)
-    }
-
-    /// None if only the pieces in which it was written differ.
-    fn deviating(&self, collected: &Collected) -> Option<crate::protocol::Output> {
-        let output = collected.output(self.program);
-        (output != self.known.profile.golden).then_some(output)
-    }
-
-    fn words(&mut self, code: &Code, planned: &Planned, blow: Blow) -> Injection {
-        let said = self.known.said(planned.ip, code);
-        Injection {
-            id: planned.id,
-            kind: blow.kind,
-            position: planned.position,
-            iteration: blow.iteration,
-            operand: blow.operand as u8,
-            bit: blow.bit as u16,
-            seed: blow.seed,
-            ip: planned.ip,
-            instruction: said.instruction.clone(),
-            class: said.class.to_owned(),
-            module: said.module.clone(),
-            offset: said.offset,
-            symbol: said.symbol.clone(),
-            source: said.source.clone(),
-        }
     }
 
     fn progress(&mut self, position: u64) -> Result<(), Refusal> {

@@ -8,19 +8,20 @@ use crate::fork::{Gadget, Slot};
 use crate::golden::{BREAKPOINT, Golden, Went};
 use crate::inspect;
 use crate::mappings::Mapping;
-use crate::modules::{self, Modules};
+use crate::modules::Modules;
 use crate::native::native;
 use crate::outputs::{Collected, difference};
 use crate::place::{RECORDS, Room};
 use crate::protocol::{Profile, Program, Stepper};
 use crate::refusal::Refusal;
+use crate::said::Sayings;
 use crate::sites::{Filter, Handlers};
 use crate::stream::Stream;
 use crate::tracee::{Registers, Stop, Tracee};
 use crate::watch::Watch;
 use model::Failure;
 use model::flip::FlipType;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// CPU time of a stepped program, most of it spent at its stops: its instructions are counted, this is only a last bound.
@@ -46,7 +47,7 @@ pub struct Known {
     pub profile: Profile,
     /// It starts threads of the kernel's.
     pub threads: bool,
-    said: HashMap<u64, Said>,
+    pub said: Sayings,
 }
 
 /// Stopped before its first instruction, with its records' file open where the shim expects it.
@@ -213,7 +214,7 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
             .next("leave one of them out")
             .into());
     }
-    Ok(Known { stream, code, filter, collected, cpu, profile, threads, said: HashMap::new() })
+    Ok(Known { stream, code, filter, collected, cpu, profile, threads, said: Sayings::default() })
 }
 
 fn remarks(program: &Program, facts: &Facts, watch: &Watch) -> Vec<String> {
@@ -257,35 +258,5 @@ fn stream(started: &mut Started, program: &Program) -> Result<(Stream, Vec<u64>)
                 .next("give it less input, or raise --max-instructions")
                 .into());
         }
-    }
-}
-
-/// What is said of an instruction in every report, worked out once.
-#[derive(Clone, Debug, Default)]
-pub struct Said {
-    pub instruction: String,
-    pub class: &'static str,
-    pub module: String,
-    pub offset: u64,
-    pub symbol: Option<String>,
-    pub source: Option<String>,
-}
-
-impl Known {
-    /// What is said of the instruction at an address, which is decoded in `code`.
-    pub fn said(&mut self, ip: u64, code: &Code) -> &Said {
-        let Known { said, filter, .. } = self;
-        said.entry(ip).or_insert_with(|| {
-            let instruction = code.instruction_at(ip);
-            let modules::Place { module, offset, symbol, source } = filter.modules.borrow_mut().place(ip);
-            Said {
-                instruction: instruction.as_ref().map(|i| i.text()).unwrap_or_default(),
-                class: instruction.as_ref().map_or("other", |i| i.class()),
-                module,
-                offset,
-                symbol,
-                source,
-            }
-        })
     }
 }

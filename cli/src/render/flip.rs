@@ -1,5 +1,6 @@
 //! A campaign of bit flips in a terminal: the paper's columns with their intervals, and what must be known to believe them.
 
+use super::flip_parts::{exhaustive, latency};
 use super::numbers::{grouped, plural};
 use super::printable;
 use model::campaign::{Campaign, EXTERNAL, Row, Share, Variant, percent};
@@ -116,74 +117,6 @@ fn short(share: Option<Share>) -> String {
     share.map_or_else(|| "–".to_owned(), |s| format!("{} %", percent(s.share)))
 }
 
-/// Every flip of the work for one reply, beside the drawn ones.
-fn exhaustive(variant: &Variant) -> Option<String> {
-    let all = variant.exhaustive.as_ref()?;
-    let flips: u64 = all.kinds.iter().map(|kind| kind.flips).sum();
-    let mut out = format!(
-        " every flip in the work for reply {} of {}: {} flips, {} classes tried\n",
-        all.reply,
-        printable(&variant.name),
-        grouped(flips),
-        grouped(all.tried)
-    );
-    out.push_str(&format!(
-        " {:<9}{:>10}{:>12}{:>13}{:>13}   {:<22}\n",
-        "", "flips", "no effect", "undetected", "otherwise", "drawn, undetected"
-    ));
-    for kind in &all.kinds {
-        let drawn = match kind.drawn.tried() {
-            0 => "–".to_owned(),
-            of => format!("{} of {}", grouped(kind.drawn.undetected), grouped(of)),
-        };
-        out.push_str(&format!(
-            " {:<9}{:>10}{:>10} %{:>11} %{:>11} %   {drawn:<16}{}\n",
-            kind.kind,
-            grouped(kind.flips),
-            percent(kind.exact.none),
-            percent(kind.exact.undetected),
-            percent(kind.exact.otherwise + kind.exact.hardening),
-            if kind.agrees { "✓" } else { "✗ the draw is elsewhere" }
-        ));
-    }
-    for kind in all.kinds.iter().filter(|kind| kind.exact.unknown > 0.0) {
-        out.push_str(&format!(" {}: {} % could not be flipped or judged\n", kind.kind, percent(kind.exact.unknown)));
-    }
-    Some(out)
-}
-
-/// How soon errors showed. None: of no error is it known.
-fn latency(campaign: &Campaign) -> Option<String> {
-    let several = campaign.variants.len() > 1;
-    let mut out = format!(
-        " messages written between a flip and its error\n {:<9}{:<11}{:>9}{:>11}{:>9}{:>9}{:>9}\n",
-        "", "", "errors", "none", "median", "9 in 10", "most"
-    );
-    let mut any = false;
-    for variant in &campaign.variants {
-        if several && !variant.latency.is_empty() {
-            out.push_str(&format!(" {}\n", printable(&variant.name)));
-        }
-        let mut last = "";
-        for soon in &variant.latency {
-            any = true;
-            let group = soon.group.as_str();
-            out.push_str(&format!(
-                " {:<9}{:<11}{:>9}{:>9} %{:>9}{:>9}{:>9}\n",
-                if group == last { "" } else { group },
-                if soon.undetected { "undetected" } else { "detected" },
-                grouped(soon.errors),
-                percent(soon.at_once as f64 / soon.errors.max(1) as f64),
-                grouped(soon.median),
-                grouped(soon.nine_in_ten),
-                grouped(soon.most)
-            ));
-            last = group;
-        }
-    }
-    any.then_some(out)
-}
-
 fn whole(share: Option<Share>, count: u64) -> String {
     match (share, count) {
         (None, _) => "–".to_owned(),
@@ -220,8 +153,8 @@ pub fn remarks(campaign: &Campaign, doubts: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::campaign::{Latency, Tally};
-    use model::flip::{BitPolicy, FlipGroup, FlipType};
+    use model::campaign::Tally;
+    use model::flip::{BitPolicy, FlipType};
 
     fn variant(name: &str, undetected: u64, hardening: u64) -> Variant {
         let tally =
@@ -253,31 +186,6 @@ mod tests {
         );
         let without = Variant { tally: Tally { none: 7, ..Tally::default() }, ..Variant::default() };
         assert_eq!(told(without, &[]), Vec::<String>::new());
-    }
-
-    #[test]
-    fn how_soon_errors_show_is_a_table_of_its_own() {
-        let of = |undetected, errors, at_once, most| Latency {
-            group: FlipGroup::Df,
-            undetected,
-            errors,
-            at_once,
-            median: 0,
-            nine_in_ten: 3,
-            most,
-        };
-        let mut one = campaign();
-        one.variants.truncate(1);
-        assert_eq!(latency(&one), None);
-        one.variants[0].latency = vec![of(true, 1200, 600, 31), of(false, 8, 8, 0)];
-        let expected = [
-            " messages written between a flip and its error",
-            "                        errors       none   median  9 in 10     most",
-            " DF       undetected     1,200     50.0 %        0        3       31",
-            "          detected           8    100.0 %        0        3        0",
-        ];
-        assert_eq!(latency(&one).unwrap().lines().collect::<Vec<_>>(), expected);
-        assert!(all(&one).starts_with(&tables(&one)) && all(&one).contains(expected[2]));
     }
 
     fn campaign() -> Campaign {

@@ -3,6 +3,7 @@
 pub mod bugs;
 pub mod draft;
 pub mod flip;
+pub mod flip_parts;
 pub mod flip_story;
 pub mod live;
 pub mod map;

@@ -108,6 +108,17 @@ impl Home {
         self.path.join(name)
     }
 
+    /// Whether a program can be run contained here; one flip in it is tried. Where the environment refuses that, it is a skip.
+    pub fn can_contain(&self, program: &str) -> bool {
+        let tried = self.run(&["flip", "-q", "-n", "1", "--types", "CF", "--controls", "1", "--", program]);
+        if tried.status.code() == Some(3) && (tried.err.contains("contained") || tried.err.contains("traced")) {
+            skipped(tried.err.lines().next().unwrap_or_default());
+            return false;
+        }
+        assert!(matches!(tried.status.code(), Some(0 | 1)), "{}: {}", tried.status, tried.err);
+        true
+    }
+
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.file(name);
         std::fs::write(&path, text).unwrap();
