@@ -2,7 +2,7 @@
 
 use super::campaign::{Asked, Campaign, Done};
 use super::published::{ROWS, tried};
-use model::campaign::{Row, Share};
+use model::campaign::{Row, Share, Tally};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,6 +24,7 @@ pub fn markdown(all: &All, inputs: &Value) -> String {
         beside(all)
     );
     let _ = writeln!(text, "## By type\n\n{}", by_type(all));
+    let _ = writeln!(text, "## By which bits may flip\n\n{BITS}{}", by_lowest_bits(all));
     let _ = writeln!(text, "## What the campaigns rest on\n\n{}", grounds(all, inputs));
     text
 }
@@ -102,6 +103,43 @@ fn by_type(all: &All) -> String {
                 "| {} | {} | {} | {} | {} | {} | {} |",
                 campaign.name, row.name, t.none, t.undetected, t.hardening, t.otherwise, t.inactive
             );
+        }
+    }
+    text
+}
+
+const BITS: &str = "The paper does not say which bits its injector flips. Of the same flips, those of the lowest bits alone: the \
+                    fewer, the rarer a crash, and the more of the errors go undetected.\n\n\
+                    | group | variant | bits | errors, of the flips | undetected, of the errors |\n|---|---|---|---|---|\n";
+
+/// How the shares follow from the choice of bits, and the paper's own.
+fn by_lowest_bits(all: &All) -> String {
+    let mut text = String::new();
+    for group in GROUPS {
+        for row in ROWS.iter().filter(|row| (row.table, row.group, row.variant) == (2, group, "mc")) {
+            let errors = 100.0 * row.total as f64 / tried(group) as f64;
+            let _ = writeln!(text, "| {group} | mc (paper) | not told | {errors:.1} % | {:.2} % |", row.undetected);
+        }
+        for (campaign, done) in all {
+            for bits in [8, 16, 32, u16::MAX] {
+                let mut tally = Tally::default();
+                for slice in done.variant.by_bit.iter().filter(|slice| slice.group.as_str() == group) {
+                    if slice.key.parse::<u16>().is_ok_and(|bit| bit < bits) {
+                        tally.add(&slice.tally);
+                    }
+                }
+                if tally.manifested() > 0 {
+                    let policy = if bits == u16::MAX { "all".to_owned() } else { format!("lowest {bits}") };
+                    let share = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
+                    let errors = share(tally.manifested(), tally.tried());
+                    let undetected = share(tally.undetected, tally.manifested());
+                    let _ = writeln!(
+                        text,
+                        "| {group} | **{}** | {policy} | {errors:.1} % | {undetected:.2} % |",
+                        campaign.name
+                    );
+                }
+            }
         }
     }
     text
