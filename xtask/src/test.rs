@@ -8,7 +8,7 @@ pub use soak::soak;
 use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
-use crate::shell::{command, quiet, root, text};
+use crate::shell::{built, command, quiet, root, text};
 use crate::stage::Stages;
 use crate::{check, conform, programs};
 use counts::{counted, failed, failure, skip, sums};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// An area of the suite: its name, the minutes it may take on two cores, and what it does.
 type Area = (&'static str, u32, fn() -> Result<String, String>);
 
-const AREAS: [Area; 12] = [
+const AREAS: [Area; 13] = [
     ("set-up", 12, set_up),
     ("check", 6, checks),
     ("rust", 9, rust_tests),
@@ -29,6 +29,7 @@ const AREAS: [Area; 12] = [
     ("shop", 3, shop),
     ("tool", 9, tool),
     ("map", 5, map),
+    ("flips", 5, flips),
     ("benches", 6, benches),
 ];
 
@@ -226,6 +227,41 @@ fn map() -> Result<String, String> {
         quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
     }
     Ok(counts)
+}
+
+/// Campaigns of bit flips in programs and servers: that what measures them runs, and that its short cuts change nothing.
+fn flips() -> Result<String, String> {
+    let tool = built("faultloom");
+    let tried = command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "true"])
+        .output()
+        .map_err(|e| format!("{tool}: {e}"))?;
+    let refused = String::from_utf8_lossy(&tried.stderr);
+    if tried.status.code() == Some(3) {
+        for area in ["bench flips", "papers sei"] {
+            skip(&format!("{area}: {}", refused.lines().next().unwrap_or_default()));
+        }
+        return Ok(String::new());
+    }
+    for words in [["bench", "flips"], ["papers", "sei"]] {
+        let mut call = command("cargo", &["run", "--quiet", "--package", "xtask", "--"]);
+        quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
+    }
+    no_differences()
+}
+
+/// Equalities hold on a busy machine as well, unlike times.
+fn no_differences() -> Result<String, String> {
+    let path = root().join("bench/results/quick-flips.json");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let result: serde_json::Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let unmet: Vec<&str> = result["goals"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|goal| goal["met"] == false)
+        .filter_map(|goal| goal["name"].as_str().filter(|name| name.ends_with("_differences")))
+        .collect();
+    if unmet.is_empty() { Ok("they run; no differences".into()) } else { Err(format!("not 0: {}", unmet.join(", "))) }
 }
 
 /// Only that benches run; their figures mean nothing on a shared machine.

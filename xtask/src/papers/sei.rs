@@ -27,10 +27,14 @@ struct Sizes {
     controls: u32,
     commands: u32,
     questions: u32,
+    /// The functions in which every flip is tried; none: everywhere.
+    exhaustive_in: &'static [&'static str],
 }
 
-const FULL: Sizes = Sizes { per_type: 8_000, controls: 200, commands: COMMANDS, questions: QUESTIONS };
-const QUICK: Sizes = Sizes { per_type: 24, controls: 4, commands: 200, questions: 60 };
+const FULL: Sizes =
+    Sizes { per_type: 8_000, controls: 200, commands: COMMANDS, questions: QUESTIONS, exhaustive_in: &[] };
+const QUICK: Sizes =
+    Sizes { per_type: 24, controls: 4, commands: 120, questions: 60, exhaustive_in: &["pthread_mutex_trylock"] };
 
 pub fn repeat() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
@@ -114,8 +118,9 @@ impl Place {
         if sizes.commands >= COMMANDS && counts["evictions"].as_u64().is_none_or(|evictions| evictions == 0) {
             return Err(format!("memcached evicts nothing under the trace: {counts}"));
         }
+        let pair = make(&["pair", &self.path("pair.trace")])?;
         let dnscache = make(&["dnscache", "--questions", &sizes.questions.to_string(), &zone])?;
-        Ok(json!({"memcached": memcached, "counts": counts, "dnscache": dnscache}))
+        Ok(json!({"memcached": memcached, "counts": counts, "pair": pair, "dnscache": dnscache}))
     }
 
     fn faultloom(&self, arguments: &[&str]) -> std::process::Command {

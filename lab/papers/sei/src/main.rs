@@ -28,6 +28,11 @@ enum Inputs {
         #[arg(last = true, required = true)]
         server: Vec<String>,
     },
+    /// Two sets and a get, of which every flip is tried
+    Pair {
+        /// Where the trace goes
+        output: PathBuf,
+    },
     /// Questions for dnscache, the zone's answers, and the files that it reads
     Dnscache {
         #[arg(long, default_value_t = 400)]
@@ -40,6 +45,7 @@ enum Inputs {
 fn main() -> ExitCode {
     let told = match Inputs::parse() {
         Inputs::Memcached { commands, output } => memcached::write(commands, &output),
+        Inputs::Pair { output } => memcached::write_pair(&output),
         Inputs::Counts { trace, server } => memcached::counts(&trace, &server),
         Inputs::Dnscache { questions, output } => zone::write(questions, &output),
     };

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// What every flip is tried in: the second of two sets, then a get of what it stored. The first makes memcached get its memory.
+const PAIR: [&str; 3] = ["set first 0 0 5\r\nhello\r\n", "set second 7 0 12\r\nhello, again\r\n", "get second\r\n"];
 /// Beyond the connections of any load.
 const ASKING: u32 = 4095;
 const COUNTED: [&str; 7] = ["evictions", "cmd_get", "get_hits", "get_misses", "cmd_set", "incr_hits", "delete_hits"];
@@ -17,6 +19,16 @@ pub fn write(commands: u32, output: &Path) -> Result<Value, String> {
     let bytes = memcached_input::trace(&load).to_bytes();
     named(output, std::fs::write(output, &bytes))?;
     Ok(json!({"commands": load.commands, "connections": load.connections, "bytes": bytes.len(), "seed": load.seed}))
+}
+
+/// Short, since each trial runs on to the trace's end.
+pub fn write_pair(output: &Path) -> Result<Value, String> {
+    let mut trace = Trace::default();
+    trace.connect(0, Listener::Any);
+    PAIR.iter().for_each(|command| trace.send(0, *command));
+    trace.close(0);
+    named(output, std::fs::write(output, trace.to_bytes()))?;
+    Ok(json!({"commands": PAIR}))
 }
 
 /// Plays the trace and asks for `stats` behind it. Not part of the campaign's own trace: a client that compares the server's

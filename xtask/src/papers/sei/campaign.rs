@@ -18,6 +18,8 @@ const CF_AND_DF: &str = "CF,WREG,WVAL,WADDR,RADDR";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     Memcached,
+    /// Two sets and a get, of which each flip in the work for one is tried.
+    Pair,
     Dns,
 }
 
@@ -34,13 +36,17 @@ pub struct Campaign {
     judge: &'static [&'static str],
     /// The paper's table it stands in; 0: none.
     pub table: u8,
+    /// Every flip in the work for this reply, beside the drawn ones in that work.
+    exhaustive: Option<u32>,
 }
 
 #[rustfmt::skip] // a table
 pub const ALL: &[Campaign] = &[
-    Campaign { name: "mc", what: "memcached, one thread", server: MC, asked: Asked::Memcached, width: 1, types: ALL_TYPES, judge: &[], table: 2 },
-    Campaign { name: "mc-4", what: "memcached, four threads", server: MC_4, asked: Asked::Memcached, width: 4, types: CF_AND_DF, judge: &[], table: 3 },
-    Campaign { name: "dnscache", what: "dnscache of djbdns", server: DNSCACHE, asked: Asked::Dns, width: 1, types: ALL_TYPES, judge: &[], table: 0 },
+    Campaign { name: "mc", what: "memcached, one thread", server: MC, asked: Asked::Memcached, width: 1, types: ALL_TYPES, judge: &[], table: 2, exhaustive: None },
+    Campaign { name: "mc-4", what: "memcached, four threads", server: MC_4, asked: Asked::Memcached, width: 4, types: CF_AND_DF, judge: &[], table: 3, exhaustive: None },
+    Campaign { name: "dnscache", what: "dnscache of djbdns", server: DNSCACHE, asked: Asked::Dns, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: None },
+    Campaign { name: "mc-set", what: "every flip in the work for one set of memcached", server: MC, asked: Asked::Pair, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: Some(1) },
+    Campaign { name: "mc-get", what: "every flip in the work for one get of memcached", server: MC, asked: Asked::Pair, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: Some(2) },
 ];
 
 /// What came of one.
@@ -74,6 +80,7 @@ impl Campaign {
         let variant = format!("{}={}", self.name, self.server.join(" "));
         let (input, protocol) = match self.asked {
             Asked::Memcached => (place.path("memcached.trace"), "memcached"),
+            Asked::Pair => (place.path("pair.trace"), "memcached"),
             Asked::Dns => (place.path("dnscache/input"), "dns"),
         };
         let (count, controls, seed, width) =
@@ -109,6 +116,11 @@ impl Campaign {
             ];
             settings.into_iter().for_each(|setting| arguments.extend(["--env".to_owned(), setting]));
             arguments.extend(["--stdin".to_owned(), place.path("dnscache/seed")]);
+        }
+        if let Some(reply) = self.exhaustive {
+            arguments.extend(["--reply".to_owned(), reply.to_string(), "--exhaustive".to_owned()]);
+            let few = sizes.exhaustive_in.iter().flat_map(|symbol| ["--symbol".to_owned(), (*symbol).to_owned()]);
+            arguments.extend(few);
         }
         arguments.extend(self.judge.iter().map(|&word| word.to_owned()));
         arguments

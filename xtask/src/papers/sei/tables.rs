@@ -25,6 +25,7 @@ pub fn markdown(all: &All, inputs: &Value) -> String {
     );
     let _ = writeln!(text, "## By type\n\n{}", by_type(all));
     let _ = writeln!(text, "## By which bits may flip\n\n{BITS}{}", by_lowest_bits(all));
+    let _ = writeln!(text, "## Every flip there is\n\n{EXHAUSTIVE}{}", exhaustive(all));
     let _ = writeln!(text, "## What the campaigns rest on\n\n{}", grounds(all, inputs));
     text
 }
@@ -120,7 +121,7 @@ fn by_lowest_bits(all: &All) -> String {
             let errors = 100.0 * row.total as f64 / tried(group) as f64;
             let _ = writeln!(text, "| {group} | mc (paper) | not told | {errors:.1} % | {:.2} % |", row.undetected);
         }
-        for (campaign, done) in all {
+        for (campaign, done) in all.iter().filter(|(campaign, _)| campaign.asked != Asked::Pair) {
             for bits in [8, 16, 32, u16::MAX] {
                 let mut tally = Tally::default();
                 for slice in done.variant.by_bit.iter().filter(|slice| slice.group.as_str() == group) {
@@ -141,6 +142,36 @@ fn by_lowest_bits(all: &All) -> String {
                 }
             }
         }
+    }
+    text
+}
+
+const EXHAUSTIVE: &str = "Every bit of every operand of every instruction in the work for one reply of memcached, by classes that come to the same: exact \
+     shares of all flips, and beside them what was drawn in the same work. `agrees`: each exact share lies in the drawn one's 99.9 % interval.\n\n\
+     | variant | type | flips | no effect | undetected | otherwise | drawn | undetected of them | agrees |\n|---|---|---|---|---|---|---|---|---|\n";
+
+fn exhaustive(all: &All) -> String {
+    let mut text = String::new();
+    let percent = |share: f64| format!("{:.3} %", 100.0 * share);
+    for (campaign, done) in all {
+        let Some(every) = &done.variant.exhaustive else { continue };
+        for kind in &every.kinds {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                campaign.name,
+                kind.kind,
+                kind.flips,
+                percent(kind.exact.none),
+                percent(kind.exact.undetected),
+                percent(kind.exact.otherwise + kind.exact.hardening),
+                kind.drawn.tried(),
+                kind.drawn.undetected,
+                if kind.agrees { "yes" } else { "no" }
+            );
+        }
+        let flips: u64 = every.kinds.iter().map(|kind| kind.flips).sum();
+        let _ = writeln!(text, "| {} | all | {flips} | | | | in {} classes | | |", campaign.name, every.tried);
     }
     text
 }
