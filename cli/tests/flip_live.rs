@@ -20,6 +20,11 @@ fn held(pid: &str) -> Vec<String> {
     status.filter(|status| status.lines().any(|line| traced(line) || stopped(line))).collect()
 }
 
+/// Traced, and in a system call that does not return by itself.
+fn waits(pid: &str) -> bool {
+    held(pid).iter().any(|status| status.contains("State:\tS"))
+}
+
 /// Busy now and then, as long as somebody writes lines to it; then it waits.
 fn reader() -> Target {
     Target::start(Command::new("sh").args(["-c", "while read line; do :; done"]).stdin(Stdio::piped()))
@@ -158,7 +163,7 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             // or it was so busy that it was looked at in vain
-            std::thread::sleep(Duration::from_millis(200));
+            wait_for("it to wait, or to be let go", || (waits(&pid) || tool.has_ended()).then_some(()));
             (!tool.has_ended()).then_some(tool)
         });
         home.run(&never).exits(2).says("traces it already");
