@@ -1,5 +1,6 @@
 //! The engine's conversation: requests come as lines, replies go as lines.
 
+use crate::children::block_sigchld;
 use crate::contain::Contained;
 use crate::cores::Cores;
 use crate::inject::Injector;
@@ -8,7 +9,6 @@ use crate::profile::{self, Known};
 use crate::protocol::{Program, Reply, Request, Spent};
 use crate::refusal::Refusal;
 use crate::shim;
-use crate::supervise::block_sigchld;
 use model::{Failure, Family};
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::PermissionsExt;

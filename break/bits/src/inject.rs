@@ -3,6 +3,7 @@
 mod every;
 mod held;
 
+use crate::children::cpu_seconds;
 use crate::code::Code;
 use crate::contain::Contained;
 use crate::cores::Cores;
@@ -15,7 +16,7 @@ use crate::profile::{Known, Started, start};
 use crate::protocol::{Draw, Injected, Program, Reply, Spent, Way, Weight};
 use crate::refusal::Refusal;
 use crate::strike::{Next, strike};
-use crate::supervise::{Bounds, Ended, Hit as _, Supervisor, Underway, Whole, cpu_seconds};
+use crate::supervise::{Bounds, Ended, Hit as _, Supervisor, Underway, Whole};
 use crate::threads;
 use model::flip::{Crash, Effect};
 use std::collections::{HashMap, HashSet};

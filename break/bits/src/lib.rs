@@ -6,6 +6,7 @@
 pub mod access;
 pub mod advance;
 mod bytes;
+mod children;
 mod class;
 pub mod code;
 pub mod contain;

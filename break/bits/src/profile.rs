@@ -219,9 +219,13 @@ pub fn profile(contained: &Contained, program: &Program) -> Result<Known, Refusa
 
 fn remarks(program: &Program, facts: &Facts, watch: &Watch) -> Vec<String> {
     let stripped = facts.stripped.then(|| format!("{} is stripped: its functions have no names", program.argv[0]));
-    let threads = (watch.threads > 0).then(|| {
-        let others = watch.threads;
-        format!("it starts {others} threads: they take turns up to a flip, and run at once after it; the controls tell what that alone changes")
+    let started = match watch.threads {
+        0 => None,
+        1 => Some("a thread".to_owned()),
+        n => Some(format!("{n} threads")),
+    };
+    let threads = started.map(|started| {
+        format!("it starts {started}: they take turns up to a flip and run freely after it; the controls show what that changes")
     });
     stripped.into_iter().chain(threads).collect()
 }

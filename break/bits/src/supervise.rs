@@ -1,6 +1,6 @@
 //! Disturbed children, run to their end: what signal struck, how each ended, which one hangs.
-#![allow(unsafe_code)] // wait4 and the CPU clock of another process have no checked interface
 
+use crate::children::{cpu_time, kill, next_report, sleeps, wait_for_a_child};
 use crate::gate;
 use crate::instruction::Instruction;
 use crate::strike::{Next, Rest};
@@ -311,90 +311,4 @@ impl<T> Child<T> {
             kill(self.process);
         }
     }
-}
-
-/// The next thing a child or thread of one has to report, with the CPU time it took if it has ended.
-fn next_report() -> io::Result<Option<(Pid, Stop, Duration)>> {
-    let mut status = 0;
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both are live; all-zero is a valid rusage.
-    let (pid, usage) = unsafe {
-        let pid = libc::wait4(-1, &mut status, libc::__WALL | libc::WNOHANG, usage.as_mut_ptr());
-        (pid, usage.assume_init())
-    };
-    match pid {
-        0 => Ok(None),
-        -1 => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
-            error => Err(error),
-        },
-        pid => Ok(Some((pid, Stop::of(status), of_timeval(usage.ru_utime) + of_timeval(usage.ru_stime)))),
-    }
-}
-
-fn of_timeval(time: libc::timeval) -> Duration {
-    Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
-}
-
-/// Until a child reports, or a while has passed. The engine has blocked SIGCHLD, so none is lost.
-fn wait_for_a_child(timeout: Duration) {
-    let time = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-    // SAFETY: the set is initialised before it is used; no information is asked for.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGCHLD);
-        libc::sigtimedwait(&set, std::ptr::null_mut(), &time);
-    }
-}
-
-/// Blocks SIGCHLD in the calling thread, so that it can be waited for.
-pub fn block_sigchld() {
-    // SAFETY: the set is initialised before it is used.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGCHLD);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-    }
-}
-
-/// CPU time of a process so far: the clock id is made of its pid (`CPUCLOCK_SCHED` of a whole process).
-fn cpu_time(pid: Pid) -> Option<Duration> {
-    let clock = (!pid << 3) | 2;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is live.
-    let got = unsafe { libc::clock_gettime(clock, &mut time) };
-    (got == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
-}
-
-/// User and system time of this process and of its children that have ended.
-pub fn cpu_seconds() -> f64 {
-    [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
-        .map(|who| {
-            let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-            // SAFETY: the structure is live; all-zero is a valid one.
-            let usage = unsafe {
-                libc::getrusage(who, usage.as_mut_ptr());
-                usage.assume_init()
-            };
-            (of_timeval(usage.ru_utime) + of_timeval(usage.ru_stime)).as_secs_f64()
-        })
-        .iter()
-        .sum()
-}
-
-/// All its threads are in an interruptible sleep, as the kernel tells it, or have ended.
-fn sleeps(pid: Pid) -> bool {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    threads.flatten().all(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['S', 'Z', 'X']))
-    })
-}
-
-/// Ends a child, whichever of its threads are left.
-fn kill(process: Pid) {
-    // SAFETY: no memory is involved; the process is our own child, not waited for yet.
-    unsafe { libc::kill(process, libc::SIGKILL) };
 }

@@ -57,7 +57,7 @@ fn both_steppers_see_the_same_instructions_in_the_same_order() {
             (second.instructions, second.sites, &second.eligible, &second.golden, &second.replies),
             "{name}"
         );
-        assert!(first.remarks.iter().any(|remark| remark.contains("threads")), "{:?}", first.remarks);
+        assert!(first.remarks.iter().any(|remark| remark.contains("they take turns")), "{:?}", first.remarks);
         let draw = draw(&FlipType::ALL, 1);
         let (forked, spent) = one.inject(&draw, Way::Fork, &[], &[]);
         assert_eq!(spent.misses, 0, "{name}");
