@@ -41,7 +41,7 @@ pub fn bench() -> Result<(), String> {
     let sizes = if quick {
         Sizes { rounds: 1, lines: 60, commands: 100, small: 5, large: 20, compared: 10, replayed: 7 }
     } else {
-        Sizes { rounds: 5, lines: 400, commands: 1_200, small: 40, large: 340, compared: 300, replayed: 140 }
+        Sizes { rounds: 5, lines: 400, commands: 1_200, small: 40, large: 340, compared: 100, replayed: 70 }
     };
     setup::packages(&[&MEMCACHED])?;
     run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]))?;
