@@ -8,7 +8,7 @@ use crate::render::live as draw;
 use crate::render::printable;
 use crate::render::progress::{Line, Meter};
 use bit_flips::live::{Aim, Begun, refuse};
-use bit_flips::protocol::{Draw, Limits, Program, Sites, Stepper};
+use bit_flips::protocol::{Draw, Program, Sites, Stepper};
 use campaign::live::BEFORE;
 use campaign::spec::digest;
 use campaign::{Course, Judge, Live, Log, Rules, Spec, Tables, VariantSpec};
@@ -112,16 +112,7 @@ fn spec(args: &Args, process: &Process) -> Spec {
         ..Sites::default()
     };
     let argv = [&[process.program.display().to_string()][..], &process.arguments].concat();
-    let program = Program {
-        argv,
-        env: Vec::new(),
-        stdin: None,
-        files: Vec::new(),
-        replay: None,
-        limits: Limits::default(),
-        sites,
-        stepper: Stepper::Step,
-    };
+    let program = Program { sites, stepper: Stepper::Step, ..Program::new(argv) };
     let files = vec![(process.program.clone(), process.sha256.clone())];
     let seed = args.seed.unwrap_or_else(|| RunId::create().0.as_u64_pair().1);
     Spec {

@@ -3,7 +3,7 @@
 use super::numbers::{grouped, plural};
 use super::printable;
 use model::campaign::Logged;
-use model::flip::{Ending, Outcome};
+use model::flip::{Ending, Injection};
 
 /// How one injection went, in a few words.
 pub fn outcome(logged: &Logged) -> String {
@@ -12,16 +12,15 @@ pub fn outcome(logged: &Logged) -> String {
         Ending::Signal(signal) => format!("signal {signal}"),
         Ending::Hang => "hang".to_owned(),
     };
-    let outcome = match (logged.effect.activated, logged.outcome) {
-        (false, _) => "not flipped",
-        (true, None) => "not judged",
-        (true, Some(Outcome::None)) => "no effect",
-        (true, Some(Outcome::Undetected)) => "undetected",
-        (true, Some(Outcome::Hardening)) => "detected by hardening",
-        (true, Some(Outcome::Otherwise)) => "detected otherwise",
-    };
     let kind = logged.deviation.as_ref().map_or(String::new(), |d| format!(", {}", d.kind.as_str()));
-    format!("{outcome}{kind}, {ending}")
+    format!("{}{kind}, {ending}", logged.words())
+}
+
+/// Where an instruction stands: function, source line, module and offset in it.
+pub fn place(injection: &Injection) -> String {
+    let symbol = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
+    let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
+    format!("{symbol}{source}  ({}+{:#x})", printable(&injection.module), injection.offset)
 }
 
 /// What was hit and how it spread.
@@ -35,13 +34,7 @@ pub fn story(logged: &Logged) -> String {
             injection.bit,
             printable(&injection.instruction)
         ));
-        let place = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
-        let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
-        out.push_str(&format!(
-            " at         {place}{source}  ({}+{:#x})\n",
-            printable(&injection.module),
-            injection.offset
-        ));
+        out.push_str(&format!(" at         {}\n", place(injection)));
         out.push_str(&format!(" after      {} instructions\n", grouped(injection.position)));
         out.push_str(&format!(" hit        {}\n", printable(&logged.effect.hit)));
     } else {

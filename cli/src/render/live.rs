@@ -1,10 +1,11 @@
 //! Flips in a running process, in a terminal: each with what it hit and what its clients saw, and how the process is now.
 
 use super::flip::tables;
+use super::flip_story::place;
 use super::numbers::plural;
 use super::printable;
 use model::campaign::{Campaign, LiveProcess, Logged, Variant};
-use model::flip::{FlipType, Outcome};
+use model::flip::FlipType;
 
 /// Flips that are told one by one.
 const TOLD: usize = 20;
@@ -42,8 +43,6 @@ pub fn told(campaign: &Campaign, variant: &Variant, process: &LiveProcess, doubt
 fn flip(logged: &Logged) -> String {
     let mut out = String::new();
     let Some(injection) = &logged.injection else { return out };
-    let place = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
-    let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
     let thread = logged.live.map_or(String::new(), |live| format!("   thread {}", live.thread));
     let (what, hit) = (printable(&injection.instruction), printable(&logged.effect.hit));
     let bit = match injection.kind {
@@ -51,11 +50,7 @@ fn flip(logged: &Logged) -> String {
         _ => format!(" bit {}", injection.bit),
     };
     out.push_str(&format!(" {:<4} {}{bit} of {what}   {hit}\n", injection.id + 1, injection.kind));
-    out.push_str(&format!(
-        "      at {place}{source}  ({}+{:#x}){thread}\n",
-        printable(&injection.module),
-        injection.offset
-    ));
+    out.push_str(&format!("      at {}{thread}\n", place(injection)));
     out.push_str(&format!("      {}\n", outcome(logged)));
     if let Some(deviation) = &logged.deviation {
         out.push_str(&format!("      before {}\n", printable(&deviation.golden)));
@@ -66,17 +61,9 @@ fn flip(logged: &Logged) -> String {
 
 /// What came of it, and how that was seen.
 fn outcome(logged: &Logged) -> String {
-    let word = match (logged.effect.activated, logged.outcome) {
-        (false, _) => "nothing was flipped",
-        (true, None) => "not judged",
-        (true, Some(Outcome::None)) => "no effect",
-        (true, Some(Outcome::Undetected)) => "undetected: a wrong reply",
-        (true, Some(Outcome::Hardening)) => "detected by hardening",
-        (true, Some(Outcome::Otherwise)) => "detected otherwise",
-    };
     let ended = logged.live.is_some_and(|live| !live.runs);
     let parts = [ended.then(|| "the process has ended".to_owned()), logged.remark.as_ref().map(|r| printable(r))];
-    let parts: Vec<String> = [word.to_owned()].into_iter().chain(parts.into_iter().flatten()).collect();
+    let parts: Vec<String> = [logged.words().to_owned()].into_iter().chain(parts.into_iter().flatten()).collect();
     parts.join(" · ")
 }
 
@@ -99,7 +86,7 @@ fn sum(variant: &Variant) -> String {
 mod tests {
     use super::*;
     use model::campaign::{LiveFlip, Role, Tally};
-    use model::flip::{BitPolicy, Effect, Ending, Injection};
+    use model::flip::{BitPolicy, Effect, Ending, Injection, Outcome};
 
     fn logged(outcome: Option<Outcome>, runs: bool, remark: Option<&str>) -> Logged {
         Logged {
@@ -162,7 +149,7 @@ mod tests {
             "",
             " 1    WREG bit 3 of mov eax,[rdi]   rax 0x5 -> 0xd",
             "      at answer, server.c:7  (server+0x40)   thread 12",
-            "      undetected: a wrong reply · the check ended with status 1: wrong",
+            "      undetected · the check ended with status 1: wrong",
             "",
             " 1 undetected",
             " the process runs, and stays as corrupt as it is: restart it before you rely on it",

@@ -4,7 +4,7 @@ use crate::escape::{put, text};
 use crate::flips::{STORIES, card};
 use crate::words::{count, duration};
 use model::campaign::{Campaign, LiveProcess, Logged, Variant};
-use model::flip::{Ending, Outcome};
+use model::flip::Ending;
 
 /// What came after it.
 pub(crate) fn then(story: &Logged) -> String {
@@ -56,15 +56,4 @@ pub(crate) fn each(variant: &Variant, process: &LiveProcess) -> String {
         put!(out, "<p class=note>{} more are in the run's log.</p>", count(variant.tally.tried() - shown));
     }
     out
-}
-
-pub(crate) fn outcome(logged: &Logged) -> &'static str {
-    match (logged.effect.activated, logged.outcome) {
-        (false, _) => "not flipped",
-        (true, None) => "not judged",
-        (true, Some(Outcome::None)) => "no effect",
-        (true, Some(Outcome::Undetected)) => "undetected",
-        (true, Some(Outcome::Hardening)) => "detected by hardening",
-        (true, Some(Outcome::Otherwise)) => "detected otherwise",
-    }
 }

@@ -129,7 +129,7 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
         None => put!(out, "Run {}", story.id),
     }
     if story.live.is_some() {
-        put!(out, " <small>{}</small>", live::outcome(story));
+        put!(out, " <small>{}</small>", story.words());
     }
     if several {
         put!(out, " <small>{}</small>", text(&variant.name));

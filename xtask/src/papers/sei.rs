@@ -55,7 +55,7 @@ pub fn repeat() -> Result<(), String> {
     let text = tables::markdown(&all, &inputs);
     println!("\n{text}");
     let folder = if quick { place.work.clone() } else { root().join("lab/papers/sei") };
-    write(&folder, "results.json", &format!("{:#}\n", results(&all, &inputs)))?;
+    write(&folder, "results.json", &format!("{}\n", results(&all, &inputs)))?;
     write(&folder, "results.md", &text)?;
     for (name, picture) in figures::all(&all) {
         write(&folder, &name, &picture)?;
@@ -74,8 +74,9 @@ fn results(all: &[(&Campaign, Done)], inputs: &Value) -> Value {
     let campaigns: Vec<Value> = all
         .iter()
         .map(|(campaign, done)| {
-            // the stories stay in the run: `faultloom show` tells them
-            let variant = model::campaign::Variant { stories: Vec::new(), ..done.variant.clone() };
+            // stories and functions stay in the run: `faultloom show` tells them
+            let (stories, by_function) = (Vec::new(), Vec::new());
+            let variant = model::campaign::Variant { stories, by_function, ..done.variant.clone() };
             json!({"name": campaign.name, "what": campaign.what, "verdict": done.verdict, "variant": variant})
         })
         .collect();
