@@ -77,22 +77,28 @@ fn file(pid: i32, number: i32, path: PathBuf, work: &Path) -> io::Result<Descrip
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Seek};
-    use std::os::fd::AsRawFd;
+    use std::io::{Read, Seek, Write};
+    use std::process::{Command, Stdio};
 
+    /// Of a process of its own, which does nothing meanwhile: other tests of this one open and close files all the time.
     #[test]
     fn files_are_told_with_their_offsets_and_pipes_by_name() {
         let mut file = fs::File::open("/proc/self/exe").unwrap();
         file.read_exact(&mut [0; 10]).unwrap();
         assert_eq!(file.stream_position().unwrap(), 10);
-        let (reader, _writer) = io::pipe().unwrap();
-        let pid = std::process::id() as i32;
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file).spawn().unwrap();
+        // once it has answered it has loaded its libraries and opens nothing any more
+        let mut stdin = cat.stdin.take().unwrap();
+        stdin.write_all(b"x").unwrap();
+        cat.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = cat.id() as i32;
         let found = Descriptors::of(pid, Path::new("/nowhere"), &[]).unwrap();
-        let ours = found.reopened().find(|d| d.number == file.as_raw_fd()).unwrap();
+        let without = Descriptors::of(pid, Path::new("/nowhere"), &[2]).unwrap();
+        drop(stdin);
+        assert!(cat.wait().unwrap().success());
+        let ours = found.reopened().find(|d| d.number == 2).unwrap();
         assert_eq!((ours.offset, ours.in_work.clone()), (10, None));
-        let pipe = format!("{}: pipe:", reader.as_raw_fd());
-        assert!(found.shared.iter().any(|text| text.starts_with(&pipe)), "{:?}", found.shared);
-        let without = Descriptors::of(pid, Path::new("/nowhere"), &[file.as_raw_fd()]).unwrap();
-        assert!(without.reopened().all(|d| d.number != file.as_raw_fd()));
+        assert!(found.shared.iter().any(|text| text.starts_with("0: pipe:")), "{:?}", found.shared);
+        assert!(without.reopened().all(|d| d.number != 2));
     }
 }
