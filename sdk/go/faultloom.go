@@ -12,6 +12,7 @@ import (
 	"context"
 	"net/http"
 
+	_ "faultloom.dev/go/message/exporttls"
 	"faultloom.dev/go/message/httphook"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 
+	_ "faultloom.dev/go/message/exporttls"
 	"faultloom.dev/go/message/grpchook"
 	"faultloom.dev/go/message/httphook"
 	"faultloom.dev/go/message/status"

@@ -3,8 +3,8 @@ package message
 
 import "embed"
 
-// Sources are the packages below this folder: wire, trust, export, scope, status, httphook, grpchook, install and
-// installgrpc.
+// Sources are the packages below this folder: wire, trust, export, exporttls, scope, status, httphook, grpchook,
+// install and installgrpc.
 //
-//go:embed wire/*.go trust/*.go export/*.go scope/*.go status/*.go httphook/*.go grpchook/*.go install/*.go installgrpc/*.go
+//go:embed wire/*.go trust/*.go export/*.go exporttls/*.go scope/*.go status/*.go httphook/*.go grpchook/*.go install/*.go installgrpc/*.go
 var Sources embed.FS

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"faultloom.dev/go/internal/suite"
 )
 
 // linked tells which of the named functions are in a binary.
@@ -29,30 +31,44 @@ func linked(t *testing.T, binary string, names []string) []bool {
 	return found
 }
 
-// Code that never runs makes what does run slower: bench/README.md.
-func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
-	grpcOnly := grpcModule(t, "example.com/shop")
-	grpcOnly["main.go"] = `package main
+// grpcServer is a program that serves gRPC and nothing else.
+func grpcServer(t *testing.T, imports, options string) map[string]string {
+	t.Helper()
+	files := grpcModule(t, "example.com/shop")
+	files["main.go"] = `package main
 
 import (
+	"fmt"
+	"io"
 	"net"
+	"os"
 
+	` + imports + `
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	health_v1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
 func main() {
-	s := grpc.NewServer()
+	s := grpc.NewServer(` + options + `)
 	health_v1.RegisterHealthServer(s, health.NewServer())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
+	fmt.Println(l.Addr())
+	go func() { io.Copy(io.Discard, os.Stdin); os.Exit(0) }()
 	s.Serve(l)
 }
 `
-	names := []string{"net/http.(*Transport).roundTrip", "/httphook.RoundTrip", "/httphook.Serve", "/export.(*Exporter).send"}
+	return files
+}
+
+// Code that never runs makes what does run slower: bench/README.md.
+func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
+	grpcOnly := grpcServer(t, "", "")
+	locked := grpcServer(t, `"google.golang.org/grpc/credentials"`, `grpc.Creds(credentials.NewTLS(nil))`)
+	names := []string{"net/http.(*Transport).roundTrip", "/httphook.RoundTrip", "/httphook.Serve", "/export.(*Exporter).send", "crypto/tls.Client"}
 	program := func(body string) map[string]string {
 		return map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": body}
 	}
@@ -60,11 +76,12 @@ func main() {
 		files map[string]string
 		want  []bool
 	}{
-		"gRPC":        {grpcOnly, []bool{false, false, false, true}},
-		"HTTP":        {program(httpApp), []bool{true, true, true, true}},
-		"HTTP client": {program("package main\n\nimport \"net/http\"\n\nfunc main() { http.Get(\"\") }\n"), []bool{true, true, false, false}},
-		"HTTP server": {program("package main\n\nimport \"net/http\"\n\nfunc main() { http.ListenAndServe(\"\", nil) }\n"), []bool{false, false, true, true}},
-		"neither":     {program("package main\n\nfunc main() {}\n"), []bool{false, false, false, false}},
+		"gRPC":        {grpcOnly, []bool{false, false, false, true, false}},
+		"gRPC, TLS":   {locked, []bool{false, false, false, true, true}},
+		"HTTP":        {program(httpApp), []bool{true, true, true, true, true}},
+		"HTTP client": {program("package main\n\nimport \"net/http\"\n\nfunc main() { http.Get(\"\") }\n"), []bool{true, true, false, false, true}},
+		"HTTP server": {program("package main\n\nimport \"net/http\"\n\nfunc main() { http.ListenAndServe(\"\", nil) }\n"), []bool{false, false, true, true, true}},
+		"neither":     {program("package main\n\nfunc main() {}\n"), []bool{false, false, false, false, false}},
 	} {
 		dir, binary := t.TempDir(), filepath.Join(t.TempDir(), "app")
 		write(t, dir, c.files)
@@ -74,6 +91,36 @@ func main() {
 		}
 		if got := linked(t, binary, names); !slices.Equal(got, c.want) {
 			t.Errorf("%s has %v of %v", name, got, names)
+		}
+	}
+}
+
+// Without TLS of its own a program is told so when it is to export to https://, unless it was built for that.
+func TestExportOverTLSIsBuiltInWhereItIsAskedFor(t *testing.T) {
+	const collector = "FAULTLOOM_EXPORT=https://collector.invalid/v1/traces"
+	dir := t.TempDir()
+	write(t, dir, grpcServer(t, "", ""))
+	for _, asked := range []bool{false, true} {
+		binary := filepath.Join(t.TempDir(), "app")
+		build := command(t, dir, "build", "-o", binary)
+		if asked {
+			build.Env = append(build.Env, collector)
+		}
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, c := range []struct {
+			export string
+			told   bool
+		}{{collector, !asked}, {"FAULTLOOM_EXPORT=http://collector.invalid/v1/traces", false}} {
+			said := &said{}
+			t.Run(c.export, func(t *testing.T) { // which waits for its end, and so for all it says
+				// a status file is written at the start, and tells what it knows of all settings
+				runAppWith(t, binary, said, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_STATUS="+t.TempDir(), c.export)
+			})
+			if told := strings.Contains(said.String(), "built without TLS"); told != c.told {
+				t.Errorf("asked for when it was built: %v, %s: %q", asked, c.export, said)
+			}
 		}
 	}
 }

@@ -79,7 +79,18 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 		if _, err := os.Lstat(virtual); err == nil {
 			return nil, refuse(exitUsage, "%s exists: its name is needed for the overlay", virtual)
 		}
-		files[virtual] = importer(name, p.Module.Path, grpc)
+		parts := []string{"install"}
+		if grpc {
+			parts = append(parts, "installgrpc")
+		}
+		tls, err := usesTLS(inv, p)
+		if err != nil {
+			return nil, err
+		}
+		if tls {
+			parts = append(parts, "exporttls")
+		}
+		files[virtual] = importer(name, p.Module.Path, parts)
 		if len(inv.packages) > 0 && isGo(inv.packages[0]) {
 			inv.extra = append(inv.extra, filepath.Join(filepath.Dir(inv.packages[0]), file)) // go wants them spelled alike
 		}
@@ -87,11 +98,11 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 	return files, nil
 }
 
-// importer is the file that pulls the SDK into a program.
-func importer(name, module string, grpc bool) []byte {
-	text := fmt.Sprintf("package %s\n\nimport _ %q\n", name, module+"/"+place+"/install")
-	if grpc {
-		text += fmt.Sprintf("import _ %q\n", module+"/"+place+"/installgrpc")
+// importer is the file that pulls parts of the SDK into a program.
+func importer(name, module string, parts []string) []byte {
+	text := fmt.Sprintf("package %s\n\n", name)
+	for _, part := range parts {
+		text += fmt.Sprintf("import _ %q\n", module+"/"+place+"/"+part)
 	}
 	return []byte(text)
 }

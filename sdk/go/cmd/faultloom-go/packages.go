@@ -93,6 +93,35 @@ func (p *goPackage) uses(path string) bool {
 	return false
 }
 
+// usesTLS tells whether a program speaks TLS itself, or is to export to https://. It judges by what the sources import:
+// gRPC imports TLS always, and the linker leaves it out where nobody makes credentials of it.
+func usesTLS(inv *invocation, p *goPackage) (bool, error) {
+	if inv.command == "test" || strings.HasPrefix(strings.ToLower(os.Getenv("FAULTLOOM_EXPORT")), "https:") {
+		return true, nil
+	}
+	args := append([]string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, inv.listing...)
+	program := []string{p.ImportPath}
+	if p.ImportPath == "command-line-arguments" {
+		program = inv.packages
+	}
+	out, err := output(append(args, program...)...)
+	if err != nil {
+		return false, err
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0]+"/", grpcPath+"/") || strings.HasPrefix(words[0], "golang.org/x/net/") {
+			continue
+		}
+		for _, imported := range words[1:] {
+			if imported == "crypto/tls" || imported == "net/http" || imported == grpcPath+"/credentials" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 var versionConst = regexp.MustCompile(`const Version = "(\d+)\.(\d+)\.(\d+)[^"]*"`)
 
 // grpcVersion reads grpc's own version constant: that is right for vendored trees, replacements and workspaces alike.

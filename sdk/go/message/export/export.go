@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -48,7 +49,11 @@ type Exporter struct {
 func New(endpoint string) (*Exporter, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || !isHTTP(u) || u.Hostname() == "" {
-		return nil, fmt.Errorf("not an http:// or https:// address")
+		return nil, errors.New("not an http:// or https:// address")
+	}
+	if isTLS(u) && linked == nil {
+		return nil, errors.New("an https:// address, and this program was built without TLS, which it does not use itself; " +
+			"build it with FAULTLOOM_EXPORT set to that address, or export to a collector at http://")
 	}
 	return &Exporter{
 		sender:  newSender(u),

@@ -22,9 +22,11 @@ func TestProxies(t *testing.T) {
 			t.Error("the proxy's password goes on")
 		}
 	})
-	sink, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
+	sink, locked := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer sink.Close()
-	defer secure.Close()
+	defer locked.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(locked.Certificate())
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Proxy-Authorization") != "Basic dXM6aHVzaA==" {
 			http.Error(w, "", http.StatusProxyAuthRequired)
@@ -65,17 +67,16 @@ func TestProxies(t *testing.T) {
 		taken, tunnels int32
 	}{
 		{sink.URL, strings.Replace(proxy.URL, "//", "//us:hush@", 1), 2, 0},
-		{secure.URL, strings.Replace(proxy.URL, "//", "//us:hush@", 1), 2, 1},
+		{locked.URL, strings.Replace(proxy.URL, "//", "//us:hush@", 1), 2, 1},
 		{sink.URL, proxy.URL, 0, 0},
-		{secure.URL, proxy.URL, 0, 0},
+		{locked.URL, proxy.URL, 0, 0},
 		{sink.URL, strings.Replace(proxy.URL, "http", "socks5", 1), 0, 0},
 	} {
 		arrived.Store(0)
 		tunnels.Store(0)
 		s := sinkTo(t, c.to+"/v1/traces")
 		s.proxy = func(*http.Request) (*url.URL, error) { return url.Parse(c.by) }
-		s.roots = x509.NewCertPool()
-		s.roots.AddCert(secure.Certificate())
+		s.tls = secure(roots)
 		for range 2 {
 			if err := s.post([]byte("{}")); (err == nil) != (c.taken > 0) {
 				t.Errorf("%s by %s: %v", c.to, c.by, err)

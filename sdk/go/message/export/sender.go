@@ -3,8 +3,6 @@ package export
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -29,7 +27,7 @@ type sender struct {
 	to    *url.URL
 	head  http.Header
 	limit time.Duration
-	roots *x509.CertPool                        // nil: the system's
+	tls   security                              // nil: only http:// is spoken
 	proxy func(*http.Request) (*url.URL, error) // nil URL: none; asked once per connection
 	idle  *connection                           // nil: none
 }
@@ -50,7 +48,7 @@ func newSender(to *url.URL) *sender {
 	if to.User != nil {
 		head.Set("Authorization", basic(to.User))
 	}
-	return &sender{to: to, head: head, limit: sendLimit, proxy: http.ProxyFromEnvironment}
+	return &sender{to: to, head: head, limit: sendLimit, tls: linked, proxy: http.ProxyFromEnvironment}
 }
 
 // post sends one body. An error means that the endpoint did not take it, or not in time.
@@ -133,7 +131,7 @@ func (s *sender) dial(deadline time.Time) (*connection, error) {
 	}
 	first := s.to
 	if proxy != nil {
-		if first = proxy; !isHTTP(proxy) {
+		if first = proxy; !isHTTP(proxy) || (isTLS(proxy) && s.tls == nil) {
 			return nil, fmt.Errorf("a proxy by %s is not supported", proxy.Scheme)
 		}
 	}
@@ -145,7 +143,7 @@ func (s *sender) dial(deadline time.Time) (*connection, error) {
 	if proxy == nil {
 		return c, nil
 	}
-	if c.proxy = proxy; s.to.Scheme != "https" {
+	if c.proxy = proxy; !isTLS(s.to) {
 		return c, nil
 	}
 	if err := c.tunnel(address(s.to), deadline); err != nil {
@@ -157,8 +155,8 @@ func (s *sender) dial(deadline time.Time) (*connection, error) {
 
 // connection is one over conn, to what to names.
 func (s *sender) connection(conn net.Conn, to *url.URL) *connection {
-	if to.Scheme == "https" {
-		conn = tls.Client(conn, &tls.Config{ServerName: to.Hostname(), RootCAs: s.roots, NextProtos: []string{"http/1.1"}})
+	if isTLS(to) {
+		conn = s.tls(conn, to.Hostname())
 	}
 	c := &connection{Conn: conn, bounds: io.LimitedReader{R: conn}}
 	c.in = bufio.NewReader(&c.bounds)
@@ -184,14 +182,16 @@ func (c *connection) tunnel(to string, deadline time.Time) error {
 	return nil
 }
 
-func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
+func isHTTP(u *url.URL) bool { return u.Scheme == "http" || isTLS(u) }
+
+func isTLS(u *url.URL) bool { return u.Scheme == "https" }
 
 // address is the host and port to connect to.
 func address(u *url.URL) string {
 	port := u.Port()
 	switch {
 	case port != "":
-	case u.Scheme == "https":
+	case isTLS(u):
 		port = "443"
 	default:
 		port = "80"

@@ -24,6 +24,7 @@ func sinkTo(t *testing.T, address string) *sender {
 		t.Fatal(err)
 	}
 	s := newSender(u)
+	s.tls = secure(nil)
 	s.limit = time.Minute
 	t.Cleanup(func() {
 		if s.idle != nil {
@@ -244,14 +245,14 @@ func TestTLSIsChecked(t *testing.T) {
 	if err := s.post(nil); err == nil || arrived.Load() != 0 {
 		t.Errorf("sent to a stranger: %v", err)
 	}
-	s.roots = roots
+	s.tls = secure(roots)
 	for i := int32(1); i <= 2; i++ {
 		if err := s.post([]byte("{}")); err != nil || arrived.Load() != i {
 			t.Errorf("%v, %d arrived", err, arrived.Load())
 		}
 	}
 	s = sinkTo(t, strings.Replace(sink.URL, "127.0.0.1", "localhost", 1)) // a name that the certificate does not have
-	s.roots = roots
+	s.tls = secure(roots)
 	if err := s.post(nil); err == nil || arrived.Load() != 2 {
 		t.Errorf("sent to another name: %v", err)
 	}

@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"faultloom.dev/go/message/export"
 	"faultloom.dev/go/message/trust"
 )
 
 func TestEntrySettingsAreUnderstoodOrSaidAndLeftOut(t *testing.T) {
+	export.LinkTLS()
 	for _, c := range []struct {
 		sample, export, bridge string
 		oneIn                  uint64
