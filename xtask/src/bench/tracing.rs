@@ -13,7 +13,7 @@ mod workload;
 use super::statistics::{Interval, Shuffle};
 use super::{Goal, finish};
 use crate::shell::root;
-use measure::{Round, Tally};
+use measure::{Epoch, Round, Tally};
 use serde_json::{Map, Value, json};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use workload::{Language, Mode, Workload};
@@ -43,9 +43,9 @@ pub fn bench() -> Result<(), String> {
         );
         build::build(workload.language).map_err(|e| format!("{}: {e}", workload.name))?;
         let begin = Instant::now();
-        let (rounds, tally) =
+        let (epochs, tally) =
             measure::run(&workload, &trust, &mut order).map_err(|e| format!("{}: {e}", workload.name))?;
-        let mut result = compare(&workload, &rounds, &tally);
+        let mut result = compare(&workload, &epochs, &tally);
         result["measuring_s"] = json!(begin.elapsed().as_secs_f64().round());
         figures.insert(workload.name.to_owned(), result);
     }
@@ -64,8 +64,12 @@ fn earlier(name: &str) -> Map<String, Value> {
 }
 
 /// Prints the table of one workload and returns its figures.
-fn compare(workload: &Workload, rounds: &[Round], tally: &Tally) -> Value {
-    let of = |f: &dyn Fn(&Round) -> f64| Interval::of(&rounds.iter().map(f).collect::<Vec<f64>>());
+fn compare(workload: &Workload, epochs: &[Epoch], tally: &Tally) -> Value {
+    // rounds of an epoch share their processes and the luck of these: only epochs are independent of each other
+    let of = |f: &dyn Fn(&Round) -> f64| {
+        let of_rounds = |epoch: &Epoch| Interval::of(&epoch.iter().map(f).collect::<Vec<f64>>()).median;
+        Interval::of(&epochs.iter().map(of_rounds).collect::<Vec<f64>>())
+    };
     let index = |mode: Mode| workload.modes.iter().position(|m| *m == mode);
     let at = |round: &Round, mode: Mode| index(mode).map_or_else(Default::default, |i| round[i].clone());
     let untraced = |r: &Round| (at(r, Mode::UntracedA).per_s + at(r, Mode::UntracedB).per_s) / 2.0;
@@ -101,7 +105,7 @@ fn compare(workload: &Workload, rounds: &[Round], tally: &Tally) -> Value {
     let ratio = of(&|r| loss(Mode::Faultloom)(r) / loss(Mode::OpenTelemetry)(r));
     let ratio_cpu = of(&|r| added(Mode::Faultloom)(r) / added(Mode::OpenTelemetry)(r));
 
-    println!(" {:<40} {:>9}   95 % interval", "medians of rounds", "");
+    println!(" {:<40} {:>9}   95 % interval", "medians of epochs", "");
     let line = |name: &str, value: &Interval| {
         println!(" {name:<40} {:>9.3}   {:.3} to {:.3}", value.median, value.low, value.high);
     };
@@ -130,7 +134,7 @@ fn compare(workload: &Workload, rounds: &[Round], tally: &Tally) -> Value {
         "dormant_loss_percent": dormant.as_ref().map(|d| &d.0), "dormant_cpu_percent": dormant.as_ref().map(|d| &d.1),
         "dormant_inside_2_percent": dormant.as_ref().map(|d| conclusive && d.0.within(2.0)),
         "bytes_per_event": tally.history_bytes as f64 / tally.events as f64, "histories_checked": tally.histories,
-        "clients": 32, "epochs": workload.epochs, "rounds": rounds.len(), "window_ms": workload.window_ms,
+        "clients": 32, "epochs": workload.epochs, "rounds": workload.rounds, "window_ms": workload.window_ms,
     })
 }
 

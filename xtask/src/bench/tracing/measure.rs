@@ -25,6 +25,9 @@ pub struct Sample {
 /// A window of each mode, in the order of the workload's modes.
 pub type Round = Vec<Sample>;
 
+/// The rounds of the same processes.
+pub type Epoch = Vec<Round>;
+
 /// What is checked: that nothing was lost that was paid for.
 #[derive(Clone, Default)]
 pub struct Tally {
@@ -54,22 +57,15 @@ impl Tally {
     }
 }
 
-pub fn run(workload: &Workload, trust_file: &str, order: &mut Shuffle) -> Result<(Vec<Round>, Tally), String> {
-    let (mut rounds, mut tally) = (Vec::new(), Tally::default());
-    for _ in 0..workload.epochs {
-        epoch(workload, trust_file, order, &mut rounds, &mut tally)?;
-    }
+pub fn run(workload: &Workload, trust_file: &str, order: &mut Shuffle) -> Result<(Vec<Epoch>, Tally), String> {
+    let mut tally = Tally::default();
+    let epochs =
+        (0..workload.epochs).map(|_| epoch(workload, trust_file, order, &mut tally)).collect::<Result<_, _>>()?;
     tally.verify(workload)?;
-    Ok((rounds, tally))
+    Ok((epochs, tally))
 }
 
-fn epoch(
-    workload: &Workload,
-    trust_file: &str,
-    order: &mut Shuffle,
-    rounds: &mut Vec<Round>,
-    tally: &mut Tally,
-) -> Result<(), String> {
+fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut Tally) -> Result<Epoch, String> {
     let mut sink = Worker::start(&build::sink(), &[])?;
     let http = sink.ask("http")?["address"].as_str().unwrap_or_default().to_owned();
     let mut sets = Vec::new();
@@ -79,6 +75,7 @@ fn epoch(
     for set in &mut sets {
         set.window(&mut sink, 0, workload.warm_up_ms, tally)?;
     }
+    let mut rounds = Epoch::new();
     for _ in 0..workload.rounds {
         let mut round = vec![Sample::default(); sets.len()];
         for i in order.permutation(sets.len()) {
@@ -87,7 +84,7 @@ fn epoch(
         rounds.push(round);
     }
     tally.spans += number(&sink.ask("spans")?, "spans") as u64;
-    Ok(())
+    Ok(rounds)
 }
 
 /// The processes of one mode.

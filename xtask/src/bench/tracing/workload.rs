@@ -56,7 +56,9 @@ pub struct Workload {
     /// One in so many requests is traced.
     pub sample: u32,
     pub modes: &'static [Mode],
+    /// Each has fresh processes. The interval is that of their medians, so it needs six at least.
     pub epochs: usize,
+    /// In each epoch.
     pub rounds: usize,
     pub window_ms: u64,
     /// Before an epoch is measured: pools filled, connections opened, code compiled.
@@ -77,52 +79,52 @@ impl Workload {
             calls: 1,
             sample: 1,
             modes: ALL,
-            epochs: 6,
-            rounds: 30,
+            epochs: 24,
+            rounds: 16,
             window_ms: 150,
             warm_up_ms: 600,
         }
     }
 
     const fn wide(name: &'static str, calls: u32) -> Workload {
-        Workload { services: PAIR, calls, modes: TRACED, epochs: 3, rounds: 15, ..Workload::chain(name, Language::Go) }
+        Workload { services: PAIR, calls, modes: TRACED, epochs: 8, rounds: 6, ..Workload::chain(name, Language::Go) }
     }
 
     const fn sampled(name: &'static str, sample: u32) -> Workload {
-        Workload { sample, modes: TRACED, epochs: 3, rounds: 15, ..Workload::chain(name, Language::Go) }
+        Workload { sample, modes: TRACED, epochs: 8, rounds: 6, ..Workload::chain(name, Language::Go) }
     }
 
     /// All of them. The chain in Go comes first: it is the one with the longest history of figures.
     pub fn all() -> Vec<Workload> {
         vec![
-            Workload { epochs: 12, rounds: 15, ..Workload::chain("chain", Language::Go) },
+            Workload::chain("chain", Language::Go),
             // a JVM compiles what is busy for many seconds
             Workload {
-                epochs: 3,
-                rounds: 25,
+                epochs: 8,
+                rounds: 8,
                 window_ms: 300,
-                warm_up_ms: 20_000,
+                warm_up_ms: 15_000,
                 ..Workload::chain("chain java", Language::Java)
             },
             Workload {
-                epochs: 6,
-                rounds: 20,
+                epochs: 12,
+                rounds: 10,
                 window_ms: 300,
                 warm_up_ms: 2_000,
                 ..Workload::chain("chain python", Language::Python)
             },
             // fresh processes differ by several per cent for their whole life: many epochs
             Workload {
-                epochs: 8,
-                rounds: 15,
+                epochs: 20,
+                rounds: 4,
                 window_ms: 300,
-                warm_up_ms: 8_000,
+                warm_up_ms: 4_000,
                 ..Workload::chain("chain node", Language::Node)
             },
             Workload::wide("fan-out 8", 8),
             Workload::wide("history of 10 events", 2),
             Workload::wide("history of 100 events", 24),
-            Workload { rounds: 6, window_ms: 1000, ..Workload::wide("history of 1,000 events", 249) },
+            Workload { rounds: 3, window_ms: 1000, ..Workload::wide("history of 1,000 events", 249) },
             Workload::sampled("sampling 1/4", 4),
             Workload::sampled("sampling 1/16", 16),
             Workload::sampled("sampling 1/64", 64),
