@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -93,6 +94,9 @@ func (p *goPackage) uses(path string) bool {
 	return false
 }
 
+// withoutTLS are gRPC's credentials that are none.
+var withoutTLS = []string{grpcPath + "/credentials/insecure", grpcPath + "/credentials/local"}
+
 // usesTLS tells whether a program speaks TLS itself, or is to export to https://. It judges by what the sources import:
 // gRPC imports TLS always, and the linker leaves it out where nobody makes credentials of it.
 func usesTLS(inv *invocation, p *goPackage) (bool, error) {
@@ -114,7 +118,8 @@ func usesTLS(inv *invocation, p *goPackage) (bool, error) {
 			continue
 		}
 		for _, imported := range words[1:] {
-			if imported == "crypto/tls" || imported == "net/http" || imported == grpcPath+"/credentials" {
+			credentials := strings.HasPrefix(imported+"/", grpcPath+"/credentials/") && !slices.Contains(withoutTLS, imported)
+			if imported == "crypto/tls" || imported == "net/http" || credentials {
 				return true, nil
 			}
 		}
