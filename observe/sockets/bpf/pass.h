@@ -60,11 +60,9 @@ static __always_inline void visit_tcp(struct sock *sk, struct task_struct *task,
 	int state = sk->__sk_common.skc_state;
 	if (state == TCP_CLOSE || state == TCP_SYN_RECV || state == TCP_NEW_SYN_RECV || state == TCP_TIME_WAIT)
 		return;
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!it) {
-		counter(LOST_SOCKETS, 1);
+	struct tracked *it = track(sk);
+	if (!it)
 		return;
-	}
 	if (state == TCP_LISTEN) {
 		visit_listener(it, sk, task, now, (__u64)sk);
 		it->pass = now->pass;
@@ -91,11 +89,9 @@ static __always_inline void visit_mptcp(struct sock *sk, struct task_struct *tas
 	if (sk->__sk_common.skc_state != TCP_LISTEN || !bpf_core_field_exists(((struct mptcp_sock *)0)->first))
 		return;
 	struct sock *below = BPF_CORE_READ((struct mptcp_sock *)sk, first);
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!it) {
-		counter(LOST_SOCKETS, 1);
+	struct tracked *it = track(sk);
+	if (!it)
 		return;
-	}
 	visit_listener(it, sk, task, now, (__u64)(below ? below : sk));
 	it->pass = now->pass;
 }

@@ -28,11 +28,9 @@ char LICENSE[] SEC("license") = "GPL";
 
 static __always_inline void connecting(struct sock *sk)
 {
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!it) {
-		counter(LOST_SOCKETS, 1);
+	struct tracked *it = track(sk);
+	if (!it)
 		return;
-	}
 	struct task_struct *task = bpf_get_current_task_btf();
 	own(it, task);
 	name(it, sk, ACTIVE);
@@ -47,7 +45,7 @@ static __always_inline void connecting(struct sock *sk)
 static __always_inline void listening(struct sock *sk)
 {
 	struct control *now = controls();
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tracked *it = track(sk);
 	if (!it || !now)
 		return;
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -64,11 +62,9 @@ static __always_inline void established(struct sock *sk, int from)
 		// Its listener is older than we are, and no pass has met it yet.
 		if (from != TCP_SYN_RECV)
 			return;
-		it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		if (!it) {
-			counter(LOST_SOCKETS, 1);
+		it = track(sk);
+		if (!it)
 			return;
-		}
 		it->state = LISTENING;
 	}
 	if (it->state & LISTENING) {

@@ -9,6 +9,7 @@ use sockets::ebpf::{EbpfCollector, Options};
 use sockets::polling::Poller;
 use std::collections::HashMap;
 use std::io::Read;
+use std::sync::Barrier;
 use support::processes::{Child, hold_many};
 use support::{Watch, own_network, skipped};
 
@@ -64,5 +65,19 @@ fn a_hundred_thousand_sockets_are_all_seen() {
     if Watch::start().is_some() {
         let mut counting = EbpfCollector::start(Options::default()).expect("it could be started a moment ago");
         assert_eq!(open(&mut counting, netns, port), expected, "counted in the kernel");
+        drop(counting);
+        // two that meet every socket at the same moment
+        let both = Barrier::new(2);
+        let seen = || {
+            both.wait();
+            let mut counting = EbpfCollector::start(Options::default()).expect("it could be started a moment ago");
+            open(&mut counting, netns, port)
+        };
+        std::thread::scope(|scope| {
+            let (first, second) = (scope.spawn(seen), scope.spawn(seen));
+            for it in [first, second] {
+                assert_eq!(it.join().expect("it counts"), expected, "counted twice at once");
+            }
+        });
     }
 }
