@@ -9,6 +9,8 @@ use super::worker::{Worker, number};
 use super::workload::{Language, Mode, Workload};
 use crate::bench::statistics::Shuffle;
 
+/// A turn of the warm-up.
+const WARM_TURN_MS: u64 = 1000;
 const WARM_MS: u64 = 30;
 
 /// One window of one mode.
@@ -70,10 +72,14 @@ fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut
     let http = sink.ask("http")?["address"].as_str().unwrap_or_default().to_owned();
     let mut sets = Vec::new();
     for mode in workload.modes {
+        build::lay_out(*mode)?;
         sets.push(Set::start(workload, *mode, trust_file, &sink.address, &http)?);
     }
-    for set in &mut sets {
-        set.window(&mut sink, 0, workload.warm_up_ms, tally)?;
+    // in turns: a process that waits for long is cold again, its compiled code thrown away and its pages reclaimed
+    for _ in 0..workload.warm_up_ms.div_ceil(WARM_TURN_MS) {
+        for set in &mut sets {
+            set.window(&mut sink, 0, workload.warm_up_ms.min(WARM_TURN_MS), tally)?;
+        }
     }
     let mut rounds = Epoch::new();
     for _ in 0..workload.rounds {

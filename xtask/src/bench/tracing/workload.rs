@@ -98,12 +98,12 @@ impl Workload {
     pub fn all() -> Vec<Workload> {
         vec![
             Workload::chain("chain", Language::Go),
-            // a JVM compiles what is busy for many seconds
+            // three JVMs on two cores compile what is busy for more than half a minute: after 15 s they reach a third of their throughput
             Workload {
-                epochs: 8,
-                rounds: 8,
+                epochs: 6,
+                rounds: 12,
                 window_ms: 300,
-                warm_up_ms: 15_000,
+                warm_up_ms: 40_000,
                 ..Workload::chain("chain java", Language::Java)
             },
             Workload {
@@ -113,12 +113,11 @@ impl Workload {
                 warm_up_ms: 2_000,
                 ..Workload::chain("chain python", Language::Python)
             },
-            // fresh processes differ by several per cent for their whole life: many epochs
             Workload {
-                epochs: 20,
-                rounds: 4,
+                epochs: 8,
+                rounds: 8,
                 window_ms: 300,
-                warm_up_ms: 4_000,
+                warm_up_ms: 10_000,
                 ..Workload::chain("chain node", Language::Node)
             },
             Workload::wide("fan-out 8", 8),
