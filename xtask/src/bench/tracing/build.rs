@@ -18,7 +18,7 @@ fn binary(name: &str) -> String {
 /// They are linked as everybody's are. An order of functions drawn anew for each epoch was tried: see bench/README.md.
 pub fn build_go() -> Result<(), String> {
     let bin = place();
-    std::fs::create_dir_all(bin.join("epoch")).map_err(|e| format!("{}: {e}", bin.display()))?;
+    std::fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let wrapper = binary("faultloom-go");
     let go = |folder: &str, program: &str, name: &str, rest: &[&str]| {
         let mut command = Command::new(program);
@@ -30,35 +30,10 @@ pub fn build_go() -> Result<(), String> {
     go("bench/tracing", "go", "chain-otel", &["-tags", "otel", "./chain"])?;
     go("bench/tracing", "go", "load-faultloom", &["-tags", "faultloom", "./chain"])?;
     go("bench/tracing", &wrapper, "chain-faultloom", &["./chain"])?;
-    Ok(())
-}
-
-/// Copies what is run in this mode to new files. Where in memory the pages of a file happen to lie makes a difference of some
-/// percent for as long as they stay there, so every epoch and each of its variants has files of its own.
-///
-/// The load generator is always another file than the services: processes of one file share its pages, and so the
-/// processor's caches, and a variant in which all four do has an advantage of a few percent.
-pub fn lay_out(mode: Mode) -> Result<(), String> {
-    let (service, load) = match mode {
-        Mode::UntracedA | Mode::UntracedB => ("chain-plain", "chain-plain"),
-        Mode::Dormant => ("chain-faultloom", "chain-plain"),
-        Mode::Faultloom => ("chain-faultloom", "load-faultloom"),
-        Mode::OpenTelemetry => ("chain-otel", "chain-otel"),
-    };
-    for (from, to) in [(service, laid_out(mode, "service")), (load, laid_out(mode, "load"))] {
-        let failed = |e: std::io::Error| format!("{to}: {e}");
-        if let Err(e) = std::fs::remove_file(&to)
-            && e.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(failed(e));
-        }
-        std::fs::copy(binary(from), &to).map_err(failed)?;
+    for (from, to) in [("chain-plain", "load-plain"), ("chain-otel", "load-otel"), ("chain-otel", "sink")] {
+        std::fs::copy(bin.join(from), bin.join(to)).map_err(|e| format!("{to}: {e}"))?;
     }
     Ok(())
-}
-
-fn laid_out(mode: Mode, role: &str) -> String {
-    binary(&format!("epoch/{role}-{}", mode.name().replace([',', ' '], "-")))
 }
 
 /// What a language's services need beyond that.
@@ -81,7 +56,11 @@ pub fn build(language: Language) -> Result<(), String> {
 pub fn service(language: Language, mode: Mode) -> Vec<String> {
     let path = |p: &str| root().join(p).display().to_string();
     match language {
-        Language::Go => vec![laid_out(mode, "service")],
+        Language::Go => vec![binary(match mode {
+            Mode::UntracedA | Mode::UntracedB => "chain-plain",
+            Mode::Faultloom | Mode::Dormant => "chain-faultloom",
+            Mode::OpenTelemetry => "chain-otel",
+        })],
         Language::Java => {
             let mut argv = vec![text("sh", &["-c", "command -v java"])];
             // three of these share two cores with everything else
@@ -117,12 +96,18 @@ pub fn service(language: Language, mode: Mode) -> Vec<String> {
     }
 }
 
+/// The load generator is always a file of its own: processes of one file share its pages, and so the processor's caches,
+/// and a variant in which all four do has an advantage of a few percent.
 pub fn load(mode: Mode) -> Vec<String> {
-    vec![laid_out(mode, "load")]
+    vec![binary(match mode {
+        Mode::UntracedA | Mode::UntracedB | Mode::Dormant => "load-plain",
+        Mode::Faultloom => "load-faultloom",
+        Mode::OpenTelemetry => "load-otel",
+    })]
 }
 
 pub fn sink() -> Vec<String> {
-    vec![binary("chain-otel"), "sink".to_owned()]
+    vec![binary("sink"), "sink".to_owned()]
 }
 
 /// What tracing a process needs to know.

@@ -72,10 +72,9 @@ fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut
     let http = sink.ask("http")?["address"].as_str().unwrap_or_default().to_owned();
     let mut sets = Vec::new();
     for mode in workload.modes {
-        build::lay_out(*mode)?;
         sets.push(Set::start(workload, *mode, trust_file, &sink.address, &http)?);
     }
-    // in turns: a process that waits for long is cold again, its compiled code thrown away and its pages reclaimed
+    // in turns: a process that waits for long is slow again (V8 throws code away, hosts reclaim pages)
     for _ in 0..workload.warm_up_ms.div_ceil(WARM_TURN_MS) {
         for set in &mut sets {
             set.window(&mut sink, 0, workload.warm_up_ms.min(WARM_TURN_MS), tally)?;

@@ -114,8 +114,8 @@ impl Workload {
                 ..Workload::chain("chain python", Language::Python)
             },
             Workload {
-                epochs: 8,
-                rounds: 8,
+                epochs: 6,
+                rounds: 10,
                 window_ms: 300,
                 warm_up_ms: 10_000,
                 ..Workload::chain("chain node", Language::Node)
