@@ -68,6 +68,8 @@ func main() {
 func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
 	grpcOnly := grpcServer(t, "", "")
 	locked := grpcServer(t, `"google.golang.org/grpc/credentials"`, `grpc.Creds(credentials.NewTLS(nil))`)
+	provided := grpcServer(t, `_ "google.golang.org/grpc/credentials/tls/certprovider"`, "")
+	open := grpcServer(t, `"google.golang.org/grpc/credentials/insecure"`, `grpc.Creds(insecure.NewCredentials())`)
 	names := []string{"net/http.(*Transport).roundTrip", "/httphook.RoundTrip", "/httphook.Serve", "/export.(*Exporter).send", "crypto/tls.Client"}
 	program := func(body string) map[string]string {
 		return map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": body}
@@ -78,6 +80,8 @@ func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
 	}{
 		"gRPC":        {grpcOnly, []bool{false, false, false, true, false}},
 		"gRPC, TLS":   {locked, []bool{false, false, false, true, true}},
+		"gRPC, certs": {provided, []bool{false, false, false, true, true}},
+		"gRPC, open":  {open, []bool{false, false, false, true, false}},
 		"HTTP":        {program(httpApp), []bool{true, true, true, true, true}},
 		"HTTP client": {program("package main\n\nimport \"net/http\"\n\nfunc main() { http.Get(\"\") }\n"), []bool{true, true, false, false, true}},
 		"HTTP server": {program("package main\n\nimport \"net/http\"\n\nfunc main() { http.ListenAndServe(\"\", nil) }\n"), []bool{false, false, true, true, true}},

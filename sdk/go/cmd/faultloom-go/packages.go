@@ -94,7 +94,7 @@ func (p *goPackage) uses(path string) bool {
 	return false
 }
 
-// withoutTLS are gRPC's credentials that are none.
+// withoutTLS are gRPC's credentials that encrypt nothing.
 var withoutTLS = []string{grpcPath + "/credentials/insecure", grpcPath + "/credentials/local"}
 
 // usesTLS tells whether a program speaks TLS itself, or is to export to https://. It judges by what the sources import:
