@@ -13,6 +13,7 @@ const NAME_BYTES_MAX: usize = 200;
 
 pub(crate) const TRUNCATED: u8 = 1;
 pub(crate) const FAULTS_OFF: u8 = 2;
+pub(crate) const TAKES_FIELD: u8 = 4;
 
 pub(crate) const SEND_REQUEST: u8 = 1;
 pub(crate) const RECV_RESPONSE: u8 = 2;
@@ -73,6 +74,11 @@ pub fn head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Ok((u64::from_be_bytes(r.array()?), r.rest()))
 }
 
+/// Whether the service of this history takes envelopes in a field of the answered method's requests.
+pub fn takes_field(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&VERSION) && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)
+}
+
 pub fn decode(bytes: &[u8]) -> Result<History, WireError> {
     let (call, rest) = head(bytes)?;
     let mut budget = EVENTS_MAX;
@@ -87,7 +93,7 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, WireError> {
 /// A segment up to its events.
 pub(crate) fn prefix(r: &mut Reader) -> Result<Segment, WireError> {
     let flags = r.u8()?;
-    if flags & !(TRUNCATED | FAULTS_OFF) != 0 {
+    if flags & !(TRUNCATED | FAULTS_OFF | TAKES_FIELD) != 0 {
         return Err(WireError::Malformed);
     }
     Ok(Segment {

@@ -26,6 +26,7 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
             Ok(json!({"bytes": hex(&carrier::append_tail(&bytes(input, "message")?, &bytes(input, "history")?))}))
         }
         "cut_field" => Ok(cut(carrier::cut_field(&bytes(input, "bytes")?))),
+        "takes_field" => Ok(json!({"takes_field": crate::history::takes_field(&bytes(input, "history")?)})),
         "cut_tail" => Ok(cut(carrier::cut_tail(&bytes(input, "bytes")?))),
         "match" => {
             let matches = list(input, "pairs")?.iter().map(|p| {

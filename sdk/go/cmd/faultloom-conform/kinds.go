@@ -15,7 +15,7 @@ type object = map[string]any
 
 var kinds = map[string]func(json.RawMessage) (object, error){
 	"envelope": with(envelopes), "scope": with(steps), "history": with(history), "truncate": with(truncate),
-	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail),
+	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail), "takes_field": with(takesField),
 	"match": with(match), "name": with(name), "carrier": with(carrier), "call_id": with(callID), "corrupt": with(corrupt),
 	"join": with(join), "bridge_out": with(bridgeOut), "bridge_in": with(bridgeIn), "traceparent": with(traceparents), "otlp": with(otlp),
 }
@@ -215,6 +215,10 @@ func cutField(in carried) (object, error) {
 func cutTail(in carried) (object, error) {
 	body, history := wire.CutTail(in.Bytes)
 	return object{"message": hex.EncodeToString(body), "history": orNull(history)}, nil
+}
+
+func takesField(in struct{ History hexBytes }) (object, error) {
+	return object{"takes_field": wire.TakesField(in.History)}, nil
 }
 
 func match(in struct {

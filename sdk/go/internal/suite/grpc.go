@@ -98,6 +98,11 @@ func Run(t *testing.T) {
 		"streams_with_foreign_codecs_and_interceptors":       streamForeign,
 		"a_stream_that_fails_brings_history_in_the_trailer":  streamErrors,
 		"retry_is_not_a_replay":                              retry,
+		"envelopes_go_into_a_field_where_they_may":           fields,
+		"fields_are_announced_only_where_they_are_safe":      fieldsNotAnnounced,
+		"a_callee_that_takes_no_field_gets_metadata_again":   fieldsForgotten,
+		"a_field_leaves_the_message_even_if_it_is_refused":   fieldsRefused,
+		"a_field_counts_before_forwarded_metadata":           fieldBeforeMetadata,
 		"drawn_requests_are_exported_once":                   drawn,
 		"a_hop_that_passes_baggage_on_is_bridged":            func(t *testing.T) { Bridge(t, passing) },
 	} {

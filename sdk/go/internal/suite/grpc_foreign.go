@@ -114,19 +114,24 @@ func sharedReply(t *testing.T) {
 
 func retry(t *testing.T) {
 	var tries atomic.Int32
+	w := &witness{}
 	address := serve(t, methods{"Flaky": func(ctx context.Context, in *Message) (*Message, error) {
 		if tries.Add(1) == 1 {
 			return nil, status.Error(codes.Unavailable, "not yet")
 		}
 		return in, nil
-	}}, hooked(Process(t, "server")))
+	}}, grpc.StatsHandler(w), hooked(Process(t, "server")))
 	cc := dial(t, address, grpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{"service":"shop.Service"}],
 		"retryPolicy":{"maxAttempts":3,"initialBackoff":"0.01s","maxBackoff":"0.01s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
-	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Reset, Selector: faultloom.Selector{Call: "Other"}}}})
-	if _, err := call(ctx, cc, "Flaky", nil); err != nil || tries.Load() != 2 {
-		t.Fatal(err, tries.Load())
-	}
-	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error("the second attempt was taken for a replay:\n" + Draw(h))
+	for _, where := range []string{"metadata", "field"} {
+		tries.Store(0)
+		ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Reset, Selector: faultloom.Selector{Call: "Other"}}}})
+		if _, err := call(ctx, cc, "Flaky", nil); err != nil || tries.Load() != 2 {
+			t.Fatal(err, tries.Load())
+		}
+		if h := finish(t, r); h.Events[1].Child == nil {
+			t.Error("the second attempt was taken for a replay:\n" + Draw(h))
+		}
+		w.expect(t, "both attempts", where, where)
 	}
 }

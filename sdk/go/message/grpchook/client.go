@@ -2,6 +2,7 @@ package grpchook
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -22,30 +23,32 @@ const defaultReceiveLimit = 4 << 20
 // While a call is out, this function and the handler's are all that the hooks keep on the stack: it is just large enough for
 // an untraced chain of calls, and Go copies a stack that it makes larger.
 func unaryClient(authority string) grpc.UnaryClientInterceptor {
+	known := new(callees)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		s := scope.From(ctx)
 		if s == nil {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		c, err := begin(ctx, s, authority, method, reply, cc, opts)
+		c, err := begin(ctx, s, known, authority, method, req, reply, cc, opts)
 		if err != nil {
 			return err
 		}
 		if c == nil {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		return c.end(invoke(c.ctx, method, req, c.target(), cc, c.options...))
+		return c.end(invoke(c.ctx, method, c.message(req), c.target(), cc, c.options...))
 	}
 }
 
 // begin records a call and plays the faults that act before its request is sent; the error is such a fault's. Nil without an
 // error: the call is to be made as if there were no scope.
-func begin(ctx context.Context, s *scope.Scope, authority, method string, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
-	call, field, ok := send(ctx, s, authority, cc, method, opts)
+func begin(ctx context.Context, s *scope.Scope, known *callees, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
+	limits := limitsOf(ctx, cc, method, opts)
+	call, field, ok := send(s, authority, method, limits.receive)
 	if !ok {
 		return nil, nil
 	}
-	c := &clientCall{scope: s, number: call.Number, field: field, reply: clientReply{message: reply}}
+	c := &clientCall{ctx: ctx, scope: s, number: call.Number, field: field, known: known, method: method, reply: clientReply{message: reply}}
 	if call.Fault != nil {
 		if over, err := before(ctx, s, &call, authority); over {
 			return nil, err
@@ -55,17 +58,19 @@ func begin(ctx context.Context, s *scope.Scope, authority, method string, reply 
 			c.reply.alter = c.kind
 		}
 	}
-	c.ctx = outgoing(ctx, s, &call)
+	if !field || limits.send < leastLimit || !c.enclose(&call, req) {
+		c.ctx = outgoing(ctx, s, &call)
+	}
 	c.options = append(append(c.inline[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts belong to others
 	return c, nil
 }
 
 // send decides about a call and records it. field tells that its replies may bring a field.
-func send(ctx context.Context, s *scope.Scope, authority string, cc *grpc.ClientConn, method string, opts []grpc.CallOption) (call scope.Call, field, ok bool) {
+func send(s *scope.Scope, authority, method string, receiveLimit int) (call scope.Call, field, ok bool) {
 	send := scope.Send{Peer: s.Process().Peer(authority), Name: method}
-	if limit := receiveLimit(ctx, cc, method, opts); limit > 0 && s.Envelope().History {
+	if receiveLimit > 0 && s.Envelope().History {
 		field = true
-		send.Accept, send.Limit = wire.AcceptField, uint64(limit)
+		send.Accept, send.Limit = wire.AcceptField, uint64(receiveLimit)
 	}
 	call, ok = s.Send(s.Now(), send)
 	return call, field, ok
@@ -102,6 +107,10 @@ type clientCall struct {
 	number  uint64
 	kind    wire.Kind // of the fault that fired, or 0
 	field   bool      // its reply may bring a field
+	method  string
+	known   *callees
+	callee  *callee // among the known ones, or nil
+	request clientRequest
 	reply   clientReply
 	trailer metadata.MD
 	options []grpc.CallOption
@@ -126,6 +135,7 @@ func (c *clientCall) end(err error) error {
 	}
 	end.Gap = end.History == nil
 	failed := err != nil && len(told) == 0 && local(c.ctx, err)
+	c.learn(end.History, failed)
 	switch {
 	case failed: // no status was there to be lost or altered, though a message may have come
 	case kind == wire.LostReply:
@@ -191,31 +201,39 @@ func before(ctx context.Context, s *scope.Scope, call *scope.Call, authority str
 	return false, nil
 }
 
-// receiveLimit is how large a reply this call may receive, or 0 if its codec is not ours: then nothing may be appended.
-func receiveLimit(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) int {
+// limits are how large the messages of a call may be, in bytes. Both are 0 if its codec is not ours: then nothing may be appended.
+type limits struct{ send, receive int }
+
+func limitsOf(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) limits {
 	if !active() {
-		return 0
+		return limits{}
 	}
-	limit := defaultReceiveLimit
+	l := limits{send: math.MaxInt, receive: defaultReceiveLimit}
 	for _, o := range opts {
 		switch o := o.(type) {
 		case grpc.MaxRecvMsgSizeCallOption:
-			limit = o.MaxRecvMsgSize
+			l.receive = o.MaxRecvMsgSize
+		case grpc.MaxSendMsgSizeCallOption:
+			l.send = o.MaxSendMsgSize
 		case grpc.ForceCodecCallOption, grpc.ForceCodecV2CallOption, grpc.CustomCodecCallOption:
-			return 0
+			return limits{}
 		case grpc.ContentSubtypeCallOption:
 			if o.ContentSubtype != protoName {
-				return 0
+				return limits{}
 			}
 		}
 	}
 	if !settled(ctx, cc) {
-		return 0
+		return limits{}
 	}
-	if c := cc.GetMethodConfig(method).MaxRespSize; c != nil {
-		limit = min(limit, *c)
+	config := cc.GetMethodConfig(method)
+	if config.MaxRespSize != nil {
+		l.receive = min(l.receive, *config.MaxRespSize)
 	}
-	return limit
+	if config.MaxReqSize != nil {
+		l.send = min(l.send, *config.MaxReqSize)
+	}
+	return l
 }
 
 // coldWait is how long a call on a channel that has not connected yet may wait here for what it would wait for anyway.

@@ -70,6 +70,8 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch v := v.(type) {
 	case *serverReply:
 		return c.marshalReply(v)
+	case *clientRequest:
+		return c.marshalRequest(v)
 	case *serverMessage:
 		out, err := c.CodecV2.Marshal(v.Message)
 		if err == nil {

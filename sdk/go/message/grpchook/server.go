@@ -24,7 +24,7 @@ var serverFromContext any // func(context.Context) *grpc.Server
 // See unaryClient about the stack.
 func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		call := answer(ctx, process())
+		call := answer(ctx, process(), req)
 		if call == nil {
 			return handler(ctx, req)
 		}
@@ -34,11 +34,12 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 }
 
 // answer begins the scope of the call that ctx answers, or returns nil: there is to be none.
-func answer(ctx context.Context, p *scope.Process) *serverCall {
+func answer(ctx context.Context, p *scope.Process, req any) *serverCall {
 	md := incoming(ctx)
-	if concerned, drawn := concerns(p, md); concerned {
-		call := &serverCall{}
-		if open(ctx, p, &call.scope, md, drawn) {
+	field, isProto := cutEnvelope(req)
+	if concerned, drawn := concerns(p, md, field); concerned {
+		call := &serverCall{proto: isProto}
+		if open(ctx, p, &call.scope, md, field, drawn) {
 			call.scoped = scope.Scoped{Context: ctx, Scope: &call.scope}
 			return call
 		}
@@ -46,19 +47,22 @@ func answer(ctx context.Context, p *scope.Process) *serverCall {
 	return nil
 }
 
-// concerns tells whether a request with this metadata may have a scope, and whether that is because it was drawn.
-func concerns(p *scope.Process, md metadata.MD) (concerned, drawn bool) {
-	if len(md[wire.GRPCKey]) > 0 || wire.MayBridge(md[wire.BaggageKey]) {
+// concerns tells whether a request with this metadata, and with this envelope in a field, may have a scope, and whether that is
+// because it was drawn.
+func concerns(p *scope.Process, md metadata.MD, field string) (concerned, drawn bool) {
+	if field != "" || len(md[wire.GRPCKey]) > 0 || wire.MayBridge(md[wire.BaggageKey]) {
 		return true, false
 	}
 	drawn = p.Draw()
 	return drawn, drawn
 }
 
-// open begins in s the scope of a call with this metadata, if it has one.
-func open(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, drawn bool) bool {
-	a := scope.Arrival{Drawn: drawn}
-	if values := md[wire.GRPCKey]; len(values) > 0 {
+// open begins in s the scope of a call with this metadata and, unless that is empty, this envelope in a field of its request,
+// if it has one.
+func open(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, drawn bool) bool {
+	a := scope.Arrival{Drawn: drawn, Own: field}
+	if values := md[wire.GRPCKey]; field != "" { // and metadata is what a proxy forwarded
+	} else if len(values) > 0 {
 		a.Own = values[len(values)-1] // a proxy that forwards metadata repeats its own envelope before the one its client hook adds
 	} else if scope.From(ctx) != nil {
 		return false // another hook was here
@@ -79,6 +83,7 @@ func open(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD,
 type serverCall struct {
 	scope  scope.Scope
 	scoped scope.Scoped
+	proto  bool // the request is a protobuf message
 	reply  serverReply
 }
 
@@ -90,13 +95,15 @@ func (call *serverCall) end(reply any, err error, method string) (any, error) {
 		s.Finish(s.Now(), status, method) // what is exported has no caller that names it
 		return reply, err
 	}
-	if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 {
-		if limit := fieldLimit(ctx); limit > 0 {
-			if message, ok := reply.(proto.Message); ok {
-				limit = min(limit, int(min(env.ReceiveLimit, 1<<31-1)))
-				call.reply = serverReply{Message: message, ctx: ctx, limit: limit, ended: s.FinishLater(s.Now(), status)}
-				return &call.reply, nil
-			}
+	server := examine(ctx)
+	if call.proto && server.receive >= leastLimit {
+		s.TakesField()
+	}
+	if err == nil && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 && server.send > 0 {
+		if message, ok := reply.(proto.Message); ok {
+			limit := min(server.send, int(min(env.ReceiveLimit, 1<<31-1)))
+			call.reply = serverReply{Message: message, ctx: ctx, limit: limit, ended: s.FinishLater(s.Now(), status)}
+			return &call.reply, nil
 		}
 	}
 	setTrailer(ctx, s.Finish(s.Now(), status, ""))
@@ -156,39 +163,39 @@ func attempt(md metadata.MD) uint64 {
 	return n
 }
 
-// fieldLimit is how large a unary reply and its field may become by the server's own send limit, or 0 if a wrapped
-// reply would meet foreign eyes.
-func fieldLimit(ctx context.Context) int {
+// examine tells how large the messages of the server that answers ctx may be. Both limits are 0 if a request with a field, or a
+// wrapped reply, would meet foreign eyes.
+func examine(ctx context.Context) limits {
 	server, ok := protoServer(ctx)
 	if !ok {
-		return 0
+		return limits{}
 	}
 	known := servers.Load()
 	if known != nil {
 		for i := range *known {
 			if (*known)[i].server == server {
-				return (*known)[i].limit
+				return (*known)[i].limits
 			}
 		}
 	}
-	limit := 0
+	l := limits{}
 	if outermost() {
-		limit = sendLimit(server)
+		l = serverLimits(server)
 	}
-	list := []examined{{server, limit}}
+	list := []examined{{server, l}}
 	if known != nil {
 		list = append(list, (*known)[:min(len(*known), 15)]...)
 	}
 	servers.Store(&list)
-	return limit
+	return l
 }
 
-// servers remembers fieldLimit's result for the last few servers, so that none is kept alive for long.
+// servers remembers examine's result for the last few servers, so that none is kept alive for long.
 var servers atomic.Pointer[[]examined]
 
 type examined struct {
 	server *grpc.Server
-	limit  int
+	limits limits
 }
 
 // protoServer returns the server of a call whose codec is ours, as far as the call itself decides that.
@@ -206,17 +213,17 @@ func protoServer(ctx context.Context) (server *grpc.Server, ok bool) {
 	return server, server != nil
 }
 
-// sendLimit returns a server's send limit in bytes, or 0 if a codec was forced by option.
-func sendLimit(server *grpc.Server) int {
+// serverLimits returns a server's own limits, or none if a codec was forced by option.
+func serverLimits(server *grpc.Server) limits {
 	opts := reflect.ValueOf(server).Elem().FieldByName("opts")
 	if opts.Kind() != reflect.Struct {
-		return 0
+		return limits{}
 	}
-	codec, send := opts.FieldByName("codec"), opts.FieldByName("maxSendMessageSize")
-	if codec.Kind() != reflect.Interface || !codec.IsNil() || send.Kind() != reflect.Int {
-		return 0
+	codec, send, receive := opts.FieldByName("codec"), opts.FieldByName("maxSendMessageSize"), opts.FieldByName("maxReceiveMessageSize")
+	if codec.Kind() != reflect.Interface || !codec.IsNil() || send.Kind() != reflect.Int || receive.Kind() != reflect.Int {
+		return limits{}
 	}
-	return int(send.Int())
+	return limits{send: int(send.Int()), receive: int(receive.Int())}
 }
 
 // outermost tells that no interceptor set by grpc.UnaryInterceptor stands outside of the hook; it runs before all

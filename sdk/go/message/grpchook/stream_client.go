@@ -20,7 +20,7 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 		if s == nil {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		call, field, ok := send(ctx, s, authority, cc, method, opts)
+		call, field, ok := send(s, authority, method, limitsOf(ctx, cc, method, opts).receive)
 		if !ok {
 			return streamer(ctx, desc, cc, method, opts...)
 		}

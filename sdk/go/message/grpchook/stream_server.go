@@ -16,19 +16,19 @@ func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()
 		p, md := process(), incoming(ctx)
-		concerned, drawn := concerns(p, md)
+		concerned, drawn := concerns(p, md, "")
 		if !concerned {
 			return handler(srv, ss)
 		}
 		s := new(scope.Scope)
-		if !open(ctx, p, s, md, drawn) {
+		if !open(ctx, p, s, md, "", drawn) {
 			return handler(srv, ss)
 		}
 		stream := &serverStream{ServerStream: ss, scoped: scope.Scoped{Context: ctx, Scope: s}, pieces: scope.Pieces{Scope: s}}
 		env := s.Envelope()
 		if s.Returns() && env.Accept&wire.AcceptField != 0 && env.ReceiveLimit > 0 && isOwn(ss) {
 			if server, ok := protoServer(ctx); ok {
-				stream.limit = min(sendLimit(server), int(min(env.ReceiveLimit, 1<<31-1)))
+				stream.limit = min(serverLimits(server).send, int(min(env.ReceiveLimit, 1<<31-1)))
 			}
 		}
 		err := handler(srv, stream)

@@ -104,6 +104,13 @@ func (s *Scope) on() bool {
 	return false
 }
 
+// TakesField notes that the next request of this method may have its envelope in a field. Call it before the scope ends.
+func (s *Scope) TakesField() {
+	s.mu.Lock()
+	s.flags |= wire.SegmentTakesField
+	s.mu.Unlock()
+}
+
 // Process is whose work this is.
 func (s *Scope) Process() *Process { return s.process }
 

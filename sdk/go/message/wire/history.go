@@ -27,9 +27,15 @@ const (
 
 // Flags of a segment.
 const (
-	SegmentTruncated = 1
-	SegmentFaultsOff = 2
+	SegmentTruncated  = 1
+	SegmentFaultsOff  = 2
+	SegmentTakesField = 4
 )
+
+// TakesField tells whether a history's service takes envelopes in a field of the answered method's requests.
+func TakesField(history []byte) bool {
+	return len(history) > HistoryHeadBytes && history[0] == Version && history[HistoryHeadBytes]&SegmentTakesField != 0
+}
 
 // History is what a reply brings back.
 type History struct {
@@ -109,7 +115,7 @@ func DecodeSegment(b []byte) (*Segment, error) {
 
 func decodePrefix(r *reader) Segment {
 	flags := r.byte()
-	if flags&^(SegmentTruncated|SegmentFaultsOff) != 0 {
+	if flags&^(SegmentTruncated|SegmentFaultsOff|SegmentTakesField) != 0 {
 		r.fail()
 	}
 	return Segment{

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional
 from . import bridge, carriers, ids, otlp
 from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver, to_header
 from .errors import FaultloomError
-from .history import decode_history, truncate
+from .history import decode_history, takes_field, truncate
 from .names import normalised_http_name, raw_http_name
 from .pieces import Joiner
 from .scope import Scope
@@ -175,6 +175,8 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
         cut = carriers.cut_field if kind == "cut_field" else carriers.cut_tail
         message, history = cut(bytes.fromhex(given["bytes"]))
         return {"message": message.hex(), "history": _hex(history)}
+    if kind == "takes_field":
+        return {"takes_field": takes_field(bytes.fromhex(given["history"]))}
     if kind == "match":
         pairs = given["pairs"]
         return {"matches": [Selector(**p["selector"]).matches(p["caller"], p["peer"], p["name"]) for p in pairs]}

@@ -21,6 +21,7 @@ HEAD_BYTES = 9
 SEND_REQUEST, RECV_RESPONSE, CALL_FAILED, SEND_RESPONSE = 1, 2, 3, 4
 FLAG_A = 8  # SEND_REQUEST: a fault fired; RECV_RESPONSE, CALL_FAILED: a child history follows
 FLAG_B = 16  # SEND_REQUEST: HTTP; RECV_RESPONSE, CALL_FAILED: gap
+TAKES_FIELD = 4  # of a segment: requests of the answered method may have their envelope in a field
 
 _KINDS = ("", "SEND_REQUEST", "RECV_RESPONSE", "CALL_FAILED", "SEND_RESPONSE")
 
@@ -104,6 +105,11 @@ def split_head(data: bytes) -> Tuple[int, bytes]:
     return int.from_bytes(data[1:HEAD_BYTES], "big"), data[HEAD_BYTES:]
 
 
+def takes_field(data: bytes) -> bool:
+    """Whether the service of this history takes envelopes in a field of the answered method's requests."""
+    return len(data) > HEAD_BYTES and data[0] == 1 and bool(data[HEAD_BYTES] & TAKES_FIELD)
+
+
 def decode_history(data: bytes) -> History:
     call, segment = split_head(data)
     return History(call, decode_segment(segment))
@@ -116,7 +122,7 @@ def decode_segment(data: bytes) -> Segment:
 
 def read_prefix(r: Reader) -> Segment:
     flags = r.u8()
-    if flags & ~3:
+    if flags & ~7:
         raise malformed("reserved flag")
     return Segment(r.string(1, 64), r.string(0, 200), r.varint(), bool(flags & 1), bool(flags & 2))
 

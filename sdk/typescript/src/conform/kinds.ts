@@ -7,7 +7,7 @@ import { Whole } from '../wire/bytes';
 import { CallId } from '../wire/callid';
 import { appendField, Carried, corrupt, cutField, cutTail, encodeTail, Headers, MAX_HEADER_BYTES, mayTail } from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
-import { Event, readHistory, Segment } from '../wire/history';
+import { Event, readHistory, Segment, takesField } from '../wire/history';
 import { normalHttpName, rawHttpName } from '../wire/names';
 import { resourceSpans } from '../wire/otlp';
 import { Joiner } from '../wire/piece';
@@ -45,6 +45,7 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   truncate: (input: { history: string; limit: number }) => ({ history: orNull(truncate(hex(input.history), input.limit)) }),
   field: ({ message, history }: Message) => ({ bytes: appendField(hex(message), hex(history)).toString('hex') }),
   cut_field: ({ bytes }: Bytes) => carried(cutField(hex(bytes))),
+  takes_field: ({ history }: { history: string }) => ({ takes_field: takesField(hex(history)) }),
   tail: ({ message, history }: Message) => ({ bytes: message + encodeTail(hex(history)).toString('hex') }),
   cut_tail: ({ bytes }: Bytes) => carried(cutTail(hex(bytes))),
   match: ({ pairs }: { pairs: { selector: Selector; caller: string; peer: string; name: string }[] }) => ({

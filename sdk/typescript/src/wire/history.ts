@@ -34,6 +34,7 @@ export const GAP_FLAG = 16;
 /** Flags of a segment. */
 export const TRUNCATED = 1;
 export const FAULTS_OFF = 2;
+export const TAKES_FIELD = 4;
 
 /** What is in a history. */
 export interface History {
@@ -68,6 +69,11 @@ export function answers(history: Buffer, call: CallId): boolean {
   return history.length >= HEAD_BYTES && history.length <= MAX_HISTORY_BYTES && history[0] === VERSION && call.isAt(history, 1);
 }
 
+/** Does the service of this history take envelopes in a field of the answered method's requests? */
+export function takesField(history: Buffer): boolean {
+  return history.length > HEAD_BYTES && history[0] === VERSION && (history[HEAD_BYTES]! & TAKES_FIELD) !== 0;
+}
+
 /** Reads a whole history. */
 export function readHistory(bytes: Buffer): History | ErrorCode {
   if (bytes.length === 0 || bytes.length > MAX_HISTORY_BYTES) {
@@ -100,7 +106,7 @@ export function readSegment(bytes: Buffer, at: number): Segment | undefined {
 /** Reads a segment up to its events. */
 export function readPrefix(r: Reader): Segment {
   const flags = r.u8();
-  if ((flags & ~(TRUNCATED | FAULTS_OFF)) !== 0) {
+  if ((flags & ~(TRUNCATED | FAULTS_OFF | TAKES_FIELD)) !== 0) {
     r.fail();
   }
   return {

@@ -9,6 +9,13 @@ use wire::bytes::hex;
 use wire::scope::{End, Scope};
 use wire::trust::Purpose;
 
+/// The history with these flags of its root segment.
+fn flagged(history: &[u8], flags: u8) -> Vec<u8> {
+    let mut bytes = history.to_vec();
+    bytes[wire::history::HEAD_BYTES] = flags;
+    bytes
+}
+
 pub fn write(book: &Book) {
     let id = wire::call_id::derive(ROOT, 1);
     let deep = child(
@@ -37,6 +44,26 @@ pub fn write(book: &Book) {
         scope.history("GET /")
     };
     book.good("history-nested", "history", "six calls with children", json!({"bytes": hex(&nested)}));
+    for (name, about, bytes) in [
+        ("yes", "a service that takes envelopes in a field", flagged(&deep, 4)),
+        ("yes-truncated", "other flags do not matter", flagged(&deep, 7)),
+        ("no", "a service that does not say so", deep.clone()),
+        (
+            "no-version",
+            "a version of tomorrow says something else by that bit",
+            [&[2], &flagged(&deep, 4)[1..]].concat(),
+        ),
+        ("no-flags", "ends before the flags", deep[..9].to_vec()),
+        ("no-bytes", "no history", Vec::new()),
+    ] {
+        book.good(&format!("takes-field-{name}"), "takes_field", about, json!({"history": hex(&bytes)}));
+    }
+    book.good(
+        "history-takes-field",
+        "history",
+        "a flag for the caller alone",
+        json!({"bytes": hex(&flagged(&deep, 4))}),
+    );
     for (name, limit) in [
         ("truncate-not-needed", nested.len()),
         ("truncate-children", 150),
@@ -55,6 +82,7 @@ pub fn write(book: &Book) {
     bad("history-cut", "ends inside an event", &deep[..deep.len() - 1]);
     bad("history-version", "a version of tomorrow", &[&[2], &deep[1..]].concat());
     bad("history-empty", "no bytes", &[]);
+    bad("history-reserved-segment-flag", "a flag of a segment nobody knows", &flagged(&deep, 8));
     let frame = |events: &[u8]| [&[1][..], &id.to_be_bytes(), &[0, 1, b'a', 0, 0], events].concat();
     bad("history-answer-before-call", "a reply to a call that was never sent", &frame(&[2, 0, 1, 0]));
     bad("history-answered-twice", "two replies to one call", &frame(&[1, 0, 0, 1, b'x', 1, 2, 0, 1, 0, 2, 0, 1, 0]));

@@ -43,6 +43,7 @@ final class Kinds {
         ALL.put("tail", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.tail(in.bytes("history")))));
         ALL.put("cut_field", in -> cut(in.bytes("bytes"), Carrier.cutField(in.bytes("bytes"), 0, in.bytes("bytes").length)));
         ALL.put("cut_tail", in -> cut(in.bytes("bytes"), Carrier.cutTail(in.bytes("bytes"), 0, in.bytes("bytes").length)));
+        ALL.put("takes_field", Kinds::takesField);
         ALL.put("match", Kinds::match);
         ALL.put("name", Kinds::name);
         ALL.put("carrier", Kinds::carrier);
@@ -104,6 +105,11 @@ final class Kinds {
         return cut == null
                 ? object("message", Text.hex(bytes), "history", null)
                 : object("message", Output.hex(bytes, 0, cut.end), "history", Output.hex(bytes, cut.historyFrom, cut.historyTo));
+    }
+
+    private static Object takesField(Input in) {
+        byte[] history = in.bytes("history");
+        return object("takes_field", History.takesField(history, 0, history.length));
     }
 
     private static Object match(Input in) {

@@ -45,6 +45,11 @@ public final class History {
         return Bytes.u64(b, from + 1);
     }
 
+    /** Whether the service of this history takes envelopes in a field of the answered method's requests. */
+    public static boolean takesField(byte[] b, int from, int to) {
+        return to - from > HEAD_BYTES && b[from] == Envelope.VERSION && (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0;
+    }
+
     /**
      * Cuts a history to at most {@code limit} bytes: first all child histories go, then the last events before the
      * SEND_RESPONSE. Null if not even its frame fits. Errors: those of a history that cannot be read.

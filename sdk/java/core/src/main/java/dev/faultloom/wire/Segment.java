@@ -17,6 +17,8 @@ public final class Segment {
     public static final int TRUNCATED = 1;
     /** Flag: faults are switched off at this service. */
     public static final int FAULTS_OFF = 2;
+    /** Flag: requests of the answered method may have their envelope in a field. */
+    public static final int TAKES_FIELD = 4;
 
     public final boolean truncated;
     public final boolean faultsOff;
@@ -50,7 +52,7 @@ public final class Segment {
 
     /** Skips what a segment begins with. */
     static void skipPrefix(Reader r) {
-        if (r.u8() > 3) {
+        if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
             r.fail();
         }
         r.skipStr(1, Names.MAX_SERVICE_BYTES);
@@ -67,7 +69,7 @@ public final class Segment {
         String service = r.str(1, Names.MAX_SERVICE_BYTES);
         String name = r.str(0, Names.MAX_NAME_BYTES);
         long startUs = r.varint();
-        if (flags > 3) {
+        if (flags > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
             throw WireError.MALFORMED;
         }
         List<Event> events = new ArrayList<>();

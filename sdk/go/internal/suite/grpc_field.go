@@ -1,0 +1,257 @@
+package suite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	faultloom "faultloom.dev/go"
+	"faultloom.dev/go/message/wire"
+)
+
+// witness sees where each request that reaches a server has its envelope, before any interceptor does.
+type witness struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+type arrivedKey struct{}
+
+func (*witness) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, arrivedKey{}, new(bool))
+}
+
+func (w *witness) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	inMetadata := ctx.Value(arrivedKey{}).(*bool)
+	switch s := s.(type) {
+	case *stats.InHeader:
+		*inMetadata = len(s.Header[wire.GRPCKey]) > 0
+	case *stats.InPayload:
+		_, envelope := wire.CutField(s.Payload.(proto.Message).ProtoReflect().GetUnknown())
+		where := map[[2]bool]string{{true, true}: "both", {true, false}: "metadata", {false, true}: "field", {false, false}: "none"}[[2]bool{*inMetadata, envelope != nil}]
+		w.mu.Lock()
+		w.seen = append(w.seen, where)
+		w.mu.Unlock()
+	}
+}
+
+func (*witness) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*witness) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// expect compares what was seen since the last time.
+func (w *witness) expect(t testing.TB, about string, want ...string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.seen, want) {
+		t.Errorf("%s: envelopes came in %v, not in %v", about, w.seen, want)
+	}
+	w.seen = nil
+}
+
+// clean answers with what it got, unless something of ours is in it.
+func clean(_ context.Context, in *Message) (*Message, error) {
+	if len(in.ProtoReflect().GetUnknown()) > 0 {
+		return nil, status.Error(codes.DataLoss, "unknown bytes reached the program")
+	}
+	return &Message{Value: in.Value}, nil
+}
+
+// traced makes one call within a request of its own and expects its history.
+func traced(t testing.TB, cc *grpc.ClientConn, in string, opts ...grpc.CallOption) {
+	t.Helper()
+	ctx, r := start(t, faultloom.Options{})
+	if out, err := call(ctx, cc, "Get", []byte(in), opts...); err != nil || string(out) != in {
+		t.Error(err)
+	}
+	if h := finish(t, r); h.Events[1].Child == nil {
+		t.Error(Draw(h))
+	}
+}
+
+func fields(t *testing.T) {
+	w := &witness{}
+	address := serve(t, methods{"Get": clean, "Other": clean}, grpc.StatsHandler(w), hooked(Process(t, "server")))
+	cc, other := dial(t, address), dial(t, address)
+	for range 3 {
+		traced(t, cc, "a")
+	}
+	w.expect(t, "once the callee has said so", "metadata", "field", "field")
+	traced(t, other, "a")
+	w.expect(t, "another channel", "metadata")
+	ctx, _ := start(t, faultloom.Options{})
+	if _, err := call(ctx, cc, "Other", nil); err != nil {
+		t.Error(err)
+	}
+	w.expect(t, "another method", "metadata")
+	traced(t, cc, "")
+	w.expect(t, "an empty message", "field")
+	traced(t, cc, strings.Repeat("x", 2000), grpc.UseCompressor(gzip.Name))
+	w.expect(t, "a compressed message", "field")
+	traced(t, cc, strings.Repeat("x", 60_000))
+	w.expect(t, "a large message", "field")
+	traced(t, cc, strings.Repeat("x", 65_536))
+	w.expect(t, "a message beyond 65,536 bytes", "metadata")
+	traced(t, cc, "a", grpc.MaxCallSendMsgSize(1000))
+	w.expect(t, "a channel that sends little", "metadata")
+	ctx, r := start(t, faultloom.Options{Bridge: true})
+	if _, err := call(ctx, cc, "Get", nil); err != nil {
+		t.Error(err)
+	}
+	if h := finish(t, r); h.Events[1].Child == nil {
+		t.Error(Draw(h))
+	}
+	w.expect(t, "a bridged envelope", "metadata")
+	if _, err := call(context.Background(), cc, "Get", nil); err != nil {
+		t.Error(err)
+	}
+	w.expect(t, "no scope", "none")
+	traced(t, cc, "a")
+	w.expect(t, "what was learned holds", "field")
+}
+
+func fieldsNotAnnounced(t *testing.T) {
+	outer := grpc.UnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		return next(ctx, in)
+	})
+	for about, opts := range map[string][]grpc.ServerOption{
+		"a small receive limit":    {grpc.MaxRecvMsgSize(1000), hooked(Process(t, "server"))},
+		"an interceptor before us": {outer, hooked(Process(t, "server"))},
+		"a foreign codec":          {grpc.ForceServerCodec(plainProto{}), hooked(Process(t, "server"))},
+	} {
+		w := &witness{}
+		cc := dial(t, serve(t, methods{"Get": clean}, append(opts, grpc.StatsHandler(w))...))
+		traced(t, cc, "a")
+		traced(t, cc, "a")
+		w.expect(t, about, "metadata", "metadata")
+	}
+	w := &witness{}
+	cc := dial(t, serve(t, methods{"Get": clean}, grpc.StatsHandler(w)))
+	for range 2 {
+		ctx, _ := start(t, faultloom.Options{})
+		if _, err := call(ctx, cc, "Get", nil); err != nil {
+			t.Error(err)
+		}
+	}
+	w.expect(t, "a server without an SDK", "metadata", "metadata")
+}
+
+// promise is what a service sends back that has nothing to tell but that it takes fields, if it does.
+func promise(t testing.TB, envelope string, takes bool) []byte {
+	var e wire.Envelope
+	o, err := wire.Open(envelope, &e)
+	if err == nil {
+		err = o.Finish(&e)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	var flags byte
+	if takes {
+		flags = wire.SegmentTakesField
+	}
+	return append(wire.AppendPrefix(wire.AppendHead(nil, e.Call), flags, "server", "", 1), wire.SendResponse, 0, 0)
+}
+
+func fieldsForgotten(t *testing.T) {
+	w := &witness{}
+	var answers []string // of the server, one a call; each "takes", "silent" (no history), "plain" (one without a promise) or "waits"
+	arrived := make(chan struct{})
+	address := serve(t, methods{"Get": func(ctx context.Context, in *Message) (*Message, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		_, field := wire.CutField(in.ProtoReflect().GetUnknown())
+		envelope := string(field)
+		if field == nil {
+			envelope = md[wire.GRPCKey][0]
+		}
+		answer := answers[0]
+		answers = answers[1:]
+		out := &Message{Value: in.Value}
+		switch answer {
+		case "takes", "plain":
+			out.ProtoReflect().SetUnknown(wire.AppendField(nil, promise(t, envelope, answer == "takes")))
+		case "waits":
+			close(arrived)
+			<-ctx.Done()
+		case "error":
+			return nil, status.Error(codes.NotFound, "no such thing")
+		}
+		return out, nil
+	}}, grpc.StatsHandler(w))
+	run := func(cc *grpc.ClientConn, plan ...string) {
+		t.Helper()
+		answers = plan
+		for range plan {
+			ctx, _ := start(t, faultloom.Options{})
+			ctx, cancel := context.WithCancel(ctx)
+			if answers[0] == "waits" {
+				go func() { <-arrived; cancel() }()
+			}
+			call(ctx, cc, "Get", nil)
+			cancel()
+		}
+	}
+	run(dial(t, address), "takes", "silent", "takes", "takes")
+	w.expect(t, "an answer without a history is a field that did not get through", "metadata", "field", "metadata", "metadata")
+	run(dial(t, address), "takes", "error", "takes", "takes")
+	w.expect(t, "and so is an error", "metadata", "field", "metadata", "metadata")
+	run(dial(t, address), "takes", "plain", "takes", "takes")
+	w.expect(t, "a callee that promises nothing any more", "metadata", "field", "metadata", "field")
+	run(dial(t, address), "takes", "waits", "silent", "takes", "takes")
+	w.expect(t, "no answer says nothing", "metadata", "field", "metadata", "metadata", "field")
+}
+
+func fieldsRefused(t *testing.T) {
+	p := Process(t, "server")
+	address := serve(t, methods{"Get": clean, "Own": func(_ context.Context, in *Message) (*Message, error) {
+		return &Message{Value: in.ProtoReflect().GetUnknown()}, nil
+	}}, hooked(p))
+	cc := stock(t, address)
+	send := func(method string, unknown []byte) []byte {
+		t.Helper()
+		in, out := &Message{}, new(Message)
+		in.ProtoReflect().SetUnknown(unknown)
+		if err := cc.Invoke(context.Background(), "/shop.Service/"+method, in, out); err != nil {
+			t.Error(err)
+		}
+		return out.Value
+	}
+	forged := make([]byte, 80)
+	forged[0] = wire.Version
+	for _, envelope := range [][]byte{forged, {}, []byte("x"), make([]byte, 5000)} {
+		send("Get", wire.AppendField(nil, envelope))
+	}
+	own := []byte("\xfa\x01\x03abc") // a field of tomorrow's program
+	if got := send("Own", wire.AppendField(slices.Clone(own), forged)); !slices.Equal(got, own) {
+		t.Errorf("the program's own unknown field came as %x", got)
+	}
+	if got := send("Own", own); !slices.Equal(got, own) {
+		t.Errorf("the program's own unknown field came as %x", got)
+	}
+}
+
+// A proxy forwards metadata that it does not know, and its own envelope is in a field.
+func fieldBeforeMetadata(t *testing.T) {
+	w := &witness{}
+	cc := dial(t, serve(t, methods{"Get": clean}, grpc.StatsHandler(w), hooked(Process(t, "server"))))
+	traced(t, cc, "a")
+	ctx, r := start(t, faultloom.Options{})
+	ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, "somebody else's")
+	if _, err := call(ctx, cc, "Get", nil); err != nil {
+		t.Error(err)
+	}
+	if h := finish(t, r); h.Events[1].Child == nil {
+		t.Error(Draw(h))
+	}
+	w.expect(t, "the field counts", "metadata", "both")
+}

@@ -1,0 +1,163 @@
+package grpchook
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+// Limits of envelopes in fields.
+const (
+	maxRequestBytes = 64 << 10 // of a serialized message that may have one
+	leastLimit      = 1 << 20  // of what a server takes and a channel sends, in bytes
+	maxMethods      = 1024     // that a channel remembers
+)
+
+// Where the next envelope for a method goes.
+const (
+	intoMetadata = iota
+	intoField
+	neverIntoField
+)
+
+// callee is what a channel knows of one method: one of the states above.
+type callee struct{ state atomic.Uint32 }
+
+// callees are those of one channel. Looking one up takes no lock and no memory.
+type callees struct {
+	methods atomic.Pointer[map[string]*callee]
+	mu      sync.Mutex // for who adds one
+}
+
+func (k *callees) of(method string) *callee {
+	if known := k.methods.Load(); known != nil {
+		return (*known)[method]
+	}
+	return nil
+}
+
+// add is of for a method whose callee has just said that it takes fields; nil if that is one too many to remember.
+func (k *callees) add(method string) *callee {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next := map[string]*callee{}
+	if known := k.methods.Load(); known != nil {
+		if c := (*known)[method]; c != nil {
+			return c
+		}
+		if len(*known) == maxMethods {
+			return nil
+		}
+		maps.Copy(next, *known)
+	}
+	c := new(callee)
+	next[method] = c
+	k.methods.Store(&next)
+	return c
+}
+
+// learn draws the conclusion from how a call ended. failed: without an answer.
+func (c *clientCall) learn(history []byte, failed bool) {
+	to, takes := c.callee, wire.TakesField(history)
+	if to == nil {
+		if !takes {
+			return
+		}
+		if to = c.known.add(c.method); to == nil {
+			return
+		}
+	}
+	next := uint32(intoMetadata)
+	switch {
+	case takes:
+		next = intoField
+	case history == nil && c.request.envelope == "":
+		return // says nothing about fields
+	case history == nil && !failed:
+		next = neverIntoField // something on the way does not let them through
+	}
+	if old := to.state.Load(); old != next && old != neverIntoField {
+		to.state.CompareAndSwap(old, next)
+	}
+}
+
+// clientRequest is a caller's message and the envelope to append to it. It embeds the message for who meets it between hook and
+// codec.
+type clientRequest struct {
+	proto.Message
+	envelope string
+}
+
+// enclose puts the call's envelope into its message, if that is where it may go.
+func (c *clientCall) enclose(call *scope.Call, req any) bool {
+	if call.Envelope == "" || c.scope.Envelope().Bridge {
+		return false
+	}
+	if c.callee = c.known.of(c.method); c.callee == nil || c.callee.state.Load() != intoField {
+		return false
+	}
+	m, ok := req.(proto.Message)
+	if !ok || proto.Size(m) > maxRequestBytes {
+		return false
+	}
+	c.request = clientRequest{m, call.Envelope}
+	return true
+}
+
+// message is what is to be sent.
+func (c *clientCall) message(req any) any {
+	if c.request.envelope != "" {
+		return &c.request
+	}
+	return req
+}
+
+func (c *codec) marshalRequest(r *clientRequest) (mem.BufferSlice, error) {
+	field := wire.FieldLen(len(r.envelope))
+	if c.stock {
+		if size := proto.Size(r.Message) + field; mem.IsBelowBufferPoolingThreshold(size) {
+			out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size), r.Message)
+			if err != nil {
+				return nil, err
+			}
+			return mem.BufferSlice{mem.SliceBuffer(appendEnvelope(out, r.envelope))}, nil
+		}
+	}
+	out, err := c.CodecV2.Marshal(r.Message)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, mem.SliceBuffer(appendEnvelope(make([]byte, 0, field), r.envelope))), nil
+}
+
+func appendEnvelope(b []byte, envelope string) []byte {
+	b = append(wire.AppendFieldStart(b, len(envelope)), envelope...)
+	return wire.AppendFieldEnd(b, wire.FieldLen(len(envelope)))
+}
+
+// cutEnvelope takes the envelope out of a request's message, and is empty if there is none. What its type does not know the library
+// keeps as it came, in its order: the envelope is the end of that.
+func cutEnvelope(req any) (envelope string, isProto bool) {
+	m, ok := req.(proto.Message)
+	if !ok {
+		return "", false
+	}
+	r := m.ProtoReflect()
+	unknown := r.GetUnknown()
+	if len(unknown) == 0 {
+		return "", true
+	}
+	rest, cut := wire.CutField(unknown)
+	if cut == nil {
+		return "", true
+	}
+	r.SetUnknown(rest[:len(rest):len(rest)]) // whoever appends to it must not write over the envelope
+	return unsafe.String(unsafe.SliceData(cut), len(cut)), true
+}
