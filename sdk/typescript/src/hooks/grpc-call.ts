@@ -4,11 +4,13 @@ import type { Call, Scope } from '../scope/scope';
 import { isIn, within } from '../scope/context';
 import { wait } from '../scope/wait';
 import { EMPTY } from '../wire/bytes';
-import { corrupt, cutField } from '../wire/carrier';
+import { appendField, corrupt, cutField, fieldLength } from '../wire/carrier';
 import { ACCEPT_FIELD } from '../wire/envelope';
+import { answers } from '../wire/history';
 import { isPiece } from '../wire/piece';
 import type { Kind } from '../wire/plan';
 import { withEnvelope } from './grpc-metadata';
+import { MAX_MESSAGE_BYTES, Methods } from './grpc-methods';
 import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
 import { library, Listener, Wire } from './grpc-wire';
 import type { Loose } from './patch';
@@ -18,6 +20,9 @@ export interface Target {
   readonly authority: string;
   /** Bytes of the largest message it lets through; 0: unknown. */
   readonly receiveLimit: number;
+  /** The same for what is sent; Infinity: any. */
+  readonly sendLimit: number;
+  readonly methods: Methods;
 }
 
 /**
@@ -27,13 +32,21 @@ export interface Target {
  *     │ └──hang, delay──▶ waiting ──time is over──▶ (hang) over, (delay) sent
  *     │                      └──deadline, cancelled──▶ over
  *     └──▶ sent ──status──▶ over
+ *
+ * If its envelope may go into a field of its message, sending it begins with that message.
  */
 export class GrpcCall implements Wire, Listener {
   private call: Call | null = null;
   private listener: Listener | null = null;
-  /** The request's metadata as they leave. */
+  /** The request's metadata as they leave; of a call that is held back, without the envelope. */
   private metadata: Metadata | null = null;
   private sent = false;
+  /** Is it held back until its message, whose size decides where the envelope goes? */
+  private held = false;
+  /** Was the library to read before it began? */
+  private reading = false;
+  /** Has the envelope left in a field? */
+  private sentField = false;
   private history: Buffer | null = null;
   /** What to do once a delay is over, in order. */
   private waiting: (() => void)[] | null = null;
@@ -62,26 +75,60 @@ export class GrpcCall implements Wire, Listener {
   sendMessageWithContext(context: unknown, message: Buffer): void {
     this.sends(false, context);
     if (this.goes(context)) {
-      this.library.sendMessageWithContext.call(this.wire, context, message);
+      this.pass(context, message);
     } else {
-      this.waiting?.push(() => this.library.sendMessageWithContext.call(this.wire, context, message));
+      this.waiting?.push(() => this.pass(context, message));
     }
+  }
+
+  private pass(context: unknown, message: Buffer): void {
+    if (this.held) {
+      message = this.filled(message);
+      this.begin();
+    }
+    this.library.sendMessageWithContext.call(this.wire, context, message);
+  }
+
+  /** The message with the envelope behind it, if it may take it along. */
+  private filled(message: Buffer): Buffer {
+    const { envelope, joiner } = this.call!;
+    const bytes = message.length;
+    if (joiner !== null || bytes > MAX_MESSAGE_BYTES || bytes + fieldLength(envelope!.length) > this.target.sendLimit) {
+      return message;
+    }
+    this.sentField = true;
+    return appendField(message, envelope!);
   }
 
   halfClose(): void {
     this.sends(true, undefined);
     if (this.goes(undefined)) {
-      this.library.halfClose.call(this.wire);
+      this.close();
     } else {
-      this.waiting?.push(() => this.library.halfClose.call(this.wire));
+      this.waiting?.push(() => this.close());
     }
+  }
+
+  private close(): void {
+    if (this.held) {
+      this.begin();
+    }
+    this.library.halfClose.call(this.wire);
   }
 
   startRead(): void {
     if (this.goes(undefined)) {
-      this.library.startRead.call(this.wire);
+      this.read();
     } else {
-      this.waiting?.push(() => this.library.startRead.call(this.wire));
+      this.waiting?.push(() => this.read());
+    }
+  }
+
+  private read(): void {
+    if (this.held) {
+      this.reading = true;
+    } else {
+      this.library.startRead.call(this.wire);
     }
   }
 
@@ -115,10 +162,13 @@ export class GrpcCall implements Wire, Listener {
     try {
       this.call = this.decide();
       if (this.call !== null) {
-        this.metadata = withEnvelope(metadata, this.call, this.scope);
+        this.held = this.mayFill(this.call);
+        // the application may go on with its own before the message comes
+        this.metadata = this.held ? metadata.clone() : withEnvelope(metadata, this.call, this.scope);
       }
     } catch {
       this.call = null;
+      this.held = false;
     }
     switch (this.kind) {
       case 'unavailable':
@@ -148,9 +198,28 @@ export class GrpcCall implements Wire, Listener {
     return call;
   }
 
+  /** May its envelope go into a field of its message? */
+  private mayFill(call: Call): boolean {
+    const { methods, receiveLimit } = this.target;
+    const { history, bridge } = this.scope.envelope;
+    return methods.inField(this.method) && this.oneReply && call.envelope !== null && history && !bridge && receiveLimit > 0;
+  }
+
   private send(): void {
     this.sent = true;
-    this.library.start.call(this.wire, this.metadata!, this);
+    if (!this.held) {
+      this.library.start.call(this.wire, this.metadata!, this);
+    }
+  }
+
+  /** Starts a call that was held back. */
+  private begin(): void {
+    this.held = false;
+    const metadata = this.sentField ? this.metadata! : withEnvelope(this.metadata!, this.call!, this.scope);
+    this.library.start.call(this.wire, metadata, this);
+    if (this.reading) {
+      this.library.startRead.call(this.wire);
+    }
   }
 
   private waited(): void {
@@ -180,6 +249,8 @@ export class GrpcCall implements Wire, Listener {
   /** Ends a call that was not sent. */
   private finish(code: number, details: string): void {
     this.over = true;
+    this.held = false;
+    this.sent = false;
     this.waiting = null;
     this.stopWaiting?.();
     this.unsent?.forEach(drop);
@@ -201,7 +272,7 @@ export class GrpcCall implements Wire, Listener {
   }
 
   cancelWithStatus(code: number, details: string): void {
-    if (this.waiting === null) {
+    if (this.waiting === null && !this.held) {
       this.cancel(code, details);
       return;
     }
@@ -290,6 +361,10 @@ export class GrpcCall implements Wire, Listener {
     const history = this.joined();
     // a message may have come, even with its history, before this side gave up; a trailer means that the callee has answered
     const answered = trailers.length > 0 || isReply(status.code);
+    if (this.oneReply) {
+      const own = history !== null && answers(history, this.call.id) ? history : null;
+      this.target.methods.ended(this.method, this.sentField, answered, own);
+    }
     // of a message that was altered the library complains, not the callee
     const code = this.altered && answered ? OK : status.code;
     if (this.kind === 'lost-reply' && answered) {

@@ -8,6 +8,7 @@
 
 import { current } from '../scope/context';
 import { GrpcCall, Target } from './grpc-call';
+import { Methods } from './grpc-methods';
 import { authorityOf, limitOf } from './grpc-status';
 import { know, putBetween, Wire } from './grpc-wire';
 import type { Loose, Patch } from './patch';
@@ -53,6 +54,8 @@ function targetOf(channel: Loose): Target {
     target = {
       authority: authorityOf(String(channel['getTarget']())),
       receiveLimit: options === undefined ? 0 : limitOf(options, 'grpc.max_receive_message_length'),
+      sendLimit: limitOf(options, 'grpc.max_send_message_length', Infinity),
+      methods: new Methods(),
     };
     targets.set(channel, target);
   }

@@ -4,43 +4,85 @@
  * A request with an accepted envelope gets a handler that runs in a scope, and the library's own call object gets two
  * functions of ours: one serializes a reply message and appends the history to it, one adds to the trailers. Other requests
  * run the application's handler as it is. The application's server interceptors run before, outside the scope.
+ *
+ * The envelope of a unary call may come in a field of its message. What parses messages knows nothing of their calls but the
+ * method's entry in the library's table of handlers, so each unary call gets a copy of that entry, in which the envelope
+ * waits for the handler.
  */
 
 import { within } from '../scope/context';
 import type { Process } from '../scope/process';
 import type { Scope } from '../scope/scope';
 import { BAGGAGE, TRACEPARENT } from '../wire/bridge';
-import { appendField, fieldLength, MAX_TRAILER_BYTES } from '../wire/carrier';
+import { appendField, cutField, fieldLength, MAX_TRAILER_BYTES } from '../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
 import { MAX_HISTORY_BYTES } from '../wire/history';
 import { truncate } from '../wire/truncate';
 import { OK, limitOf, Metadata, Status, take } from './grpc-status';
 import type { Fn, Loose, Patch } from './patch';
 
+/** The envelope in a call's message; null: there is none, undefined: no message was looked into. */
+const FIELD = Symbol('faultloom.field');
+
+/** A server that takes smaller messages only does not get envelopes in them. */
+const MIN_RECEIVE_LIMIT = 1 << 20;
+
+/** An entry in the library's table of handlers; one with FIELD is a single call's. */
+interface Handler {
+  type: string;
+  serialize(message: unknown): Uint8Array;
+  [FIELD]?: Buffer | null | undefined;
+}
+
 /** The library's half of one call, below all interceptors. */
 interface Below {
-  handler: { serialize(message: unknown): Uint8Array };
+  handler?: Handler;
   sendStatus(status: Omit<Status, 'metadata'> & { metadata?: Metadata | null }): void;
   maxSendMessageSize?: number;
   nextCall?: Below;
 }
 
 export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
-  patch.wrap(grpc['Server'].prototype, 'register', (register) =>
+  const prototype = grpc['Server'].prototype as Loose;
+  patch.wrap(prototype, 'register', (register) =>
     function (this: unknown, name: string, handler: Fn, serialize: Fn, deserialize: Fn, type: string) {
-      return register.call(this, name, traced(grpc, process, name, handler, type === 'unary'), serialize, deserialize, type);
+      const unary = type === 'unary';
+      const parse = unary ? cutting(deserialize) : deserialize;
+      return register.call(this, name, traced(grpc, process, name, handler, unary), serialize, parse, type);
     },
   );
+  if (typeof prototype['_retrieveHandler'] !== 'function') {
+    return; // envelopes then come in metadata
+  }
+  patch.wrap(prototype, '_retrieveHandler', (retrieve) =>
+    function (this: unknown, from: unknown) {
+      const handler = retrieve.call(this, from) as Handler | null;
+      return handler?.type === 'unary' ? { ...handler, [FIELD]: undefined } : handler;
+    },
+  );
+}
+
+/** Reads a message without the field, which is left in the call's entry. */
+function cutting(deserialize: Fn): Fn {
+  return function (this: unknown, bytes: Buffer) {
+    const { message, history: envelope } = cutField(bytes);
+    // interceptors know this function too, and may call it for themselves
+    if (typeof this === 'object' && this !== null && FIELD in this) {
+      this[FIELD] = envelope;
+    }
+    return deserialize.call(this, message) as unknown;
+  };
 }
 
 function traced(grpc: Loose, process: Process, name: string, handler: Fn, unary: boolean): Fn {
   return function (this: unknown, call: Loose, reply: unknown) {
     let scope: Scope | null = null;
     try {
-      scope = openScope(process, call['metadata'] as Metadata);
+      const below = bottom(call);
+      scope = openScope(process, call['metadata'] as Metadata, below.handler?.[FIELD] ?? null);
       if (scope !== null) {
         scope.called = scope.returnsHistory ? '' : name;
-        attach(grpc, scope, call, unary);
+        attach(grpc, scope, call, below, unary);
       }
     } catch {
       scope?.abandon();
@@ -50,14 +92,23 @@ function traced(grpc: Loose, process: Process, name: string, handler: Fn, unary:
   };
 }
 
-function openScope(process: Process, metadata: Metadata): Scope | null {
+function bottom(call: Loose): Below {
+  let below = call['call'] as Below;
+  while (below.nextCall !== undefined) {
+    below = below.nextCall;
+  }
+  return below;
+}
+
+function openScope(process: Process, metadata: Metadata, field: Buffer | null): Scope | null {
   const values = take(metadata);
   const baggage = text(metadata, BAGGAGE);
-  if (values.length === 0 && baggage === undefined && process.sampler === null) {
+  if (values.length === 0 && field === null && baggage === undefined && process.sampler === null) {
     return null;
   }
-  // what a client hook adds comes behind what a proxy forwards
-  const own = values[values.length - 1];
+  // who forwards metadata does not know that it does; what a client hook adds comes behind that. A scope keeps parts of its
+  // envelope and may be kept long, which the request's message should not
+  const own = field === null ? values[values.length - 1] : Buffer.from(field);
   const attempts = Number(metadata.get('grpc-previous-rpc-attempts')[0] ?? 0);
   return process.openGrpc(own, Number.isSafeInteger(attempts) ? attempts : 0, text(metadata, TRACEPARENT), baggage);
 }
@@ -67,14 +118,16 @@ function text(metadata: Metadata, key: string): string | undefined {
   return value === undefined ? undefined : String(value);
 }
 
-function attach(grpc: Loose, scope: Scope, call: Loose, unary: boolean): void {
-  let below = call['call'] as Below;
-  while (below.nextCall !== undefined) {
-    below = below.nextCall;
-  }
+function attach(grpc: Loose, scope: Scope, call: Loose, below: Below, unary: boolean): void {
   const answer = new Answer(scope, below, unary);
   const { handler, sendStatus } = below;
-  below.handler = { ...handler, serialize: (message: unknown) => answer.message(handler.serialize(message)) };
+  if (handler !== undefined) {
+    const looked = handler[FIELD] !== undefined;
+    if (looked && scope.returnsHistory && limitOf(below as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT) {
+      scope.takesField();
+    }
+    below.handler = { ...handler, serialize: (message: unknown) => answer.message(handler.serialize(message)) };
+  }
   below.sendStatus = (status) => {
     const trailer = answer.trailer(status.code);
     if (trailer !== null) {

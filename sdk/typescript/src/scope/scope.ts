@@ -28,6 +28,7 @@ import {
   RECV_RESPONSE,
   SEND_REQUEST,
   SEND_RESPONSE,
+  TAKES_FIELD,
   TRUNCATED,
   writeHead,
 } from '../wire/history';
@@ -128,6 +129,11 @@ export class Scope {
   /** Does the reply bring the history back? */
   get returnsHistory(): boolean {
     return this.origin === 'caller' && this.envelope.history;
+  }
+
+  /** Notes that further requests of this method may have their envelopes in a field. */
+  takesField(): void {
+    this.flags |= TAKES_FIELD;
   }
 
   /** Reads the switch; that it was off once stays on record. */

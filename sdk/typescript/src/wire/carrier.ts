@@ -1,5 +1,6 @@
 /**
- * How a history rides on a reply: appended protobuf field (gRPC), HTTP header, tail behind an HTTP body.
+ * How a history rides on a reply: appended protobuf field (gRPC), HTTP header, tail behind an HTTP body. An envelope may ride
+ * on a gRPC request in the same field, in the history's place.
  *
  *   field   tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
  *   tail    history  u32 BE: length of the history  "flm" 0x01
@@ -57,7 +58,7 @@ function tagged(bytes: Buffer, at: number): boolean {
   return true;
 }
 
-/** Splits the reply field off; the message is the very buffer that was given if there is none. */
+/** Splits the field off; the message is the very buffer that was given if there is none. */
 export function cutField(bytes: Buffer): Carried {
   const n = ending(bytes);
   const start = bytes.length - n;
