@@ -199,7 +199,7 @@ def test_a_stream_that_the_application_drops_is_cancelled_as_always(own_peer):
             next(stream)
             del stream
             gc.collect()
-            assert until(lambda: started.scope._sent[0].ended)
+            assert until(lambda: started.scope.sent[0].ended)
         assert until(lambda: closed(b"") == b"1")
     assert ends(started.history.segment) == [("failed", 1, False, "callee")]
 

@@ -1,7 +1,11 @@
-"""How a history rides on a reply: an appended protobuf field, a trailer, a header, or a tail behind an HTTP body."""
+"""How a history rides on a reply: an appended protobuf field, a trailer, a header, or a tail behind an HTTP body.
+
+The field also carries the envelope of a unary gRPC call, to a callee that has said that it takes it there.
+"""
 
 from __future__ import annotations
 
+import functools
 from typing import Collection, Mapping, Optional, Tuple
 
 from .errors import FaultloomError
@@ -27,10 +31,17 @@ _NO_TAIL_REQUEST = frozenset(("range", "upgrade"))
 
 def field(history: bytes) -> bytes:
     """The field to append to a serialized protobuf message."""
-    size = len(history) + END_BYTES
-    length = varint(size)
-    whole = _TAG_BYTES + len(length) + size
-    return b"".join((_FIELD_TAG, length, history, whole.to_bytes(4, "big"), MAGIC))
+    before, behind = field_ends(len(history))
+    return b"".join((before, history, behind))
+
+
+# envelopes are nearly all of one length, and most histories of a few
+@functools.lru_cache(maxsize=256)
+def field_ends(size: int) -> Tuple[bytes, bytes]:
+    """What a field has before and behind its ``size`` bytes."""
+    size += END_BYTES
+    before = _FIELD_TAG + varint(size)
+    return before, (len(before) + size).to_bytes(4, "big") + MAGIC
 
 
 def field_bytes(history_bytes: int) -> int:
@@ -47,7 +58,7 @@ def _length(data: bytes) -> int:
 
 
 def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
-    """The message without the field, and the history if there was one."""
+    """The message without the field, and the history (of a request: the envelope) if there was one."""
     size = len(data)
     if size < END_BYTES or data[-4:] != MAGIC:
         return data, None

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Optional, Tuple
 from .bridge import BAGGAGE, TRACEPARENT
 from .carriers import ATTEMPTS_KEY, GRPC_KEY
 from .entry import Entry
-from .envelope import Envelope, Receiver
+from .envelope import PLAN, Envelope, Receiver
 from .errors import FaultloomError
 from .names import parse_peers, service_name
 from .plan import Fault
@@ -90,8 +90,7 @@ class Runtime:
             elif key == BAGGAGE:
                 baggage = f"{baggage},{_text(value)}" if baggage else _text(value)
             elif key == ATTEMPTS_KEY:
-                text = _text(value)
-                attempt = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+                attempt = _attempt(value)
         if own is None:
             return self._other_scope(traceparent, baggage, attempt)
         try:
@@ -100,6 +99,29 @@ class Runtime:
             envelope = None
             self._tell(error)
         return self._drawn_scope(traceparent) if envelope is None else Scope(self._service or self.service, envelope, self.faults_on)
+
+    def field_scope(
+        self, own: bytes, metadata: Callable[[], Iterable[Tuple[str, Any]]], other: Optional[Scope], start_us: int, start_ns: int
+    ) -> Optional[Scope]:
+        """As ``grpc_scope``, for a request that began then and has its envelope in its message, which counts more than its metadata.
+
+        ``other``: the scope that it had by its metadata. It is over, unless this service has drawn it: then it stays if the envelope is refused.
+        """
+        attempt = 0
+        try:
+            if len(own) > 3 and own[2 if own[1] < 128 else 3] & PLAN:  # only copies of plans are looked for
+                attempt = next((_attempt(value) for key, value in metadata() if key == ATTEMPTS_KEY), 0)
+            envelope = self.receiver.accept(own, attempt)
+        except Exception as error:
+            envelope = None
+            self._tell(error)
+        if other is not None:
+            if envelope is None and other.destination is not None:
+                return other
+            other.abandon()
+        if envelope is None:
+            return None
+        return Scope(self._service or self.service, envelope, self.faults_on, start_us, None, start_ns)
 
     def http_scope(self, own: Optional[str], traceparent: str, baggage: str) -> Optional[Scope]:
         """The scope of an HTTP request with these headers, None: it has none."""
@@ -148,6 +170,11 @@ _KEYS = frozenset((GRPC_KEY, TRACEPARENT, BAGGAGE, ATTEMPTS_KEY))
 
 def _text(value: Any) -> str:
     return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _attempt(value: Any) -> int:
+    text = _text(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 _runtime: Optional[Runtime] = None

@@ -40,6 +40,8 @@ class Send:
     #: None: it would be too large, the call goes out without one
     envelope: Optional[bytes] = None
     ended = False
+    #: the envelope travels in a field of the message (gRPC)
+    in_field = False
 
     def __init__(self, number: int, id: int, peer: str, name: str) -> None:
         self.number, self.id, self.peer, self.name = number, id, peer, name
@@ -191,6 +193,8 @@ class Scope:
     called = ""
     #: what a server's hook notes for the end of the call: its context
     answer: Any = None
+    #: TAKES_FIELD if the history is to say that
+    takes_field = 0
     _clock: Optional[Callable[[], int]] = None
     _evidence: Optional[Evidence] = None
     _saw_faults_off = False
@@ -209,16 +213,17 @@ class Scope:
         faults_on: Callable[[], bool] = lambda: True,
         start_us: Optional[int] = None,
         clock: Optional[Callable[[], int]] = None,
+        start_ns: Optional[int] = None,
     ) -> None:
-        """``faults_on`` is asked at every send, so that the switch works for requests under way; ``start_us`` and
-        ``clock`` (µs since the start) are given by tests only."""
+        """``faults_on`` is asked at every send, so that the switch works for requests under way. ``start_us`` and
+        ``start_ns`` are the start by both clocks if that was not now; ``clock`` (µs since the start) is given by tests only."""
         self.service = service if len(service) * 4 <= SERVICE_BYTES else cut(service, SERVICE_BYTES)
         self.envelope = envelope
         self.start_us = time_ns() // 1000 if start_us is None else start_us
-        self._start_ns = perf_counter_ns()
+        self._start_ns = perf_counter_ns() if start_ns is None else start_ns
         self.faults_on = faults_on
         self._lock = Lock()
-        self._sent: List[Send] = []
+        self.sent: List[Send] = []
         self._strings: Dict[str, bytes] = {}
         self._events = bytearray()
         if clock is not None:
@@ -251,9 +256,9 @@ class Scope:
             if self.over:
                 return None
             envelope = self.envelope
-            number = len(self._sent) + 1
+            number = len(self.sent) + 1
             send = Send(number, ids.derive(envelope.call, number), peer, name)
-            self._sent.append(send)
+            self.sent.append(send)
             if self._evidence is None:
                 counters = b""
                 recorded = normalised_http_name(name) if http else name
@@ -316,7 +321,7 @@ class Scope:
             self._pending[number] = cancelled
 
     def _record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
-        sent = self._sent[number - 1]
+        sent = self.sent[number - 1]
         if sent.ended:
             return
         sent.ended = True
@@ -395,7 +400,7 @@ class Scope:
         return last_piece(self._taken, head, events, self._full) if self.envelope.history else None
 
     def _head(self, name: str) -> bytes:
-        flags = _SMALL[2 * self._saw_faults_off | self._full]
+        flags = _SMALL[self.takes_field | 2 * self._saw_faults_off | self._full]
         call = b"\1" + self.envelope.call.to_bytes(8, "big")
         return call + flags + _names(self.service, name) + varint(self.start_us)
 

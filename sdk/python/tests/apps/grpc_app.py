@@ -1,4 +1,7 @@
-"""A gRPC service with raw-bytes methods; knows nothing of Faultloom. ``grpc_app.py [aio]``."""
+"""A gRPC service with raw-bytes methods; knows nothing of Faultloom. ``grpc_app.py [aio] [limit=BYTES] [asks=ADDRESS]``.
+
+``limit``: the largest message it takes. ``asks``: an interceptor calls that address before a handler is found.
+"""
 
 import asyncio
 import sys
@@ -9,6 +12,7 @@ import grpc
 from google.protobuf.wrappers_pb2 import StringValue
 from lifetime import announce
 
+settings = dict(argument.partition("=")[::2] for argument in sys.argv[1:])
 counts = {"Echo": 0}
 
 
@@ -264,6 +268,8 @@ class Handlers(grpc.GenericRpcHandler):
         if method == "Proto":
             greet = lambda m, _: StringValue(value="hello " + m.value)  # noqa: E731
             return grpc.unary_unary_rpc_method_handler(greet, StringValue.FromString, StringValue.SerializeToString)
+        if method == "Mirror":
+            return grpc.unary_unary_rpc_method_handler(lambda m, _: m, StringValue.FromString, StringValue.SerializeToString)
         if method == "PlainFail":
 
             def fail(request, context):
@@ -286,8 +292,26 @@ class Handlers(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(self.make(method))
 
 
+class Asks(grpc.ServerInterceptor):
+    def intercept_service(self, continuation, details):
+        chained(settings["asks"], b"may it?")
+        return continuation(details)
+
+
+class AsksAsync(grpc.aio.ServerInterceptor):
+    async def intercept_service(self, continuation, details):
+        async with grpc.aio.insecure_channel(settings["asks"]) as channel:
+            await channel.unary_unary("/t.T/Echo")(b"may it?", timeout=5)
+        return await continuation(details)
+
+
+OPTIONS = [("grpc.max_send_message_length", -1)]
+if "limit" in settings:
+    OPTIONS.append(("grpc.max_receive_message_length", int(settings["limit"])))
+
+
 def main():
-    server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_send_message_length", -1)])
+    server = grpc.server(futures.ThreadPoolExecutor(8), interceptors=[Asks()] if "asks" in settings else None, options=OPTIONS)
     server.add_generic_rpc_handlers((Handlers(sync_handler),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -296,7 +320,7 @@ def main():
 
 
 async def main_async():
-    server = grpc.aio.server(options=[("grpc.max_send_message_length", -1)])
+    server = grpc.aio.server(interceptors=[AsksAsync()] if "asks" in settings else None, options=OPTIONS)
     server.add_generic_rpc_handlers((Handlers(async_handler),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -304,7 +328,7 @@ async def main_async():
     await server.wait_for_termination(300)
 
 
-if sys.argv[1:] == ["aio"]:
+if "aio" in settings:
     asyncio.run(main_async())
 else:
     main()

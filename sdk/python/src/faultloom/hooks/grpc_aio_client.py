@@ -2,7 +2,8 @@
 
 The library makes one ``UnaryUnaryCall`` per call, innermost of all interceptors; we let it make a subclass. Inside a
 scope the subclass adds the envelope, cuts the history off before deserializing, and lets a fault decide the status in
-place of the library's own call object.
+place of the library's own call object. An envelope that goes behind the message is put there just before the library
+would serialize it.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ import grpc
 from grpc._cython import cygrpc
 from grpc.aio._call import UnaryUnaryCall
 
-from ..carriers import cut_field
+from ..carriers import GRPC_KEY, cut_field
 from ..context import current
 from ..envelope import ACCEPT_FIELD
+from ..history import HEAD_BYTES, TAKES_FIELD
 from ..runtime import hold_async, wait_seconds
 from ..scope import Scope, Send
 from . import grpc_status as status
 from .grpc_aio_stream import BASES, traced
-from .grpc_client import Reply, Target, target_of
+from .grpc_client import METADATA_ONLY, Callee, Reply, Target, serialized, target_of
 from .patching import Patch
 
 #: by id of the library's inner channel, which is all that a call gets to see
@@ -37,9 +39,10 @@ def patch(patch: Patch, module: Any) -> None:
     init = module.Channel.__init__
 
     def init_and_note(self: Any, target: str, options: Any, *args: Any, **kwargs: Any) -> None:
+        options = tuple(options or ())
         init(self, target, options, *args, **kwargs)
         key = id(self._channel)
-        _targets[key] = target_of(target, status.receive_limit(options))
+        _targets[key] = target_of(target, status.receive_limit(options), status.sends_fields(options))
         weakref.finalize(self, _targets.pop, key, None)
 
     assert module.UnaryUnaryCall is UnaryUnaryCall and _interceptor.UnaryUnaryCall is UnaryUnaryCall
@@ -59,7 +62,13 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
     _faultloom: Optional[Send] = None
     _faultloom_scope: Scope
     _faultloom_reply: Reply
+    _faultloom_callee: Callee = METADATA_ONLY
+    #: the envelope may go behind the message; the metadata has none then
+    _faultloom_field = False
     _cython_call: Any
+    _request: Any
+    _request_serializer: Any
+    _metadata: Any
 
     def __init__(self, request: Any, deadline: Any, metadata: Any, credentials: Any, wait_for_ready: Any, channel: Any, method: Any,
                  request_serializer: Any, response_deserializer: Any, loop: Any, *args: Any, **kwargs: Any) -> None:  # fmt: skip
@@ -75,7 +84,13 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
                 self._faultloom_target = target
                 response_deserializer = Reply(response_deserializer, send.fault.kind if send.fault else "")
                 self._faultloom_reply = response_deserializer
-                metadata = status.outgoing(metadata, scope, send)
+                callees, given = target.callees, scope.envelope
+                self._faultloom_callee = callee = (callees and callees.get(name)) or target.callee(name)
+                if callee.flag and send.envelope is not None and given.history and not given.bridge:
+                    self._faultloom_field = True
+                    metadata = status.with_own(metadata, None)
+                else:
+                    metadata = status.outgoing(metadata, scope, send)
         super().__init__(request, deadline, metadata, credentials, wait_for_ready, channel, method,
                          request_serializer, response_deserializer, loop, *args, **kwargs)  # fmt: skip
         if self._faultloom is not None and response_deserializer.kind in _DECIDING:
@@ -87,6 +102,8 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
             return await super()._invoke()
         scope, fault = self._faultloom_scope, send.fault
         if fault is None:
+            if self._faultloom_field:
+                self._faultloom_serialize(send)
             response = await super()._invoke()
             await self._faultloom_record(send)
             return response
@@ -107,11 +124,21 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
                 scope.failed(send.number, status.number_of(code))
             self._cython_call.decide(_status(code, details))
             return cygrpc.EOF
+        if self._faultloom_field:
+            self._faultloom_serialize(send)
         if kind == "lost-reply":
             return await self._faultloom_lose(send, super()._invoke)
         response = await super()._invoke()
         await self._faultloom_record(send)
         return response
+
+    def _faultloom_serialize(self, send: Send) -> None:
+        """Puts the envelope behind the message, or into the metadata if the message is too large or the library shall tell why there is none."""
+        data = serialized(self._request, self._request_serializer, send)
+        if data is not None:
+            self._request, self._request_serializer = data, None
+        if not send.in_field:
+            self._metadata = (*self._metadata, (GRPC_KEY, send.envelope))
 
     def _faultloom_wait(self, seconds: float) -> float:
         deadline = self._faultloom_deadline
@@ -125,6 +152,9 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
             history = status.history_in(ended.trailing_metadata(), send.id)
         # of a call that did not end OK the library has dropped the message: what history there is, a trailer told
         replied = code == 0 or status.is_reply(code, history is not None)
+        callee = self._faultloom_callee
+        if not replied or history is None or len(history) <= HEAD_BYTES or history[HEAD_BYTES] & TAKES_FIELD != callee.flag:
+            callee.learn(send, replied, history)
         record = self._faultloom_scope.replied if replied else self._faultloom_scope.failed
         record(send.number, code, history, history is None)
 
@@ -133,6 +163,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         call = self._cython_call
         response = await invoke()
         if call.real_status is None:  # cancelled
+            self._faultloom_callee.learn(send, False, None)
             self._faultloom_scope.failed(send.number, 1, None, True)
             return response
         code = status.number_of(call.real_status.code())
@@ -140,6 +171,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         if history is None:
             history = status.history_in(call.real_status.trailing_metadata(), send.id)
         replied = code == 0 or status.is_reply(code, history is not None)
+        self._faultloom_callee.learn(send, replied, history)
         self._faultloom_scope.failed(send.number, 14 if replied else code, history, history is None)
         if replied:
             assert send.fault is not None

@@ -1,19 +1,23 @@
 """grpc.aio's server: handlers of unary calls and of streams; coroutines, asynchronous generators and plain functions.
 
 As the synchronous server, with one difference: ``context.abort`` sends the status at once, so the handler gets a
-context whose ``abort`` adds the trailer first.
+context whose ``abort`` adds the trailer first. Each call has a task of its own, in which its handler is looked up, its request is
+deserialized and its answer serialized.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import Any, AsyncIterator, Callable, Dict
+from typing import Any, AsyncIterator, Callable, Dict, Optional
 
 from ..context import CURRENT
+from ..history import TAKES_FIELD
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
-from .grpc_server import Answer, answer_of, behaviour_of, in_scope, interest, method_handler, wrapped_handler
+from .grpc_server import (
+    Answer, Carried, answer_of, behaviour_of, in_scope, interest, keep, method_handler, serializing, takes_fields, taking_out, wrapped_handler,
+)  # fmt: skip
 from .patching import Patch
 
 
@@ -23,34 +27,51 @@ def patch(patch: Patch, module: Any) -> None:
     init = server.__init__
     interceptor_class = type("Interceptor", (_Intercepts, module.ServerInterceptor), {})
 
-    def traced_init(self: Any, thread_pool: Any, handlers: Any, interceptors: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, thread_pool, handlers, (interceptor_class(), *(interceptors or ())), *args, **kwargs)
+    def traced_init(self: Any, thread_pool: Any, handlers: Any, interceptors: Any, options: Any, *args: Any, **kwargs: Any) -> None:
+        options = tuple(options or ())
+        ours = interceptor_class(takes_fields(options))
+        init(self, thread_pool, handlers, (ours, *(interceptors or ())), options, *args, **kwargs)
 
     patch.replace(server, "__init__", traced_init)
 
 
 class _Intercepts:
-    def __init__(self) -> None:
+    def __init__(self, takes: bool) -> None:
         self.concerns_us = interest()
+        #: says that it takes envelopes behind messages
+        self.takes = takes
 
     async def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
         metadata = details.invocation_metadata
         scope = runtime().grpc_scope(metadata) if self.concerns_us(metadata) else None
-        if scope is None:
-            return await continuation(details)
-        if not scope.returns:
+        if scope is not None and not scope.returns:
             scope.called = details.method
-        token = CURRENT.set(scope)
-        try:
-            handler = await continuation(details)
-        finally:
-            CURRENT.reset(token)
-        behaviour = behaviour_of(handler)
-        if behaviour is None:
-            return handler
-        if handler.response_streaming and not inspect.iscoroutinefunction(behaviour):
-            return traced_stream_handler(handler, behaviour, scope)
-        return traced_handler(handler, behaviour, scope)
+        CURRENT.set(scope)  # of the call's own task, which may have inherited the one that its server was started in
+        handler = await continuation(details)
+        if scope is not None and scope.sent:
+            self.takes = False
+        # most handlers are made once and serve many calls
+        return getattr(handler, _KEPT[self.takes], None) or in_scope_handler(handler, scope, self.takes)
+
+
+#: as in ``grpc_server``; the same handler may serve both kinds of servers
+_KEPT = ("_faultloom_aio", "_faultloom_aio_takes")
+
+
+def in_scope_handler(handler: Any, scope: Optional[Scope], takes: bool) -> Any:
+    behaviour = behaviour_of(handler)
+    if behaviour is None:
+        return handler
+    if not handler.request_streaming and not handler.response_streaming:
+        known = unary_handler(handler, behaviour, TAKES_FIELD if takes else 0)
+        keep(handler, _KEPT[takes], known)
+        return known
+    CURRENT.set(None)
+    if scope is None:
+        return handler
+    if handler.response_streaming and not inspect.iscoroutinefunction(behaviour):
+        return traced_stream_handler(handler, behaviour, scope)
+    return traced_handler(handler, behaviour, scope)
 
 
 class _Context:
@@ -109,8 +130,85 @@ class _SyncContext(_Context):
         self.abort(given.code, given.details, tuple(given.trailing_metadata or ()))
 
 
+class _Answered(tuple):  # type: ignore[type-arg]
+    """What a plain function returned inside a scope: (message, scope, context)."""
+
+    __slots__ = ()
+
+
+def unary_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
+    """For a unary call. Serves every call, traced or not; the scope is that of the call's task."""
+    field_scope = runtime().field_scope
+    deserialize = taking_out(handler.request_deserializer)
+    serializer = handler.response_serializer
+
+    async def run_async(request: Any, context: Any) -> Any:
+        scope = CURRENT.get()
+        if type(request) is Carried:
+            request, envelope, start_us, start_ns = request
+            scope = field_scope(envelope, context.invocation_metadata, scope, start_us, start_ns)
+            CURRENT.set(scope)
+        if scope is None:
+            return await behaviour(request, context)
+        answer = Answer(scope)
+        context = scope.answer = _AsyncContext(context, answer)
+        if scope.destination is None:
+            scope.takes_field = takes_field
+        try:
+            message = await behaviour(request, context)
+        except BaseException:
+            scope.answer = None
+            answer.with_error(status.number_of(context.code()) or 2, context)
+            raise
+        answer.with_returned(context)
+        return message
+
+    # a plain function runs on a thread, to which the scope goes with the request, and from which it comes back with the message
+
+    def deserialize_for_thread(data: bytes) -> Any:
+        request, scope = deserialize(data), CURRENT.get()
+        if scope is None:
+            return request
+        CURRENT.set(None)
+        return Carried((*(request if type(request) is Carried else (request, None, 0, 0)), scope))
+
+    def run_sync(request: Any, context: Any) -> Any:
+        if type(request) is not Carried:
+            return behaviour(request, context)
+        request, envelope, start_us, start_ns, *found = request
+        scope = found[0] if found else None
+        if envelope is not None:
+            scope = field_scope(envelope, context.invocation_metadata, scope, start_us, start_ns)
+        if scope is None:
+            return behaviour(request, context)
+        answer = Answer(scope)
+        context = _SyncContext(context, answer)
+        if scope.destination is None:
+            scope.takes_field = takes_field
+        token = CURRENT.set(scope)
+        try:
+            message = behaviour(request, context)
+        except BaseException:
+            answer.with_error(status.number_of(context.code()) or 2, context)
+            raise
+        finally:
+            CURRENT.reset(token)
+        answer.with_returned(context)
+        return _Answered((message, scope, context))
+
+    def serialize_from_thread(message: Any) -> Any:
+        if type(message) is not _Answered:
+            return message if serializer is None else serializer(message)
+        message, scope, context = message
+        return Answer(scope).serialize(serializer, message, context)
+
+    if inspect.iscoroutinefunction(behaviour) or inspect.iscoroutinefunction(getattr(behaviour, "__call__", None)):
+        return method_handler(handler, run_async, serializing(serializer), deserialize)
+    return method_handler(handler, run_sync, serialize_from_thread, deserialize_for_thread)
+
+
 def traced_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
-    """For one reply message, and for a coroutine that writes a stream of them."""
+    """For one reply message to a stream of requests, and for a coroutine that writes a stream of them."""
     answer = answer_of(handler, scope)
     seen: Dict[str, Any] = {}
 
@@ -143,7 +241,7 @@ def traced_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
     serializer = answer.serializer(handler.response_serializer, seen)
     if inspect.iscoroutinefunction(behaviour) or inspect.iscoroutinefunction(getattr(behaviour, "__call__", None)):
         # update_wrapper would do, but must not hide that this is a coroutine function
-        return method_handler(handler, run_async, serializer)
+        return method_handler(handler, run_async, serializer, handler.request_deserializer)
     return wrapped_handler(run_sync, handler, serializer)
 
 
@@ -198,5 +296,5 @@ def traced_stream_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
 
     serializer = answer.serializer(handler.response_serializer, seen)
     if inspect.isasyncgenfunction(behaviour):
-        return method_handler(handler, run_async, serializer)
+        return method_handler(handler, run_async, serializer, handler.request_deserializer)
     return wrapped_handler(run_sync, handler, serializer)

@@ -4,19 +4,24 @@ are in ``grpc_stream.py``).
 ``Channel.unary_unary`` and ``Channel.stream_unary`` return our multi-callable around the library's. Outside a scope calls go to an untouched one.
 Inside, the deserializer returns (message, history), because gRPC may run it on another thread than the caller's;
 a fault that changes the reply uses a deserializer of its own for that one call.
+
+To a callee that has said so, an envelope goes behind the request's message instead of into the metadata. Such a request
+is serialized here and sent by a multi-callable that leaves it as it is.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import grpc
 from grpc._channel import _InactiveRpcError
 
-from ..carriers import GRPC_KEY, corrupt, cut_field
+from ..carriers import GRPC_KEY, corrupt, cut_field, field_ends
 from ..context import CURRENT, current
 from ..envelope import ACCEPT_FIELD
+from ..history import HEAD_BYTES, TAKES_FIELD, takes_field
 from ..names import grpc_authority
 from ..pieces import Joiner
 from ..runtime import hold, runtime, wait_seconds
@@ -29,12 +34,55 @@ _OK = grpc.StatusCode.OK
 _NOTHING = (None, None)
 
 
+class Callee:
+    """What a channel knows of one method: whether its requests may have their envelope in a field."""
+
+    __slots__ = ("flag", "never")
+
+    def __init__(self, never: bool = False) -> None:
+        #: TAKES_FIELD if they may, else 0
+        self.flag = 0
+        #: something between here and there has not let a field through
+        self.never = never
+
+    def learn(self, send: Send, replied: bool, history: Optional[bytes]) -> None:
+        """From how a call of this method ended."""
+        with _lock:
+            if self.never:
+                return
+            if not replied:
+                if send.in_field:
+                    self.flag = 0
+            elif history is not None and history[:HEAD_BYTES] == b"\1" + send.id.to_bytes(8, "big"):
+                self.flag = TAKES_FIELD if takes_field(history) else 0
+            elif send.in_field:
+                self.flag, self.never = 0, True
+
+
+METHODS_MAX = 1024
+#: of methods whose envelopes always travel in metadata
+METADATA_ONLY = Callee(never=True)
+_lock = threading.Lock()
+
+
 class Target(NamedTuple):
     """What a channel leads to, worked out once per channel."""
 
     peer: str
     authority: str
     receive_limit: int
+    #: None: replies or requests have no room for a field
+    callees: Optional[Dict[str, Callee]]
+
+    def callee(self, name: str) -> Callee:
+        callees = self.callees
+        if callees is None:
+            return METADATA_ONLY
+        known = callees.get(name)
+        if known is None:
+            with _lock:
+                known = callees.setdefault(name, Callee()) if len(callees) < METHODS_MAX else METADATA_ONLY
+        return known
 
     def send(self, scope: Scope, name: str) -> Optional[Send]:
         limit = self.receive_limit
@@ -51,21 +99,21 @@ def patch(patch: Patch, module: Any) -> None:
     def init_and_note(self: Any, target: str, options: Any, *args: Any, **kwargs: Any) -> None:
         options = tuple(options or ())
         init(self, target, options, *args, **kwargs)
-        self._faultloom_target = target_of(target, status.receive_limit(options))
+        self._faultloom_target = target_of(target, status.receive_limit(options), status.sends_fields(options))
 
     def traced(make: Any, cls: Any) -> Any:
         def traced_multi_callable(self: Any, method: Any, request_serializer: Any = None, response_deserializer: Any = None, *args: Any, **kwargs: Any) -> Any:
             inner = make(self, method, request_serializer, response_deserializer, *args, **kwargs)
             try:
-                target = self.__dict__.get("_faultloom_target") or target_of(self._channel.target().decode(), 0)
+                target = self.__dict__.get("_faultloom_target") or target_of(self._channel.target().decode(), 0, False)
             except Exception:
                 return inner
 
-            def with_deserializer(deserializer: Any) -> Any:
-                return make(self, method, request_serializer, deserializer, *args, **kwargs)
+            def untraced(deserializer: Any, serializer: Any = request_serializer) -> Any:
+                return make(self, method, serializer, deserializer, *args, **kwargs)
 
             name = method.decode() if isinstance(method, bytes) else method
-            return cls(inner, with_deserializer, response_deserializer, name, target)
+            return cls(inner, untraced, request_serializer, response_deserializer, name, target)
 
         return traced_multi_callable
 
@@ -77,9 +125,25 @@ def patch(patch: Patch, module: Any) -> None:
         patch.replace(channel, name, traced(getattr(channel, name), cls))
 
 
-def target_of(target: Any, receive_limit: int) -> Target:
+def target_of(target: Any, receive_limit: int, sends_fields: bool) -> Target:
     authority = grpc_authority(target.decode() if isinstance(target, bytes) else str(target))
-    return Target(runtime().peer(authority), authority, receive_limit)
+    return Target(runtime().peer(authority), authority, receive_limit, {} if receive_limit and sends_fields else None)
+
+
+def serialized(request: Any, serializer: Optional[Callable[[Any], bytes]], send: Send) -> Optional[bytes]:
+    """The request's bytes, with the envelope behind them unless they are too many. None: the library shall tell why there are none."""
+    try:
+        data = request if serializer is None else serializer(request)
+    except Exception:
+        return None
+    if type(data) is not bytes:
+        return None
+    envelope = send.envelope
+    if envelope is None or len(data) > status.FIELD_MESSAGE_BYTES:
+        return data
+    send.in_field = True
+    before, behind = field_ends(len(envelope))
+    return b"".join((data, before, envelope, behind))
 
 
 class Reply:
@@ -103,18 +167,23 @@ class Reply:
 
 
 class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
-    """What stubs call. ``with_deserializer`` makes an untraced multi-callable for the same method."""
+    """What stubs call. ``untraced`` makes an untraced multi-callable for the same method, with another deserializer and perhaps serializer."""
 
     _in_pieces = False
 
-    def __init__(self, inner: Any, with_deserializer: Callable[[Any], Any], deserializer: Any, name: str, target: Target) -> None:
+    def __init__(self, inner: Any, untraced: Callable[..., Any], serializer: Any, deserializer: Any, name: str, target: Target) -> None:
         self._inner = inner
-        self._with_deserializer = with_deserializer
+        self._untraced = untraced
+        self._serializer = serializer
         self._deserializer = deserializer
         self._name = name
         self._target = target
+        self._callee = METADATA_ONLY if self._in_pieces else target.callee(name)
         self._pairs: Any = None
         self._blocking: Any = None
+        # as those two, for requests that are serialized already
+        self._serialized_pairs: Any = None
+        self._serialized_blocking: Any = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -124,20 +193,26 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         if scope is None or scope.over:
             return self._inner(request, timeout, metadata, *args, **kwargs)
         # every step of an ordinary call is taken here: in a busy process functions cost more than what they do
-        peer, _, limit = self._target
+        peer, _, limit, _ = self._target
         send = scope.send(False, peer, self._name, ACCEPT_FIELD if limit else 0, limit)
         if send is None:
             return self._inner(request, timeout, metadata, *args, **kwargs)
         if send.fault is not None:
             return self._run(scope, send, time.sleep, request, timeout, metadata, *args, **kwargs)[0]
-        envelope = send.envelope
-        if metadata or envelope is None or scope.envelope.bridge:
-            metadata = status.outgoing(metadata, scope, send)
+        callee, given = self._callee, scope.envelope
+        data = serialized(request, self._serializer, send) if callee.flag and given.history and not given.bridge else None
+        if data is not None:
+            request = data
+            blocking = self._serialized_blocking or self._blocking_callable(True)
         else:
-            metadata = ((GRPC_KEY, envelope),)
-        blocking = self._blocking or self._blocking_callable()
+            blocking = self._blocking or self._blocking_callable(False)
         if blocking is None:
-            return self._unchanged_reply(scope, send, request, timeout, metadata, *args, **kwargs)[0]
+            return self._unchanged_reply(scope, send, data is not None, request, timeout, metadata, *args, **kwargs)[0]
+        envelope = send.envelope
+        if metadata or envelope is None or given.bridge:
+            metadata = status.outgoing(metadata, scope, send)
+        elif not send.in_field:
+            metadata = ((GRPC_KEY, envelope),)
         # as ``_unchanged_reply``, without the object that the library makes for the ended call
         try:
             state, _ = blocking(request, timeout, metadata, *args, **kwargs)
@@ -147,11 +222,13 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             self._record(scope, send, None, None, error)
             raise
         except BaseException:
-            scope.failed(send.number, 1, None, True)
+            self._interrupted(scope, send)
             raise
         message, history = state.response or _NOTHING
         if history is None:
             history = status.history_in(state.trailing_metadata, send.id)
+        if history is None or len(history) <= HEAD_BYTES or history[HEAD_BYTES] & TAKES_FIELD != callee.flag:
+            callee.learn(send, True, history)
         scope.replied(send.number, 0, history, history is None)
         return message
 
@@ -170,9 +247,10 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
         fault = send.fault
         if fault is None:
+            request, serialized = self._request(scope, send, request)
             metadata = status.outgoing(metadata, scope, send)
             try:
-                future = self._pair_callable().future(request, timeout, metadata, *args, **kwargs)
+                future = self._pair_callable(serialized).future(request, timeout, metadata, *args, **kwargs)
             except BaseException:
                 scope.failed(send.number, 2, None, True)
                 raise
@@ -182,7 +260,14 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         job = grpc_future.BackgroundCall(timeout)
         return job.start(lambda: self._run(scope, send, job.wait, request, timeout, metadata, *args, **kwargs))
 
-    def _pair_callable(self) -> Any:
+    def _request(self, scope: Scope, send: Send, request: Any) -> Tuple[Any, bool]:
+        """The request to send, and whether it is serialized; to be asked before its metadata is made."""
+        given = scope.envelope
+        takes = self._callee.flag and given.history and not given.bridge
+        data = serialized(request, self._serializer, send) if takes else None
+        return (request, False) if data is None else (data, True)
+
+    def _pair_callable(self, serialized: bool) -> Any:
         if self._pairs is None:
             deserializer = self._deserializer
 
@@ -190,8 +275,9 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
                 data, history = cut_field(data)
                 return (data if deserializer is None else deserializer(data)), history
 
-            self._pairs = self._with_deserializer(pair)
-        return self._pairs
+            self._pairs = self._untraced(pair)
+            self._serialized_pairs = self._pairs if self._serializer is None else self._untraced(pair, None)
+        return self._serialized_pairs if serialized else self._pairs
 
     def _with_call(self, scope: Scope, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
         send = self._target.send(scope, self._name)
@@ -199,7 +285,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             result: Tuple[Any, Any] = self._inner.with_call(request, timeout, metadata, *args, **kwargs)
             return result
         if send.fault is None:
-            return self._unchanged_reply(scope, send, request, timeout, status.outgoing(metadata, scope, send), *args, **kwargs)
+            request, serialized = self._request(scope, send, request)
+            return self._unchanged_reply(scope, send, serialized, request, timeout, metadata, *args, **kwargs)
         return self._run(scope, send, time.sleep, request, timeout, metadata, *args, **kwargs)
 
     def _run(self, scope: Scope, send: Send, wait: Any, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
@@ -217,41 +304,53 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
                 scope.failed(send.number, 4)
                 raise status.error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-        metadata = status.outgoing(metadata, scope, send)
+        request, serialized = self._request(scope, send, request)
         if kind == "delay":
-            return self._unchanged_reply(scope, send, request, timeout, metadata, *args, **kwargs)
-        return self._changed_reply(scope, send, kind, request, timeout, metadata, *args, **kwargs)
+            return self._unchanged_reply(scope, send, serialized, request, timeout, metadata, *args, **kwargs)
+        return self._changed_reply(scope, send, kind, serialized, request, timeout, metadata, *args, **kwargs)
 
-    def _blocking_callable(self) -> Any:
+    def _blocking_callable(self, serialized: bool) -> Any:
         """The library's function that makes a call and waits for its end; None: a stream's, or it has no such function."""
-        self._blocking = None if self._in_pieces else getattr(self._pair_callable(), "_blocking", None)
-        return self._blocking
+        blocking = None if self._in_pieces else getattr(self._pair_callable(serialized), "_blocking", None)
+        if serialized:
+            self._serialized_blocking = blocking
+        else:
+            self._blocking = blocking
+        return blocking
 
-    def _unchanged_reply(self, scope: Scope, send: Send, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+    def _unchanged_reply(
+        self, scope: Scope, send: Send, serialized: bool, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any
+    ) -> Tuple[Any, Any]:
+        metadata = status.outgoing(metadata, scope, send)
         try:
-            pair, call = (self._pairs or self._pair_callable()).with_call(request, timeout, metadata, *args, **kwargs)
+            pair, call = self._pair_callable(serialized).with_call(request, timeout, metadata, *args, **kwargs)
         except grpc.RpcError as error:
             self._record(scope, send, None, None, error)
             raise
         except BaseException:
-            scope.failed(send.number, 1, None, True)
+            self._interrupted(scope, send)
             raise
         return self._record(scope, send, pair, call, None), call
 
-    def _changed_reply(self, scope: Scope, send: Send, kind: str, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any) -> Tuple[Any, Any]:
+    def _changed_reply(
+        self, scope: Scope, send: Send, kind: str, serialized: bool, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any
+    ) -> Tuple[Any, Any]:
         reply = Reply(self._deserializer, kind)
         failure: Any = None
         message = call = None
+        metadata = status.outgoing(metadata, scope, send)
+        multi_callable = self._untraced(reply, None) if serialized else self._untraced(reply)
         try:
-            message, call = self._with_deserializer(reply).with_call(request, timeout, metadata, *args, **kwargs)
+            message, call = multi_callable.with_call(request, timeout, metadata, *args, **kwargs)
         except grpc.RpcError as error:
             failure = error
         except BaseException:
-            scope.failed(send.number, 1, None, True)
+            self._interrupted(scope, send)
             raise
         ended: Any = call if failure is None else failure
         history, told = self._history(reply.history, ended.trailing_metadata, send.id)
         replied = failure is None or is_reply(failure, told)
+        self._callee.learn(send, replied, history)
         if kind == "lost-reply" and replied:
             scope.failed(send.number, 14, history, history is None)
             assert send.fault is not None
@@ -263,19 +362,27 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             raise failure
         return message, call
 
+    def _interrupted(self, scope: Scope, send: Send) -> None:
+        self._callee.learn(send, False, None)
+        scope.failed(send.number, 1, None, True)
+
     def _record(self, scope: Scope, send: Send, pair: Any, call: Any, error: Any) -> Any:
         """Records how a call without a changed reply ended; the message of ``pair``."""
         if error is None:
             message, history = pair if pair is not None else (None, None)
             if history is None or self._in_pieces:
                 history, _ = self._history(history, call.trailing_metadata, send.id)
+            self._callee.learn(send, True, history)
             scope.replied(send.number, 0, history, history is None)
             return message
         if not isinstance(error, grpc.Call):
+            self._callee.learn(send, False, None)
             scope.failed(send.number, 2, None, True)
             return None
         history, told = self._history(_carried(error), error.trailing_metadata, send.id)
-        record = scope.replied if is_reply(error, told) else scope.failed
+        replied = is_reply(error, told)
+        self._callee.learn(send, replied, history)
+        record = scope.replied if replied else scope.failed
         record(send.number, status.number_of(error.code()), history, history is None)
         return None
 

@@ -1,24 +1,31 @@
 """grpcio's synchronous server: handlers of unary calls and of streams.
 
 Where the library looks up a call's handler we go around it, so the application's interceptors and handlers run inside the
-scope. A request without an envelope gets the application's handler object itself. The answer of a unary call is recorded in
+scope. A stream without an envelope gets the application's handler object itself. The answer of a unary call is recorded in
 the response serializer, the last moment at which both the message and the trailers can still be changed; that of a stream
 of replies when its handler has ended.
+
+A unary call's envelope may come behind its message: the deserializer takes it out, on the thread that serves all calls, and
+hands it to the handler together with the message. What interceptors do while the handler is looked up is outside the scope then, so a
+server whose look-up was seen to call somebody does not say any more that it takes envelopes there.
 """
 
 from __future__ import annotations
 
 import contextvars
 import functools
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from threading import get_ident
+from time import perf_counter_ns, time_ns
+from typing import Any, Callable, Dict, Iterator, Optional, Set, Tuple
 
 import grpc
+from grpc._utilities import RpcMethodHandler
 
 from ..bridge import BAGGAGE
-from ..carriers import GRPC_KEY, TRAILER_BYTES, field
+from ..carriers import GRPC_KEY, MAGIC, TRAILER_BYTES, cut_field, field
 from ..context import CURRENT
 from ..envelope import ACCEPT_FIELD
-from ..history import HISTORY_BYTES, truncate
+from ..history import HISTORY_BYTES, TAKES_FIELD, truncate
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
@@ -27,23 +34,61 @@ from .patching import Patch
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._server."""
-    find = module._find_method_handler
-    concerns_us, grpc_scope = interest(), runtime().grpc_scope
+    find, serve, init = module._find_method_handler, module._serve, module._Server.__init__
+    draws, grpc_scope = runtime().entry.one_in > 0, runtime().grpc_scope
+    #: the threads of servers that say that they take envelopes behind messages; each server has one, which looks the handlers up
+    takers: Set[int] = set()
 
     def find_and_trace(rpc_event: Any, state: Any, *args: Any) -> Any:
         metadata = rpc_event.invocation_metadata
-        scope = grpc_scope(metadata) if concerns_us(metadata) else None
+        scope: Optional[Scope] = None
+        if draws:
+            scope = grpc_scope(metadata) if metadata is not None else None
+        else:
+            for pair in metadata or ():
+                if pair[0] in _KEYS:
+                    scope = grpc_scope(metadata)
+                    break
         if scope is None:
-            return find(rpc_event, state, *args)
-        if scope.destination is not None or not scope.envelope.history:
-            scope.called = _method_name(rpc_event, args)
-        # the call has a context of its own, in which its interceptors, its handler and its serializer run
-        state.context.run(CURRENT.set, scope)
-        handler = find(rpc_event, state, *args)
-        return getattr(handler, "_faultloom", None) or in_scope_handler(handler, scope)
+            handler = find(rpc_event, state, *args)
+        else:
+            if scope.destination is not None or not scope.envelope.history:
+                scope.called = _method_name(rpc_event, args)
+            # the call has a context of its own, in which its interceptors, its handler and its serializer run
+            state.context.run(CURRENT.set, scope)
+            handler = find(rpc_event, state, *args)
+            if scope.sent:
+                takers.discard(get_ident())
+        takes = get_ident() in takers
+        # most handlers are made once and serve many calls
+        return getattr(handler, _KEPT[takes], None) or in_scope_handler(handler, scope, takes)
+
+    def noted_init(self: Any, thread_pool: Any, handlers: Any, interceptors: Any, options: Any, *args: Any, **kwargs: Any) -> None:
+        options = tuple(options or ())
+        init(self, thread_pool, handlers, interceptors, options, *args, **kwargs)
+        self._state._faultloom_takes = takes_fields(options)
+
+    def noted_serve(state: Any, *args: Any) -> None:
+        if getattr(state, "_faultloom_takes", False):
+            takers.add(get_ident())
+        try:
+            serve(state, *args)
+        finally:
+            takers.discard(get_ident())
 
     assert isinstance(module._RPCState().context, contextvars.Context)
+    patch.replace(module._Server, "__init__", noted_init)
+    patch.replace(module, "_serve", noted_serve)
     patch.replace(module, "_find_method_handler", find_and_trace)
+
+
+#: under which names a handler keeps ours: for servers that do not say that they take envelopes behind messages, and that do
+_KEPT = ("_faultloom", "_faultloom_takes")
+
+
+def takes_fields(options: Any) -> bool:
+    """Whether a server with these options receives messages with envelopes behind them."""
+    return status.receive_limit(options) >= status.SERVER_LIMIT
 
 
 def _method_name(rpc_event: Any, args: Tuple[Any, ...]) -> str:
@@ -155,20 +200,29 @@ class StreamAnswer(Answer):
         return self.scope.respond_stream(code)
 
 
-def in_scope_handler(handler: Any, scope: Scope) -> Any:
-    """The handler that the application's interceptors and functions gave, inside the scope; the next time it is its ``_faultloom``."""
+JoinAnswer = functools.partial(StreamAnswer, one_message=True)
+
+
+def in_scope_handler(handler: Any, scope: Optional[Scope], takes: bool) -> Any:
+    """The handler that the application's interceptors and functions gave, inside the scope; for one reply message it is the same for every call."""
+    if handler is not None and scope is None and (handler.request_streaming or handler.response_streaming):
+        return handler
     behaviour = behaviour_of(handler)
     if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
-        scope.abandon()
+        if scope is not None:
+            scope.abandon()
         return handler
-    if handler.response_streaming:
+    if scope is not None and handler.response_streaming:
         return traced_stream_handler(handler, behaviour, scope)
-    known = traced_handler(handler, behaviour)
-    try:
-        handler._faultloom = known  # most handlers are made once and serve many calls
-    except AttributeError:
-        pass
+    known = traced_handler(handler, behaviour, TAKES_FIELD if takes else 0)
+    keep(handler, _KEPT[takes], known)
     return known
+
+
+def keep(handler: Any, name: str, known: Any) -> None:
+    """Has the handler keep ours. The library's own cannot change; one that can, or a copy of it, must not bring an earlier self back."""
+    if type(handler) is RpcMethodHandler:
+        setattr(handler, name, known)
 
 
 def behaviour_of(handler: Any) -> Any:
@@ -186,16 +240,46 @@ def answer_of(handler: Any, scope: Scope) -> Answer:
     return Answer(scope)
 
 
-def traced_handler(handler: Any, behaviour: Any) -> Any:
-    """For one reply message. Serves every call; the scope is that of the call's context."""
-    serializer = handler.response_serializer
-    answer: Callable[[Scope], Answer] = functools.partial(StreamAnswer, one_message=True) if handler.request_streaming else Answer
+class Carried(tuple):  # type: ignore[type-arg]
+    """A request whose envelope came behind its message: (message, envelope, µs since the epoch, ns of ``perf_counter_ns``)."""
+
+    __slots__ = ()
+
+
+def taking_out(deserializer: Optional[Callable[[bytes], Any]]) -> Callable[[bytes], Any]:
+    """The handler's deserializer, before which an envelope behind the message is cut off; whether anybody believes it is asked later."""
+
+    def deserialize(data: bytes) -> Any:
+        if data[-4:] == MAGIC:
+            start_us, start_ns = time_ns() // 1000, perf_counter_ns()
+            data, envelope = cut_field(data)
+            if envelope is not None:
+                message = data if deserializer is None else deserializer(data)
+                return None if message is None else Carried((message, envelope, start_us, start_ns))
+        return data if deserializer is None else deserializer(data)
+
+    return deserialize
+
+
+def traced_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
+    """For one reply message. Serves every call, traced or not; the scope is that of the call's context."""
+    answer: Callable[[Scope], Answer] = Answer
+    deserializer = taking_out(handler.request_deserializer)
+    if handler.request_streaming:
+        answer, deserializer, takes_field = JoinAnswer, handler.request_deserializer, 0
+    field_scope = runtime().field_scope
 
     def run(request: Any, context: Any) -> Any:
         scope = CURRENT.get()
+        if type(request) is Carried:
+            request, envelope, start_us, start_ns = request
+            scope = field_scope(envelope, context.invocation_metadata, scope, start_us, start_ns)
+            CURRENT.set(scope)
         if scope is None:
             return behaviour(request, context)
         scope.answer = context
+        if scope.destination is None:
+            scope.takes_field = takes_field
         try:
             message = behaviour(request, context)
         except BaseException:
@@ -206,6 +290,15 @@ def traced_handler(handler: Any, behaviour: Any) -> Any:
             answer(scope).with_returned(context)
         return message
 
+    pool = getattr(behaviour, "experimental_thread_pool", None)
+    if pool is not None:  # the library asks a handler's function which pool is to run it
+        run.experimental_thread_pool = pool  # type: ignore[attr-defined]
+    return method_handler(handler, run, serializing(handler.response_serializer, answer), deserializer)
+
+
+def serializing(serializer: Optional[Callable[[Any], bytes]], answer: Callable[[Scope], Answer] = Answer) -> Callable[[Any], Any]:
+    """The handler's serializer, with the history behind what it gives if the call has a scope that is to be answered."""
+
     def serialize(message: Any) -> Any:
         scope = CURRENT.get()
         if scope is None or scope.answer is None:
@@ -214,7 +307,7 @@ def traced_handler(handler: Any, behaviour: Any) -> Any:
         scope.answer = None  # it holds the call's state, which holds the scope: left for the garbage collector otherwise
         return answer(scope).serialize(serializer, message, context)
 
-    return wrapped_handler(run, handler, serialize)
+    return serialize
 
 
 def traced_stream_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
@@ -272,14 +365,14 @@ def wrapped_handler(run: Any, handler: Any, serializer: Any) -> Any:
         functools.update_wrapper(run, behaviour_of(handler))
     except (AttributeError, TypeError):
         pass
-    return method_handler(handler, run, serializer)
+    return method_handler(handler, run, serializer, handler.request_deserializer)
 
 
-def method_handler(handler: Any, run: Any, serializer: Any) -> Any:
+def method_handler(handler: Any, run: Any, serializer: Any, deserializer: Any) -> Any:
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
         (True, False): grpc.stream_unary_rpc_method_handler,
         (True, True): grpc.stream_stream_rpc_method_handler,
     }[bool(handler.request_streaming), bool(handler.response_streaming)]
-    return make(run, handler.request_deserializer, serializer)
+    return make(run, deserializer, serializer)

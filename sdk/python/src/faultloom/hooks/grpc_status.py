@@ -8,13 +8,18 @@ import grpc
 from grpc._channel import _InactiveRpcError, _RPCState
 
 from ..bridge import BAGGAGE, TRACEPARENT
-from ..carriers import GRPC_KEY
+from ..carriers import GRPC_KEY, field_bytes
+from ..envelope import ENVELOPE_BYTES
 from ..errors import FaultloomError
 from ..history import split_head
 from ..plan import Fault
 from ..scope import Scope, Send
 
 DEFAULT_RECEIVE_LIMIT = 4 << 20
+#: a server that takes less does not want envelopes in fields
+SERVER_LIMIT = 1 << 20
+#: a larger message has its envelope in metadata
+FIELD_MESSAGE_BYTES = 65_536
 UNLIMITED = (1 << 31) - 1
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -87,7 +92,9 @@ def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
 
 
 def outgoing(metadata: Optional[Iterable[Any]], scope: Scope, send: Send) -> Tuple[Any, ...]:
-    """A call's metadata with our envelope, and without one that the application passed on from elsewhere."""
+    """A call's metadata with our envelope (if no field has it), and without one that the application passed on from elsewhere."""
+    if send.in_field:
+        return with_own(metadata, None)
     if not metadata and send.envelope is not None and not scope.envelope.bridge:
         return ((GRPC_KEY, send.envelope),)
     if send.envelope is None or not scope.envelope.bridge:
@@ -113,9 +120,17 @@ def with_own(metadata: Optional[Iterable[Any]], value: Optional[bytes]) -> Tuple
 
 
 def receive_limit(options: Optional[Iterable[Any]]) -> int:
-    """The largest message a channel with these options receives, in bytes."""
-    limit = DEFAULT_RECEIVE_LIMIT
+    """The largest message a channel or server with these options receives, in bytes."""
+    return _limit(options, "grpc.max_receive_message_length", DEFAULT_RECEIVE_LIMIT)
+
+
+def sends_fields(options: Optional[Iterable[Any]]) -> bool:
+    """Whether every message that may have an envelope behind it can be sent by a channel with these options."""
+    return _limit(options, "grpc.max_send_message_length", -1) >= FIELD_MESSAGE_BYTES + field_bytes(ENVELOPE_BYTES)
+
+
+def _limit(options: Optional[Iterable[Any]], option: str, limit: int) -> int:
     for name, value in options or ():
-        if name in ("grpc.max_receive_message_length", b"grpc.max_receive_message_length"):
+        if name in (option, option.encode()):
             limit = int(value)
     return UNLIMITED if limit < 0 else min(limit, UNLIMITED)

@@ -78,11 +78,11 @@ class Replies:
 
 
 class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallable):
-    """What stubs call. ``with_deserializer`` makes an untraced multi-callable for the same method."""
+    """What stubs call. ``untraced`` makes an untraced multi-callable for the same method, with another deserializer."""
 
-    def __init__(self, inner: Any, with_deserializer: Callable[[Any], Any], deserializer: Any, name: str, target: Target) -> None:
+    def __init__(self, inner: Any, untraced: Callable[[Any], Any], serializer: Any, deserializer: Any, name: str, target: Target) -> None:
         self._inner = inner
-        self._with_deserializer = with_deserializer
+        self._untraced = untraced
         self._deserializer = deserializer
         self._name = name
         self._target = target
@@ -103,7 +103,7 @@ class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallabl
         def start(timeout: Any) -> TracedStream:
             replies.sent = True
             try:
-                inner = self._with_deserializer(replies)(request, timeout, metadata, *args, **kwargs)
+                inner = self._untraced(replies)(request, timeout, metadata, *args, **kwargs)
             except BaseException:
                 replies.failed(2)
                 raise

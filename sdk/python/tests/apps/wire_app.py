@@ -1,0 +1,65 @@
+"""A relay of unary calls that knows nothing of Faultloom and tells what it saw: ``wire_app.py TARGET``.
+
+Metadata ``wire`` asks it to spoil a call: ``drop`` answers without what the target would have appended, ``fail`` breaks it off.
+"""
+
+import json
+import sys
+from concurrent import futures
+
+import grpc
+from lifetime import announce
+
+channel = grpc.insecure_channel(sys.argv[1], options=[("grpc.max_receive_message_length", -1)])
+seen = []
+
+
+def note(message, context):
+    given = dict(context.invocation_metadata())
+    seen.append([message.hex(), "x-faultloom-bin" in given])
+    return given
+
+
+def tell(request, context):
+    told = json.dumps(seen)
+    seen.clear()
+    return told.encode()
+
+
+def relayed(method):
+    def relay(request, context):
+        given = note(request, context)
+        if given.get("wire") == "drop":
+            return b"dropped"
+        if given.get("wire") == "fail":
+            context.abort(grpc.StatusCode.UNAVAILABLE, "asked for")
+        metadata = [(key, value) for key, value in given.items() if key in ("x-faultloom-bin", "own")]
+        try:
+            message, call = channel.unary_unary(method).with_call(request, metadata=metadata, timeout=10)
+        except grpc.RpcError as error:
+            context.set_trailing_metadata(tuple(error.trailing_metadata()))
+            context.abort(error.code(), error.details())
+        context.set_trailing_metadata(tuple(call.trailing_metadata()))
+        return message
+
+    return relay
+
+
+class Handlers(grpc.GenericRpcHandler):
+    def service(self, details):
+        name = details.method.rsplit("/", 1)[1]
+        if name == "Seen":
+            return grpc.unary_unary_rpc_method_handler(tell)
+        if name == "Stream":
+            return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([str(note(request, context)).encode()]))
+        if name == "Join":
+            return grpc.stream_unary_rpc_method_handler(lambda requests, context: str([note(request, context) for request in requests]).encode())
+        return grpc.unary_unary_rpc_method_handler(relayed(details.method))
+
+
+server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", -1)])
+server.add_generic_rpc_handlers((Handlers(),))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+announce(port)
+server.wait_for_termination(300)

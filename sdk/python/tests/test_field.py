@@ -1,0 +1,390 @@
+"""The envelope of a unary gRPC call in a field of the message: who says so, who sends it there, what the program sees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent import futures
+from typing import Any, List
+
+import grpc
+import pytest
+from conftest import ENVIRONMENT, SIGNER, child_of, ends, trust_text
+from google.protobuf.wrappers_pb2 import StringValue
+
+import faultloom
+from faultloom import Fault, Key, Selector, Signer
+from faultloom.carriers import cut_field, field
+from faultloom.context import current
+from faultloom.history import TAKES_FIELD, decode_history, takes_field
+from faultloom.hooks.grpc_client import METADATA_ONLY, METHODS_MAX, Callee, target_of
+from faultloom.runtime import Runtime
+from faultloom.scope import Scope, Send
+
+SERVERS = pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync-server", "aio-server"])
+METADATA, FIELD, NOTHING = "metadata", "field", "nothing"
+OK = ("replied", 0, False, "callee")
+
+
+def step(request=b"x", method="Echo", **how):
+    return request, f"/t.T/{method}", how
+
+
+def sync_call(address, *steps, way="__call__", options=()):
+    """Replies, or codes, to calls of one channel."""
+    out: List[Any] = []
+    with grpc.insecure_channel(address, options=options) as channel:
+        for request, method, how in steps:
+            call = channel.unary_unary(method)
+            try:
+                if way == "future":
+                    out.append(call.future(request, timeout=10, **how).result())
+                elif way == "with_call":
+                    out.append(call.with_call(request, timeout=10, **how)[0])
+                else:
+                    out.append(call(request, timeout=10, **how))
+            except grpc.RpcError as error:
+                out.append(error.code().value[0])
+    return out
+
+
+def with_call(address, *steps, **how):
+    return sync_call(address, *steps, way="with_call", **how)
+
+
+def future(address, *steps, **how):
+    return sync_call(address, *steps, way="future", **how)
+
+
+def aio_call(address, *steps, options=()):
+    async def run():
+        out: List[Any] = []
+        async with grpc.aio.insecure_channel(address, options=options) as channel:
+            for request, method, how in steps:
+                try:
+                    out.append(await channel.unary_unary(method)(request, timeout=10, **how))
+                except grpc.RpcError as error:
+                    out.append(error.code().value[0])
+        return out
+
+    return asyncio.run(run())
+
+
+CLIENTS = pytest.mark.parametrize("client", [sync_call, aio_call], ids=["sync-client", "aio-client"])
+WAYS = pytest.mark.parametrize("client", [sync_call, with_call, future, aio_call], ids=["call", "with_call", "future", "aio"])
+
+
+@pytest.fixture
+def wire(peers):
+    """``wire(callee)``: a relay to it; ``seen(relay)``: the carriers of the requests that it has relayed since."""
+
+    def relay(callee):
+        found = peers("wire_app", callee.address, sdk=False)
+        seen(found)
+        return found
+
+    return relay
+
+
+def seen_raw(relay):
+    with grpc.insecure_channel(relay.address) as channel:
+        return [(bytes.fromhex(message), metadata) for message, metadata in json.loads(channel.unary_unary("/t.T/Seen")(b""))]
+
+
+def seen(relay):
+    carriers = []
+    for message, metadata in seen_raw(relay):
+        in_field = cut_field(message)[1] is not None
+        assert not (in_field and metadata)
+        carriers.append(FIELD if in_field else METADATA if metadata else NOTHING)
+    return carriers
+
+
+@SERVERS
+@WAYS
+def test_from_the_second_call_on_the_envelope_is_in_a_field(peers, wire, mode, client):
+    callee = peers("grpc_app", *mode, service="callee")
+    relay = wire(callee)
+    with faultloom.starting(SIGNER) as started:
+        assert client(relay.address, *(step(b"%d" % i) for i in range(3)), step(b"", metadata=(("own", "1"), ("x-faultloom-bin", b"foreign")))) == [b"0", b"1", b"2", b""]
+    assert ends(started.history.segment) == [OK] * 4
+    assert seen(relay) == [METADATA, FIELD, FIELD, FIELD]
+
+
+@SERVERS
+@CLIENTS
+def test_an_error_says_it_too(peers, wire, mode, client):
+    relay = wire(peers("grpc_app", *mode, service="callee"))
+    with faultloom.starting(SIGNER) as started:
+        assert client(relay.address, *[step(b"9", "Fail")] * 2, *[step(b"", "PlainFail")] * 2, *[step(b"", "Boom")] * 2) == [9, 9, 5, 5, 2, 2]
+    assert ends(started.history.segment) == [("replied", code, False, "callee") for code in (9, 9, 5, 5, 2, 2)]
+    assert seen(relay) == [METADATA, FIELD] * 3
+
+
+@SERVERS
+def test_the_handler_sees_its_message_and_no_more(peers, wire, mode):
+    relay = wire(peers("grpc_app", *mode, service="callee"))
+    message = StringValue(value="you")
+    with grpc.insecure_channel(relay.address) as channel, faultloom.starting(SIGNER) as started:
+        mirror = channel.unary_unary("/t.T/Mirror", StringValue.SerializeToString)
+        assert [mirror(message) for _ in range(3)] == [message.SerializeToString()] * 3
+    assert ends(started.history.segment) == [OK] * 3
+    (first, _), (second, _), _ = seen_raw(relay)
+    assert first == message.SerializeToString() == cut_field(second)[0]
+
+
+@SERVERS
+@CLIENTS
+def test_calls_below_belong_to_the_scope_that_a_field_opened(peers, mode, client):
+    front, back = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="back")
+    with faultloom.starting(SIGNER) as started:
+        client(front.address, *[step(back.address.encode(), "Chain")] * 3)
+    assert ends(started.history.segment) == [OK] * 3
+    for call in (1, 2, 3):
+        assert set(ends(child_of(started.history.segment, call))) == {("replied", 0, False, "back")}
+
+
+@CLIENTS
+def test_a_callee_without_the_sdk_never_gets_a_field(peers, wire, client):
+    relay = wire(peers("grpc_app", sdk=False))
+    with faultloom.starting(SIGNER):
+        client(relay.address, *[step()] * 3)
+    assert seen(relay) == [METADATA] * 3
+
+
+@SERVERS
+@CLIENTS
+def test_a_server_that_takes_small_messages_only_does_not_say_it(peers, wire, mode, client):
+    for limit, carrier in (((1 << 20) - 1, METADATA), (1 << 20, FIELD), (-1, FIELD)):
+        relay = wire(peers("grpc_app", *mode, f"limit={limit}", service="callee"))
+        with faultloom.starting(SIGNER) as started:
+            client(relay.address, *[step()] * 2)
+        assert seen(relay) == [METADATA, carrier], limit
+        assert ends(started.history.segment) == [OK] * 2
+
+
+@WAYS
+def test_a_message_beyond_64_kib_has_its_envelope_in_metadata(peers, wire, client):
+    relay = wire(peers("grpc_app", service="callee"))
+    sizes = (1, 65_536, 65_537, 65_536)
+    with faultloom.starting(SIGNER) as started:
+        assert client(relay.address, *(step(b"x" * size) for size in sizes)) == [b"x" * size for size in sizes]
+    assert seen(relay) == [METADATA, FIELD, METADATA, FIELD]
+    assert ends(started.history.segment) == [OK] * 4
+
+
+@WAYS
+def test_an_answer_without_a_history_ends_it_for_good(peers, wire, client):
+    relay = wire(peers("grpc_app", service="callee"))
+    with faultloom.starting(SIGNER) as started:
+        client(relay.address, step(), step(metadata=(("wire", "drop"),)), *[step()] * 3)
+    assert seen(relay) == [METADATA, FIELD, METADATA, METADATA, METADATA]
+    assert ends(started.history.segment) == [OK, ("replied", 0, True, None), OK, OK, OK]
+
+
+@WAYS
+def test_a_call_that_fails_makes_the_next_one_begin_anew(peers, wire, client):
+    relay = wire(peers("grpc_app", service="callee"))
+    with faultloom.starting(SIGNER) as started:
+        client(relay.address, step(), step(metadata=(("wire", "fail"),)), *[step()] * 2)
+    assert seen(relay) == [METADATA, FIELD, METADATA, FIELD]
+    assert ends(started.history.segment) == [OK, ("failed", 14, True, None), OK, OK]
+
+
+@CLIENTS
+def test_an_envelope_that_may_go_over_a_bridge_stays_in_metadata(peers, wire, client):
+    relay = wire(peers("grpc_app", service="callee"))
+    for bridge in (False, True):
+        with faultloom.starting(SIGNER, bridge=bridge):
+            client(relay.address, *[step()] * 2)
+        assert seen(relay) == [METADATA, METADATA if bridge else FIELD]
+
+
+@CLIENTS
+@pytest.mark.parametrize("option", [("grpc.max_receive_message_length", 0), ("grpc.max_send_message_length", 60_000)])
+def test_a_channel_without_room_for_fields_sends_none(peers, wire, client, option):
+    relay = wire(peers("grpc_app", service="callee"))
+    with faultloom.starting(SIGNER):
+        client(relay.address, *[step(b"")] * 3, options=[option])
+    assert seen(relay) == [METADATA] * 3
+
+
+def test_streams_have_their_envelopes_in_metadata(peers, wire):
+    relay = wire(peers("grpc_app", service="callee"))
+    with grpc.insecure_channel(relay.address) as channel, faultloom.starting(SIGNER):
+        for _ in range(2):
+            list(channel.unary_stream("/t.T/Stream")(b"1"))
+            channel.stream_unary("/t.T/Join")(iter([b"1"]))
+    assert seen(relay) == [METADATA] * 4
+
+
+@SERVERS
+def test_histories_of_streams_do_not_say_it(peers, mode):
+    callee = peers("grpc_app", *mode, service="callee")
+    envelope = SIGNER.envelope(accept=0)
+    with grpc.insecure_channel(callee.address) as channel:
+        for method in ("Join", "JoinPlain"):
+            _, call = channel.stream_unary(f"/t.T/{method}").with_call(iter([b"1"]), metadata=(("x-faultloom-bin", envelope),))
+            (piece,) = [value for key, value in call.trailing_metadata() if key == "x-faultloom-bin"]
+            assert piece[:3] == b"\x81\1\0" and not piece[3 + 9] & TAKES_FIELD
+
+
+@CLIENTS
+@pytest.mark.parametrize("kind", ["delay", "empty-reply", "corrupt-reply", "lost-reply", "status", "unavailable"])
+def test_faults_act_on_calls_with_fields_as_on_others(peers, wire, client, kind):
+    relay = wire(peers("grpc_app", service="callee"))
+    plan = [Fault(kind, Selector(call="Echo"), arg={"delay": 1, "status": 9}.get(kind, 0), nth=2)]
+    with faultloom.starting(SIGNER, plan) as started:
+        replies = client(relay.address, *[step(b"xx")] * 3)
+    outcome = {"empty-reply": b"", "corrupt-reply": b"x\xff", "lost-reply": 14, "status": 9, "unavailable": 14, "delay": b"xx"}[kind]
+    assert replies == [b"xx", outcome, b"xx"]
+    assert seen(relay) == [METADATA, FIELD] + [FIELD] * (kind not in ("status", "unavailable"))
+    first, second, third = ends(started.history.segment)
+    assert first == third == OK
+    assert second == {
+        "lost-reply": ("failed", 14, False, "callee"), "status": ("replied", 9, False, None), "unavailable": ("failed", 14, False, None),
+    }.get(kind, OK)  # fmt: skip
+
+
+@SERVERS
+def test_a_field_counts_more_than_metadata(peers, mode):
+    callee = peers("grpc_app", *mode, service="callee")
+    other = Signer(Key("f1", True, bytes(32)), ENVIRONMENT)
+    message = StringValue(value="you").SerializeToString()
+    take = {"accept": 1, "receive_limit": 1 << 20}
+    with grpc.insecure_channel(callee.address) as channel:
+        for method in ("Mirror", "Echo"):
+            for plan in (None, [Fault("delay", Selector("nobody"))]):
+                metadata = (("x-faultloom-bin", SIGNER.envelope(plan, call=7, **take)),)
+                call = channel.unary_unary(f"/t.T/{method}")
+                reply, history = cut_field(call(message + field(SIGNER.envelope(plan, call=8, **take)), metadata=metadata))
+                assert reply == message and takes_field(history) and decode_history(history).call == 8
+                # refused, and cut off all the same; what the metadata brings is not asked then
+                assert call(message + field(other.envelope(plan, call=9, **take)), metadata=metadata) == message
+                assert call(message + field(b"nonsense")) == call(message + field(b"")) == message
+
+
+def test_a_copy_of_a_plan_in_a_field_is_refused_unless_it_is_a_retry(monkeypatch):
+    monkeypatch.setenv("FAULTLOOM_TRUST", trust_text().replace("\n", ";"))
+    runtime = Runtime()
+    envelope = SIGNER.envelope([Fault("delay", Selector("nobody"))] * 10)
+    retry = [("grpc-previous-rpc-attempts", "1")]
+    scopes = [runtime.field_scope(envelope, lambda m=metadata: m, None, 1, 2) for metadata in ([], [], retry, retry)]
+    assert [scope is not None for scope in scopes] == [True, False, True, False]
+    assert scopes[0].start_us == 1
+    drawn, found = Scope("callee", scopes[0].envelope), Scope("callee", scopes[0].envelope)
+    drawn.destination = print
+    assert runtime.field_scope(b"", list, drawn, 1, 2) is drawn and not drawn.over
+    assert runtime.field_scope(b"", list, found, 1, 2) is None and found.over
+    assert runtime.field_scope(SIGNER.envelope(), list, drawn, 1, 2) is not None and drawn.over
+
+
+@SERVERS
+def test_a_server_whose_interceptor_calls_somebody_does_not_say_it(peers, wire, mode):
+    back = peers("grpc_app", service="back")
+    relay = wire(peers("grpc_app", *mode, f"asks={back.address}", service="callee"))
+    with faultloom.starting(SIGNER) as started:
+        sync_call(relay.address, *[step()] * 3)
+    assert seen(relay) == [METADATA] * 3
+    for call in (1, 2, 3):
+        assert ends(child_of(started.history.segment, call)) == [("replied", 0, False, "back")]
+
+
+def test_a_message_that_cannot_be_serialized_fails_as_the_library_has_it(peers, wire):
+    relay = wire(peers("grpc_app", service="callee"))
+    with grpc.insecure_channel(relay.address) as channel, faultloom.starting(SIGNER) as started:
+        echo = channel.unary_unary("/t.T/Echo", lambda number: b"%d" % number)
+        assert echo(1) == b"1"
+        with pytest.raises(grpc.RpcError) as error:
+            echo("nonsense")
+        assert error.value.code() is grpc.StatusCode.INTERNAL
+        assert echo(2) == b"2"
+    assert seen(relay) == [METADATA, FIELD]
+    assert ends(started.history.segment)[0] == ends(started.history.segment)[2] == OK
+
+
+class Notes(grpc.ServerInterceptor):
+    """An application's interceptor that looks at every request."""
+
+    def __init__(self):
+        self.requests = []
+
+    def intercept_service(self, continuation, details):
+        handler = continuation(details)
+
+        def noting(request, context):
+            self.requests.append(request)
+            return handler.unary_unary(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(noting, handler.request_deserializer, handler.response_serializer)
+
+
+def register(server):
+    handlers = {"Echo": grpc.unary_unary_rpc_method_handler(lambda request, context: request)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", handlers),))
+    if hasattr(server, "add_registered_method_handlers"):
+        server.add_registered_method_handlers("t.R", handlers)
+        return "TR"
+    return "T"
+
+
+def test_a_field_is_cut_off_however_a_handler_was_registered_and_before_interceptors_see_it():
+    """This process has hooks and no trust settings: nobody believes the envelope."""
+    notes = Notes()
+    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[notes])
+    services, port = register(server), server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        for service in services:
+            assert channel.unary_unary(f"/t.{service}/Echo")(b"x" + field(b"envelope")) == b"x"
+    server.stop(None)
+    assert notes.requests == [b"x"] * len(services)
+
+
+def test_a_server_started_inside_a_scope_is_not_in_it():
+    """Regression: the tasks of a grpc.aio server inherited the scope that it was started in."""
+    scopes = []
+
+    async def look(request, context):
+        scopes.append(current())
+        return request
+
+    async def run():
+        server = grpc.aio.server()
+        services, port = register(server), server.add_insecure_port("127.0.0.1:0")
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.L", {"Look": grpc.unary_unary_rpc_method_handler(look)}),))
+        with faultloom.starting(SIGNER):
+            await server.start()
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                assert await channel.unary_unary("/t.L/Look")(b"x") == b"x"
+                for service in services:
+                    assert await channel.unary_unary(f"/t.{service}/Echo")(b"x" + field(b"envelope")) == b"x"
+        await server.stop(None)
+
+    asyncio.run(run())
+    assert scopes == [None]
+
+
+def test_what_a_channel_knows_of_a_method():
+    sent, plain = Send(1, 5, "peer", "/t.T/Echo"), Send(2, 6, "peer", "/t.T/Echo")
+    sent.in_field = True
+    says, silent = (b"\1" + (5).to_bytes(8, "big") + bytes((flags,)) for flags in (TAKES_FIELD, 1))
+    plain_says = b"\1" + (6).to_bytes(8, "big") + bytes((TAKES_FIELD,))
+    callee = Callee()
+    for send, replied, history, flag in (
+        (plain, True, None, 0), (plain, True, says, 0), (plain, True, plain_says, TAKES_FIELD), (plain, True, None, TAKES_FIELD),
+        (plain, False, None, TAKES_FIELD), (sent, True, silent, 0), (sent, True, says, TAKES_FIELD), (sent, False, says, 0),
+        (plain, True, plain_says, TAKES_FIELD), (sent, True, plain_says, 0), (sent, True, says, 0), (plain, True, plain_says, 0),
+    ):  # fmt: skip
+        callee.learn(send, replied, history)
+        assert callee.flag == flag
+    METADATA_ONLY.learn(sent, True, says)
+    assert METADATA_ONLY.flag == 0
+
+
+def test_a_channel_remembers_so_many_methods():
+    target = target_of("localhost:1", 4 << 20, True)
+    known = [target.callee(f"/t.T/{i}") for i in range(METHODS_MAX + 1)]
+    assert known[-1] is METADATA_ONLY and METADATA_ONLY not in known[:-1]
+    assert target.callee("/t.T/0") is known[0]
+    assert target_of("localhost:1", 0, True).callee("/t.T/0") is METADATA_ONLY
