@@ -7,7 +7,8 @@
 
 const { OTLPTraceExporter } = require('@opentelemetry/exporter-trace-otlp-proto');
 const { GrpcInstrumentation } = require('@opentelemetry/instrumentation-grpc');
-const { NodeSDK, tracing } = require('@opentelemetry/sdk-node');
+const { NodeSDK } = require('@opentelemetry/sdk-node');
+const { BatchSpanProcessor } = require('@opentelemetry/sdk-trace');
 
 if (!process.env.OTEL_EXPORTER_OTLP_ENDPOINT) {
   throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not set');
@@ -17,7 +18,7 @@ if (!process.env.OTEL_EXPORTER_OTLP_ENDPOINT) {
 process.env.OTEL_METRICS_EXPORTER = 'none';
 process.env.OTEL_LOGS_EXPORTER = 'none';
 
-const processor = new tracing.BatchSpanProcessor(new OTLPTraceExporter());
+const processor = new BatchSpanProcessor({ exporter: new OTLPTraceExporter() });
 const sdk = new NodeSDK({ spanProcessors: [processor], instrumentations: [new GrpcInstrumentation()] });
 sdk.start();
 globalThis.flushSpans = () => processor.forceFlush();

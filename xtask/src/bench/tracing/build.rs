@@ -80,7 +80,7 @@ pub fn service(language: Language, mode: Mode) -> Vec<String> {
         Language::Python => vec![path("out/bench/python/bin/python"), path("bench/tracing/python/node.py")],
         Language::Node => {
             // The same young generation for all: V8 sizes it by what was loaded, and a program that had loaded more was faster for that.
-            let mut argv = vec![text("sh", &["-c", "command -v node"]), "--min-semi-space-size=16".to_owned()];
+            let mut argv = vec![node(), "--min-semi-space-size=16".to_owned()];
             // While other variants are loaded this one waits, as no busy service does, and V8 throws code away that was not run for a while.
             argv.push("--no-flush-bytecode".to_owned());
             match mode {
@@ -94,6 +94,12 @@ pub fn service(language: Language, mode: Mode) -> Vec<String> {
             argv
         }
     }
+}
+
+/// The Node.js that the bench's own package brings along: the distribution's is older than OpenTelemetry takes.
+fn node() -> String {
+    let package = format!("node-linux-{}", if cfg!(target_arch = "x86_64") { "x64" } else { "arm64" });
+    root().join("bench/tracing/node/node_modules").join(package).join("bin/node").display().to_string()
 }
 
 /// The load generator is always a file of its own: processes of one file share its pages, and so the processor's caches,
