@@ -12,7 +12,10 @@ import io.grpc.stub.StreamObserver;
 import java.net.InetSocketAddress;
 import java.util.function.Consumer;
 
-/** The gRPC server: {@code Run} does a script, {@code Fail} fails with a code, {@code Throw} throws; and three streams. */
+/**
+ * The gRPC server: {@code Run} does a script, {@code Fail} fails with a code, {@code Throw} throws, {@code Unknown} tells how many
+ * bytes of its message it does not know; and three streams. {@code -Dpeer.limit}: the longest message it takes.
+ */
 final class GrpcService {
     private GrpcService() {}
 
@@ -21,6 +24,7 @@ final class GrpcService {
                 .addMethod(GrpcMethods.unary("Run"), ServerCalls.asyncUnaryCall(GrpcService::run))
                 .addMethod(GrpcMethods.unary("Big"), ServerCalls.asyncUnaryCall(GrpcService::big))
                 .addMethod(GrpcMethods.unary("Fail"), ServerCalls.asyncUnaryCall(GrpcService::fail))
+                .addMethod(GrpcMethods.unary("Unknown"), ServerCalls.asyncUnaryCall(GrpcService::unknown))
                 .addMethod(GrpcMethods.unary("Throw"), ServerCalls.asyncUnaryCall((request, reply) -> {
                     throw new IllegalStateException("thrown");
                 }))
@@ -32,7 +36,8 @@ final class GrpcService {
                 .addMethod(GrpcMethods.method("Up", MethodType.CLIENT_STREAMING), ServerCalls.asyncClientStreamingCall(GrpcService::up))
                 .addMethod(GrpcMethods.method("Both", MethodType.BIDI_STREAMING), ServerCalls.asyncBidiStreamingCall(GrpcService::both))
                 .build();
-        Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0)).addService(service).build().start();
+        Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
+                .maxInboundMessageSize(Integer.getInteger("peer.limit", 4 << 20)).addService(service).build().start();
         return server.getPort();
     }
 
@@ -43,6 +48,11 @@ final class GrpcService {
 
     private static void big(StringValue request, StreamObserver<StringValue> reply) {
         reply.onNext(StringValue.of("x".repeat(Integer.parseInt(request.getValue()))));
+        reply.onCompleted();
+    }
+
+    private static void unknown(StringValue request, StreamObserver<StringValue> reply) {
+        reply.onNext(StringValue.of(request.getValue() + " " + request.getUnknownFields().getSerializedSize()));
         reply.onCompleted();
     }
 

@@ -21,9 +21,14 @@ public final class Faultloom {
 
     private Faultloom() {}
 
-    /** For {@code ServerBuilder.intercept}, as the last one added: it has to be the outermost. */
+    /** For {@code ServerBuilder.intercept}, as the last one added: it has to be the outermost; of a server with the library's own receive limit. */
     public static ServerInterceptor serverInterceptor() {
-        return (ServerInterceptor) (Object) new ServerHook(Process.current());
+        return serverInterceptor(ServerHook.DEFAULT_RECEIVE_LIMIT);
+    }
+
+    /** {@link #serverInterceptor()} for a server with another {@code maxInboundMessageSize}, in bytes. */
+    public static ServerInterceptor serverInterceptor(int maxInboundMessageSize) {
+        return (ServerInterceptor) (Object) new ServerHook(Process.current(), maxInboundMessageSize, false);
     }
 
     /** For {@code ManagedChannelBuilder.intercept}, as the first one added, of a channel with the library's own receive limit. */

@@ -116,14 +116,27 @@ public final class Process {
             if (envelope == null) {
                 return openOther(metadata);
             }
-            long attempt = Envelope.carriesPlan(envelope) ? attempt(metadata.get("grpc-previous-rpc-attempts")) : 0;
-            long nanos = System.nanoTime();
-            long us = Scope.wallUs();
-            Envelope accepted = receiver.accept(envelope, us / 1_000_000, attempt);
-            return accepted == null ? null : new Scope(this, accepted, nanos, us, null);
+            return openOwn(envelope, metadata);
         } catch (WireError e) {
             return sample(metadata);
         }
+    }
+
+    /** Begins the scope of a gRPC request whose message brought this envelope, which is kept; null if it is refused. */
+    public Scope openField(byte[] envelope, Headers metadata) {
+        try {
+            return openOwn(envelope, metadata);
+        } catch (WireError e) {
+            return null;
+        }
+    }
+
+    private Scope openOwn(byte[] envelope, Headers metadata) throws WireError {
+        long attempt = Envelope.carriesPlan(envelope) ? attempt(metadata.get("grpc-previous-rpc-attempts")) : 0;
+        long nanos = System.nanoTime();
+        long us = Scope.wallUs();
+        Envelope accepted = receiver.accept(envelope, us / 1_000_000, attempt);
+        return accepted == null ? null : new Scope(this, accepted, nanos, us, null);
     }
 
     /** Begins the scope of an HTTP request, or returns null: then it is to be served as if there were nothing. */

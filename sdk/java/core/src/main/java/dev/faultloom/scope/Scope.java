@@ -80,6 +80,21 @@ public final class Scope {
         return false;
     }
 
+    /** Notes that further requests of the answered method may have their envelope in a field. */
+    public synchronized void takesField() {
+        if (recording != null) {
+            recording.flags |= Segment.TAKES_FIELD;
+        }
+    }
+
+    /** Ends this scope without a trace: another one answers the call. */
+    public synchronized void discard() {
+        if (recording != null) {
+            recording.release();
+            recording = null;
+        }
+    }
+
     /** {@link #send(long, boolean, String, String, int, long)} for gRPC. {@code limit} 0: no field may come back. */
     public Call sendGrpc(String authority, String method, long limit) {
         return send(now(), false, process.peer(authority), method, limit > 0 && wantsHistories() ? Accept.FIELD : Accept.NONE, limit);

@@ -3,7 +3,7 @@ package dev.faultloom.wire;
 import java.util.Locale;
 
 /**
- * What a history rides on.
+ * What a history rides on; and the envelope, in its place, in a request whose callee takes it there.
  *
  * <pre>
  * appended field   tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
@@ -13,6 +13,12 @@ import java.util.Locale;
 public final class Carrier {
     /** Number of the appended protobuf field. */
     public static final int FIELD_NUMBER = 333_000_333;
+    /** How many bytes follow a history in a field. */
+    public static final int ENDING_BYTES = 8;
+    /** The longest request, serialized and without its field, that takes an envelope along. */
+    public static final int MAX_REQUEST_BYTES = 64 << 10;
+    /** The least receive limit of a server that takes envelopes in a field. */
+    public static final int MIN_RECEIVE_LIMIT = 1 << 20;
     /** The longest history in an HTTP header, before base64. */
     public static final int MAX_HEADER_BYTES = 768;
     /** The longest history in a gRPC trailer, before base64. */
@@ -22,7 +28,6 @@ public final class Carrier {
 
     private static final byte[] TAG = {(byte) 0xEA, (byte) 0xE8, (byte) 0xA5, (byte) 0xF6, 0x09};
     private static final int MAGIC = 0x666C6D01; // "flm" 0x01
-    private static final int ENDING_BYTES = 8;
 
     /** Which carrier an HTTP reply takes. */
     public enum Choice { HEADER, TAIL, TRUNCATED_HEADER }
@@ -65,6 +70,19 @@ public final class Carrier {
         out.bytes(history);
         endField(out, history.length);
         return out.array();
+    }
+
+    /** Writes the field that holds an envelope into an array that has room for it. */
+    public static void field(byte[] out, int at, byte[] envelope) {
+        Writer w = new Writer(out, at);
+        beginField(w, envelope.length);
+        w.bytes(envelope);
+        endField(w, envelope.length);
+    }
+
+    /** What follows an envelope, or history, of so many bytes in a field, as one number. */
+    public static long ending(int length) {
+        return (long) fieldLength(length) << 32 | MAGIC;
     }
 
     /** The tail that holds a history, to be appended to an HTTP body. */

@@ -14,6 +14,12 @@ public final class Writer {
         bytes = new byte[capacity];
     }
 
+    /** Writes into an array that is there, from {@code at} on. */
+    Writer(byte[] into, int at) {
+        bytes = into;
+        length = at;
+    }
+
     private int claim(int n) {
         int from = length;
         length += n;

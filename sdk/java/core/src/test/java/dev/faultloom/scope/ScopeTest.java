@@ -62,6 +62,28 @@ class ScopeTest {
     }
 
     @Test
+    void itsHistorySaysThatItTakesFieldsOnlyIfTold() throws Exception {
+        for (boolean told : new boolean[] {true, false}) {
+            Scope s = Scopes.begin(Accept.NONE, 0);
+            if (told) {
+                s.takesField();
+            }
+            byte[] history = s.finish(9, 0, "");
+            assertEquals(told, History.takesField(history, 0, history.length));
+            s.takesField(); // too late, and harmless
+        }
+    }
+
+    @Test
+    void aDiscardedScopeLeavesNothing() {
+        Scope s = Scopes.begin(Accept.NONE, 0);
+        s.send(1, false, "b", "/x", Accept.NONE, 0);
+        s.discard();
+        assertNull(s.send(2, false, "b", "/x", Accept.NONE, 0));
+        assertNull(s.finish(3, 0, ""));
+    }
+
+    @Test
     void anAnsweredScopeStaysOutOfTheWay() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
         Call a = s.send(1, false, "b", "/x", Accept.NONE, 0);

@@ -24,6 +24,10 @@ class CarrierTest {
         byte[] want = join(tag, "\u000fhistory\0\0\0\u0015flm\u0001".getBytes(ISO_8859_1));
         assertArrayEquals(want, Carrier.field("history".getBytes(ISO_8859_1)));
         assertEquals(0x15, Carrier.fieldLength(7));
+        byte[] into = new byte[2 + want.length];
+        Carrier.field(into, 2, "history".getBytes(ISO_8859_1));
+        assertArrayEquals(join(new byte[2], want), into);
+        assertEquals(Bytes.u64(want, want.length - Carrier.ENDING_BYTES), Carrier.ending(7));
     }
 
     @Test

@@ -31,9 +31,18 @@ final class Appended implements MessageLite {
      * marshaller writes them.
      */
     static boolean possible(ServerCall<?, ?> call, MethodDescriptor<?, ?> method) {
+        return direct(call) && isLibrary(method.getResponseMarshaller());
+    }
+
+    /** Whether nobody but the library, and nobody who would mind, is between us and the wire. */
+    static boolean direct(ServerCall<?, ?> call) {
         String outer = call.getClass().getName();
-        return (outer.equals(LIBRARY_CALL) || outer.startsWith(OTHER_AGENT))
-                && method.getResponseMarshaller().getClass().getName().equals(LIBRARY_MARSHALLER);
+        return outer.equals(LIBRARY_CALL) || outer.startsWith(OTHER_AGENT);
+    }
+
+    /** Whether this is the library's own marshaller of protobuf messages. */
+    static boolean isLibrary(MethodDescriptor.Marshaller<?> marshaller) {
+        return marshaller.getClass().getName().equals(LIBRARY_MARSHALLER);
     }
 
     /** The length of a message in bytes, or -1 if it is of an unknown make. */

@@ -1,14 +1,21 @@
 package dev.faultloom.hooks.grpc;
 
+import io.grpc.Drainable;
 import io.grpc.KnownLength;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 
-/** A part of an array as a stream whose length the library may ask for. */
-final class Bytes extends ByteArrayInputStream implements KnownLength {
+/** A part of an array as a stream whose length the library may ask for, and which it need not copy by itself. */
+final class Bytes extends ByteArrayInputStream implements Drainable, KnownLength {
     Bytes(byte[] bytes, int end) {
         super(bytes, 0, end);
+    }
+
+    @Override
+    public int drainTo(OutputStream out) throws IOException {
+        return (int) transferTo(out);
     }
 
     /** Everything in a stream; one that tells its length is read without growing. */

@@ -13,7 +13,7 @@ public final class GrpcHooks {
     /** Before a server is built. The interceptor that was added last runs first. */
     public static void server(Object builder, List<?> interceptors) {
         interceptors.removeIf(interceptor -> interceptor instanceof ServerHook);
-        ((ServerBuilder<?>) builder).intercept(new ServerHook(Process.current()));
+        ((ServerBuilder<?>) builder).intercept(new ServerHook(Process.current(), receiveLimit(builder, "clientTransportServersBuilder"), true));
     }
 
     /** When the list of a new channel's interceptors is complete. The first of them runs last. */
@@ -21,14 +21,18 @@ public final class GrpcHooks {
     public static void channel(Object builder, List<?> list) {
         List<ClientInterceptor> interceptors = (List<ClientInterceptor>) list;
         interceptors.removeIf(interceptor -> interceptor instanceof ClientHook);
-        interceptors.add(0, new ClientHook(receiveLimit(builder)));
+        interceptors.add(0, new ClientHook(receiveLimit(builder, "clientTransportFactoryBuilder")));
     }
 
-    /** Only the transport's own builder knows it, which the channel's builder knows by an inner class of it; 0: unknown. */
-    private static int receiveLimit(Object builder) {
+    /** Only the transport's own builder knows it, which the general one knows by an inner class of it; 0: unknown. */
+    private static int receiveLimit(Object builder, String inner) {
         try {
-            Object inner = field(builder, "clientTransportFactoryBuilder");
-            return (int) field(field(inner, "this$0"), "maxInboundMessageSize");
+            Object transport = field(field(builder, inner), "this$0");
+            try {
+                return (int) field(transport, "maxInboundMessageSize");
+            } catch (NoSuchFieldException e) {
+                return (int) field(transport, "maxMessageSize"); // Netty's server
+            }
         } catch (ReflectiveOperationException | RuntimeException e) {
             return 0;
         }

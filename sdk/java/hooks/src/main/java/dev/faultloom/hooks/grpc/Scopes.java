@@ -6,16 +6,21 @@ import io.grpc.Context;
 
 /** A scope's two places: the thread, and grpc-java's context for programs that carry that along by themselves. */
 final class Scopes {
-    private static final Context.Key<Scope> KEY = Context.key("faultloom");
+    private static final Context.Key<ServedListener<?>> KEY = Context.key("faultloom"); // whose scope may still come
 
     private Scopes() {}
 
     static Scope current() {
         Scope scope = Current.get();
-        return scope != null ? scope : KEY.get();
+        if (scope != null) {
+            return scope;
+        }
+        ServedListener<?> request = KEY.get();
+        return request == null ? null : request.scope();
     }
 
-    static Context with(Scope scope) {
-        return Context.current().withValue(KEY, scope);
+    /** The current context, with the scope that this request has or gets. */
+    static Context with(ServedListener<?> request) {
+        return Context.current().withValue(KEY, request);
     }
 }

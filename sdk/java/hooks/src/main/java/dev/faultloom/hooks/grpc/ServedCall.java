@@ -12,28 +12,53 @@ import io.grpc.ServerCall;
 import io.grpc.Status;
 
 /**
- * The answer to one request, with the history. The only message of a call that is no stream is held back until the
+ * The answer to one request, with the history if there is a scope. The only message of a call that is no stream is held back until the
  * application has finished: the library sends it no earlier anyway, and only then the history is known.
  */
 final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
-    private final Scope scope;
-    private final boolean stream;
-    private final boolean field;
+    private final boolean takesFields; // this server does
+    private Scope scope; // null: none so far
+    private boolean stream;
+    private boolean field;
+    private boolean found; // a field in this request's message would have been
+    private boolean passed; // an answer without a scope has begun
     private R held;
     private volatile boolean closed;
 
-    ServedCall(ServerCall<Q, R> call, Scope scope) {
+    ServedCall(ServerCall<Q, R> call, boolean takesFields) {
         super(call);
-        this.scope = scope;
-        this.stream = !call.getMethodDescriptor().getType().clientSendsOneMessage()
+        this.takesFields = takesFields;
+    }
+
+    /** One that has begun before is as if it had not: who passes metadata on does not know that he does. */
+    void begin(Scope begun) {
+        if (scope != null) {
+            scope.discard();
+        }
+        scope = begun;
+        ServerCall<Q, R> call = delegate();
+        stream = !call.getMethodDescriptor().getType().clientSendsOneMessage()
                 || !call.getMethodDescriptor().getType().serverSendsOneMessage();
-        this.field = scope.answers() && (scope.envelope().hop.accept & Accept.FIELD) != 0
-                && scope.envelope().hop.receiveLimit != 0 && Appended.possible(call, call.getMethodDescriptor());
+        field = begun.answers() && (begun.envelope().hop.accept & Accept.FIELD) != 0
+                && begun.envelope().hop.receiveLimit != 0 && Appended.possible(call, call.getMethodDescriptor());
+    }
+
+    /** The request's message is there; {@code found}: a field in it would have been found. */
+    void arrived(boolean found) {
+        this.found = found;
+    }
+
+    /** Whether it is too late for a scope to begin. */
+    boolean answered() {
+        return passed || closed || held != null;
     }
 
     @Override
     public void sendMessage(R message) {
-        if (stream) {
+        if (scope == null) {
+            passed = true;
+            super.sendMessage(message);
+        } else if (stream) {
             super.sendMessage(withPiece(message));
         } else if (held == null) {
             held = message;
@@ -51,7 +76,8 @@ final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
 
     @Override
     public void close(Status status, Metadata trailers) {
-        if (closed) {
+        if (closed || scope == null) {
+            passed = true;
             super.close(status, trailers);
             return;
         }
@@ -77,6 +103,9 @@ final class ServedCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
     }
 
     private Metadata answer(Status status, Metadata trailers) {
+        if (takesFields && found && Appended.direct(delegate())) {
+            scope.takesField();
+        }
         Ended ended = scope.finishLater(scope.now(), status.getCode().value());
         if (ended == null) {
             return trailers;

@@ -2,41 +2,60 @@ package dev.faultloom.hooks.grpc;
 
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
-import io.grpc.Context;
+import dev.faultloom.wire.Carrier;
 import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
 
-/** The receiving side: the outermost interceptor of a server. Requests without an accepted envelope pass as they are. */
+/**
+ * The receiving side: the outermost interceptor of a server. An envelope in metadata begins the scope before anything else
+ * happens, one in a message when the message is there. Streams without an envelope pass as they are.
+ */
 public final class ServerHook implements ServerInterceptor {
-    private final Process process;
+    /** The library's own limit for messages it receives. */
+    public static final int DEFAULT_RECEIVE_LIMIT = 4 << 20;
 
-    public ServerHook(Process process) {
+    private final Process process;
+    private final boolean takesFields;
+    private final boolean agent;
+
+    /**
+     * @param receiveLimit bytes that the server can receive in one message; 0: unknown, then it does not ask for fields
+     * @param agent threads hand scopes on by themselves
+     */
+    public ServerHook(Process process, int receiveLimit, boolean agent) {
         this.process = process;
+        this.takesFields = receiveLimit >= Carrier.MIN_RECEIVE_LIMIT;
+        this.agent = agent;
     }
 
     @Override
     public <Q, R> ServerCall.Listener<Q> interceptCall(ServerCall<Q, R> call, Metadata headers, ServerCallHandler<Q, R> next) {
-        Scope scope = open(headers);
-        if (scope == null) {
+        if (process.deaf()) {
             return next.startCall(call, headers);
         }
-        Context context = Scopes.with(scope);
-        ServedCall<Q, R> served = new ServedCall<>(call, scope);
-        ServedListener<Q> listener = new ServedListener<>(context, scope, served);
-        listener.start(next, served, headers);
+        Scope scope = open(headers);
+        MethodDescriptor<Q, R> method = call.getMethodDescriptor();
+        boolean looks = method.getType() == MethodDescriptor.MethodType.UNARY && Arrived.possible(method.getRequestMarshaller());
+        if (scope == null && !looks) {
+            return next.startCall(call, headers);
+        }
+        ServedCall<Q, R> served = new ServedCall<>(call, takesFields);
+        ServedListener<Q> listener = new ServedListener<>(served, looks ? process : null, headers, agent);
+        if (scope != null) {
+            listener.begin(scope);
+        }
+        listener.start(next, served);
         return listener;
     }
 
     private Scope open(Metadata headers) {
         try {
             byte[] envelope = headers.get(GrpcKeys.CARRIER); // the last: a proxy may pass its own on before it
-            if (envelope == null && process.deaf()) {
-                return null;
-            }
             Scope scope = process.openGrpc(envelope, name -> GrpcKeys.joined(headers, GrpcKeys.named(name)));
-            if (envelope != null && !process.deaf()) {
+            if (envelope != null) {
                 headers.discardAll(GrpcKeys.CARRIER); // accepted or refused, nobody passes it on as his own
             }
             return scope;

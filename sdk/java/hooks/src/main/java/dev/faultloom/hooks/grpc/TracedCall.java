@@ -13,6 +13,7 @@ import io.grpc.Context;
 import io.grpc.Deadline;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
+import io.grpc.MethodDescriptor.Marshaller;
 import io.grpc.Status;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,7 +32,8 @@ import java.util.concurrent.TimeUnit;
  * unavailable, reset, deadline, status     ──▶ ended
  * </pre>
  *
- * What the application does with a held call is kept, and done when it goes on.
+ * What the application does with a held call is kept, and done when it goes on. A call whose envelope goes into a field
+ * begins with its message: one that turns out to be too large takes the envelope along in metadata.
  */
 final class TracedCall<Q, R> extends ClientCall<Q, R> {
     private final Scope scope;
@@ -39,20 +41,39 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
     private final CallOptions options;
     private final Channel channel;
     private final int receiveLimit;
+    private final Callees callees;
 
     private Call call;
     private TracedReply<R> reply;
     private CompletableFuture<Boolean> wait;
-    private volatile ClientCall<Q, R> library; // null: held, or ended without it
+    private volatile ClientCall<Q, R> library; // null: held, waiting for its message, or ended without it
+    private RequestMarshaller<Q> request; // null: not waiting for the message, nor was it
+    private Waiting<Q, R> waiting; // guarded by this
     private List<Runnable> held; // null: not held; guarded by this
     private volatile boolean lost; // cancelled by us, of which the application must not hear in another way
 
-    TracedCall(Scope scope, MethodDescriptor<Q, R> method, CallOptions options, Channel channel, int receiveLimit) {
+    /** A call of the library that begins with its message, and what the application did with it until then. */
+    private static final class Waiting<Q, R> {
+        final ClientCall<Q, R> call;
+        final Metadata headers;
+        int requested;
+        Boolean compression;
+        boolean beginning;
+        Runnable cancel;
+
+        Waiting(ClientCall<Q, R> call, Metadata headers) {
+            this.call = call;
+            this.headers = headers;
+        }
+    }
+
+    TracedCall(Scope scope, MethodDescriptor<Q, R> method, CallOptions options, Channel channel, int receiveLimit, Callees callees) {
         this.scope = scope;
         this.method = method;
         this.options = options;
         this.channel = channel;
         this.receiveLimit = receiveLimit;
+        this.callees = callees;
     }
 
     @Override
@@ -67,7 +88,7 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
             library.start(listener, headers);
             return;
         }
-        reply = new TracedReply<>(scope, call, method, listener, this::cancelLibrary);
+        reply = new TracedReply<>(scope, call, method, listener, this::cancelLibrary, callees);
         Kind kind = call.fault == null ? null : call.fault.kind;
         if (kind == Kind.DELAY || kind == Kind.HANG) {
             hold(kind, headers);
@@ -78,21 +99,72 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
         }
     }
 
-    /** Starts the library's call, with the envelope. */
+    /** Makes the library's call, and starts it unless its message is to be known before. */
     private void begin(Metadata headers) {
+        Marshaller<Q> marshaller = method.getRequestMarshaller();
+        if (mayTakeField()) {
+            marshaller = request = new RequestMarshaller<>(marshaller);
+        }
+        Seen seen = new Seen();
+        ClientCall<Q, R> made = channel.newCall(
+                method.toBuilder(marshaller, reply.marshaller).build(), options.withStreamTracerFactory(seen));
+        reply.seen = seen;
+        if (request == null) {
+            start(made, headers, call.envelope);
+            return;
+        }
+        synchronized (this) {
+            waiting = new Waiting<>(made, headers);
+        }
+    }
+
+    private boolean mayTakeField() {
+        return method.getType() == MethodDescriptor.MethodType.UNARY && receiveLimit > 0 && call.envelope != null && !call.bridged()
+                && scope.envelope().signed.history && callees.takeField(method.getFullMethodName())
+                && Appended.isLibrary(method.getRequestMarshaller());
+    }
+
+    /** Starts the library's call, with this envelope in metadata if it is not null. */
+    private void start(ClientCall<Q, R> made, Metadata headers, byte[] envelope) {
         headers.discardAll(GrpcKeys.CARRIER); // one that the application passed on
-        if (call.envelope != null) {
-            headers.put(GrpcKeys.CARRIER, call.envelope);
+        if (envelope != null) {
+            headers.put(GrpcKeys.CARRIER, envelope);
         }
         if (call.bridged()) {
             bridge(headers);
         }
-        Seen seen = new Seen();
-        ClientCall<Q, R> made = channel.newCall(
-                method.toBuilder(method.getRequestMarshaller(), reply.marshaller).build(), options.withStreamTracerFactory(seen));
-        reply.seen = seen;
         made.start(reply, headers);
         library = made;
+    }
+
+    /** Starts a waiting call; null: there is no message. */
+    private void startWith(Q message) {
+        Waiting<Q, R> begun;
+        synchronized (this) {
+            begun = waiting;
+            if (begun == null) {
+                return;
+            }
+            begun.beginning = true;
+        }
+        boolean field = message != null && request.hasRoom(message);
+        if (field) {
+            request.append(call.envelope);
+            reply.field = true;
+        }
+        start(begun.call, begun.headers, field ? null : call.envelope);
+        synchronized (this) {
+            waiting = null;
+        }
+        if (begun.compression != null) {
+            begun.call.setMessageCompression(begun.compression);
+        }
+        if (begun.requested > 0) {
+            begun.call.request(begun.requested);
+        }
+        if (begun.cancel != null) {
+            begun.cancel.run();
+        }
     }
 
     private void bridge(Metadata headers) {
@@ -184,12 +256,21 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
 
     @Override
     public void request(int messages) {
-        if (!keep(() -> request(library, messages))) {
-            request(library, messages);
+        if (!keep(() -> requestNow(messages))) {
+            requestNow(messages);
         }
     }
 
-    private static void request(ClientCall<?, ?> to, int messages) {
+    private void requestNow(int messages) {
+        if (request != null) {
+            synchronized (this) {
+                if (waiting != null) {
+                    waiting.requested += messages;
+                    return;
+                }
+            }
+        }
+        ClientCall<Q, R> to = library;
         if (to != null) {
             to.request(messages);
         }
@@ -197,12 +278,16 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
 
     @Override
     public void sendMessage(Q message) {
-        if (!keep(() -> send(library, message))) {
-            send(library, message);
+        if (!keep(() -> send(message))) {
+            send(message);
         }
     }
 
-    private void send(ClientCall<Q, R> to, Q message) {
+    private void send(Q message) {
+        if (request != null) {
+            startWith(message);
+        }
+        ClientCall<Q, R> to = library;
         if (to != null) {
             unlessLost(() -> to.sendMessage(message));
         }
@@ -221,12 +306,16 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
 
     @Override
     public void halfClose() {
-        if (!keep(() -> halfClose(library))) {
-            halfClose(library);
+        if (!keep(this::halfCloseNow)) {
+            halfCloseNow();
         }
     }
 
-    private void halfClose(ClientCall<Q, R> to) {
+    private void halfCloseNow() {
+        if (request != null) {
+            startWith(null);
+        }
+        ClientCall<Q, R> to = library;
         if (to != null) {
             unlessLost(to::halfClose);
         }
@@ -240,19 +329,46 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
         }
         if (to != null) {
             to.cancel(message, cause);
-        } else if (wait != null && wait.cancel(false)) {
+        } else if (wait != null && wait.cancel(false) || cancelWaiting(message, cause)) {
             end(Status.CANCELLED.withDescription(message).withCause(cause), false);
         }
     }
 
+    /** Whether the library's call was waiting for its message; it never begins then. */
+    private boolean cancelWaiting(String message, Throwable cause) {
+        Waiting<Q, R> given;
+        synchronized (this) {
+            given = waiting;
+            if (given == null) {
+                return false;
+            }
+            if (given.beginning) {
+                given.cancel = () -> given.call.cancel(message, cause);
+                return false;
+            }
+            waiting = null;
+        }
+        given.call.cancel(message, cause);
+        return true;
+    }
+
     @Override
     public void setMessageCompression(boolean enabled) {
-        if (!keep(() -> compress(library, enabled))) {
-            compress(library, enabled);
+        if (!keep(() -> compress(enabled))) {
+            compress(enabled);
         }
     }
 
-    private static void compress(ClientCall<?, ?> to, boolean enabled) {
+    private void compress(boolean enabled) {
+        if (request != null) {
+            synchronized (this) {
+                if (waiting != null) {
+                    waiting.compression = enabled;
+                    return;
+                }
+            }
+        }
+        ClientCall<Q, R> to = library;
         if (to != null) {
             to.setMessageCompression(enabled);
         }
@@ -261,7 +377,11 @@ final class TracedCall<Q, R> extends ClientCall<Q, R> {
     @Override
     public boolean isReady() {
         ClientCall<Q, R> to = library;
-        return to != null && to.isReady();
+        return to != null ? to.isReady() : isWaiting(); // whoever sends only what can be sent at once is not to wait for us
+    }
+
+    private synchronized boolean isWaiting() {
+        return waiting != null;
     }
 
     @Override

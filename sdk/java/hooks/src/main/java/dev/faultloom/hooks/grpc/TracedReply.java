@@ -19,9 +19,12 @@ import io.grpc.Status;
 final class TracedReply<R> extends ClientCall.Listener<R> {
     final ReplyMarshaller<R> marshaller;
     Seen seen;
+    boolean field; // the envelope went out in one
 
     private final Scope scope;
     private final Call call;
+    private final String method;
+    private final Callees callees;
     private final boolean stream;
     private final boolean lost;
     private final ClientCall.Listener<R> application;
@@ -30,11 +33,13 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
     private boolean closed;
 
     /** {@code cancel}: ends the library's call. */
-    TracedReply(Scope scope, Call call, MethodDescriptor<?, R> method, ClientCall.Listener<R> application, Runnable cancel) {
+    TracedReply(Scope scope, Call call, MethodDescriptor<?, R> method, ClientCall.Listener<R> application, Runnable cancel, Callees callees) {
         Kind kind = call.fault == null ? null : call.fault.kind;
         this.marshaller = new ReplyMarshaller<>(method.getResponseMarshaller(), kind);
         this.scope = scope;
         this.call = call;
+        this.method = method.getFullMethodName();
+        this.callees = callees;
         this.stream = !method.getType().clientSendsOneMessage() || !method.getType().serverSendsOneMessage();
         this.lost = kind == Kind.LOST_REPLY;
         this.application = application;
@@ -82,6 +87,7 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
         boolean gap = history == null;
         boolean spoiled = marshaller.spoiled(); // the library's complaint follows from the fault
         boolean replied = status.isOk() || told || seen.answered() || spoiled;
+        learn(replied, history);
         if (lost && replied) {
             lose();
             return;
@@ -100,6 +106,22 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
             }
         }
         close(status, trailers);
+    }
+
+    /** Notes where the next call to this method is to have its envelope. */
+    private void learn(boolean replied, byte[] history) {
+        if (stream) {
+            return;
+        }
+        if (!replied) {
+            if (field) {
+                callees.lost(method);
+            }
+        } else if (history != null && answers(history)) {
+            callees.told(method, History.takesField(history, 0, history.length));
+        } else if (field) {
+            callees.silent(method);
+        }
     }
 
     private void lose() {
@@ -139,6 +161,9 @@ final class TracedReply<R> extends ClientCall.Listener<R> {
 
     /** The application gives the call up. */
     void cancelled() {
+        if (field && !closed) {
+            callees.lost(method); // at once: its next call may follow before the library has ended this one
+        }
         byte[] history = marshaller.history(call.id);
         scope.failed(scope.now(), call.number, Status.Code.CANCELLED.value(), history, history == null);
     }

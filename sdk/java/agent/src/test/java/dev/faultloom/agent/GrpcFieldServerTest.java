@@ -1,0 +1,292 @@
+package dev.faultloom.agent;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.protobuf.Message;
+import com.google.protobuf.StringValue;
+import dev.faultloom.entry.Entry;
+import dev.faultloom.hooks.grpc.ClientHook;
+import dev.faultloom.hooks.grpc.ServerHook;
+import dev.faultloom.scope.Current;
+import dev.faultloom.scope.Process;
+import dev.faultloom.scope.Scope;
+import dev.faultloom.trust.Receiver;
+import dev.faultloom.trust.TrustSettings;
+import dev.faultloom.wire.Accept;
+import dev.faultloom.wire.Carrier;
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.History;
+import dev.faultloom.wire.Join;
+import dev.faultloom.wire.Kind;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.Context;
+import io.grpc.Contexts;
+import io.grpc.ForwardingServerCallListener.SimpleForwardingServerCallListener;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.MethodDescriptor.MethodType;
+import io.grpc.Server;
+import io.grpc.ServerCall;
+import io.grpc.ServerCallHandler;
+import io.grpc.ServerInterceptor;
+import io.grpc.ServerServiceDefinition;
+import io.grpc.Status;
+import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
+import io.grpc.protobuf.ProtoUtils;
+import io.grpc.stub.ServerCalls;
+import java.net.InetSocketAddress;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** Envelopes in a field, as a server takes them: unchanged applications with the agent, and one with the explicit hook. */
+final class GrpcFieldServerTest {
+    private static final byte[] OTHERS = {(byte) 0xFA, 0x01, 1, 'x'}; // a field 31 that nobody knows
+
+    private static Peer back;
+    private static Peer front;
+    private static GrpcDriver toBack;
+    private static GrpcDriver toFront;
+
+    @BeforeAll
+    static void start() throws Exception {
+        back = Peer.traced("back").start("grpc");
+        front = Peer.traced("front").with("FAULTLOOM_PEERS", back.address("grpc") + "=back").start("grpc");
+        toBack = new GrpcDriver(back.address("grpc"));
+        toFront = new GrpcDriver(front.address("grpc"));
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        toBack.close();
+        toFront.close();
+        front.close();
+        back.close();
+    }
+
+    private static byte[] bytes(Envelope envelope) {
+        return Requests.bytes(envelope, Accept.FIELD, 4 << 20);
+    }
+
+    private static GrpcDriver.Reply inField(GrpcDriver driver, String method, String text, Fault... faults) throws Exception {
+        Envelope envelope = Requests.begin(faults);
+        return driver.send(method, text, null, bytes(envelope), envelope.hop.call);
+    }
+
+    private static boolean announced(GrpcDriver.Reply reply) {
+        byte[] history = reply.field != null ? reply.field : reply.trailer;
+        assertNotNull(history);
+        return History.takesField(history, 0, history.length);
+    }
+
+    @Test
+    void aFieldIsTakenAndTheHandlerDoesNotSeeIt() throws Exception {
+        for (GrpcDriver.Reply reply : List.of(toBack.send("Unknown", "hello"), inField(toBack, "Unknown", "hello"), inField(toBack, "Unknown", "hello"))) {
+            assertEquals("hello 0", reply.text());
+            assertEquals("back", reply.segment.service);
+            assertTrue(announced(reply));
+            assertNull(reply.trailer);
+        }
+        assertEquals(" 0", inField(toBack, "Unknown", "").text());
+        assertEquals("x".repeat(3_000_000) + " 0", inField(toBack, "Unknown", "x".repeat(3_000_000)).text());
+    }
+
+    @Test
+    void anErrorAnnouncesInItsTrailer() throws Exception {
+        for (GrpcDriver.Reply reply : List.of(toBack.send("Fail", "5"), inField(toBack, "Fail", "5"), inField(toBack, "Throw", ""))) {
+            assertNotNull(reply.trailer);
+            assertTrue(announced(reply));
+        }
+    }
+
+    @Test
+    void aPlanInAFieldIsPlayedAndNotReplayed() throws Exception {
+        Envelope envelope = Requests.begin(Fault.of(Kind.STATUS).arg(7).callee("back"));
+        String script = "grpc " + back.address("grpc") + " Run say hello";
+        GrpcDriver.Reply reply = toFront.send("Run", script, null, bytes(envelope), envelope.hop.call);
+        assertEquals("PERMISSION_DENIED status 7 injected by Faultloom", reply.text());
+        assertEquals(List.of("/t.T/Run > back: replied 7 fault 0"), Calls.of(reply.segment));
+        assertNull(toFront.send("Run", script, null, bytes(envelope), envelope.hop.call).segment);
+    }
+
+    @Test
+    void aRefusedEnvelopeIsCutOffAllTheSame() throws Exception {
+        byte[] wrong = bytes(Requests.begin());
+        wrong[wrong.length / 2] ^= 1;
+        for (byte[] bad : List.of(wrong, new byte[] {9}, new byte[3000])) {
+            GrpcDriver.Reply reply = toBack.send("Unknown", "hello", null, bad, 0);
+            assertEquals("hello 0", reply.text());
+            assertNull(reply.segment);
+        }
+    }
+
+    @Test
+    void whatIsNotOursStays() throws Exception {
+        byte[] hello = StringValue.of("hello").toByteArray();
+        assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, GrpcDriver.join(hello, OTHERS), null, 0).text());
+        Envelope envelope = Requests.begin();
+        byte[] field = Carrier.field(bytes(envelope));
+        byte[] both = GrpcDriver.join(GrpcDriver.join(hello, OTHERS), field);
+        assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, both, null, envelope.hop.call).text());
+        field[field.length - 1]++; // another magic
+        assertEquals("hello " + field.length, toBack.send("Unknown", MethodType.UNARY, GrpcDriver.join(hello, field), null, 0).text());
+    }
+
+    @Test
+    void theFieldCountsIfThereIsMetadataToo() throws Exception {
+        Envelope forwarded = Requests.begin();
+        Envelope own = Requests.begin();
+        GrpcDriver.Reply reply = toBack.send("Unknown", "hello", bytes(forwarded), bytes(own), own.hop.call);
+        assertEquals("hello 0", reply.text());
+        assertEquals("back", reply.segment.service);
+    }
+
+    @Test
+    void everyCallOfAChannelHasItsHistory() throws Exception {
+        String call = "grpc " + back.address("grpc") + " Unknown hello\n";
+        GrpcDriver.Reply reply = inField(toFront, "Run", call.repeat(3));
+        assertEquals("OK hello 0\nOK hello 0\nOK hello 0", reply.text());
+        String recorded = "/t.T/Unknown > back: replied 0 child back";
+        assertEquals(List.of(recorded, recorded, recorded), Calls.of(reply.segment));
+    }
+
+    @Test
+    void anApplicationsClientTakesTheField() throws Exception {
+        try (RawCallee raw = new RawCallee()) {
+            Process callee = process("raw");
+            for (String carrier : List.of("metadata", "field", "field")) {
+                CompletableFuture<GrpcDriver.Reply> reply = CompletableFuture.supplyAsync(() -> {
+                    try {
+                        return toFront.send("Run", "grpc " + raw.address() + " Say hello");
+                    } catch (Exception e) {
+                        throw new AssertionError(e);
+                    }
+                });
+                RawCallee.Request request = raw.requests.poll(20, TimeUnit.SECONDS);
+                assertEquals(carrier, request.carrier());
+                Scope scope = callee.openField(request.envelope(), name -> null);
+                scope.takesField();
+                request.answer(scope.finish(scope.now(), 0, ""));
+                assertEquals("OK hello", reply.get(20, TimeUnit.SECONDS).text());
+            }
+        }
+    }
+
+    @Test
+    void aServerWithASmallLimitDoesNotAskForFields() throws Exception {
+        try (Peer small = Peer.traced("small").option("-Dpeer.limit=1048575").start("grpc");
+                GrpcDriver driver = new GrpcDriver(small.address("grpc"))) {
+            assertFalse(announced(driver.send("Unknown", "hello")));
+            GrpcDriver.Reply reply = inField(driver, "Unknown", "hello");
+            assertEquals("hello 0", reply.text());
+            assertFalse(announced(reply));
+        }
+    }
+
+    @Test
+    void aDrawnRequestThatBringsAFieldBelongsToWhoeverSentIt() throws Exception {
+        try (Peer drawing = Peer.traced("drawing").with("FAULTLOOM_SAMPLE", "1/1").with("FAULTLOOM_EXPORT", "http://127.0.0.1:1/v1/traces").start("grpc");
+                GrpcDriver driver = new GrpcDriver(drawing.address("grpc"))) {
+            assertNull(driver.plain("Unknown", "hello").segment);
+            GrpcDriver.Reply reply = inField(driver, "Unknown", "hello");
+            assertEquals("hello 0", reply.text());
+            assertEquals("drawing", reply.segment.service);
+        }
+    }
+
+    private static Process process(String service) throws TrustSettings.Invalid {
+        return new Process(service, Map.of(), new Receiver(TrustSettings.parse(Requests.TRUST)), Entry.NONE);
+    }
+
+    /** Tells what the listener behind it gets to see, and has a context of its own around it. */
+    private static final class Witness implements ServerInterceptor {
+        volatile String seen;
+
+        @Override
+        public <Q, R> ServerCall.Listener<Q> interceptCall(ServerCall<Q, R> call, Metadata headers, ServerCallHandler<Q, R> next) {
+            return new SimpleForwardingServerCallListener<>(
+                    Contexts.interceptCall(Context.current().withValue(Context.key("own"), "x"), call, headers, next)) {
+                @Override
+                public void onMessage(Q message) {
+                    seen = ((Message) message).getUnknownFields().getSerializedSize() + " " + (Current.get() != null);
+                    super.onMessage(message);
+                }
+            };
+        }
+    }
+
+    /** Whether a call would be traced on a thread that io.grpc.Context alone reaches. */
+    private static boolean elsewhere(MethodDescriptor<StringValue, StringValue> method) {
+        CompletableFuture<Boolean> traced = new CompletableFuture<>();
+        Channel stock = new Channel() {
+            @Override
+            public <Q, R> ClientCall<Q, R> newCall(MethodDescriptor<Q, R> called, CallOptions options) {
+                return null;
+            }
+
+            @Override
+            public String authority() {
+                return "nowhere";
+            }
+        };
+        Runnable call = () -> traced.complete(new ClientHook(0).interceptCall(method, CallOptions.DEFAULT, stock) != null);
+        new Thread(Context.current().wrap(call)).start();
+        return traced.join();
+    }
+
+    @Test
+    void theExplicitHookTakesFieldsBeforeOtherInterceptors() throws Exception {
+        MethodDescriptor<StringValue, StringValue> say = MethodDescriptor.<StringValue, StringValue>newBuilder()
+                .setType(MethodType.UNARY)
+                .setFullMethodName("t.T/Say")
+                .setRequestMarshaller(ProtoUtils.marshaller(StringValue.getDefaultInstance()))
+                .setResponseMarshaller(ProtoUtils.marshaller(StringValue.getDefaultInstance()))
+                .build();
+        for (int limit : new int[] {1 << 20, (1 << 20) - 1}) {
+            Witness witness = new Witness();
+            Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
+                    .addService(ServerServiceDefinition.builder("t.T").addMethod(say, ServerCalls.asyncUnaryCall((request, reply) -> {
+                        reply.onNext(StringValue.of(request.getValue() + " " + (Current.get() != null) + " " + elsewhere(say)));
+                        reply.onCompleted();
+                    })).build())
+                    .intercept(witness)
+                    .intercept(new ServerHook(process("explicit"), limit, false)).build().start();
+            try (GrpcDriver driver = new GrpcDriver("127.0.0.1:" + server.getPort())) {
+                for (GrpcDriver.Reply reply : List.of(driver.send("Say", "hello"), inField(driver, "Say", "hello"))) {
+                    assertEquals("hello true true", reply.text());
+                    assertEquals("0 true", witness.seen);
+                    assertEquals("explicit", reply.segment.service);
+                    assertEquals(limit == 1 << 20, announced(reply));
+                }
+                assertEquals("hello false false", driver.plain("Say", "hello").text());
+                assertEquals("0 false", witness.seen);
+                assertEquals(Status.Code.OK, driver.plain("Say", "hello").status.getCode());
+            } finally {
+                server.shutdownNow();
+            }
+        }
+    }
+
+    @Test
+    void streamsAnnounceNothing() throws Exception {
+        Envelope envelope = Requests.begin();
+        GrpcDriver.Reply reply = toBack.send("Down", MethodType.SERVER_STREAMING, StringValue.of("say one").toByteArray(), bytes(envelope), envelope.hop.call);
+        assertEquals("one", reply.text());
+        Join pieces = new Join();
+        pieces.add(reply.field, 0, reply.field.length);
+        pieces.add(reply.trailer, 0, reply.trailer.length);
+        byte[] history = pieces.history(envelope.hop.call);
+        assertFalse(History.takesField(history, 0, history.length));
+    }
+}
