@@ -85,7 +85,7 @@ def _prepared(secret: bytes) -> Tuple[Any, Any]:
 
 def write_hop(passed_on: bytes, call: int, accept: int, receive_limit: int, evidence: bytes) -> Optional[bytes]:
     """A whole envelope for one call, or None if it would be larger than 2048 bytes (then nothing is sent)."""
-    out = passed_on + call.to_bytes(8, "big") + _accepting(accept, receive_limit) + evidence
+    out = passed_on + call.to_bytes(8, "big") + accepting(accept, receive_limit) + evidence
     return out if len(out) <= ENVELOPE_BYTES else None
 
 
@@ -115,7 +115,8 @@ def _accepted(data: bytes, counters: int) -> Tuple[int, int, Sequence[int]]:
 
 
 @functools.lru_cache(maxsize=256)
-def _accepting(accept: int, receive_limit: int) -> bytes:
+def accepting(accept: int, receive_limit: int) -> bytes:
+    """What a hop part has between call id and evidence."""
     return bytes((accept,)) + varint(receive_limit)
 
 
@@ -163,20 +164,21 @@ class Receiver:
         trust = self._trust()
         if trust is None:
             return None
-        if len(data) > ENVELOPE_BYTES:
+        size = len(data)
+        if size > ENVELOPE_BYTES:
             raise FaultloomError("oversized")
         if not data:
             raise malformed("ends early")
         if data[0] != 1:
             raise FaultloomError("unsupported_version")
-        if len(data) > 1 and data[1] < 128:
+        if size > 1 and data[1] < 128:
             at, end = 2, 2 + data[1]
         else:
             r = Reader(data, 1)
             length = r.varint()
             at, end = r.at, r.at + length
         part, signature, hop = data[at:end], data[end : end + 16], data[end + 16 :]
-        if len(signature) < 16:
+        if size < end + 16:
             raise malformed("ends early")
         permissions = part[0] if part else 0
         if permissions & ~15:

@@ -1,8 +1,11 @@
 """A scope: the work a service does to answer one call.
 
-It numbers the calls sent, decides which planned fault fires at each, and records one segment of the history. Recording
-appends to one bytearray as things happen, so that answering costs no further walk; child histories are appended as
-they came and are only looked into when a plan has conditions to count (3MileBeach §4.2, evidence).
+It numbers the calls sent, decides which planned fault fires at each, and records one segment of the history. Events are
+noted as they happen and written when the history leaves; child histories are taken as they came and are only looked into
+when a plan has conditions to count (3MileBeach §4.2, evidence).
+
+A function costs the interpreter more than most of what is done here, and much more in a busy process, so the way of an
+ordinary call takes few of them.
 
 The scope of a gRPC stream hands its history out in pieces (``pieces.py``): what a message has taken along is kept no longer.
 
@@ -13,14 +16,14 @@ A scope that has answered is *over*: it decides, sends and records nothing any m
 from __future__ import annotations
 
 import functools
-from threading import Lock
+from _thread import RLock  # what threading's function of this name makes
 from time import perf_counter_ns, time_ns
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from . import ids
 from .bridge import outgoing
 from .carriers import field_bytes
-from .envelope import ACCEPT_FIELD, Envelope, to_header, write_hop
+from .envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, accepting, to_header
 from .errors import FaultloomError
 from .history import (
     CALL_FAILED, FLAG_A, FLAG_B, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment,
@@ -45,6 +48,9 @@ class Send:
 
     def __init__(self, number: int, id: int, peer: str, name: str) -> None:
         self.number, self.id, self.peer, self.name = number, id, peer, name
+
+
+_new_send = Send.__new__  # a scope does the rest itself
 
 
 class _Counters:
@@ -139,7 +145,12 @@ class Evidence:
 #: no carrier takes more, so a scope that lives long must not record for ever
 EVENTS_BYTES = 2 * HISTORY_BYTES
 
+#: calls after which the events are written that were noted: as notes they take more room
+NOTED_CALLS = 256
+
 _SMALL = [bytes((value,)) for value in range(128)]
+#: the part of the time of day in µs that is the same for minutes
+_high = functools.lru_cache(maxsize=8)(varint)
 
 
 # services make the same few calls again and again
@@ -195,10 +206,15 @@ class Scope:
     answer: Any = None
     #: TAKES_FIELD if the history is to say that
     takes_field = 0
-    _clock: Optional[Callable[[], int]] = None
+    #: in ns
+    _clock: Callable[[], int] = staticmethod(perf_counter_ns)
     _evidence: Optional[Evidence] = None
     _saw_faults_off = False
     _last_us = 0
+    #: bytes that the events take
+    _size = 0
+    #: those that are written already
+    _written = b""
     #: nothing more is recorded but the answer
     _full = False
     #: bytes of the history that messages of a stream have taken along
@@ -222,33 +238,55 @@ class Scope:
         self.start_us = time_ns() // 1000 if start_us is None else start_us
         self._start_ns = perf_counter_ns() if start_ns is None else start_ns
         self.faults_on = faults_on
-        self._lock = Lock()
+        self._lock = RLock()
         self.sent: List[Send] = []
         self._strings: Dict[str, bytes] = {}
-        self._events = bytearray()
+        #: tag, time, and what follows them
+        self._events: List[Tuple[int, int, bytes]] = []
         if clock is not None:
-            self._clock = clock
+            self._clock, self._start_ns = (lambda: clock() * 1000), 0
         if envelope.plan:
             self._evidence = Evidence(envelope.plan, envelope.evidence)
             self._saw_faults_off = not faults_on()
 
     def _event(self, tag: int, rest: bytes) -> None:
-        if tag != SEND_RESPONSE and (self._full or len(self._events) > EVENTS_BYTES):
+        if self._full or self._size > EVENTS_BYTES:
             self._full = True
             return
-        at = (perf_counter_ns() - self._start_ns) // 1000 if self._clock is None else self._clock()
-        step = at - self._last_us
-        if step < 0:
-            step = 0
+        self._size += len(rest) + 4
+        self._events.append((tag, self._clock(), rest))
+
+    def _write(self, name: Optional[str]) -> bytes:
+        """The events since the last time, behind the head of the history if there is a name."""
+        if name is None:
+            head = self._written
         else:
-            self._last_us = at
-        # as ``varint`` writes it, of which a call costs as much as the rest
-        if step < 128:
-            self._events += bytes((tag, step)) + rest
-        elif step < 16_384:
-            self._events += bytes((tag, step & 127 | 128, step >> 7)) + rest
-        else:
-            self._events += _SMALL[tag] + varint(step) + rest
+            us = self.start_us
+            flags = _SMALL[self.takes_field | 2 * self._saw_faults_off | self._full]
+            start = bytes((us & 127 | 128, us >> 7 & 127 | 128, us >> 14 & 127 | 128, us >> 21 & 127 | 128)) + _high(us >> 28) if us >> 28 else varint(us)
+            head = b"\1" + self.envelope.call.to_bytes(8, "big") + flags + _names(self.service, name) + start + self._written
+        self._written = b""
+        out = bytearray()
+        last, begin = self._last_us, self._start_ns
+        for tag, at, rest in self._events:
+            at = (at - begin) // 1000
+            step = at - last
+            if step < 0:
+                step = 0
+            else:
+                last = at
+            # as ``varint`` writes it
+            if step < 128:
+                out += bytes((tag, step)) + rest
+            elif step < 16_384:
+                out += bytes((tag, step & 127 | 128, step >> 7)) + rest
+            elif step < 2_097_152:
+                out += bytes((tag, step & 127 | 128, step >> 7 & 127 | 128, step >> 14)) + rest
+            else:
+                out += _SMALL[tag] + varint(step) + rest
+        self._last_us = last
+        self._events = []
+        return head + out
 
     def send(self, http: bool, peer: str, name: str, accept: int, receive_limit: int) -> Optional[Send]:
         """Decides about one call; ``name`` is the gRPC method or the raw ``METHOD /path``. None: the scope is over."""
@@ -257,8 +295,12 @@ class Scope:
                 return None
             envelope = self.envelope
             number = len(self.sent) + 1
-            send = Send(number, ids.derive(envelope.call, number), peer, name)
+            send = _new_send(Send)
+            send.number, send.peer, send.name = number, peer, name
+            send.id = id = ids.derive(envelope.call, number)
             self.sent.append(send)
+            if not number % NOTED_CALLS:
+                self._written = self._write(None)
             if self._evidence is None:
                 counters = b""
                 recorded = normalised_http_name(name) if http else name
@@ -267,10 +309,16 @@ class Scope:
                 else:
                     call, strings = _first_call(recorded, peer)
                     self._strings = strings.copy()
-                self._event(SEND_REQUEST | FLAG_B if http else SEND_REQUEST, call)
+                if self._full or self._size > EVENTS_BYTES:
+                    self._full = True
+                else:
+                    self._size += len(call) + 4
+                    self._events.append((SEND_REQUEST | FLAG_B if http else SEND_REQUEST, self._clock(), call))
             else:
                 counters = self._decide(self._evidence, send, http)
-            send.envelope = write_hop(envelope.passed_on, send.id, accept, receive_limit, counters)
+            whole = envelope.passed_on + id.to_bytes(8, "big") + accepting(accept, receive_limit) + counters
+            if len(whole) <= ENVELOPE_BYTES:
+                send.envelope = whole
             return send
 
     def _decide(self, evidence: Evidence, send: Send, http: bool) -> bytes:
@@ -289,15 +337,11 @@ class Scope:
 
     def replied(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """The caller has a reply, of whatever status. ``gap`` counts if there is no history."""
-        with self._lock:
-            if not self.over:
-                self._record_end(RECV_RESPONSE, number, status, history, gap)
+        self.ended(RECV_RESPONSE, number, status, history, gap)
 
     def failed(self, number: int, code: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """No reply; ``code`` is a gRPC code, for HTTP too."""
-        with self._lock:
-            if not self.over:
-                self._record_end(CALL_FAILED, number, code, history, gap)
+        self.ended(CALL_FAILED, number, code, history, gap)
 
     def bridged(self, send: Send, given_traceparent: str, given_baggage: str) -> Tuple[str, str]:
         """``traceparent`` and ``baggage`` of a call whose envelope also travels in them."""
@@ -320,32 +364,46 @@ class Scope:
             self._pending = self._pending or {}
             self._pending[number] = cancelled
 
-    def _record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
-        sent = self.sent[number - 1]
-        if sent.ended:
-            return
-        sent.ended = True
-        if self._pending:
-            self._pending.pop(number, None)
-        child: Optional[bytes] = None
-        if history is not None:
-            if history[:HEAD_BYTES] == b"\1" + sent.id.to_bytes(8, "big") and len(history) <= HISTORY_BYTES:
-                child = history[HEAD_BYTES:]
-            gap = child is None
-        if self._evidence is not None:
-            if kind == RECV_RESPONSE:
-                self._evidence.count_after(False, self.service, sent.peer, sent.name)
+    def ended(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
+        """``replied`` (RECV_RESPONSE) or ``failed`` (CALL_FAILED)."""
+        with self._lock:
+            sent = self.sent[number - 1]
+            if self.over or sent.ended:
+                return
+            sent.ended = True
+            if self._pending:
+                self._pending.pop(number, None)
+            child: Optional[bytes] = None
+            if history is not None:
+                if history[:HEAD_BYTES] == b"\1" + sent.id.to_bytes(8, "big") and len(history) <= HISTORY_BYTES:
+                    child = history[HEAD_BYTES:]
+                gap = child is None
+            if self._evidence is not None:
+                self._count(self._evidence, kind, sent, child)
+            rest = (_SMALL[number] if number < 128 else varint(number)) + (_SMALL[status] if status < 128 else varint(status))
             if child is not None:
-                try:
-                    self._evidence.walk(decode_segment(child))
-                except FaultloomError:
-                    pass
-        rest = (_SMALL[number] if number < 128 else varint(number)) + (_SMALL[status] if status < 128 else varint(status))
+                size = len(child)
+                if size < 128:
+                    rest += _SMALL[size] + child
+                elif size < 16_384:
+                    rest += bytes((size & 127 | 128, size >> 7)) + child
+                else:
+                    rest += varint(size) + child
+                kind |= FLAG_A
+            if self._full or self._size > EVENTS_BYTES:
+                self._full = True
+            else:
+                self._size += len(rest) + 4
+                self._events.append((kind | FLAG_B if gap else kind, self._clock(), rest))
+
+    def _count(self, evidence: Evidence, kind: int, sent: Send, child: Optional[bytes]) -> None:
+        if kind == RECV_RESPONSE:
+            evidence.count_after(False, self.service, sent.peer, sent.name)
         if child is not None:
-            size = len(child)
-            rest += (_SMALL[size] if size < 128 else varint(size)) + child
-            kind |= FLAG_A
-        self._event(kind | FLAG_B if gap else kind, rest)
+            try:
+                evidence.walk(decode_segment(child))
+            except FaultloomError:
+                pass
 
     def respond(self, status: int, name: str = "") -> Optional[bytes]:
         """Ends the scope and returns its history; None if it was over already. ``name``: the route template, or empty."""
@@ -354,10 +412,9 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending()
-            self._event(SEND_RESPONSE, _SMALL[status] if status < 128 else varint(status))
+            self._events.append((SEND_RESPONSE, self._clock(), _SMALL[status] if status < 128 else varint(status)))
             self.over = True
-            history = self._head(name or self.called) + self._events
-            self._events = bytearray()
+            history = self._write(name or self.called)
         if self.destination is None:
             return history
         self.destination(history)
@@ -372,14 +429,16 @@ class Scope:
         """What a stream's reply message of that size takes along; None: nothing is new, or it has no room for that."""
         envelope = self.envelope
         with self._lock:
-            if self.over or not self.returns or not envelope.accept & ACCEPT_FIELD or (self._taken and not self._events):
+            if self.over or not self.returns or not envelope.accept & ACCEPT_FIELD or (self._taken and not self._events and not self._written):
                 return None
-            data = bytes(self._events) if self._taken else self._head("") + self._events
+            events = self._write(None)
+            data = events if self._taken else self._write("") + events
             out = piece(self._taken, data)
             if message_bytes + field_bytes(len(out)) > envelope.receive_limit:
+                self._written = events
                 return None
             self._taken += len(data)
-            self._events = bytearray()
+            self._size = 0
             return out
 
     def respond_stream(self, status: int, name: str = "") -> Optional[bytes]:
@@ -389,28 +448,22 @@ class Scope:
                 return None
             if self._pending:
                 self._end_pending()
-            self._event(SEND_RESPONSE, varint(status))
+            self._events.append((SEND_RESPONSE, self._clock(), varint(status)))
             self.over = True
-            events = bytes(self._events)
-            self._events = bytearray()
-            head = b"" if self._taken else self._head(name or self.called)
+            events = self._write(None)
+            head = b"" if self._taken else self._write(name or self.called)
         if self.destination is not None:
             self.destination(head + events)
             return None
         return last_piece(self._taken, head, events, self._full) if self.envelope.history else None
 
-    def _head(self, name: str) -> bytes:
-        flags = _SMALL[self.takes_field | 2 * self._saw_faults_off | self._full]
-        call = b"\1" + self.envelope.call.to_bytes(8, "big")
-        return call + flags + _names(self.service, name) + varint(self.start_us)
-
     def _end_pending(self) -> None:
         for number, pending in list((self._pending or {}).items()):
             kind, code, history, gap = pending()
-            self._record_end(kind, number, code, history, gap)
+            self.ended(kind, number, code, history, gap)
 
     def abandon(self) -> None:
         """Ends the scope without an answer."""
         with self._lock:
             self.over = True
-            self._events = bytearray()
+            self._events, self._written = [], b""

@@ -21,7 +21,7 @@ from grpc._channel import _InactiveRpcError
 from ..carriers import GRPC_KEY, corrupt, cut_field, field_ends
 from ..context import CURRENT, current
 from ..envelope import ACCEPT_FIELD
-from ..history import HEAD_BYTES, TAKES_FIELD, takes_field
+from ..history import HEAD_BYTES, RECV_RESPONSE, TAKES_FIELD, takes_field
 from ..names import grpc_authority
 from ..pieces import Joiner
 from ..runtime import hold, runtime, wait_seconds
@@ -229,7 +229,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             history = status.history_in(state.trailing_metadata, send.id)
         if history is None or len(history) <= HEAD_BYTES or history[HEAD_BYTES] & TAKES_FIELD != callee.flag:
             callee.learn(send, True, history)
-        scope.replied(send.number, 0, history, history is None)
+        scope.ended(RECV_RESPONSE, send.number, 0, history, history is None)
         return message
 
     def with_call(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
