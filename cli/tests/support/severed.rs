@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// A frame of HTTP/2 (RFC 9113 §4.1): 3 bytes length of what follows the header, type, flags, 4 bytes stream.
@@ -11,6 +12,10 @@ const HEADER_BYTES: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const END_STREAM: u8 = 1;
+
+/// A PING frame, and what answers it.
+const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0severed!";
+const PONG: &[u8] = b"\0\0\x08\x06\x01\0\0\0\0severed!";
 
 /// Who asks neither reads nor closes for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,8 +38,9 @@ impl Severed {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let seen = Arc::clone(&seen);
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                std::thread::spawn(move || ask(from, to));
-                std::thread::spawn(move || answer(server, client, &seen));
+                let (tell, told) = channel();
+                std::thread::spawn(move || ask(from, to, &tell));
+                std::thread::spawn(move || answer(server, client, &seen, &told));
             }
         });
         Severed { port, armed }
@@ -51,24 +57,34 @@ impl Severed {
 }
 
 /// From the client to the server, to the client's own end: what nobody reads any more would turn the cut into a reset, which may
-/// overtake the message.
-fn ask(mut from: TcpStream, mut to: TcpStream) {
+/// overtake the message. Tells when the client has answered the PING.
+fn ask(mut from: TcpStream, mut to: TcpStream, tell: &Sender<()>) {
     let _ = from.set_read_timeout(Some(PATIENCE));
     let mut buffer = [0; 16 << 10];
+    let mut last = Vec::new(); // may hold the beginning of the answer
     let mut open = true;
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         open = open && to.write_all(&buffer[..n]).is_ok();
+        last.extend_from_slice(&buffer[..n]);
+        if last.windows(PONG.len()).any(|bytes| bytes == PONG) {
+            let _ = tell.send(());
+        }
+        last.drain(..last.len().saturating_sub(PONG.len() - 1));
     }
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// From the server to the client, frame by frame, until the status that is to be lost.
-fn answer(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool) {
+/// From the server to the client, frame by frame, until the status that is to be lost. The client has taken the message by then, which it
+/// proves by answering a PING: libraries that see a message and the connection's end at once may lose the former, or make up a status of their own.
+fn answer(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
     let mut with_message = Vec::new(); // streams
     while let Ok(frame) = frame(&mut from) {
         let (kind, flags, stream) = (frame[3], frame[4], frame[5..HEADER_BYTES].to_vec());
         if kind == HEADERS && flags & END_STREAM != 0 && with_message.contains(&stream) {
-            if armed.swap(false, Ordering::SeqCst) {
+            if armed.load(Ordering::SeqCst) {
+                let taken = to.write_all(PING).is_ok() && answered.recv_timeout(PATIENCE).is_ok();
+                assert!(taken, "the client does not answer a PING");
+                armed.store(false, Ordering::SeqCst);
                 break;
             }
         } else if kind == DATA && !with_message.contains(&stream) {
