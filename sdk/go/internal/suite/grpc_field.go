@@ -165,7 +165,7 @@ func promise(t testing.TB, envelope string, takes bool) []byte {
 
 func fieldsForgotten(t *testing.T) {
 	w := &witness{}
-	var answers []string // of the server, one a call; each "takes", "silent" (no history), "plain" (one without a promise) or "waits"
+	var answers []string // of the server, one a call; each "takes", "silent" (no history), "plain" (one without a promise), "other" (another call's), "error" or "waits"
 	arrived := make(chan struct{})
 	address := serve(t, methods{"Get": func(ctx context.Context, in *Message) (*Message, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -180,6 +180,10 @@ func fieldsForgotten(t *testing.T) {
 		switch answer {
 		case "takes", "plain":
 			out.ProtoReflect().SetUnknown(wire.AppendField(nil, promise(t, envelope, answer == "takes")))
+		case "other":
+			history := promise(t, envelope, true)
+			history[1] ^= 1
+			out.ProtoReflect().SetUnknown(wire.AppendField(nil, history))
 		case "waits":
 			close(arrived)
 			<-ctx.Done()
@@ -205,6 +209,8 @@ func fieldsForgotten(t *testing.T) {
 	w.expect(t, "an answer without a history is a field that did not get through", "metadata", "field", "metadata", "metadata")
 	run(dial(t, address), "takes", "error", "takes", "takes")
 	w.expect(t, "and so is an error", "metadata", "field", "metadata", "metadata")
+	run(dial(t, address), "other", "takes", "other", "takes")
+	w.expect(t, "another call's history says nothing", "metadata", "metadata", "field", "metadata")
 	run(dial(t, address), "takes", "plain", "takes", "takes")
 	w.expect(t, "a callee that promises nothing any more", "metadata", "field", "metadata", "field")
 	run(dial(t, address), "takes", "waits", "silent", "takes", "takes")

@@ -48,7 +48,7 @@ func begin(ctx context.Context, s *scope.Scope, known *callees, authority, metho
 	if !ok {
 		return nil, nil
 	}
-	c := &clientCall{ctx: ctx, scope: s, number: call.Number, field: field, known: known, method: method, reply: clientReply{message: reply}}
+	c := &clientCall{ctx: ctx, scope: s, number: call.Number, id: call.ID, field: field, known: known, method: method, reply: clientReply{message: reply}}
 	if call.Fault != nil {
 		if over, err := before(ctx, s, &call, authority); over {
 			return nil, err
@@ -105,6 +105,7 @@ type clientCall struct {
 	ctx     context.Context // to send the request with
 	scope   *scope.Scope
 	number  uint64
+	id      uint64
 	kind    wire.Kind // of the fault that fired, or 0
 	field   bool      // its reply may bring a field
 	method  string

@@ -63,8 +63,11 @@ func (k *callees) add(method string) *callee {
 	return c
 }
 
-// learn draws the conclusion from how a call ended. failed: without an answer.
+// learn draws the conclusion from how a call ended. failed: without an answer. Another call's history is none.
 func (c *clientCall) learn(history []byte, failed bool) {
+	if id, _, err := wire.SplitHistory(history); err != nil || id != c.id {
+		history = nil
+	}
 	to, takes := c.callee, wire.TakesField(history)
 	if to == nil {
 		if !takes {

@@ -61,10 +61,11 @@ func concerns(p *scope.Process, md metadata.MD, field string) (concerned, drawn 
 // if it has one.
 func open(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, drawn bool) bool {
 	a := scope.Arrival{Drawn: drawn, Own: field}
-	if values := md[wire.GRPCKey]; field != "" { // and metadata is what a proxy forwarded
-	} else if len(values) > 0 {
+	switch values := md[wire.GRPCKey]; {
+	case field != "": // and metadata is what a proxy forwarded
+	case len(values) > 0:
 		a.Own = values[len(values)-1] // a proxy that forwards metadata repeats its own envelope before the one its client hook adds
-	} else if scope.From(ctx) != nil {
+	case scope.From(ctx) != nil:
 		return false // another hook was here
 	}
 	if a.Own == "" || wire.CarriesPlan(a.Own) { // only replays of plans are looked for
