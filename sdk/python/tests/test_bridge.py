@@ -141,13 +141,13 @@ def test_what_the_application_set_is_kept(client):
 
 
 def test_metadata_of_the_application_is_kept():
-    from faultloom.envelope import Envelope
+    from faultloom.envelope import Envelope, accepting
     from faultloom.hooks import grpc_status
     from faultloom.scope import Scope
 
     envelope = Envelope(SIGNER.sign(bridge=True), b"t" * 16, None, 0, "f1", "e", True, True, None, 7, 0, 0, [])
     scope = Scope("s", envelope)
-    send = scope.send(False, "p", "/s/M", 0, 0)
+    send = scope.send(False, "p", "/s/M", accepting(0, 0))
     given = (("own", "1"), ("traceparent", ""), ("baggage", "a=1"), ("baggage", "b=2"))
     out = grpc_status.outgoing(given, scope, send)
     assert out[0] == ("own", "1") and dict(out)["baggage"].startswith("a=1,b=2,faultloom=")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from faultloom import After, Fault, FaultloomError, Selector, Signer, decode_history
 from faultloom.carriers import corrupt, cut_field, cut_tail, field, tail
-from faultloom.envelope import Receiver, from_header, to_header, write_hop
+from faultloom.envelope import Receiver, accepting, from_header, to_header, write_hop
 from faultloom.history import HEAD_BYTES, truncate
 from faultloom.hooks.http_body import HOLD_BYTES, Decoder, Window, accepts_only_undone
 from faultloom.names import normalised_http_name, raw_http_name
@@ -143,13 +143,13 @@ def recorded(depth: int, sends: int, replies: list) -> bytes:
     ticks = itertools.count(0, 150)
     scope = Scope("service", envelope, start_us=10**15, clock=lambda: next(ticks))
     for i in range(sends):
-        send = scope.send(i % 2 == 1, f"peer-{i % 3}:80", f"GET /item/{i}" if i % 2 else "/s/Call", 0, 0)
+        send = scope.send(i % 2 == 1, f"peer-{i % 3}:80", f"GET /item/{i}" if i % 2 else "/s/Call", accepting(0, 0))
         how = replies[i % len(replies)]
         child = None
         if how == "child" and depth > 0:
             inner = receiver().accept(write_hop(envelope.passed_on, send.id, 0, 0, b""))
             nested = Scope("child", inner, start_us=10**15, clock=lambda: next(ticks))
-            nested.send(False, "leaf:1", "/s/Leaf", 0, 0)
+            nested.send(False, "leaf:1", "/s/Leaf", accepting(0, 0))
             child = nested.respond(0)
         if how != "open":
             (scope.failed if how == "failed" else scope.replied)(send.number, 0 if child else 14, child, child is None)

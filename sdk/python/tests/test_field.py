@@ -16,10 +16,11 @@ import faultloom
 from faultloom import Fault, Key, Selector, Signer
 from faultloom.carriers import cut_field, field
 from faultloom.context import current
+from faultloom.envelope import accepting
 from faultloom.history import TAKES_FIELD, decode_history, takes_field
 from faultloom.hooks.grpc_client import METADATA_ONLY, METHODS_MAX, Callee, target_of
 from faultloom.runtime import Runtime
-from faultloom.scope import Scope, Send
+from faultloom.scope import Scope
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync-server", "aio-server"])
 METADATA, FIELD, NOTHING = "metadata", "field", "nothing"
@@ -366,10 +367,11 @@ def test_a_server_started_inside_a_scope_is_not_in_it():
 
 
 def test_what_a_channel_knows_of_a_method():
-    sent, plain = Send(1, 5, "peer", "/t.T/Echo"), Send(2, 6, "peer", "/t.T/Echo")
+    with faultloom.starting(SIGNER) as started:
+        sent, plain = (started.scope.send(False, "peer", "/t.T/Echo", accepting(1, 1 << 20)) for _ in range(2))
     sent.in_field = True
-    says, silent = (b"\1" + (5).to_bytes(8, "big") + bytes((flags,)) for flags in (TAKES_FIELD, 1))
-    plain_says = b"\1" + (6).to_bytes(8, "big") + bytes((TAKES_FIELD,))
+    says, silent = (b"\1" + sent.id.to_bytes(8, "big") + bytes((flags,)) for flags in (TAKES_FIELD, 1))
+    plain_says = b"\1" + plain.id.to_bytes(8, "big") + bytes((TAKES_FIELD,))
     callee = Callee()
     for send, replied, history, flag in (
         (plain, True, None, 0), (plain, True, says, 0), (plain, True, plain_says, TAKES_FIELD), (plain, True, None, TAKES_FIELD),

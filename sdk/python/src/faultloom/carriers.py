@@ -6,7 +6,7 @@ The field also carries the envelope of a unary gRPC call, to a callee that has s
 from __future__ import annotations
 
 import functools
-from typing import Collection, Mapping, Optional, Tuple
+from typing import Any, Callable, Collection, Iterable, Mapping, Optional, Tuple
 
 from .errors import FaultloomError
 from .wire import Reader, varint
@@ -27,6 +27,16 @@ _NO_TAIL_REPLY = frozenset(
     ("content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade")
 )
 _NO_TAIL_REQUEST = frozenset(("range", "upgrade"))
+
+
+def attempt_in(metadata: Iterable[Tuple[str, Any]]) -> int:
+    """The number of the attempt that a gRPC request is, from 0."""
+    return next((attempt_number(value) for key, value in metadata if key == ATTEMPTS_KEY), 0)
+
+
+def attempt_number(value: Any) -> int:
+    text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def field(history: bytes) -> bytes:
@@ -57,30 +67,54 @@ def _length(data: bytes) -> int:
     return int.from_bytes(data[-8:-4], "big")
 
 
-def cut_field(data: bytes) -> Tuple[bytes, Optional[bytes]]:
-    """The message without the field, and the history (of a request: the envelope) if there was one."""
-    size = len(data)
-    if size < END_BYTES or data[-4:] != MAGIC:
+def field_cutter(read: Optional[Callable[[bytes], Any]]) -> Callable[[bytes], Tuple[Any, Optional[bytes]]]:
+    """What gives the message without the field, as ``read`` reads it, and the history (of a request: the envelope) if there was one."""
+
+    def cut(data: bytes) -> Tuple[Any, Optional[bytes]]:
+        content: Optional[bytes] = None
+        if data[-4:] == MAGIC:
+            length, before, skip = _frame(data[-8:-4])
+            at = len(data) - length
+            if at >= 0 and data.startswith(before, at):
+                data, content = data[:at], data[at + skip : -8]
+            else:
+                data, content = _cut_other(data)
+        return (data if read is None else read(data)), content
+
+    return cut
+
+
+cut_field = field_cutter(None)
+
+
+@functools.lru_cache(maxsize=256)
+def _frame(named: bytes) -> Tuple[int, bytes, int]:
+    """Of a field whose end names this length: the length, what stands before its content, and how long that is.
+
+    Nothing fits a length that no field has whose own length is written in the fewest bytes.
+    """
+    length = int.from_bytes(named, "big")
+    for width in range(1, 6):
+        size = length - _TAG_BYTES - width
+        if size >= END_BYTES and len(varint(size)) == width:
+            return length, _FIELD_TAG + varint(size), _TAG_BYTES + width
+    return 1 << 62, b"", 0
+
+
+def _cut_other(data: bytes) -> Tuple[bytes, Optional[bytes]]:
+    """As ``cut_field``, for lengths that are not written in the fewest bytes."""
+    length = _length(data)
+    at = len(data) - length
+    if length < 0 or at < 0 or not data.startswith(_FIELD_TAG, at):
         return data, None
-    at = size - int.from_bytes(data[-8:-4], "big")
-    start = at + _TAG_BYTES
-    if at < 0 or data[at:start] != _FIELD_TAG:
+    r = Reader(data, at + _TAG_BYTES)
+    try:
+        size = r.varint()
+    except FaultloomError:
         return data, None
-    # nearly all are shorter than 16 kB; a reader of their one or two bytes costs more than all the rest
-    length = data[start] if start < size else 0
-    if length < 128:
-        start += 1
-    elif data[start + 1] < 128:
-        length, start = length & 127 | data[start + 1] << 7, start + 2
-    else:
-        r = Reader(data, start)
-        try:
-            length, start = r.varint(), r.at
-        except FaultloomError:
-            return data, None
-    if length < END_BYTES or length != size - start:
+    if size < END_BYTES or size != len(data) - r.at:
         return data, None
-    return data[:at], data[start:-END_BYTES]
+    return data[:at], data[r.at : -END_BYTES]
 
 
 def tail(history: bytes) -> bytes:

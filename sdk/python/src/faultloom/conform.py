@@ -12,7 +12,7 @@ import sys
 from typing import Any, Dict, List, Optional
 
 from . import bridge, carriers, ids, otlp
-from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver, to_header
+from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver, accepting, to_header
 from .errors import FaultloomError
 from .history import decode_history, takes_field, truncate
 from .names import normalised_http_name, raw_http_name
@@ -80,7 +80,7 @@ def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
             http = send["protocol"] == "http"
             name = raw_http_name(*send["name"].split(" ", 1)) if http else send["name"]
             peer = given["peers"].get(send["authority"], send["authority"])
-            done = scope.send(http, peer, name, ACCEPT_TAIL if http else ACCEPT_FIELD, 0 if http else 4 << 20)
+            done = scope.send(http, peer, name, accepting(ACCEPT_TAIL, 0) if http else accepting(ACCEPT_FIELD, 4 << 20))
             assert done is not None
             result = {
                 "call": done.number, "id": f"{done.id:016x}", "fault": done.fault_index,

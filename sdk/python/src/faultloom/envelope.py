@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import hmac
 import re
 import struct
 import threading
 import time
 from collections import OrderedDict
+from hmac import compare_digest
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 try:  # the interpreter's own: OpenSSL's takes longer to find its SHA-256 than to compute it
@@ -25,6 +25,7 @@ except ImportError:
     except ImportError:
         from hashlib import sha256 as _sha256
 
+from .carriers import attempt_in
 from .errors import FaultloomError, malformed
 from .plan import Fault, decode_plan
 from .trust import Key, Trust
@@ -155,10 +156,13 @@ class Receiver:
             raise FaultloomError("oversized")
         return self.accept(from_header(value), attempt, bridged)
 
-    def accept(self, data: bytes, attempt: int = 0, bridged: Optional[int] = None) -> Optional[Envelope]:
+    def accept(
+        self, data: bytes, attempt: int = 0, bridged: Optional[int] = None, metadata: Optional[Callable[[], Any]] = None
+    ) -> Optional[Envelope]:
         """The envelope, or None without trust settings (deaf). Raises the error of the first check that fails.
 
         ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
+        ``metadata``: tells the attempt instead, if it is needed: only copies of plans are looked for.
         ``bridged``: the call id that ``traceparent`` names if the envelope came in baggage; nobody takes a history then.
         """
         trust = self._trust()
@@ -177,9 +181,10 @@ class Receiver:
             r = Reader(data, 1)
             length = r.varint()
             at, end = r.at, r.at + length
-        part, signature, hop = data[at:end], data[end : end + 16], data[end + 16 :]
-        if size < end + 16:
+        hop = end + 16
+        if size < hop:
             raise malformed("ends early")
+        part, signature = data[at:end], data[end:hop]
         permissions = part[0] if part else 0
         if permissions & ~15:
             raise malformed("reserved permission")
@@ -199,32 +204,36 @@ class Receiver:
         key = trust.keys.get(key_id)
         if key is None:
             raise FaultloomError("unknown_key")
-        if not hmac.compare_digest(sign(key, part), signature):
+        inner, outer = _prepared(key.secret)  # as ``sign``
+        inner, outer = inner.copy(), outer.copy()
+        inner.update(part)
+        outer.update(inner.digest())
+        if not compare_digest(outer.digest()[:16], signature):
             raise FaultloomError("bad_signature")
         if environment != trust.environment:
             raise FaultloomError("wrong_environment")
-        now = int(self._now())
+        now = self._now()
         if expires <= now:
             raise FaultloomError("expired")
-        if expires > now + EXPIRY_SECONDS:
+        if expires - EXPIRY_SECONDS > now:
             raise FaultloomError("expiry_too_far")
         plan: Optional[List[Fault]] = None
         if permissions & PLAN:
             if not key.fault:
                 raise FaultloomError("plan_not_permitted")
             plan = decode_plan(s.rest())
-        call = int.from_bytes(hop[:8], "big")
-        accept, limit, evidence = _accepted(hop[8:], sum(f.counters for f in plan) if plan else 0)
+        call = int.from_bytes(data[hop : hop + 8], "big")
+        accept, limit, evidence = _accepted(data[hop + 8 :], sum(f.counters for f in plan) if plan else 0)
         if bridged is not None:
             call, accept, limit = bridged, 0, 0
-        if plan and not self._admit((trace, call, attempt), expires, now):
+        if plan and not self._admit((trace, call, attempt_in(metadata()) if metadata else attempt), expires, now):
             raise FaultloomError("replayed")
-        history, bridge = bool(permissions & HISTORY), bool(permissions & BRIDGE)
-        fields = (data[: end + 16], trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence)
+        history, bridge = permissions & HISTORY != 0, permissions & BRIDGE != 0
+        fields = (data[:hop], trace, run or None, expires, key_id, environment, history, bridge, plan, call, accept, limit, evidence)
         accepted: Envelope = _new(Envelope, fields)
         return accepted
 
-    def _admit(self, key: Tuple[bytes, int, int], expires: int, now: int) -> bool:
+    def _admit(self, key: Tuple[bytes, int, int], expires: int, now: float) -> bool:
         seen = self._seen
         with self._lock:
             if seen.get(key, 0) > now:

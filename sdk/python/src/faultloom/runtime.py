@@ -8,9 +8,9 @@ import time
 from typing import Any, Callable, Iterable, Optional, Tuple
 
 from .bridge import BAGGAGE, TRACEPARENT
-from .carriers import ATTEMPTS_KEY, GRPC_KEY
+from .carriers import ATTEMPTS_KEY, GRPC_KEY, attempt_number
 from .entry import Entry
-from .envelope import PLAN, Envelope, Receiver
+from .envelope import Envelope, Receiver
 from .errors import FaultloomError
 from .names import parse_peers, service_name
 from .plan import Fault
@@ -90,7 +90,7 @@ class Runtime:
             elif key == BAGGAGE:
                 baggage = f"{baggage},{_text(value)}" if baggage else _text(value)
             elif key == ATTEMPTS_KEY:
-                attempt = _attempt(value)
+                attempt = attempt_number(value)
         if own is None:
             return self._other_scope(traceparent, baggage, attempt)
         try:
@@ -107,11 +107,8 @@ class Runtime:
 
         ``other``: the scope that it had by its metadata. It is over, unless this service has drawn it: then it stays if the envelope is refused.
         """
-        attempt = 0
         try:
-            if len(own) > 3 and own[2 if own[1] < 128 else 3] & PLAN:  # only copies of plans are looked for
-                attempt = next((_attempt(value) for key, value in metadata() if key == ATTEMPTS_KEY), 0)
-            envelope = self.receiver.accept(own, attempt)
+            envelope = self.receiver.accept(own, 0, None, metadata)
         except Exception as error:
             envelope = None
             self._tell(error)
@@ -170,11 +167,6 @@ _KEYS = frozenset((GRPC_KEY, TRACEPARENT, BAGGAGE, ATTEMPTS_KEY))
 
 def _text(value: Any) -> str:
     return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _attempt(value: Any) -> int:
-    text = _text(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 _runtime: Optional[Runtime] = None

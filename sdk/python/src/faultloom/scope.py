@@ -23,16 +23,16 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from . import ids
 from .bridge import outgoing
 from .carriers import field_bytes
-from .envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, accepting, to_header
+from .envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, to_header
 from .errors import FaultloomError
 from .history import (
     CALL_FAILED, FLAG_A, FLAG_B, HEAD_BYTES, HISTORY_BYTES, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, decode_segment,
 )  # fmt: skip
-from .names import NAME_BYTES, SERVICE_BYTES, normalised_http_name
+from .names import NAME_BYTES, normalised_http_name
 from .pieces import last_piece, piece
 from .plan import Fault
 from .selectors import Selector
-from .wire import cut, string, varint
+from .wire import U64, cut, string, varint
 
 
 class Send:
@@ -46,8 +46,12 @@ class Send:
     #: the envelope travels in a field of the message (gRPC)
     in_field = False
 
-    def __init__(self, number: int, id: int, peer: str, name: str) -> None:
-        self.number, self.id, self.peer, self.name = number, id, peer, name
+    number: int
+    id: int
+    peer: str
+    name: str
+    #: what its history begins with
+    head: bytes
 
 
 _new_send = Send.__new__  # a scope does the rest itself
@@ -142,7 +146,7 @@ class Evidence:
                     self.walk(event.child)
 
 
-#: no carrier takes more, so a scope that lives long must not record for ever
+#: no carrier takes more, so a scope that lives long must not record for ever; noted events are not counted, which are few
 EVENTS_BYTES = 2 * HISTORY_BYTES
 
 #: calls after which the events are written that were noted: as notes they take more room
@@ -211,7 +215,7 @@ class Scope:
     _evidence: Optional[Evidence] = None
     _saw_faults_off = False
     _last_us = 0
-    #: bytes that the events take
+    #: bytes of the histories below and of what is written
     _size = 0
     #: those that are written already
     _written = b""
@@ -219,6 +223,8 @@ class Scope:
     _full = False
     #: bytes of the history that messages of a stream have taken along
     _taken = 0
+    #: those that were named in calls, as later ones name them; with one call they are another scope's too
+    _strings: Dict[str, bytes]
     #: calls whose end is still to come but known should the scope answer before it: number -> how to record it
     _pending: Optional[Dict[int, Callable[[], _End]]] = None
 
@@ -231,21 +237,21 @@ class Scope:
         clock: Optional[Callable[[], int]] = None,
         start_ns: Optional[int] = None,
     ) -> None:
-        """``faults_on`` is asked at every send, so that the switch works for requests under way. ``start_us`` and
+        """``service`` has ``SERVICE_BYTES`` at most. ``faults_on`` is asked at every send, so that the switch works for requests under way. ``start_us`` and
         ``start_ns`` are the start by both clocks if that was not now; ``clock`` (µs since the start) is given by tests only."""
-        self.service = service if len(service) * 4 <= SERVICE_BYTES else cut(service, SERVICE_BYTES)
+        self.service = service
         self.envelope = envelope
         self.start_us = time_ns() // 1000 if start_us is None else start_us
         self._start_ns = perf_counter_ns() if start_ns is None else start_ns
         self.faults_on = faults_on
         self._lock = RLock()
         self.sent: List[Send] = []
-        self._strings: Dict[str, bytes] = {}
         #: tag, time, and what follows them
         self._events: List[Tuple[int, int, bytes]] = []
         if clock is not None:
             self._clock, self._start_ns = (lambda: clock() * 1000), 0
         if envelope.plan:
+            self._strings = {}
             self._evidence = Evidence(envelope.plan, envelope.evidence)
             self._saw_faults_off = not faults_on()
 
@@ -253,7 +259,6 @@ class Scope:
         if self._full or self._size > EVENTS_BYTES:
             self._full = True
             return
-        self._size += len(rest) + 4
         self._events.append((tag, self._clock(), rest))
 
     def _write(self, name: Optional[str]) -> bytes:
@@ -288,35 +293,44 @@ class Scope:
         self._events = []
         return head + out
 
-    def send(self, http: bool, peer: str, name: str, accept: int, receive_limit: int) -> Optional[Send]:
-        """Decides about one call; ``name`` is the gRPC method or the raw ``METHOD /path``. None: the scope is over."""
+    def send(self, http: bool, peer: str, name: str, accepts: bytes) -> Optional[Send]:
+        """Decides about one call; ``name`` is the gRPC method or the raw ``METHOD /path``, ``accepts`` what the envelope says about the
+        reply (``accepting``). None: the scope is over."""
         with self._lock:
             if self.over:
                 return None
             envelope = self.envelope
-            number = len(self.sent) + 1
+            sent = self.sent
             send = _new_send(Send)
-            send.number, send.peer, send.name = number, peer, name
-            send.id = id = ids.derive(envelope.call, number)
-            self.sent.append(send)
+            sent.append(send)
+            send.number = number = len(sent)
+            send.peer, send.name = peer, name
+            # as ``ids.derive``
+            z = (envelope.call + number * ids.STEP) & U64
+            z = ((z ^ z >> 30) * ids.FIRST) & U64
+            z = ((z ^ z >> 27) * ids.SECOND) & U64
+            send.id = id = z ^ z >> 31 or 1
+            wired = id.to_bytes(8, "big")
+            send.head = b"\1" + wired
             if not number % NOTED_CALLS:
                 self._written = self._write(None)
+                self._size = len(self._written)
             if self._evidence is None:
                 counters = b""
                 recorded = normalised_http_name(name) if http else name
-                if self._strings:
-                    call = _call_in(self._strings, recorded, peer)
+                if number == 1:
+                    call, self._strings = _first_call(recorded, peer)
                 else:
-                    call, strings = _first_call(recorded, peer)
-                    self._strings = strings.copy()
+                    if number == 2:
+                        self._strings = self._strings.copy()
+                    call = _call_in(self._strings, recorded, peer)
                 if self._full or self._size > EVENTS_BYTES:
                     self._full = True
                 else:
-                    self._size += len(call) + 4
                     self._events.append((SEND_REQUEST | FLAG_B if http else SEND_REQUEST, self._clock(), call))
             else:
                 counters = self._decide(self._evidence, send, http)
-            whole = envelope.passed_on + id.to_bytes(8, "big") + accepting(accept, receive_limit) + counters
+            whole = b"".join((envelope.passed_on, wired, accepts, counters))
             if len(whole) <= ENVELOPE_BYTES:
                 send.envelope = whole
             return send
@@ -375,25 +389,27 @@ class Scope:
                 self._pending.pop(number, None)
             child: Optional[bytes] = None
             if history is not None:
-                if history[:HEAD_BYTES] == b"\1" + sent.id.to_bytes(8, "big") and len(history) <= HISTORY_BYTES:
+                gap = True
+                if history.startswith(sent.head):
                     child = history[HEAD_BYTES:]
-                gap = child is None
+                    size = len(child)
+                    gap = size > HISTORY_BYTES - HEAD_BYTES
+                    if gap:
+                        child = None
             if self._evidence is not None:
                 self._count(self._evidence, kind, sent, child)
-            rest = (_SMALL[number] if number < 128 else varint(number)) + (_SMALL[status] if status < 128 else varint(status))
-            if child is not None:
-                size = len(child)
-                if size < 128:
-                    rest += _SMALL[size] + child
-                elif size < 16_384:
-                    rest += bytes((size & 127 | 128, size >> 7)) + child
-                else:
-                    rest += varint(size) + child
+            if child is None:
+                rest = varint(number) + varint(status)
+            else:
                 kind |= FLAG_A
+                if number < 128 and status < 128 and size < 16_384:  # as ``varint`` writes them
+                    rest = (bytes((number, status, size)) if size < 128 else bytes((number, status, size & 127 | 128, size >> 7))) + child
+                else:
+                    rest = b"".join((varint(number), varint(status), varint(size), child))
+                self._size += size
             if self._full or self._size > EVENTS_BYTES:
                 self._full = True
             else:
-                self._size += len(rest) + 4
                 self._events.append((kind | FLAG_B if gap else kind, self._clock(), rest))
 
     def _count(self, evidence: Evidence, kind: int, sent: Send, child: Optional[bytes]) -> None:

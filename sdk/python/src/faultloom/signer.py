@@ -21,10 +21,11 @@ from .context import CURRENT
 from .envelope import BRIDGE, EXPIRY_SECONDS, HISTORY, PLAN, RUN, Envelope, sign, to_header, write_hop
 from .errors import FaultloomError
 from .history import History, decode_history
+from .names import SERVICE_BYTES
 from .plan import Fault, encode_plan
 from .scope import Scope
 from .trust import Key
-from .wire import string, varint
+from .wire import cut, string, varint
 
 
 class Signer:
@@ -102,7 +103,7 @@ def starting(
     envelope = Envelope(
         passed_on, trace, None, 0, signer.key.id, signer.environment, True, bridge, list(plan) if plan else None, call, 0, 0, evidence
     )
-    started = Started(Scope(service, envelope))
+    started = Started(Scope(cut(service, SERVICE_BYTES), envelope))
     token = CURRENT.set(started.scope)
     try:
         yield started

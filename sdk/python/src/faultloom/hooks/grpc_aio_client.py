@@ -19,7 +19,6 @@ from grpc.aio._call import UnaryUnaryCall
 
 from ..carriers import GRPC_KEY, cut_field
 from ..context import current
-from ..envelope import ACCEPT_FIELD
 from ..history import HEAD_BYTES, TAKES_FIELD
 from ..runtime import hold_async, wait_seconds
 from ..scope import Scope, Send
@@ -76,8 +75,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
         target = _targets.get(id(channel))
         if scope is not None and target is not None:
             name = method.decode() if isinstance(method, bytes) else method
-            limit = target.receive_limit
-            send = scope.send(False, target.peer, name, ACCEPT_FIELD if limit else 0, limit)
+            send = scope.send(False, target.peer, name, target.accepts)
             if send is not None:
                 self._faultloom, self._faultloom_scope = send, scope
                 self._faultloom_deadline = deadline

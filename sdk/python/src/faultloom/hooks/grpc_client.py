@@ -18,9 +18,9 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 import grpc
 from grpc._channel import _InactiveRpcError
 
-from ..carriers import GRPC_KEY, corrupt, cut_field, field_ends
+from ..carriers import GRPC_KEY, corrupt, cut_field, field_cutter, field_ends
 from ..context import CURRENT, current
-from ..envelope import ACCEPT_FIELD
+from ..envelope import ACCEPT_FIELD, accepting
 from ..history import HEAD_BYTES, RECV_RESPONSE, TAKES_FIELD, takes_field
 from ..names import grpc_authority
 from ..pieces import Joiner
@@ -53,7 +53,7 @@ class Callee:
             if not replied:
                 if send.in_field:
                     self.flag = 0
-            elif history is not None and history[:HEAD_BYTES] == b"\1" + send.id.to_bytes(8, "big"):
+            elif history is not None and history[:HEAD_BYTES] == send.head:
                 self.flag = TAKES_FIELD if takes_field(history) else 0
             elif send.in_field:
                 self.flag, self.never = 0, True
@@ -70,7 +70,8 @@ class Target(NamedTuple):
 
     peer: str
     authority: str
-    receive_limit: int
+    #: what its envelopes say about the reply (``accepting``)
+    accepts: bytes
     #: None: replies or requests have no room for a field
     callees: Optional[Dict[str, Callee]]
 
@@ -85,8 +86,7 @@ class Target(NamedTuple):
         return known
 
     def send(self, scope: Scope, name: str) -> Optional[Send]:
-        limit = self.receive_limit
-        return scope.send(False, self.peer, name, ACCEPT_FIELD if limit else 0, limit)
+        return scope.send(False, self.peer, name, self.accepts)
 
 
 def patch(patch: Patch, module: Any) -> None:
@@ -127,7 +127,8 @@ def patch(patch: Patch, module: Any) -> None:
 
 def target_of(target: Any, receive_limit: int, sends_fields: bool) -> Target:
     authority = grpc_authority(target.decode() if isinstance(target, bytes) else str(target))
-    return Target(runtime().peer(authority), authority, receive_limit, {} if receive_limit and sends_fields else None)
+    accepts = accepting(ACCEPT_FIELD if receive_limit else 0, receive_limit)
+    return Target(runtime().peer(authority), authority, accepts, {} if receive_limit and sends_fields else None)
 
 
 def serialized(request: Any, serializer: Optional[Callable[[Any], bytes]], send: Send) -> Optional[bytes]:
@@ -188,34 +189,38 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def __call__(self, request: Any, timeout: Any = None, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self, request: Any, timeout: Any = None, metadata: Any = None, credentials: Any = None, wait_for_ready: Any = None, compression: Any = None
+    ) -> Any:
         scope = CURRENT.get()
         if scope is None or scope.over:
-            return self._inner(request, timeout, metadata, *args, **kwargs)
+            return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
         # every step of an ordinary call is taken here: in a busy process functions cost more than what they do
-        peer, _, limit, _ = self._target
-        send = scope.send(False, peer, self._name, ACCEPT_FIELD if limit else 0, limit)
+        target = self._target
+        send = scope.send(False, target.peer, self._name, target.accepts)
         if send is None:
-            return self._inner(request, timeout, metadata, *args, **kwargs)
+            return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
         if send.fault is not None:
-            return self._run(scope, send, time.sleep, request, timeout, metadata, *args, **kwargs)[0]
-        callee, given = self._callee, scope.envelope
-        data = serialized(request, self._serializer, send) if callee.flag and given.history and not given.bridge else None
+            return self._run(scope, send, time.sleep, request, timeout, metadata, credentials, wait_for_ready, compression)[0]
+        callee, given, envelope = self._callee, scope.envelope, send.envelope
+        data: Optional[bytes] = None
+        if callee.flag and given.history and not given.bridge:
+            data = serialized(request, self._serializer, send)
         if data is not None:
             request = data
             blocking = self._serialized_blocking or self._blocking_callable(True)
         else:
             blocking = self._blocking or self._blocking_callable(False)
         if blocking is None:
-            return self._unchanged_reply(scope, send, data is not None, request, timeout, metadata, *args, **kwargs)[0]
-        envelope = send.envelope
+            rest = (credentials, wait_for_ready, compression)
+            return self._unchanged_reply(scope, send, data is not None, request, timeout, metadata, *rest)[0]
         if metadata or envelope is None or given.bridge:
             metadata = status.outgoing(metadata, scope, send)
         elif not send.in_field:
             metadata = ((GRPC_KEY, envelope),)
         # as ``_unchanged_reply``, without the object that the library makes for the ended call
         try:
-            state, _ = blocking(request, timeout, metadata, *args, **kwargs)
+            state, _ = blocking(request, timeout, metadata, credentials, wait_for_ready, compression)
             if state.code is not _OK:
                 raise _InactiveRpcError(state)
         except grpc.RpcError as error:
@@ -269,12 +274,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
     def _pair_callable(self, serialized: bool) -> Any:
         if self._pairs is None:
-            deserializer = self._deserializer
-
-            def pair(data: bytes) -> Tuple[Any, Optional[bytes]]:
-                data, history = cut_field(data)
-                return (data if deserializer is None else deserializer(data)), history
-
+            pair = field_cutter(self._deserializer)
             self._pairs = self._untraced(pair)
             self._serialized_pairs = self._pairs if self._serializer is None else self._untraced(pair, None)
         return self._serialized_pairs if serialized else self._pairs

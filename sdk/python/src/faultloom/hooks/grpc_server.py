@@ -22,7 +22,7 @@ import grpc
 from grpc._utilities import RpcMethodHandler
 
 from ..bridge import BAGGAGE
-from ..carriers import GRPC_KEY, MAGIC, TRAILER_BYTES, cut_field, field, field_ends
+from ..carriers import GRPC_KEY, MAGIC, TRAILER_BYTES, field, field_cutter, field_ends
 from ..context import CURRENT
 from ..envelope import ACCEPT_FIELD
 from ..history import HISTORY_BYTES, TAKES_FIELD, truncate
@@ -251,13 +251,13 @@ class Carried(tuple):  # type: ignore[type-arg]
 def taking_out(deserializer: Optional[Callable[[bytes], Any]]) -> Callable[[bytes], Any]:
     """The handler's deserializer, before which an envelope behind the message is cut off; whether anybody believes it is asked later."""
 
+    cut = field_cutter(deserializer)
+
     def deserialize(data: bytes) -> Any:
         if data[-4:] == MAGIC:
             start_us, start_ns = time_ns() // 1000, perf_counter_ns()
-            data, envelope = cut_field(data)
-            if envelope is not None:
-                message = data if deserializer is None else deserializer(data)
-                return None if message is None else Carried((message, envelope, start_us, start_ns))
+            message, envelope = cut(data)
+            return message if envelope is None or message is None else Carried((message, envelope, start_us, start_ns))
         return data if deserializer is None else deserializer(data)
 
     return deserialize

@@ -16,7 +16,7 @@ from .. import carriers
 from ..bridge import BAGGAGE, TRACEPARENT
 from ..carriers import REQUEST_HEADER
 from ..context import current
-from ..envelope import ACCEPT_TAIL, to_header
+from ..envelope import ACCEPT_TAIL, accepting, to_header
 from ..names import http_authority, raw_http_name
 from ..runtime import hold, runtime, wait_seconds
 from ..scope import Scope, Send
@@ -117,7 +117,7 @@ def patch(patch: Patch, module: Any) -> None:
     def begin(self: Any, call: Call) -> None:
         accept = ACCEPT_TAIL if accepts_only_undone(",".join(header_values(self, b"accept-encoding"))) else 0
         header_values(self, REQUEST_HEADER.encode(), remove=True)  # one that the application passed on
-        call.send = call.scope.send(True, call.peer, call.name, accept, 0)
+        call.send = call.scope.send(True, call.peer, call.name, accepting(accept, 0))
         if call.send is None:
             self._faultloom = None
             return

@@ -13,7 +13,7 @@ import httpx
 from ..bridge import BAGGAGE, TRACEPARENT
 from ..carriers import REQUEST_HEADER, corrupt
 from ..context import current
-from ..envelope import ACCEPT_TAIL, to_header
+from ..envelope import ACCEPT_TAIL, accepting, to_header
 from ..names import http_authority, raw_http_name
 from ..runtime import hold, hold_async, runtime, wait_seconds
 from ..scope import Scope, Send
@@ -107,7 +107,7 @@ class Exchange:
         peer = runtime().peer(http_authority(url.host, url.port or _PORTS.get(url.scheme, 80)))
         name = raw_http_name(request.method, url.raw_path.decode("ascii", "replace"))
         accept = ACCEPT_TAIL if accepts_only_undone(request.headers.get("accept-encoding", "")) else 0
-        send = scope.send(True, peer, name, accept, 0)
+        send = scope.send(True, peer, name, accepting(accept, 0))
         return None if send is None else Exchange(scope, send, request)
 
     def _limit(self) -> Optional[float]:
