@@ -294,22 +294,27 @@ test('interceptors, deadlines, cancelling and faults are as with metadata', asyn
   // the message comes late, and the application goes on with its metadata
   const late = (options, next) =>
     new grpc.InterceptingCall(next(options), { sendMessage: (message, pass) => setImmediate(() => pass(Buffer.concat([message, Buffer.from('!')]))) });
-  const metadata = new grpc.Metadata();
-  metadata.set('own', 'before');
-  const intercepted = await request([], () => {
-    const reply = call(client, 'late', { metadata, interceptors: [late] });
-    metadata.set('own', 'after');
-    return reply;
-  });
-  assert.strictEqual(intercepted.result, 'late!');
-  assert.deepStrictEqual([hows(), seen[0].headers.own], [['field'], 'before']);
+  for (const before of ['before', undefined]) {
+    const metadata = new grpc.Metadata();
+    if (before !== undefined) {
+      metadata.set('own', before);
+    }
+    const intercepted = await request([], () => {
+      const reply = call(client, 'late', { metadata, interceptors: [late] });
+      metadata.set('own', 'after');
+      return reply;
+    });
+    assert.strictEqual(intercepted.result, 'late!');
+    assert.deepStrictEqual([hows(), seen[0].headers.own, metadata.get('own')], [['field'], before, ['after']]);
+    seen.length = 0;
+  }
 
   const delayed = await request([fault('delay', { arg: 5 })], () => call(client));
   assert.strictEqual(delayed.result, 'hello');
-  assert.strictEqual(hows()[1], 'field');
+  assert.strictEqual(hows()[0], 'field');
   const corrupted = await request([fault('corrupt-reply')], () => call(client, 'four'));
   assert.strictEqual(corrupted.result.slice(0, 2), 'fo');
-  assert.strictEqual(hows()[2], 'field');
+  assert.strictEqual(hows()[1], 'field');
   const refused = await request([fault('unavailable')], () => call(client));
   assert.strictEqual(refused.result, 14);
 

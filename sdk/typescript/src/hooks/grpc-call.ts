@@ -9,7 +9,7 @@ import { ACCEPT_FIELD } from '../wire/envelope';
 import { answers } from '../wire/history';
 import { isPiece } from '../wire/piece';
 import type { Kind } from '../wire/plan';
-import { withEnvelope } from './grpc-metadata';
+import { emptied, isEmpty, withEnvelope } from './grpc-metadata';
 import { MAX_MESSAGE_BYTES, Methods } from './grpc-methods';
 import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
 import { library, Listener, Wire } from './grpc-wire';
@@ -18,6 +18,8 @@ import type { Loose } from './patch';
 /** What a channel leads to. */
 export interface Target {
   readonly authority: string;
+  /** Its name. */
+  readonly peer: string;
   /** Bytes of the largest message it lets through; 0: unknown. */
   readonly receiveLimit: number;
   /** The same for what is sent; Infinity: any. */
@@ -43,6 +45,8 @@ export class GrpcCall implements Wire, Listener {
   private sent = false;
   /** Is it held back until its message, whose size decides where the envelope goes? */
   private held = false;
+  /** Are the metadata of a call that is held back still the application's? They were empty, and shall leave so. */
+  private shared = false;
   /** Was the library to read before it began? */
   private reading = false;
   /** Has the envelope left in a field? */
@@ -164,7 +168,10 @@ export class GrpcCall implements Wire, Listener {
       if (this.call !== null) {
         this.held = this.mayFill(this.call);
         // the application may go on with its own before the message comes
-        this.metadata = this.held ? metadata.clone() : withEnvelope(metadata, this.call, this.scope);
+        this.shared = this.held && isEmpty(metadata);
+        if (!this.shared) {
+          this.metadata = this.held ? metadata.clone() : withEnvelope(metadata, this.call, this.scope);
+        }
       }
     } catch {
       this.call = null;
@@ -191,7 +198,7 @@ export class GrpcCall implements Wire, Listener {
     const scope = this.scope;
     const limit = this.target.receiveLimit;
     const accept = scope.envelope.history && limit > 0 ? ACCEPT_FIELD : 0;
-    const call = scope.send(false, scope.process.peer(this.target.authority), this.method, accept, accept === 0 ? 0 : limit);
+    const call = scope.send(false, this.target.peer, this.method, accept, accept === 0 ? 0 : limit);
     if (!this.oneReply) {
       call?.stream();
     }
@@ -215,7 +222,9 @@ export class GrpcCall implements Wire, Listener {
   /** Starts a call that was held back. */
   private begin(): void {
     this.held = false;
-    const metadata = this.sentField ? this.metadata! : withEnvelope(this.metadata!, this.call!, this.scope);
+    const given = this.shared ? emptied(this.metadata!) : this.metadata!;
+    const metadata = this.sentField ? given : withEnvelope(given, this.call!, this.scope);
+    this.metadata = null; // the library has its copy
     this.library.start.call(this.wire, metadata, this);
     if (this.reading) {
       this.library.startRead.call(this.wire);

@@ -7,6 +7,7 @@
  */
 
 import { current } from '../scope/context';
+import type { Process } from '../scope/process';
 import { GrpcCall, Target } from './grpc-call';
 import { Methods } from './grpc-methods';
 import { authorityOf, limitOf } from './grpc-status';
@@ -35,7 +36,7 @@ export function hookClient(patch: Patch, grpc: Loose): void {
         know(wire);
         const scope = current();
         if (scope !== undefined) {
-          putBetween(wire, new GrpcCall(scope, wire, method, targetOf(this), grpc, oneReply));
+          putBetween(wire, new GrpcCall(scope, wire, method, targetOf(this, scope.process), grpc, oneReply));
         }
       } catch {
         // a call of an unknown make goes out as it is
@@ -47,12 +48,14 @@ export function hookClient(patch: Patch, grpc: Loose): void {
 
 const targets = new WeakMap<object, Target>();
 
-function targetOf(channel: Loose): Target {
+function targetOf(channel: Loose, process: Process): Target {
   let target = targets.get(channel);
   if (target === undefined) {
     const options = channel['internalChannel']?.options as Loose | undefined;
+    const authority = authorityOf(String(channel['getTarget']()));
     target = {
-      authority: authorityOf(String(channel['getTarget']())),
+      authority,
+      peer: process.peer(authority),
       receiveLimit: options === undefined ? 0 : limitOf(options, 'grpc.max_receive_message_length'),
       sendLimit: limitOf(options, 'grpc.max_send_message_length', Infinity),
       methods: new Methods(),

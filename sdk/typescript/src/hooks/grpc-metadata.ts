@@ -25,6 +25,22 @@ export function withEnvelope(given: Metadata, call: Call, scope: Scope): Metadat
   return metadata;
 }
 
+/** Are there no values? False where that cannot be told. */
+export function isEmpty(metadata: Metadata): boolean {
+  const values = (metadata as unknown as Loose)['internalRepr'] as unknown;
+  return values instanceof Map && values.size === 0;
+}
+
+/** Metadata that were empty, without what was put into them since. */
+export function emptied(metadata: Metadata): Metadata {
+  if (isEmpty(metadata)) {
+    return metadata;
+  }
+  const empty = metadata.clone();
+  ((empty as unknown as Loose)['internalRepr'] as Map<string, unknown>).clear();
+  return empty;
+}
+
 function text(metadata: Metadata, key: string): string | undefined {
   const values = metadata.get(key);
   return values.length === 0 ? undefined : values.map(String).join(',');

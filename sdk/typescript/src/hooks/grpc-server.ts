@@ -126,7 +126,9 @@ function attach(grpc: Loose, scope: Scope, call: Loose, below: Below, unary: boo
     if (looked && scope.returnsHistory && limitOf(below as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT) {
       scope.takesField();
     }
-    below.handler = { ...handler, serialize: (message: unknown) => answer.message(handler.serialize(message)) };
+    const serialize = handler.serialize;
+    const own = FIELD in handler ? handler : (below.handler = { ...handler });
+    own.serialize = (message) => answer.message(serialize(message));
   }
   below.sendStatus = (status) => {
     const trailer = answer.trailer(status.code);

@@ -92,7 +92,7 @@ export class Scope {
   readonly startUs: Whole;
   private readonly startMs: number;
   private readonly evidence: Evidence | null;
-  private readonly sent: Call[] = [];
+  private sent: Call[] = [];
   private readonly strings: string[] = [];
   private indexes: Map<string, number> | null = null;
   private events: Writer;
@@ -322,6 +322,7 @@ export class Scope {
     if (this.origin !== 'caller' && this.envelope.history && exporter !== null) {
       exporter.add({ trace: this.envelope.trace, hasParent: this.hasParent, history: this.write(name) });
     }
+    this.sent = NO_CALLS; // what still refers to the scope need not keep their bytes
     recycle(this.events);
   }
 
@@ -380,6 +381,8 @@ export class Scope {
 function recordable(text: string): string {
   return text === '' ? 'unknown' : cut(text, MAX_NAME_BYTES);
 }
+
+const NO_CALLS: Call[] = [];
 
 /** What scopes recorded into, to be used again. */
 const recordings: Writer[] = [];

@@ -174,6 +174,30 @@ export class Reader {
     }
   }
 
+  /** As `str`, for a text that is nearly always the one before: making a string takes longer than comparing it. */
+  sameStr(memo: Memo, min: number, max: number): string {
+    const { text } = memo;
+    const from = this.at;
+    if (text.length >= min && text.length < 0x80 && text.length < this.end - from && this.bytes[from] === text.length) {
+      let i = 0;
+      for (; i < text.length; i++) {
+        if (this.bytes[from + 1 + i] !== text.charCodeAt(i)) {
+          break;
+        }
+      }
+      if (i === text.length) {
+        this.at = from + 1 + i;
+        return text;
+      }
+    }
+    const found = this.str(min, max);
+    // only of one that is all ASCII the characters are the bytes
+    if (!this.bad && this.at - from - 1 === found.length) {
+      memo.text = found;
+    }
+    return found;
+  }
+
   /** A length and that many bytes of UTF-8. */
   str(min: number, max: number): string {
     const n = this.count(max);
@@ -200,6 +224,11 @@ export class Reader {
     }
     return text;
   }
+}
+
+/** A text that was read before. */
+export interface Memo {
+  text: string;
 }
 
 export const EMPTY: Buffer = Buffer.alloc(0);

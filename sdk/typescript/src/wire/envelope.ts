@@ -7,7 +7,7 @@
  * for every call. Nothing here checks a signature: that is trust/receiver.
  */
 
-import { putU32, putVarint, Reader, utf8Length, varintLength, Whole, Writer } from './bytes';
+import { Memo, putU32, putVarint, Reader, utf8Length, varintLength, Whole, Writer } from './bytes';
 import { CallId } from './callid';
 import { ErrorCode, FaultloomError } from './errors';
 import { counters, decodePlan, encodePlan, Fault, NO_COUNTERS } from './plan';
@@ -84,6 +84,9 @@ export interface Opened {
 
 const NOBODY = new CallId(0, 0);
 
+const lastKey: Memo = { text: '' };
+const lastEnvironment: Memo = { text: '' };
+
 /** Parses the outer layers: checks 1, 3 and 4 of the format. Plan and hop part are left for `complete`. */
 export function open(raw: Buffer): Opened | ErrorCode {
   if (raw.length > MAX_ENVELOPE_BYTES) {
@@ -110,8 +113,8 @@ export function open(raw: Buffer): Opened | ErrorCode {
   const trace = s.take(TRACE_BYTES);
   const run = (permissions & RUN) === 0 ? null : s.take(TRACE_BYTES);
   const expires = s.u32();
-  const key = s.str(1, 32);
-  const environment = s.str(1, 64);
+  const key = s.sameStr(lastKey, 1, 32);
+  const environment = s.sameStr(lastEnvironment, 1, 64);
   const hasPlan = (permissions & PLAN) !== 0;
   if (s.bad || (permissions & ~(HISTORY | PLAN | RUN | BRIDGE)) !== 0 || (!hasPlan && s.left > 0)) {
     return 'malformed';

@@ -291,3 +291,22 @@ test('every segment and every call has a span, and parents are there', () => {
     assert.ok(spans.every((span) => BigInt(span.startTimeUnixNano) <= BigInt(span.endTimeUnixNano)));
   }, 100);
 });
+
+test('a text that is nearly always the same is read as any other', () => {
+  const memo = { text: '' };
+  const read = (...bytes: number[]): string | null => {
+    const r = new Reader(Buffer.from(bytes));
+    const text = r.sameStr(memo, 1, 4);
+    return r.bad || r.left > 0 ? null : text;
+  };
+  assert.strictEqual(read(2, 0x61, 0x62), 'ab');
+  assert.strictEqual(read(2, 0x61, 0x62), 'ab');
+  assert.strictEqual(read(2, 0x61, 0x63), 'ac');
+  assert.strictEqual(read(3, 0x61, 0x63), null);
+  assert.strictEqual(read(2, 0x61), null);
+  assert.strictEqual(read(0), null);
+  assert.strictEqual(read(5, 0x61, 0x61, 0x61, 0x61, 0x61), null);
+  // what is no ASCII is not compared: U+00E9 is not the byte 0xE9
+  assert.strictEqual(read(2, 0xc3, 0xa9), '\u00e9');
+  assert.strictEqual(read(1, 0xe9), null);
+});
