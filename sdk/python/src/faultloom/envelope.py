@@ -28,7 +28,7 @@ except ImportError:
 from .carriers import attempt_in
 from .errors import FaultloomError, malformed
 from .plan import Fault, decode_plan
-from .trust import Key, Trust
+from .trust import Key, Trust, TrustSource
 from .wire import Reader, varint
 
 ENVELOPE_BYTES = 2048
@@ -90,19 +90,32 @@ def write_hop(passed_on: bytes, call: int, accept: int, receive_limit: int, evid
     return out if len(out) <= ENVELOPE_BYTES else None
 
 
-# two ends that a service sees the same in nearly every envelope
+class _SignedBy(NamedTuple):
+    """Who has signed, as the end of a signed part names him."""
+
+    data: bytes
+    trust: Optional[Trust]
+    key_id: str
+    environment: str
+    key: Optional[Key]
+    #: HMAC's hashes with the key in them
+    inner: Any
+    outer: Any
 
 
-@functools.lru_cache(maxsize=64)
-def _key_and_environment(data: bytes) -> Tuple[str, str]:
+def _signed_by(data: bytes, trust: Trust) -> _SignedBy:
     r = Reader(data)
-    found = r.string(1, 32), r.string(1, 64)
+    key_id, environment = r.string(1, 32), r.string(1, 64)
     if not r.done():
         raise malformed("bytes behind the environment")
-    return found
+    return _found(data, trust, key_id, environment)
 
 
-@functools.lru_cache(maxsize=256)
+def _found(data: bytes, trust: Trust, key_id: str, environment: str) -> _SignedBy:
+    key = trust.keys.get(key_id)
+    return _SignedBy(data, trust, key_id, environment, key, *(_prepared(key.secret) if key is not None else (None, None)))
+
+
 def _accepted(data: bytes, counters: int) -> Tuple[int, int, Sequence[int]]:
     """The hop part behind the call id: accept, receive limit, evidence."""
     r = Reader(data)
@@ -142,9 +155,16 @@ def from_header(text: str) -> bytes:
 class Receiver:
     """Decides whether to believe an envelope. Thread-safe."""
 
-    def __init__(self, trust: Callable[[], Optional[Trust]], now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, trust: Callable[[], Optional[Trust]], now: Callable[[], float] = time.time, source: Optional[TrustSource] = None
+    ) -> None:
+        """``source``: what ``trust`` asks, if that need not be asked each time."""
         self._trust = trust
         self._now = now
+        self._source = source
+        # what a service sees the same in nearly every envelope: who has signed, and the end of the hop part with what it says
+        self._by = _SignedBy(b"", None, "", "", None, None, None)
+        self._hop_end: Tuple[bytes, Tuple[int, int, Sequence[int]]] = (b"", (0, 0, ()))
         self._seen: OrderedDict[Tuple[bytes, int, int], int] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -165,7 +185,8 @@ class Receiver:
         ``metadata``: tells the attempt instead, if it is needed: only copies of plans are looked for.
         ``bridged``: the call id that ``traceparent`` names if the envelope came in baggage; nobody takes a history then.
         """
-        trust = self._trust()
+        source, now = self._source, self._now()
+        trust = source.current if source is not None and source.since <= now < source.until else self._trust()
         if trust is None:
             return None
         size = len(data)
@@ -196,23 +217,23 @@ class Receiver:
         rest = part[1 + layout.size :]
         if permissions & PLAN:
             s = Reader(rest)
-            key_id, environment = s.string(1, 32), s.string(1, 64)
+            by = _found(b"", trust, s.string(1, 32), s.string(1, 64))
         else:
-            key_id, environment = _key_and_environment(rest)
+            by = self._by
+            if by.data != rest or by.trust is not trust:
+                by = self._by = _signed_by(rest, trust)
+        _, _, key_id, environment, key, inner, outer = by
         if signature == _UNSIGNED:
             raise FaultloomError("unsigned")
-        key = trust.keys.get(key_id)
         if key is None:
             raise FaultloomError("unknown_key")
-        inner, outer = _prepared(key.secret)  # as ``sign``
-        inner, outer = inner.copy(), outer.copy()
+        inner, outer = inner.copy(), outer.copy()  # as ``sign``
         inner.update(part)
         outer.update(inner.digest())
         if not compare_digest(outer.digest()[:16], signature):
             raise FaultloomError("bad_signature")
         if environment != trust.environment:
             raise FaultloomError("wrong_environment")
-        now = self._now()
         if expires <= now:
             raise FaultloomError("expired")
         if expires - EXPIRY_SECONDS > now:
@@ -223,7 +244,13 @@ class Receiver:
                 raise FaultloomError("plan_not_permitted")
             plan = decode_plan(s.rest())
         call = int.from_bytes(data[hop : hop + 8], "big")
-        accept, limit, evidence = _accepted(data[hop + 8 :], sum(f.counters for f in plan) if plan else 0)
+        end_of_hop, said = self._hop_end
+        if plan or end_of_hop != data[hop + 8 :]:
+            end_of_hop = data[hop + 8 :]
+            said = _accepted(end_of_hop, sum(fault.counters for fault in plan) if plan else 0)
+            if not plan:
+                self._hop_end = end_of_hop, said
+        accept, limit, evidence = said
         if bridged is not None:
             call, accept, limit = bridged, 0, 0
         if plan and not self._admit((trace, call, attempt_in(metadata()) if metadata else attempt), expires, now):

@@ -54,7 +54,7 @@ class Runtime:
         self._service = ""
         self.peers = parse_peers(os.environ.get("FAULTLOOM_PEERS", ""))
         self.trust = TrustSource()
-        self.receiver = Receiver(self.trust.get)
+        self.receiver = Receiver(self.trust.get, source=self.trust)
         self.entry = Entry(os.environ)
         self._told: set[str] = set()
 

@@ -90,6 +90,8 @@ class TrustSource:
         self._lock = threading.Lock()
         #: what holds now; sends look here for the faults switch without touching the file
         self.current: Optional[Trust] = None
+        #: when (by ``time.time``) it holds without another look
+        self.since, self.until = float("-inf"), float("inf")
         #: why there are none, if there are none
         self.reason = "no trust settings"
         if self._path:
@@ -112,6 +114,8 @@ class TrustSource:
 
     def _look(self) -> None:
         self._looked = time.monotonic()
+        self.since = time.time()
+        self.until = self.since + LOOK_SECONDS
         try:
             stat = os.stat(self._path)
             seen = (stat.st_mtime_ns, stat.st_size)
