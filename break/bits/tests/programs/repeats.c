@@ -12,6 +12,9 @@ __attribute__((noinline)) static void backwards(char *d, const char *s, uint64_t
     __asm__ volatile("std; rep movsb; cld" : "+D"(d), "+S"(s), "+c"(n) : : "memory");
 }
 
+#ifdef MASKED /* the compiler knows the mask registers only where it may use them */
+__attribute__((target("avx512bw,avx512vl")))
+#endif
 __attribute__((noinline)) static void masked(char *d) {
 #ifdef MASKED
     __asm__ volatile("kxorq %%k1, %%k1, %%k1\n\tvmovdqu8 %%ymm0, (%0)%{%%k1%}" : : "r"(d) : "memory", "k1");
