@@ -106,15 +106,16 @@ impl Workload {
                 warm_up_ms: 40_000,
                 ..Workload::chain("chain java", Language::Java)
             },
+            // processes differ by more than their rounds do: the interpreter's hashes and the places of its objects are drawn anew at each start
             Workload {
-                epochs: 12,
-                rounds: 10,
+                epochs: 36,
+                rounds: 5,
                 window_ms: 300,
                 warm_up_ms: 2_000,
                 ..Workload::chain("chain python", Language::Python)
             },
             Workload {
-                epochs: 6,
+                epochs: 12,
                 rounds: 10,
                 window_ms: 300,
                 warm_up_ms: 10_000,
