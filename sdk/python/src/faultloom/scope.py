@@ -237,8 +237,8 @@ class Scope:
         clock: Optional[Callable[[], int]] = None,
         start_ns: Optional[int] = None,
     ) -> None:
-        """``service`` has ``SERVICE_BYTES`` at most. ``faults_on`` is asked at every send, so that the switch works for requests under way. ``start_us`` and
-        ``start_ns`` are the start by both clocks if that was not now; ``clock`` (µs since the start) is given by tests only."""
+        """``service`` has ``SERVICE_BYTES`` at most. ``faults_on`` is asked at every send, so that the switch works for requests
+        under way. ``start_us`` and ``start_ns`` are the start by both clocks if that was not now; ``clock`` (µs since the start) is given by tests only."""
         self.service = service
         self.envelope = envelope
         self.start_us = time_ns() // 1000 if start_us is None else start_us

@@ -128,7 +128,7 @@ function attach(grpc: Loose, scope: Scope, call: Loose, below: Below, unary: boo
     }
     const serialize = handler.serialize;
     const own = FIELD in handler ? handler : (below.handler = { ...handler });
-    own.serialize = (message) => answer.message(serialize(message));
+    own.serialize = (message) => answer.message(serialize.call(handler, message));
   }
   below.sendStatus = (status) => {
     const trailer = answer.trailer(status.code);
