@@ -110,6 +110,9 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if r, ok := v.(*clientReply); ok {
 		return c.unmarshalReply(data, r)
 	}
+	if endsWithField(data) {
+		enclosed.Add(1)
+	}
 	return c.CodecV2.Unmarshal(data, v)
 }
 

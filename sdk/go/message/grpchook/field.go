@@ -145,22 +145,48 @@ func appendEnvelope(b []byte, envelope string) []byte {
 	return wire.AppendFieldEnd(b, wire.FieldLen(len(envelope)))
 }
 
+// enclosed counts requests that were read, end with a field, and have no scope yet. While it is 0 no request is looked into: in a busy
+// service the reflection for that took most of what a request without an envelope pays. It may be too high (a stream's message, an
+// envelope that is not believed, a call refused before the hook): that costs time and nothing else.
+var enclosed atomic.Int64
+
+// endsWithField tells whether a message that was read ends with a field.
+func endsWithField(data mem.BufferSlice) bool {
+	rest := wire.Magic
+	for i := len(data) - 1; i >= 0 && rest != ""; i-- {
+		b := data[i].ReadOnlyData()
+		n := min(len(b), len(rest))
+		if string(b[len(b)-n:]) != rest[len(rest)-n:] {
+			return false
+		}
+		rest = rest[:len(rest)-n]
+	}
+	if rest != "" || len(data) > 1 { // in pieces it is close enough
+		return rest == ""
+	}
+	_, content := wire.CutField(data[0].ReadOnlyData())
+	return content != nil
+}
+
 // cutEnvelope takes the envelope out of a request's message, and is empty if there is none. What its type does not know the library
 // keeps as it came, in its order: the envelope is the end of that.
-func cutEnvelope(req any) (envelope string, isProto bool) {
+func cutEnvelope(req any) string {
+	if enclosed.Load() == 0 {
+		return ""
+	}
 	m, ok := req.(proto.Message)
 	if !ok {
-		return "", false
+		return ""
 	}
 	r := m.ProtoReflect()
 	unknown := r.GetUnknown()
 	if len(unknown) == 0 {
-		return "", true
+		return ""
 	}
 	rest, cut := wire.CutField(unknown)
 	if cut == nil {
-		return "", true
+		return ""
 	}
 	r.SetUnknown(rest[:len(rest):len(rest)]) // whoever appends to it must not write over the envelope
-	return unsafe.String(unsafe.SliceData(cut), len(cut)), true
+	return unsafe.String(unsafe.SliceData(cut), len(cut))
 }

@@ -36,10 +36,14 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 // answer begins the scope of the call that ctx answers, or returns nil: there is to be none.
 func answer(ctx context.Context, p *scope.Process, req any) *serverCall {
 	md := incoming(ctx)
-	field, isProto := cutEnvelope(req)
+	field := cutEnvelope(req)
 	if concerned, drawn := concerns(p, md, field); concerned {
-		call := &serverCall{proto: isProto}
+		call := new(serverCall)
 		if open(ctx, p, &call.scope, md, field, drawn) {
+			if field != "" && examine(ctx).receive > 0 { // it was our codec that has read it
+				enclosed.Add(-1)
+			}
+			_, call.proto = req.(proto.Message)
 			call.scoped = scope.Scoped{Context: ctx, Scope: &call.scope}
 			return call
 		}

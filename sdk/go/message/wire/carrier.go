@@ -11,7 +11,7 @@ const (
 	FieldNumber     = 333_000_333
 	MaxHeaderBytes  = 768  // history in an HTTP header, before base64
 	MaxTrailerBytes = 3072 // history in a gRPC trailer, before base64
-	magic           = "flm\x01"
+	Magic           = "flm\x01"
 	fieldTag        = "\xea\xe8\xa5\xf6\x09" // FieldNumber << 3 | 2 as a varint
 	endingBytes     = 8                      // u32 length, magic
 )
@@ -31,7 +31,7 @@ func AppendFieldStart(b []byte, history int) []byte {
 
 // AppendFieldEnd completes a field that has that many bytes altogether (FieldLen).
 func AppendFieldEnd(b []byte, field int) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(field)), magic...)
+	return append(binary.BigEndian.AppendUint32(b, uint32(field)), Magic...)
 }
 
 // FieldLen is how many bytes AppendField adds.
@@ -42,7 +42,7 @@ func FieldLen(history int) int {
 // ending returns the length that stands before the magic, or -1.
 func ending(b []byte) int {
 	n := len(b)
-	if n < endingBytes || string(b[n-4:]) != magic {
+	if n < endingBytes || string(b[n-4:]) != Magic {
 		return -1
 	}
 	return int(binary.BigEndian.Uint32(b[n-8:]))
@@ -68,7 +68,7 @@ func CutField(b []byte) (message, history []byte) {
 
 // AppendTail appends the tail to an HTTP body: history, u32 BE: its length, "flm" 0x01.
 func AppendTail(body, history []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(append(body, history...), uint32(len(history))), magic...)
+	return append(binary.BigEndian.AppendUint32(append(body, history...), uint32(len(history))), Magic...)
 }
 
 // TailLen is how many bytes AppendTail adds.
