@@ -1,6 +1,7 @@
 //! Building what a workload needs, and the command and environment of each process in each mode.
 
-use super::workload::{Language, Mode};
+use super::workload::{Language, Mode, Workload};
+use crate::bench::statistics::Shuffle;
 use crate::setup;
 use crate::shell::{command, quiet, root, text};
 use std::path::PathBuf;
@@ -20,11 +21,6 @@ pub fn build_go() -> Result<(), String> {
     let bin = place();
     std::fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let wrapper = binary("faultloom-go");
-    let go = |folder: &str, program: &str, name: &str, rest: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(["build", "-o", &binary(name)]).args(rest).current_dir(root().join(folder)).stdin(Stdio::null());
-        quiet(&mut command).map(|_| ())
-    };
     go("sdk/go", "go", "faultloom-go", &["./cmd/faultloom-go"])?;
     go("bench/tracing", "go", "chain-plain", &["./chain"])?;
     go("bench/tracing", "go", "chain-otel", &["-tags", "otel", "./chain"])?;
@@ -34,6 +30,28 @@ pub fn build_go() -> Result<(), String> {
         std::fs::copy(bin.join(from), bin.join(to)).map_err(|e| format!("{to}: {e}"))?;
     }
     Ok(())
+}
+
+fn go(folder: &str, program: &str, name: &str, rest: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(["build", "-o", &binary(name)]).args(rest).current_dir(root().join(folder)).stdin(Stdio::null());
+    quiet(&mut command).map(|_| ())
+}
+
+/// Links the services of an epoch anew, each mode's with other packages that never run (`chain/shift.go`), drawn from `order`.
+pub fn relink(modes: &[Mode], order: &mut Shuffle) -> Result<(), String> {
+    let wrapper = binary("faultloom-go");
+    for mode in modes {
+        let tags = ["shift_a", "shift_b", "shift_c", "shift_d", "shift_e"];
+        let drawn: Vec<&str> = tags.into_iter().filter(|_| order.permutation(2)[0] == 0).collect();
+        let program = if *mode == Mode::Dormant { &wrapper } else { "go" };
+        go("bench/tracing", program, &relinked(*mode), &["-tags", &drawn.join(","), "./chain"])?;
+    }
+    Ok(())
+}
+
+fn relinked(mode: Mode) -> String {
+    format!("chain-{}", mode.name().replace([' ', ','], "-"))
 }
 
 /// What a language's services need beyond that.
@@ -53,9 +71,10 @@ pub fn build(language: Language) -> Result<(), String> {
 }
 
 /// The command that plays a service; `role` follows.
-pub fn service(language: Language, mode: Mode) -> Vec<String> {
+pub fn service(workload: &Workload, mode: Mode) -> Vec<String> {
     let path = |p: &str| root().join(p).display().to_string();
-    match language {
+    match workload.language {
+        Language::Go if workload.relinked => vec![binary(&relinked(mode))],
         Language::Go => vec![binary(match mode {
             Mode::UntracedA | Mode::UntracedB => "chain-plain",
             Mode::Faultloom | Mode::Dormant => "chain-faultloom",

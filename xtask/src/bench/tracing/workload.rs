@@ -61,6 +61,10 @@ pub struct Workload {
     /// In each epoch.
     pub rounds: usize,
     pub window_ms: u64,
+    /// What a window begins with and does not measure.
+    pub lead_ms: u64,
+    /// Each epoch measures other builds (Go): where the linker puts functions is luck as well.
+    pub relinked: bool,
     /// Before an epoch is measured: pools filled, connections opened, code compiled.
     pub warm_up_ms: u64,
 }
@@ -69,6 +73,7 @@ const CHAIN: &[&str] = &["orders", "prices", "stock"];
 const PAIR: &[&str] = &["orders", "prices"];
 const ALL: &[Mode] = &[Mode::UntracedA, Mode::UntracedB, Mode::Faultloom, Mode::Dormant, Mode::OpenTelemetry];
 const TRACED: &[Mode] = &[Mode::UntracedA, Mode::UntracedB, Mode::Faultloom, Mode::OpenTelemetry];
+const DORMANT: &[Mode] = &[Mode::UntracedA, Mode::UntracedB, Mode::Dormant];
 
 impl Workload {
     const fn chain(name: &'static str, language: Language) -> Workload {
@@ -82,8 +87,17 @@ impl Workload {
             epochs: 24,
             rounds: 16,
             window_ms: 150,
+            lead_ms: 30,
+            relinked: false,
             warm_up_ms: 600,
         }
+    }
+
+    /// What a request pays that nobody traces. A machine's speed changes within tenths of a second, by more than is looked for:
+    /// windows are as short as latencies allow, and there are thousands of them.
+    const fn dormant(name: &'static str, language: Language, warm_up_ms: u64) -> Workload {
+        let chain = Workload::chain(name, language);
+        Workload { modes: DORMANT, epochs: 24, rounds: 45, window_ms: 100, lead_ms: 30, warm_up_ms, ..chain }
     }
 
     const fn wide(name: &'static str, calls: u32) -> Workload {
@@ -106,11 +120,10 @@ impl Workload {
                 warm_up_ms: 40_000,
                 ..Workload::chain("chain java", Language::Java)
             },
-            // processes differ by more than their rounds do: the interpreter's hashes and the places of its objects are drawn anew at each start
+            // OpenTelemetry exports when it has 512 spans: at 500 requests per second a shorter window would end before it has exported anything
             Workload {
-                epochs: 36,
-                rounds: 5,
-                window_ms: 300,
+                rounds: 3,
+                window_ms: 2_000,
                 warm_up_ms: 2_000,
                 ..Workload::chain("chain python", Language::Python)
             },
@@ -121,6 +134,17 @@ impl Workload {
                 warm_up_ms: 10_000,
                 ..Workload::chain("chain node", Language::Node)
             },
+            Workload {
+                epochs: 48,
+                rounds: 100,
+                window_ms: 50,
+                lead_ms: 10,
+                relinked: true,
+                ..Workload::dormant("dormant", Language::Go, 600)
+            },
+            Workload { epochs: 6, rounds: 150, ..Workload::dormant("dormant java", Language::Java, 40_000) },
+            Workload { rounds: 60, ..Workload::dormant("dormant python", Language::Python, 2_000) },
+            Workload { epochs: 12, rounds: 90, ..Workload::dormant("dormant node", Language::Node, 10_000) },
             Workload::wide("fan-out 8", 8),
             Workload::wide("history of 10 events", 2),
             Workload::wide("history of 100 events", 24),
@@ -134,8 +158,15 @@ impl Workload {
 
     /// Only proves that it runs: one of each sort, in no time.
     pub fn quick(self) -> Option<Workload> {
-        let sort = self.modes.len() == ALL.len() || matches!(self.calls, 8) || matches!(self.sample, 4);
+        let sort = self.modes.len() == ALL.len()
+            || matches!(self.calls, 8)
+            || matches!(self.sample, 4)
+            || self.name == "dormant";
         sort.then_some(Workload { epochs: 1, rounds: 2, window_ms: 200, warm_up_ms: 300, ..self })
+    }
+
+    pub fn has(&self, mode: Mode) -> bool {
+        self.modes.contains(&mode)
     }
 
     /// Calls of one request, the first one included.
