@@ -157,7 +157,10 @@ fn goals(figures: &Map<String, Value>) -> Vec<Goal> {
                 ));
             }
         }
-        if let Some(dormant) = figures.get(&named_workload("dormant", language)) {
+        // a chain knows it too, if less exactly: a goal must not vanish because its own workload was not measured
+        let dormant =
+            figures.get(&named_workload("dormant", language)).or(figures.get(&named_workload("chain", language)));
+        if let Some(dormant) = dormant {
             goals.push(Goal {
                 name: named("dormant_loss_percent"),
                 value: value(dormant, "dormant_loss_percent"),
@@ -172,4 +175,22 @@ fn goals(figures: &Map<String, Value>) -> Vec<Goal> {
 /// "chain", "chain java".
 fn named_workload(what: &str, language: Language) -> String {
     if language == Language::Go { what.to_owned() } else { format!("{what} {}", language.name()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_stays_where_its_own_workload_was_not_measured() {
+        let figure = |loss: f64, inside: bool| json!({ "dormant_loss_percent": { "median": loss }, "dormant_inside_2_percent": inside });
+        let mut figures = Map::new();
+        figures.insert("chain java".to_owned(), figure(-2.2, false));
+        let of = |figures: &Map<String, Value>| {
+            goals(figures).into_iter().find(|g| g.name == "dormant_loss_percent_java").map(|g| (g.value, g.met))
+        };
+        assert_eq!(of(&figures), Some((-2.2, false)));
+        figures.insert("dormant java".to_owned(), figure(0.5, true));
+        assert_eq!(of(&figures), Some((0.5, true)));
+    }
 }

@@ -146,7 +146,7 @@ func appendEnvelope(b []byte, envelope string) []byte {
 }
 
 // enclosed counts requests that were read, end with a field, and have no scope yet. While it is 0 no request is looked into: in a busy
-// service the reflection for that took most of what a request without an envelope pays. It may be too high (a stream's message, an
+// service the reflection for that was half of what a request without an envelope pays. It may be too high (a stream's message, an
 // envelope that is not believed, a call refused before the hook): that costs time and nothing else.
 var enclosed atomic.Int64
 
