@@ -1,6 +1,9 @@
 package scope
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 type contextKey struct{}
 
@@ -24,8 +27,15 @@ func With(ctx context.Context, s *Scope) context.Context {
 	return &Scoped{ctx, s}
 }
 
-// From returns the context's scope, or nil.
+// live counts the scopes that have not answered yet; one that never does stays in it, which costs time and nothing else.
+var live atomic.Int64
+
+// From returns the context's scope, or nil; nil also where no scope of this process has still to answer: most calls are nobody's, and
+// a context of theirs has many layers to ask in vain.
 func From(ctx context.Context) *Scope {
+	if live.Load() == 0 {
+		return nil
+	}
 	s, _ := ctx.Value(contextKey{}).(*Scope)
 	return s
 }

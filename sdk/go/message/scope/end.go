@@ -122,9 +122,9 @@ func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 		return nil
 	}
 	size := s.close(at, status, &name)
-	out := s.write(make([]byte, 0, size), s.rec, name)
-	s.rec.release()
-	s.rec = nil
+	rec := s.leave()
+	out := s.write(make([]byte, 0, size), rec, name)
+	rec.release()
 	if s.apart {
 		if x := s.process.Entry.Export; x != nil && s.env.History {
 			x.Add(export.Finished{Trace: s.env.Trace, HasParent: s.hasParent, History: out})
@@ -152,9 +152,8 @@ func (s *Scope) FinishLater(at uint64, status uint64) Ended {
 		return Ended{}
 	}
 	name := ""
-	e := Ended{scope: s, size: s.close(at, status, &name), rec: s.rec}
-	s.rec = nil
-	return e
+	size := s.close(at, status, &name)
+	return Ended{scope: s, size: size, rec: s.leave()}
 }
 
 // FieldLen is how many bytes AppendField adds.

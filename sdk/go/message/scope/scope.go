@@ -89,10 +89,19 @@ func (s *Scope) begin(p *Process) {
 	s.process = p
 	s.startUS = uint64(s.start.UnixMicro())
 	s.rec = recordings.Get().(*recording)
+	live.Add(1)
 	if s.env.Plan != nil {
 		s.evidence = newEvidence(s.env.Plan, s.env.Evidence)
 		s.on()
 	}
+}
+
+// leave ends what begin has begun, and returns what was recorded.
+func (s *Scope) leave() *recording {
+	rec := s.rec
+	s.rec = nil
+	live.Add(-1)
+	return rec
 }
 
 // on reads the switch; that it was off once stays on record.

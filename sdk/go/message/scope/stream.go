@@ -65,8 +65,7 @@ func (p *Pieces) Finish(at uint64, status uint64, name string, limit int) []byte
 	}
 	s.close(at, status, &name)
 	late := s.flags&wire.SegmentTruncated != 0 && p.headed && !p.cut
-	piece := wire.LastPiece(p.taken, p.head(name), s.rec.events[p.events:], late, limit)
-	s.rec.release()
-	s.rec = nil
-	return piece
+	rec := s.leave()
+	defer rec.release()
+	return wire.LastPiece(p.taken, p.head(name), rec.events[p.events:], late, limit)
 }
