@@ -8,12 +8,13 @@ use super::build::{self, Surroundings};
 use super::worker::{Worker, number};
 use super::workload::{Language, Mode, Workload};
 use crate::bench::statistics::Shuffle;
+use serde::Serialize;
 
 /// A turn of the warm-up.
 const WARM_TURN_MS: u64 = 1000;
 
 /// One window of one mode.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize)]
 pub struct Sample {
     pub per_s: f64,
     pub cpu_us: f64,

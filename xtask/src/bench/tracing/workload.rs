@@ -135,16 +135,27 @@ impl Workload {
                 ..Workload::chain("chain node", Language::Node)
             },
             Workload {
-                epochs: 48,
+                epochs: 64,
                 rounds: 100,
                 window_ms: 50,
                 lead_ms: 10,
                 relinked: true,
                 ..Workload::dormant("dormant", Language::Go, 600)
             },
-            Workload { epochs: 6, rounds: 150, ..Workload::dormant("dormant java", Language::Java, 40_000) },
-            Workload { rounds: 60, ..Workload::dormant("dormant python", Language::Python, 2_000) },
-            Workload { epochs: 12, rounds: 90, ..Workload::dormant("dormant node", Language::Node, 10_000) },
+            Workload {
+                epochs: 8,
+                rounds: 250,
+                window_ms: 80,
+                ..Workload::dormant("dormant java", Language::Java, 40_000)
+            },
+            Workload { epochs: 36, rounds: 60, ..Workload::dormant("dormant python", Language::Python, 2_000) },
+            Workload {
+                epochs: 16,
+                rounds: 250,
+                window_ms: 60,
+                lead_ms: 20,
+                ..Workload::dormant("dormant node", Language::Node, 10_000)
+            },
             Workload::wide("fan-out 8", 8),
             Workload::wide("history of 10 events", 2),
             Workload::wide("history of 100 events", 24),
