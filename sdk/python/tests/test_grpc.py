@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import json
 import subprocess
 import sys
+from concurrent import futures
 
 import grpc
 import pytest
 from conftest import APPS, SIGNER, child_of, clean_environment, ends
 from google.protobuf.wrappers_pb2 import StringValue
+from grpc._channel import _InactiveRpcError, _UnaryUnaryMultiCallable
 
 import faultloom
 from faultloom import Fault, Selector
 from faultloom.carriers import MAGIC
+from faultloom.context import current
+from faultloom.hooks.grpc_server import Pool
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync-server", "aio-server"])
 
@@ -102,6 +108,84 @@ def test_a_reply_that_cannot_be_serialized_is_recorded_as_internal(peers, mode):
         with pytest.raises(grpc.RpcError):
             call(callee.address, "BadReply")
     assert len(ends(started.history.segment)) == 1
+
+
+@SERVERS
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
+def test_a_reply_that_cannot_be_serialized_is_what_the_library_makes_of_it(own_peer, mode, traced):
+    seen = []
+    for sdk in (True, False):
+        callee = own_peer("grpc_app", *mode, sdk=sdk, service="callee")
+        with faultloom.starting(SIGNER) if traced else contextlib.nullcontext():
+            with pytest.raises(grpc.RpcError) as error:
+                call(callee.address, "BadReply")
+        seen.append((error.value.code(), error.value.details(), callee.stop().count("Exception serializing message!")))
+    assert seen[0] == seen[1]
+
+
+def test_an_untraced_call_fails_as_the_library_has_it(peers):
+    stock = peers("grpc_app", sdk=False)
+    with pytest.raises(grpc.RpcError) as error:
+        call(stock.address, "Fail", b"5")
+    assert type(error.value) is _InactiveRpcError
+    assert (error.value.code(), error.value.details()) == (grpc.StatusCode.NOT_FOUND, "asked for")
+    assert ("own", "trailer") in [tuple(pair) for pair in error.value.trailing_metadata()]
+
+
+def test_an_untraced_call_is_made_by_whoever_has_replaced_the_librarys(peers, monkeypatch):
+    stock, made, librarys = peers("grpc_app", sdk=False), [], _UnaryUnaryMultiCallable.__call__
+
+    def noted(self, request, *args):
+        made.append(request)
+        return librarys(self, request, *args)
+
+    assert call(stock.address, "Echo", b"1") == b"1"
+    monkeypatch.setattr(_UnaryUnaryMultiCallable, "__call__", noted)
+    assert call(stock.address, "Echo", b"2") == b"2"
+    assert made == [b"2"]
+
+
+class OwnPool(futures.ThreadPoolExecutor):
+    """An application's pool that counts its jobs."""
+
+    jobs = 0
+
+    def submit(self, *args, **kwargs):
+        self.jobs += 1
+        return super().submit(*args, **kwargs)
+
+
+def test_a_servers_pool_is_used_as_the_application_made_it(monkeypatch):
+    wrapped, kinds = [], []
+
+    def wrapping(submit):
+        @functools.wraps(submit)
+        def another_tool(self, *args, **kwargs):
+            wrapped.append(args)
+            return submit(self, *args, **kwargs)
+
+        return another_tool
+
+    def serve(pool):
+        server = grpc.server(pool)
+        echo = {"Echo": grpc.unary_unary_rpc_method_handler(lambda request, context: request)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", echo),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        assert call(f"127.0.0.1:{port}", "Echo", b"x") == b"x"
+        kinds.append(type(server._state.thread_pool))
+        server.stop(None).wait()
+        return pool
+
+    plain = serve(futures.ThreadPoolExecutor(1))
+    assert kinds == [Pool] and plain.submit(current).result(5) is None
+    assert serve(OwnPool(1)).jobs == 1
+    own = futures.ThreadPoolExecutor(1)
+    own.submit = OwnPool(1).submit
+    serve(own)
+    monkeypatch.setattr(futures.ThreadPoolExecutor, "submit", wrapping(futures.ThreadPoolExecutor.submit))
+    serve(futures.ThreadPoolExecutor(1))
+    assert len(wrapped) == 1 and kinds == [Pool, OwnPool] + [futures.ThreadPoolExecutor] * 2
 
 
 @SERVERS

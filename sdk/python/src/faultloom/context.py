@@ -8,7 +8,7 @@ without one and each submitted job brings its own.
 from __future__ import annotations
 
 import contextvars
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 if TYPE_CHECKING:
     from .hooks.patching import Patch
@@ -58,4 +58,15 @@ def patch_executor(patch: Patch, module: Any) -> None:
         finally:
             CURRENT.reset(token)
 
+    global _executor_submit
+    _executor_submit = (submit_in_context, submit)
     patch.replace(module.ThreadPoolExecutor, "submit", submit_in_context)
+
+
+#: ours and the interpreter's own
+_executor_submit: Tuple[Any, Any] = (None, None)
+
+
+def executor_submit() -> Tuple[Any, Any]:
+    """``ThreadPoolExecutor.submit`` as it is patched, and as it was; nothing twice if it is not patched."""
+    return _executor_submit

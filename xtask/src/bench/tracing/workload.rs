@@ -94,7 +94,7 @@ impl Workload {
     }
 
     /// What a request pays that nobody traces. A machine's speed changes within tenths of a second, by more than is looked for:
-    /// windows are as short as latencies allow, and there are thousands of them.
+    /// windows are as short as latencies and collectors allow, and there are thousands of them.
     const fn dormant(name: &'static str, language: Language, warm_up_ms: u64) -> Workload {
         let chain = Workload::chain(name, language);
         Workload { modes: DORMANT, epochs: 24, rounds: 45, window_ms: 100, lead_ms: 30, warm_up_ms, ..chain }
@@ -143,16 +143,17 @@ impl Workload {
                 ..Workload::dormant("dormant", Language::Go, 600)
             },
             Workload {
-                epochs: 8,
-                rounds: 250,
+                epochs: 12,
+                rounds: 170,
                 window_ms: 80,
                 ..Workload::dormant("dormant java", Language::Java, 40_000)
             },
-            Workload { epochs: 36, rounds: 60, ..Workload::dormant("dormant python", Language::Python, 2_000) },
+            // two starts of the same program differ by 4 % (standard deviation), which no number of windows averages out
+            Workload { epochs: 150, rounds: 15, ..Workload::dormant("dormant python", Language::Python, 700) },
+            // its collector stops three processes for 15 ms now and then: windows of 60 ms differ by 48 %
             Workload {
-                epochs: 16,
-                rounds: 250,
-                window_ms: 60,
+                rounds: 25,
+                window_ms: 500,
                 lead_ms: 20,
                 ..Workload::dormant("dormant node", Language::Node, 10_000)
             },

@@ -31,6 +31,7 @@ from .patching import Patch
 
 
 _OK = grpc.StatusCode.OK
+_LIBRARY = _InactiveRpcError.__init__.__code__.co_filename
 _NOTHING = (None, None)
 
 
@@ -167,6 +168,13 @@ class Reply:
         return data if self.deserializer is None else self.deserializer(data)
 
 
+def waiting(inner: Any) -> Any:
+    """The function by which the library's own call waits for its end; None where it has no such function, or where the call is not the
+    library's own any more."""
+    call = getattr(type(inner).__call__, "__code__", None)
+    return getattr(inner, "_blocking", None) if call is not None and call.co_filename == _LIBRARY else None
+
+
 class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     """What stubs call. ``untraced`` makes an untraced multi-callable for the same method, with another deserializer and perhaps serializer."""
 
@@ -180,6 +188,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         self._name = name
         self._target = target
         self._callee = METADATA_ONLY if self._in_pieces else target.callee(name)
+        self._plain = None if self._in_pieces else waiting(inner)
         self._pairs: Any = None
         self._blocking: Any = None
         # as those two, for requests that are serialized already
@@ -194,7 +203,14 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     ) -> Any:
         scope = CURRENT.get()
         if scope is None or scope.over:
-            return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
+            plain = self._plain
+            if plain is None:
+                return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
+            # as the library's own call; so this function costs none more than without us
+            state, _ = plain(request, timeout, metadata, credentials, wait_for_ready, compression)
+            if state.code is _OK:
+                return state.response
+            raise _InactiveRpcError(state)
         # every step of an ordinary call is taken here: in a busy process functions cost more than what they do
         target = self._target
         send = scope.send(False, target.peer, self._name, target.accepts)

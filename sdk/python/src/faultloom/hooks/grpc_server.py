@@ -1,9 +1,10 @@
 """grpcio's synchronous server: handlers of unary calls and of streams.
 
 Where the library looks up a call's handler we go around it, so the application's interceptors and handlers run inside the
-scope. A stream without an envelope gets the application's handler object itself. The answer of a unary call is recorded in
-the response serializer, the last moment at which both the message and the trailers can still be changed; that of a stream
-of replies when its handler has ended.
+scope. A stream without an envelope gets the application's handler object itself. The answer of a unary call is recorded when
+its message is serialized, the last moment at which both the message and the trailers can still be changed; that of a stream
+of replies when its handler has ended. One message is serialized where the handler is called, a function less for every request than
+a serializer of ours would be.
 
 A unary call's envelope may come behind its message: the deserializer takes it out, on the thread that serves all calls, and
 hands it to the handler together with the message. What interceptors do while the handler is looked up is outside the scope then, so a
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import logging
 from threading import get_ident
 from time import perf_counter_ns, time_ns
 from typing import Any, Callable, Dict, Iterator, Optional, Set, Tuple
@@ -23,7 +25,7 @@ from grpc._utilities import RpcMethodHandler
 
 from ..bridge import BAGGAGE
 from ..carriers import GRPC_KEY, MAGIC, TRAILER_BYTES, field, field_cutter, field_ends
-from ..context import CURRENT
+from ..context import CURRENT, executor_submit
 from ..envelope import ACCEPT_FIELD
 from ..history import HISTORY_BYTES, TAKES_FIELD, truncate
 from ..runtime import runtime
@@ -65,7 +67,7 @@ def patch(patch: Patch, module: Any) -> None:
 
     def noted_init(self: Any, thread_pool: Any, handlers: Any, interceptors: Any, options: Any, *args: Any, **kwargs: Any) -> None:
         options = tuple(options or ())
-        init(self, thread_pool, handlers, interceptors, options, *args, **kwargs)
+        init(self, Pool.around(thread_pool), handlers, interceptors, options, *args, **kwargs)
         self._state._faultloom_takes = takes_fields(options)
 
     def noted_serve(state: Any, *args: Any) -> None:
@@ -80,6 +82,25 @@ def patch(patch: Patch, module: Any) -> None:
     patch.replace(module._Server, "__init__", noted_init)
     patch.replace(module, "_serve", noted_serve)
     patch.replace(module, "_find_method_handler", find_and_trace)
+
+
+class Pool:
+    """A server's thread pool, in which jobs are put by the interpreter's own ``submit``, a function less per call than by ours: the library
+    runs each call in a context of its own, so there is no scope to hand on."""
+
+    def __init__(self, pool: Any, submit: Any) -> None:
+        self._pool = pool
+        self.submit = functools.partial(submit, pool)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    @staticmethod
+    def around(pool: Any) -> Any:
+        """The pool itself if anybody but us has a hand in its ``submit``."""
+        ours, stock = executor_submit()
+        plain = ours is not None and getattr(type(pool), "submit", None) is ours and "submit" not in vars(pool)
+        return Pool(pool, stock) if plain else pool
 
 
 #: under which names a handler keeps ours: for servers that do not say that they take envelopes behind messages, and that do
@@ -270,6 +291,8 @@ def traced_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
     if handler.request_streaming:
         answer, deserializer, takes_field = JoinAnswer, handler.request_deserializer, 0
     field_scope = runtime().field_scope
+    serializer = handler.response_serializer
+    serialize = serializing(serializer, answer)
 
     def run(request: Any, context: Any) -> Any:
         scope = CURRENT.get()
@@ -278,7 +301,11 @@ def traced_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
             scope = field_scope(envelope, context.invocation_metadata, scope, start_us, start_ns)
             CURRENT.set(scope)
         if scope is None:
-            return behaviour(request, context)
+            message = behaviour(request, context)
+            try:
+                return message if serializer is None else serializer(message)
+            except Exception:
+                return not_serialized()
         scope.answer = context
         if scope.destination is None:
             scope.takes_field = takes_field
@@ -294,12 +321,21 @@ def traced_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
             code = context.code()
         if code is not None:
             answer(scope).with_returned(context)
-        return message
+        try:
+            return serialize(message)
+        except Exception:
+            return not_serialized()
 
     pool = getattr(behaviour, "experimental_thread_pool", None)
     if pool is not None:  # the library asks a handler's function which pool is to run it
         run.experimental_thread_pool = pool  # type: ignore[attr-defined]
-    return method_handler(handler, run, serializing(handler.response_serializer, answer), deserializer)
+    return method_handler(handler, run, None, deserializer)
+
+
+def not_serialized() -> Any:
+    """What the library says of a reply that its handler's serializer refuses, and gives itself then: it answers INTERNAL to that."""
+    logging.getLogger("grpc._common").exception("Exception serializing message!")
+    return None
 
 
 def serializing(serializer: Optional[Callable[[Any], bytes]], answer: Callable[[Scope], Answer] = Answer) -> Callable[[Any], Any]:
