@@ -143,15 +143,16 @@ impl Workload {
                 ..Workload::dormant("dormant", Language::Go, 600)
             },
             Workload {
-                epochs: 12,
-                rounds: 170,
+                epochs: 20,
+                rounds: 110,
                 window_ms: 80,
                 ..Workload::dormant("dormant java", Language::Java, 40_000)
             },
             // two starts of the same program differ by 4 % (standard deviation), which no number of windows averages out
             Workload { epochs: 150, rounds: 15, ..Workload::dormant("dormant python", Language::Python, 700) },
-            // its collector stops three processes for 15 ms now and then: windows of 60 ms differ by 48 %
+            // its collector stops three processes for 15 ms now and then: windows of 60 ms differ by 48 %, of 500 ms by 12 %
             Workload {
+                epochs: 48,
                 rounds: 25,
                 window_ms: 500,
                 lead_ms: 20,
