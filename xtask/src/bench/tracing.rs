@@ -144,7 +144,7 @@ fn compare(workload: &Workload, epochs: &[Epoch], tally: &Tally) -> Value {
 /// found, two windows would be exchanged as often as not, so the median of their differences is zero whatever the noise looks like;
 /// three windows of 18 % noise, two of them averaged, have one of 1 %.
 fn median_of_epochs(epochs: &[Epoch], values: &dyn Fn(&Round) -> Vec<f64>) -> Interval {
-    let of_rounds = |epoch: &Epoch| Interval::of(&epoch.iter().flat_map(values).collect::<Vec<f64>>()).median;
+    let of_rounds = |epoch: &Epoch| Interval::of(&epoch.rounds.iter().flat_map(values).collect::<Vec<f64>>()).median;
     Interval::of(&epochs.iter().map(of_rounds).collect::<Vec<f64>>())
 }
 
@@ -211,7 +211,8 @@ mod tests {
                 let slower = if uniform() < slowed { 0.5 * uniform() } else { 0.0 };
                 Sample { per_s: 9000.0 * (0.18 * bell - slower).exp(), ..Sample::default() }
             };
-            let epoch: Epoch = (0..40_000).map(|_| vec![window(), window(), window()]).collect();
+            let rounds = (0..40_000).map(|_| vec![window(), window(), window()]).collect();
+            let epoch = Epoch { rounds, ..Epoch::default() };
             let loss = |r: &Round| [0, 1].iter().map(|untraced| 1.0 - r[2].per_s / r[*untraced].per_s).collect();
             let found = median_of_epochs(&[epoch], &loss).median;
             assert!(found.abs() < 0.003, "{found}");

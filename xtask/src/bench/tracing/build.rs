@@ -39,15 +39,20 @@ fn go(folder: &str, program: &str, name: &str, rest: &[&str]) -> Result<(), Stri
 }
 
 /// Links the services of an epoch anew, each mode's with other packages that never run (`chain/shift.go`), drawn from `order`.
-pub fn relink(modes: &[Mode], order: &mut Shuffle) -> Result<(), String> {
+/// Returns the tags of those that were drawn, by mode.
+pub fn relink(modes: &[Mode], order: &mut Shuffle) -> Result<Vec<Vec<&'static str>>, String> {
     let wrapper = binary("faultloom-go");
+    let mut linked = Vec::new();
     for mode in modes {
-        let tags = ["shift_a", "shift_b", "shift_c", "shift_d", "shift_e"];
-        let drawn: Vec<&str> = tags.into_iter().filter(|_| order.permutation(2)[0] == 0).collect();
-        let program = if *mode == Mode::Dormant { &wrapper } else { "go" };
-        go("bench/tracing", program, &relinked(*mode), &["-tags", &drawn.join(","), "./chain"])?;
+        let mut tags = vec!["shift_a", "shift_b", "shift_c", "shift_d", "shift_e"];
+        tags.retain(|_| order.permutation(2)[0] == 0);
+        let built_for: &[&str] = if *mode == Mode::OpenTelemetry { &["otel"] } else { &[] };
+        let all = [&tags, built_for].concat().join(",");
+        let program = if matches!(mode, Mode::Faultloom | Mode::Dormant) { &wrapper } else { "go" };
+        go("bench/tracing", program, &relinked(*mode), &["-tags", &all, "./chain"])?;
+        linked.push(tags);
     }
-    Ok(())
+    Ok(linked)
 }
 
 fn relinked(mode: Mode) -> String {

@@ -28,7 +28,12 @@ pub struct Sample {
 pub type Round = Vec<Sample>;
 
 /// The rounds of the same processes.
-pub type Epoch = Vec<Round>;
+#[derive(Default, Serialize)]
+pub struct Epoch {
+    /// What each mode's services were linked with beside what they need; empty unless the workload is linked anew.
+    pub linked: Vec<Vec<&'static str>>,
+    pub rounds: Vec<Round>,
+}
 
 /// What is checked: that nothing was lost that was paid for.
 #[derive(Clone, Default)]
@@ -68,22 +73,23 @@ pub fn run(workload: &Workload, trust_file: &str, order: &mut Shuffle) -> Result
 }
 
 fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut Tally) -> Result<Epoch, String> {
-    if workload.relinked {
-        build::relink(workload.modes, order)?;
-    }
+    let linked = if workload.relinked { build::relink(workload.modes, order)? } else { Vec::new() };
     let mut sink = Worker::start(&build::sink(), &[])?;
     let http = sink.ask("http")?["address"].as_str().unwrap_or_default().to_owned();
-    let mut sets = Vec::new();
-    for mode in workload.modes {
-        sets.push(Set::start(workload, *mode, trust_file, &sink.address, &http)?);
+    // whoever starts first, or is warmed up last, may have the better memory: that is drawn as well
+    let mut started = Vec::new();
+    for i in order.permutation(workload.modes.len()) {
+        started.push((i, Set::start(workload, workload.modes[i], trust_file, &sink.address, &http)?));
     }
+    started.sort_by_key(|(i, _)| *i);
+    let mut sets: Vec<Set> = started.into_iter().map(|(_, set)| set).collect();
     // in turns: a process that waits for long is slow again (V8 throws code away, hosts reclaim pages)
     for _ in 0..workload.warm_up_ms.div_ceil(WARM_TURN_MS) {
-        for set in &mut sets {
-            set.window(&mut sink, 0, workload.warm_up_ms.min(WARM_TURN_MS), tally)?;
+        for i in order.permutation(sets.len()) {
+            sets[i].window(&mut sink, 0, workload.warm_up_ms.min(WARM_TURN_MS), tally)?;
         }
     }
-    let mut rounds = Epoch::new();
+    let mut rounds = Vec::new();
     for _ in 0..workload.rounds {
         let mut round = vec![Sample::default(); sets.len()];
         for i in order.permutation(sets.len()) {
@@ -92,7 +98,7 @@ fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut
         rounds.push(round);
     }
     tally.spans += number(&sink.ask("spans")?, "spans") as u64;
-    Ok(rounds)
+    Ok(Epoch { linked, rounds })
 }
 
 /// The processes of one mode.
