@@ -22,7 +22,7 @@ from faultloom.hooks.grpc_client import METADATA_ONLY, METHODS_MAX, Callee, targ
 from faultloom.runtime import Runtime
 from faultloom.scope import Scope
 
-SERVERS = pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync-server", "aio-server"])
+SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 METADATA, FIELD, NOTHING = "metadata", "field", "nothing"
 OK = ("replied", 0, False, "callee")
 

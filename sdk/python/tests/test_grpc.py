@@ -22,7 +22,7 @@ from faultloom.carriers import MAGIC
 from faultloom.context import current
 from faultloom.hooks.grpc_server import Pool
 
-SERVERS = pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync-server", "aio-server"])
+SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 
 
 def call(address, method, request=b"", options=(), timeout=10, **how):
@@ -121,6 +121,43 @@ def test_a_reply_that_cannot_be_serialized_is_what_the_library_makes_of_it(own_p
                 call(callee.address, "BadReply")
         seen.append((error.value.code(), error.value.details(), callee.stop().count("Exception serializing message!")))
     assert seen[0] == seen[1]
+
+
+@SERVERS
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
+def test_a_request_that_cannot_be_read_is_what_the_library_makes_of_it(own_peer, mode, traced):
+    seen = []
+    for sdk in (True, False):
+        callee = own_peer("grpc_app", *mode, sdk=sdk, service="callee")
+        with faultloom.starting(SIGNER) if traced else contextlib.nullcontext():
+            with pytest.raises(grpc.RpcError) as error:
+                call(callee.address, "Mirror", b"\xff")
+        seen.append((error.value.code(), error.value.details(), callee.stop().count("Exception deserializing message!")))
+    assert seen[0] == seen[1]
+
+
+def test_methods_that_a_server_gets_while_it_serves_are_seen_beside_those_it_knows(peers):
+    callee = peers("grpc_app", "named", "late", service="callee")
+    with faultloom.starting(SIGNER) as started, grpc.insecure_channel(callee.address) as channel:
+        for method in ("/t.T/Echo", "/t.L/Echo"):
+            for _ in range(2):
+                assert channel.unary_unary(method)(b"x", timeout=10) == b"x"
+    assert ends(started.history.segment) == 4 * [("replied", 0, False, "callee")]
+
+
+def test_an_untraced_request_takes_no_more_functions_than_without_us(own_peer):
+    """Of a server that knows its methods by name. Half a function per request is for what the library's threads do by the clock."""
+    taken, requests = [], 200
+    for sdk in (True, False):
+        callee = own_peer("grpc_app", "named", "steps", sdk=sdk, service="callee")
+        with grpc.insecure_channel(callee.address) as channel:
+            steps, echo = channel.unary_unary("/t.T/Steps"), channel.unary_unary("/t.T/Mirror")
+            steps(b"", timeout=10)
+            before = int(steps(b"", timeout=10))
+            for _ in range(requests):
+                echo(StringValue(value="x").SerializeToString(), timeout=10)
+            taken.append((int(steps(b"", timeout=10)) - before) / (requests + 1))
+    assert taken[0] <= taken[1] + 0.5, taken
 
 
 def test_an_untraced_call_fails_as_the_library_has_it(peers):

@@ -16,7 +16,7 @@ import faultloom
 from faultloom import Fault, Selector
 from faultloom.carriers import cut_field
 
-SERVERS = pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync-server", "aio-server"])
+SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 
 
 class Caller:

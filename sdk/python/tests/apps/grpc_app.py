@@ -1,10 +1,13 @@
-"""A gRPC service with raw-bytes methods; knows nothing of Faultloom. ``grpc_app.py [aio] [limit=BYTES] [asks=ADDRESS]``.
+"""A gRPC service with raw-bytes methods; knows nothing of Faultloom. ``grpc_app.py [aio | named] [late] [steps] [limit=BYTES] [asks=ADDRESS]``.
 
+``named``: the server knows its methods by name, as generated code has it; else it asks for each call's handler.
+``late``: it gets ``/t.L`` when it serves already. ``steps``: it counts the Python functions that its threads call.
 ``limit``: the largest message it takes. ``asks``: an interceptor calls that address before a handler is found.
 """
 
 import asyncio
 import sys
+import threading
 import time
 from concurrent import futures
 
@@ -63,6 +66,8 @@ def plain(method, request):
         return b"slow"
     if method == "Count":
         return str(counts["Echo"]).encode()
+    if method == "Steps":
+        return str(counts["steps"]).encode()
     if method == "Closed":
         return str(counts.get("closed", 0)).encode()
     raise AssertionError(method)
@@ -257,39 +262,45 @@ STREAMS = {
 }
 
 
+NAMES = ("Echo", "Big", "Boom", "Chain", "Relay", "Fan", "Slow", "Count", "Steps", "Closed", "Fail", "FanFail", "SetCode")
+NAMES += ("Proto", "Mirror", "PlainFail", "PlainCode", "BadReply", *STREAMS)
+
+
+def handler_of(make, method):
+    if method == "Proto":
+        greet = lambda m, _: StringValue(value="hello " + m.value)  # noqa: E731
+        return grpc.unary_unary_rpc_method_handler(greet, StringValue.FromString, StringValue.SerializeToString)
+    if method == "Mirror":
+        return grpc.unary_unary_rpc_method_handler(lambda m, _: m, StringValue.FromString, StringValue.SerializeToString)
+    if method == "PlainFail":
+
+        def fail(request, context):
+            context.set_trailing_metadata((("own", "trailer"),))
+            context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+
+        return grpc.unary_unary_rpc_method_handler(fail)
+    if method == "PlainCode":
+
+        def set_code(request, context):
+            context.set_code(grpc.StatusCode.ALREADY_EXISTS)
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(set_code)
+    if method == "BadReply":
+        return grpc.unary_unary_rpc_method_handler(lambda m, _: 17, None, lambda m: m.nonsense)
+    if method in STREAMS:
+        kind, sync_handler_, async_handler_ = STREAMS[method]
+        return kind(sync_handler_ if make is sync_handler or async_handler_ is None else async_handler_)
+    return grpc.unary_unary_rpc_method_handler(make(method))
+
+
 class Handlers(grpc.GenericRpcHandler):
     def __init__(self, make):
         self.make = make
 
     def service(self, details):
         service, method = details.method.rsplit("/", 1)
-        if service != "/t.T":
-            return None
-        if method == "Proto":
-            greet = lambda m, _: StringValue(value="hello " + m.value)  # noqa: E731
-            return grpc.unary_unary_rpc_method_handler(greet, StringValue.FromString, StringValue.SerializeToString)
-        if method == "Mirror":
-            return grpc.unary_unary_rpc_method_handler(lambda m, _: m, StringValue.FromString, StringValue.SerializeToString)
-        if method == "PlainFail":
-
-            def fail(request, context):
-                context.set_trailing_metadata((("own", "trailer"),))
-                context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
-
-            return grpc.unary_unary_rpc_method_handler(fail)
-        if method == "PlainCode":
-
-            def set_code(request, context):
-                context.set_code(grpc.StatusCode.ALREADY_EXISTS)
-                return b""
-
-            return grpc.unary_unary_rpc_method_handler(set_code)
-        if method == "BadReply":
-            return grpc.unary_unary_rpc_method_handler(lambda m, _: 17, None, lambda m: m.nonsense)
-        if method in STREAMS:
-            kind, sync_handler_, async_handler_ = STREAMS[method]
-            return kind(sync_handler_ if self.make is sync_handler or async_handler_ is None else async_handler_)
-        return grpc.unary_unary_rpc_method_handler(self.make(method))
+        return handler_of(self.make, method) if service == "/t.T" else None
 
 
 class Asks(grpc.ServerInterceptor):
@@ -310,11 +321,26 @@ if "limit" in settings:
     OPTIONS.append(("grpc.max_receive_message_length", int(settings["limit"])))
 
 
+def count_steps(frame, event, argument):
+    if event == "call":
+        counts["steps"] = counts.get("steps", 0) + 1
+
+
 def main():
+    if "steps" in settings:
+        threading.setprofile(count_steps)
     server = grpc.server(futures.ThreadPoolExecutor(8), interceptors=[Asks()] if "asks" in settings else None, options=OPTIONS)
-    server.add_generic_rpc_handlers((Handlers(sync_handler),))
+    if "named" in settings:
+        named = {name: handler_of(sync_handler, name) for name in NAMES}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", named),))
+        server.add_registered_method_handlers("t.T", named)
+    else:
+        server.add_generic_rpc_handlers((Handlers(sync_handler),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
+    if "late" in settings:
+        late = {"Echo": grpc.unary_unary_rpc_method_handler(lambda request, context: request)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.L", late),))
     announce(port)
     server.wait_for_termination(300)
 

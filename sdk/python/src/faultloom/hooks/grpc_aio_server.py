@@ -15,9 +15,10 @@ from ..history import TAKES_FIELD
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
-from .grpc_server import (
-    Answer, Carried, answer_of, behaviour_of, in_scope, interest, keep, method_handler, serializing, takes_fields, taking_out, wrapped_handler,
+from .grpc_handler import (
+    Answer, Carried, TakingOut, answer_of, behaviour_of, in_scope, keep, method_handler, serializing, wrapped_handler,
 )  # fmt: skip
+from .grpc_server import interest, takes_fields
 from .patching import Patch
 
 
@@ -54,7 +55,7 @@ class _Intercepts:
         return getattr(handler, _KEPT[self.takes], None) or in_scope_handler(handler, scope, self.takes)
 
 
-#: as in ``grpc_server``; the same handler may serve both kinds of servers
+#: as in ``grpc_handler``; the same handler may serve both kinds of servers
 _KEPT = ("_faultloom_aio", "_faultloom_aio_takes")
 
 
@@ -139,7 +140,7 @@ class _Answered(tuple):  # type: ignore[type-arg]
 def unary_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
     """For a unary call. Serves every call, traced or not; the scope is that of the call's task."""
     field_scope = runtime().field_scope
-    deserialize = taking_out(handler.request_deserializer)
+    deserialize = TakingOut(handler.request_deserializer)
     serializer = handler.response_serializer
 
     async def run_async(request: Any, context: Any) -> Any:

@@ -1,13 +1,10 @@
-"""grpcio's synchronous server: handlers of unary calls and of streams.
+"""grpcio's synchronous server: how a call gets its scope, and our handler (``grpc_handler``) in place of the application's.
 
 Where the library looks up a call's handler we go around it, so the application's interceptors and handlers run inside the
-scope. A stream without an envelope gets the application's handler object itself. The answer of a unary call is recorded when
-its message is serialized, the last moment at which both the message and the trailers can still be changed; that of a stream
-of replies when its handler has ended. One message is serialized where the handler is called, a function less for every request than
-a serializer of ours would be.
+scope. A server without interceptors that knows all its methods by name has our handlers among its own instead: what it looks
+up is ours already, and a request that nobody traces takes no step more for it.
 
-A unary call's envelope may come behind its message: the deserializer takes it out, on the thread that serves all calls, and
-hands it to the handler together with the message. What interceptors do while the handler is looked up is outside the scope then, so a
+What interceptors do while the handler is looked up is outside the scope of a call whose envelope comes behind its message, so a
 server whose look-up was seen to call somebody does not say any more that it takes envelopes there.
 """
 
@@ -16,72 +13,188 @@ from __future__ import annotations
 import contextvars
 import functools
 import logging
+import threading
 from threading import get_ident
-from time import perf_counter_ns, time_ns
-from typing import Any, Callable, Dict, Iterator, Optional, Set, Tuple
+from typing import Any, Callable, Optional, Set, Tuple
 
-import grpc
-from grpc._utilities import RpcMethodHandler
+from grpc._utilities import DictionaryGenericHandler, RpcMethodHandler
 
 from ..bridge import BAGGAGE
-from ..carriers import GRPC_KEY, MAGIC, TRAILER_BYTES, field, field_cutter, field_ends
+from ..carriers import GRPC_KEY, MAGIC
 from ..context import CURRENT, executor_submit
-from ..envelope import ACCEPT_FIELD
-from ..history import HISTORY_BYTES, TAKES_FIELD, truncate
+from ..history import TAKES_FIELD
 from ..runtime import runtime
 from ..scope import Scope
 from . import grpc_status as status
+from .grpc_handler import KEPT, TakingOut, in_scope_handler, keep, traced_handler
 from .patching import Patch
 
 
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._server."""
-    find, serve, init = module._find_method_handler, module._serve, module._Server.__init__
-    draws, grpc_scope = runtime().entry.one_in > 0, runtime().grpc_scope
-    #: the threads of servers that say that they take envelopes behind messages; each server has one, which looks the handlers up
-    takers: Set[int] = set()
-
-    def find_and_trace(rpc_event: Any, state: Any, *args: Any) -> Any:
-        metadata = rpc_event.invocation_metadata
-        scope: Optional[Scope] = None
-        if draws:
-            scope = grpc_scope(metadata) if metadata is not None else None
-        else:
-            for pair in metadata or ():
-                if pair[0] in _KEYS:
-                    scope = grpc_scope(metadata)
-                    break
-        if scope is None:
-            handler = find(rpc_event, state, *args)
-        else:
-            if scope.destination is not None or not scope.envelope.history:
-                scope.called = _method_name(rpc_event, args)
-            # the call has a context of its own, in which its interceptors, its handler and its serializer run
-            state.context.run(CURRENT.set, scope)
-            handler = find(rpc_event, state, *args)
-            if scope.sent:
-                takers.discard(get_ident())
-        takes = get_ident() in takers
-        # most handlers are made once and serve many calls
-        return getattr(handler, _KEPT[takes], None) or in_scope_handler(handler, scope, takes)
+    lookup = LookUp(patch, module)
+    serve, init, add = module._serve, module._Server.__init__, module._Server.add_generic_rpc_handlers
 
     def noted_init(self: Any, thread_pool: Any, handlers: Any, interceptors: Any, options: Any, *args: Any, **kwargs: Any) -> None:
         options = tuple(options or ())
         init(self, Pool.around(thread_pool), handlers, interceptors, options, *args, **kwargs)
         self._state._faultloom_takes = takes_fields(options)
 
+    def noted_add(self: Any, handlers: Any) -> None:
+        add(self, handlers)
+        lookup.learn(self._state)
+
     def noted_serve(state: Any, *args: Any) -> None:
-        if getattr(state, "_faultloom_takes", False):
-            takers.add(get_ident())
+        lookup.begin(state)
         try:
             serve(state, *args)
         finally:
-            takers.discard(get_ident())
+            lookup.end()
 
     assert isinstance(module._RPCState().context, contextvars.Context)
     patch.replace(module._Server, "__init__", noted_init)
+    patch.replace(module._Server, "add_generic_rpc_handlers", noted_add)
     patch.replace(module, "_serve", noted_serve)
-    patch.replace(module, "_find_method_handler", find_and_trace)
+    common = module._common
+    if hasattr(common, "_transform"):
+        patch.replace(common, "deserialize", deserialize)
+
+
+class LookUp:
+    """Where a call gets its scope, and our handler in place of the application's. Each server has one thread that looks handlers up."""
+
+    def __init__(self, patch: Patch, module: Any) -> None:
+        self._patch, self._module = patch, module
+        self._find = module._find_method_handler
+        self._method = getattr(module, "_RegisteredMethod", None)
+        self._lock = threading.Lock()
+        self._around = self._in_place = False
+        #: the threads of servers that say that they take envelopes behind messages
+        self._takers: Set[int] = set()
+        #: the threads of servers that have our handlers among their own
+        self._settled: Set[int] = set()
+
+    def begin(self, state: Any) -> None:
+        """``state``: that of the server which this thread begins to serve."""
+        takes = getattr(state, "_faultloom_takes", False)
+        if takes:
+            self._takers.add(get_ident())
+        if self._method is not None and knows_all(state):
+            handlers = state.registered_method_handlers
+            for name, handler in handlers.items():
+                handlers[name] = registered_handler(handler, takes)
+            state._faultloom_settled = True
+            self._settled.add(get_ident())
+            self._replace_method()
+        else:
+            self._go_around()
+
+    def end(self) -> None:
+        self._takers.discard(get_ident())
+        self._settled.discard(get_ident())
+
+    def learn(self, state: Any) -> None:
+        """A server may be given handlers while it serves; those it can only be asked for."""
+        if getattr(state, "_faultloom_settled", False) and not knows_all(state):
+            self._go_around()
+
+    def _go_around(self) -> None:
+        with self._lock:
+            if not self._around:
+                self._around = True
+                self._patch.replace(self._module, "_find_method_handler", self._finding())
+
+    def _replace_method(self) -> None:
+        with self._lock:
+            if not self._in_place:
+                self._in_place = True
+                self._patch.replace(self._method, "handler", self._handling())
+
+    def _finding(self) -> Callable[..., Any]:
+        find, takers, settled = self._find, self._takers, self._settled
+        draws, grpc_scope = runtime().entry.one_in > 0, runtime().grpc_scope
+
+        def find_and_trace(rpc_event: Any, state: Any, *args: Any) -> Any:
+            if get_ident() in settled and args[0].name():
+                return find(rpc_event, state, *args)
+            metadata = rpc_event.invocation_metadata
+            scope: Optional[Scope] = None
+            if draws:
+                scope = grpc_scope(metadata) if metadata is not None else None
+            else:
+                for pair in metadata or ():
+                    if pair[0] in _KEYS:
+                        scope = grpc_scope(metadata)
+                        break
+            if scope is None:
+                handler = find(rpc_event, state, *args)
+            else:
+                if scope.destination is not None or not scope.envelope.history:
+                    scope.called = _method_name(rpc_event, args)
+                # the call has a context of its own, in which its interceptors, its handler and its serializer run
+                state.context.run(CURRENT.set, scope)
+                handler = find(rpc_event, state, *args)
+                if scope.sent:
+                    takers.discard(get_ident())
+            takes = get_ident() in takers
+            # most handlers are made once and serve many calls
+            return getattr(handler, KEPT[takes], None) or in_scope_handler(handler, scope, takes)
+
+        return find_and_trace
+
+    def _handling(self) -> Callable[..., Any]:
+        settled, grpc_scope, draws = self._settled, runtime().grpc_scope, runtime().entry.one_in > 0
+
+        def handler(self: Any, details: Any) -> Any:
+            if not draws:
+                for pair in details.invocation_metadata or ():
+                    if pair[0] in _KEYS:
+                        break
+                else:
+                    return self._registered_handler
+            known = self._registered_handler
+            if get_ident() not in settled:
+                return known
+            scope = grpc_scope(details.invocation_metadata)
+            if scope is None:
+                return known
+            if scope.destination is not None or not scope.envelope.history:
+                scope.called = self.name()
+            CURRENT.set(scope)  # the library looks up in the context that the call has of its own
+            return getattr(known, KEPT[False], None) or in_scope_handler(known, scope, False)
+
+        return handler
+
+
+def knows_all(state: Any) -> bool:
+    """Whether a server has a handler for each of its methods, by name, and no interceptor to see them."""
+    known = state.registered_method_handlers
+    if state.interceptor_pipeline is not None or any(type(handler) is not RpcMethodHandler for handler in known.values()):
+        return False
+    return all(type(asked) is DictionaryGenericHandler and asked._method_handlers.keys() <= known.keys() for asked in state.generic_handlers)
+
+
+def registered_handler(handler: Any, takes: bool) -> Any:
+    """Ours, for every call of a method with one request and one reply; of another the application's, from which a traced call gets its own."""
+    behaviour = handler.unary_unary
+    if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
+        return handler
+    ours = traced_handler(handler, behaviour, TAKES_FIELD if takes else 0)
+    keep(ours, KEPT[False], ours)
+    return ours
+
+
+def deserialize(data: bytes, deserializer: Optional[Callable[[bytes], Any]]) -> Any:
+    """In place of the library's ``_common.deserialize``, which takes a function more for it: so none is added by our looking at requests."""
+    if type(deserializer) is TakingOut:
+        deserializer = deserializer.carried if data[-4:] == MAGIC else deserializer.plain
+    if deserializer is None:
+        return data
+    try:
+        return deserializer(data)
+    except Exception:
+        logging.getLogger("grpc._common").exception("Exception deserializing message!")
+        return None
 
 
 class Pool:
@@ -101,10 +214,6 @@ class Pool:
         ours, stock = executor_submit()
         plain = ours is not None and getattr(type(pool), "submit", None) is ours and "submit" not in vars(pool)
         return Pool(pool, stock) if plain else pool
-
-
-#: under which names a handler keeps ours: for servers that do not say that they take envelopes behind messages, and that do
-_KEPT = ("_faultloom", "_faultloom_takes")
 
 
 def takes_fields(options: Any) -> bool:
@@ -134,307 +243,3 @@ def interest() -> Callable[[Any], bool]:
 
 
 _KEYS = frozenset((GRPC_KEY, BAGGAGE))
-
-
-class Answer:
-    """Turns the end of one RPC into a history and its carrier."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-
-    def serializer(self, inner: Optional[Callable[[Any], bytes]], seen: Dict[str, Any]) -> Callable[[Any], bytes]:
-        """The handler's serializer with the history behind it; ``seen`` holds the RPC's context by then."""
-
-        return lambda message: self.serialize(inner, message, seen["context"])
-
-    def serialize(self, inner: Optional[Callable[[Any], bytes]], message: Any, context: Any) -> bytes:
-        try:
-            data: bytes = message if inner is None else inner(message)
-        except BaseException:
-            self.with_error(13, context)
-            raise
-        if not isinstance(data, bytes):
-            self.with_error(13, context)
-            return data
-        return self.with_message(data, context)
-
-    def with_returned(self, context: Any) -> None:
-        """A handler may set a code and return all the same: then there is no message to carry the history."""
-        code = status.number_of(context.code())
-        if code:
-            self.with_error(code, context)
-
-    def with_message(self, data: bytes, context: Any) -> bytes:
-        """The message to send, with the history appended if the caller takes it, else with the trailer set."""
-        return self.carrying(self.scope.respond(0), data, context)
-
-    def carrying(self, history: Optional[bytes], data: bytes, context: Any) -> bytes:
-        envelope = self.scope.envelope
-        if history is None or not envelope.history:
-            return data
-        if envelope.accept & ACCEPT_FIELD:
-            fits = history if len(history) <= HISTORY_BYTES else truncate(history, HISTORY_BYTES)
-            if fits is not None:
-                with_field = data + field(fits)
-                if len(with_field) <= envelope.receive_limit:
-                    return with_field
-        self._set_trailer(history, context)
-        return data
-
-    def with_error(self, code: int, context: Any) -> None:
-        trailer = self.trailer(code)
-        if trailer is not None:
-            context.set_trailing_metadata(status.with_own(context.trailing_metadata(), trailer))
-
-    def trailer(self, code: int) -> Optional[bytes]:
-        """Ends the scope with an error; the trailer's value, if one is to be sent."""
-        history = self._history(code)
-        return None if history is None else truncate(history, TRAILER_BYTES)
-
-    def _history(self, code: int) -> Optional[bytes]:
-        history = self.scope.respond(code)
-        return history if self.scope.envelope.history else None
-
-    def _set_trailer(self, history: bytes, context: Any) -> None:
-        fits = truncate(history, TRAILER_BYTES)
-        if fits is not None:
-            context.set_trailing_metadata(status.with_own(context.trailing_metadata(), fits))
-
-
-class StreamAnswer(Answer):
-    """As Answer, for a call with a stream on either side: each message takes a piece of the history along."""
-
-    def __init__(self, scope: Scope, one_message: bool) -> None:
-        super().__init__(scope)
-        self._one_message = one_message
-
-    def with_returned(self, context: Any) -> None:
-        code = status.number_of(context.code())
-        if code or not self._one_message:
-            self.with_error(code, context)
-
-    def with_message(self, data: bytes, context: Any) -> bytes:
-        piece = self.scope.piece(len(data))
-        if self._one_message:
-            self.with_error(0, context)
-        return data if piece is None else data + field(piece)
-
-    def trailer(self, code: int) -> Optional[bytes]:
-        return self.scope.respond_stream(code)
-
-
-JoinAnswer = functools.partial(StreamAnswer, one_message=True)
-
-
-def in_scope_handler(handler: Any, scope: Optional[Scope], takes: bool) -> Any:
-    """The handler that the application's interceptors and functions gave, inside the scope; for one reply message it is the same for every call."""
-    if handler is not None and scope is None and (handler.request_streaming or handler.response_streaming):
-        return handler
-    behaviour = behaviour_of(handler)
-    if behaviour is None or getattr(behaviour, "experimental_non_blocking", False):
-        if scope is not None:
-            scope.abandon()
-        return handler
-    if scope is not None and handler.response_streaming:
-        return traced_stream_handler(handler, behaviour, scope)
-    known = traced_handler(handler, behaviour, TAKES_FIELD if takes else 0)
-    keep(handler, _KEPT[takes], known)
-    return known
-
-
-def keep(handler: Any, name: str, known: Any) -> None:
-    """Has the handler keep ours. The library's own cannot change; one that can, or a copy of it, must not bring an earlier self back."""
-    if type(handler) is RpcMethodHandler:
-        setattr(handler, name, known)
-
-
-def behaviour_of(handler: Any) -> Any:
-    """The application's function in a handler, None if there is none."""
-    if handler is None:
-        return None
-    if handler.request_streaming:
-        return handler.stream_stream if handler.response_streaming else handler.stream_unary
-    return handler.unary_stream if handler.response_streaming else handler.unary_unary
-
-
-def answer_of(handler: Any, scope: Scope) -> Answer:
-    if handler.request_streaming or handler.response_streaming:
-        return StreamAnswer(scope, not handler.response_streaming)
-    return Answer(scope)
-
-
-class Carried(tuple):  # type: ignore[type-arg]
-    """A request whose envelope came behind its message: (message, envelope, µs since the epoch, ns of ``perf_counter_ns``)."""
-
-    __slots__ = ()
-
-
-def taking_out(deserializer: Optional[Callable[[bytes], Any]]) -> Callable[[bytes], Any]:
-    """The handler's deserializer, before which an envelope behind the message is cut off; whether anybody believes it is asked later."""
-
-    cut = field_cutter(deserializer)
-
-    def deserialize(data: bytes) -> Any:
-        if data[-4:] == MAGIC:
-            start_us, start_ns = time_ns() // 1000, perf_counter_ns()
-            message, envelope = cut(data)
-            return message if envelope is None or message is None else Carried((message, envelope, start_us, start_ns))
-        return data if deserializer is None else deserializer(data)
-
-    return deserialize
-
-
-def traced_handler(handler: Any, behaviour: Any, takes_field: int) -> Any:
-    """For one reply message. Serves every call, traced or not; the scope is that of the call's context."""
-    answer: Callable[[Scope], Answer] = Answer
-    deserializer = taking_out(handler.request_deserializer)
-    if handler.request_streaming:
-        answer, deserializer, takes_field = JoinAnswer, handler.request_deserializer, 0
-    field_scope = runtime().field_scope
-    serializer = handler.response_serializer
-    serialize = serializing(serializer, answer)
-
-    def run(request: Any, context: Any) -> Any:
-        scope = CURRENT.get()
-        if type(request) is Carried:
-            request, envelope, start_us, start_ns = request
-            scope = field_scope(envelope, context.invocation_metadata, scope, start_us, start_ns)
-            CURRENT.set(scope)
-        if scope is None:
-            message = behaviour(request, context)
-            try:
-                return message if serializer is None else serializer(message)
-            except Exception:
-                return not_serialized()
-        scope.answer = context
-        if scope.destination is None:
-            scope.takes_field = takes_field
-        try:
-            message = behaviour(request, context)
-        except BaseException:
-            scope.answer = None
-            answer(scope).with_error(status.number_of(context.code()) or 2, context)
-            raise
-        try:
-            code = context._state.code  # a function less than ``code()``
-        except AttributeError:
-            code = context.code()
-        if code is not None:
-            answer(scope).with_returned(context)
-        try:
-            return serialize(message)
-        except Exception:
-            return not_serialized()
-
-    pool = getattr(behaviour, "experimental_thread_pool", None)
-    if pool is not None:  # the library asks a handler's function which pool is to run it
-        run.experimental_thread_pool = pool  # type: ignore[attr-defined]
-    return method_handler(handler, run, None, deserializer)
-
-
-def not_serialized() -> Any:
-    """What the library says of a reply that its handler's serializer refuses, and gives itself then: it answers INTERNAL to that."""
-    logging.getLogger("grpc._common").exception("Exception serializing message!")
-    return None
-
-
-def serializing(serializer: Optional[Callable[[Any], bytes]], answer: Callable[[Scope], Answer] = Answer) -> Callable[[Any], Any]:
-    """The handler's serializer, with the history behind what it gives if the call has a scope that is to be answered."""
-
-    def serialize(message: Any) -> Any:
-        scope = CURRENT.get()
-        if scope is None or scope.answer is None:
-            return message if serializer is None else serializer(message)
-        context = scope.answer
-        scope.answer = None  # it holds the call's state, which holds the scope: left for the garbage collector otherwise
-        if answer is not Answer:
-            return answer(scope).serialize(serializer, message, context)
-        # as ``Answer.serialize``, in fewer steps for an ordinary answer
-        try:
-            data = message if serializer is None else serializer(message)
-        except BaseException:
-            Answer(scope).with_error(13, context)
-            raise
-        if type(data) is not bytes:
-            Answer(scope).with_error(13, context)
-            return data
-        history = scope.respond(0)
-        if history is not None:
-            envelope = scope.envelope
-            size = len(history)
-            if size <= HISTORY_BYTES and envelope.history and envelope.accept & ACCEPT_FIELD:
-                before, behind = field_ends(size)
-                whole = b"".join((data, before, history, behind))
-                if len(whole) <= envelope.receive_limit:
-                    return whole
-        return Answer(scope).carrying(history, data, context)
-
-    return serialize
-
-
-def traced_stream_handler(handler: Any, behaviour: Any, scope: Scope) -> Any:
-    """For a stream of reply messages. The scope ends with the iterator that the handler returned."""
-    answer = answer_of(handler, scope)
-    seen: Dict[str, Any] = {}
-
-    def run(request: Any, context: Any) -> Any:
-        seen["context"] = context
-        token = CURRENT.set(scope)
-        try:
-            replies = behaviour(request, context)
-        except BaseException:
-            answer.with_error(status.number_of(context.code()) or 2, context)
-            raise
-        finally:
-            CURRENT.reset(token)
-        return in_scope(replies, answer, context)
-
-    return wrapped_handler(run, handler, answer.serializer(handler.response_serializer, seen))
-
-
-def in_scope(replies: Any, answer: Answer, context: Any) -> Iterator[Any]:
-    """What the handler's iterator gives, each step inside the scope."""
-    scope = answer.scope
-    try:
-        while True:
-            token = CURRENT.set(scope)
-            try:
-                message = next(replies)
-            except StopIteration:
-                break
-            except BaseException:
-                answer.with_error(status.number_of(context.code()) or 2, context)
-                raise
-            finally:
-                CURRENT.reset(token)
-            yield message
-        answer.with_returned(context)
-    finally:
-        if not scope.over:  # nobody wants the rest: the handler's clean-up still belongs to the call
-            token = CURRENT.set(scope)
-            try:
-                close = getattr(replies, "close", None)
-                if close is not None:
-                    close()
-            finally:
-                CURRENT.reset(token)
-                scope.abandon()
-
-
-def wrapped_handler(run: Any, handler: Any, serializer: Any) -> Any:
-    """The application's handler with another function and serializer."""
-    try:
-        functools.update_wrapper(run, behaviour_of(handler))
-    except (AttributeError, TypeError):
-        pass
-    return method_handler(handler, run, serializer, handler.request_deserializer)
-
-
-def method_handler(handler: Any, run: Any, serializer: Any, deserializer: Any) -> Any:
-    make = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[bool(handler.request_streaming), bool(handler.response_streaming)]
-    return make(run, deserializer, serializer)
