@@ -1,7 +1,7 @@
 /** One gRPC call of a scope, between the library's channel and its client. */
 
 import type { Call, Scope } from '../scope/scope';
-import { isIn, within } from '../scope/context';
+import { within } from '../scope/context';
 import { wait } from '../scope/wait';
 import { EMPTY } from '../wire/bytes';
 import { appendField, corrupt, cutField, fieldLength } from '../wire/carrier';
@@ -12,7 +12,7 @@ import type { Kind } from '../wire/plan';
 import { emptied, isEmpty, withEnvelope } from './grpc-metadata';
 import { MAX_MESSAGE_BYTES, Methods } from './grpc-methods';
 import { CANCELLED, DEADLINE_EXCEEDED, isReply, Metadata, OK, outcome, Status, take, UNAVAILABLE } from './grpc-status';
-import { library, Listener, Wire } from './grpc-wire';
+import { library, Listener, reportMessage, reportMetadata, reportStatus, Wire } from './grpc-wire';
 import type { Loose } from './patch';
 
 /** What a channel leads to. */
@@ -269,10 +269,8 @@ export class GrpcCall implements Wire, Listener {
   }
 
   private tell(status: Status): void {
-    if (isIn(this.scope)) {
-      this.listener?.onReceiveStatus(status);
-    } else {
-      within(this.scope, () => this.listener?.onReceiveStatus(status));
+    if (this.listener !== null) {
+      reportStatus(this.scope, this.listener, status);
     }
   }
 
@@ -290,11 +288,7 @@ export class GrpcCall implements Wire, Listener {
   }
 
   onReceiveMetadata(metadata: Metadata): void {
-    if (isIn(this.scope)) {
-      this.listener!.onReceiveMetadata(metadata);
-    } else {
-      within(this.scope, () => this.listener!.onReceiveMetadata(metadata));
-    }
+    reportMetadata(this.scope, this.listener!, metadata);
   }
 
   onReceiveMessage(bytes: Buffer): void {
@@ -330,11 +324,7 @@ export class GrpcCall implements Wire, Listener {
       this.altered = true;
       message = kind === 'empty-reply' ? EMPTY : corrupt(message);
     }
-    if (isIn(this.scope)) {
-      this.listener!.onReceiveMessage(message);
-    } else {
-      within(this.scope, () => this.listener!.onReceiveMessage(message));
-    }
+    reportMessage(this.scope, this.listener!, message);
   }
 
   /** A stream's reply is lost: the caller sees the connection go, the callee that it was cancelled. */

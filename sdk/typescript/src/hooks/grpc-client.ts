@@ -23,9 +23,9 @@ const CHECKS: Record<string, boolean> = { checkOptionalUnaryResponseArguments: t
 export function hookClient(patch: Patch, grpc: Loose): void {
   for (const [name, one] of Object.entries(CHECKS)) {
     patch.wrap(grpc['Client'].prototype, name, (check) =>
-      function (this: unknown, ...args) {
+      function (this: unknown, first: unknown, second: unknown, third: unknown) {
         oneReply = one;
-        return check.apply(this, args) as unknown;
+        return check.call(this, first, second, third) as unknown;
       },
     );
   }

@@ -4,7 +4,7 @@ import * as assert from 'node:assert/strict';
 import { sensitiveHeaders } from 'node:http2';
 import { test } from 'node:test';
 import { GRPC_KEY } from '../wire/envelope';
-import { setOwn } from './grpc-metadata';
+import { has, setOwn } from './grpc-metadata';
 import type { Metadata } from './grpc-status';
 import { know, Wire } from './grpc-wire';
 import { Loose, Unsupported } from './patch';
@@ -24,11 +24,17 @@ for (const name of ['@grpc/grpc-js', 'grpc-js-1.10', 'grpc-js-1.8']) {
     assert.deepEqual(headers[sensitiveHeaders], [GRPC_KEY]);
     const read = grpc['Metadata'].fromHttp2Headers(headers) as Metadata;
     assert.deepEqual(read.get(GRPC_KEY), [value]);
+    assert.deepEqual([has(read, GRPC_KEY), has(read, 'baggage')], [true, false]);
     const others = new grpc['Metadata']() as Loose;
     others['set']('other', 'text');
     assert.deepEqual(Reflect.ownKeys(others['toHttp2Headers']() as object), ['other']);
   });
 }
+
+test('metadata that keep their values elsewhere are asked for them', () => {
+  const metadata = { get: (key: string) => (key === 'baggage' ? ['a=b'] : []) } as Metadata;
+  assert.deepEqual([has(metadata, 'baggage'), has(metadata, GRPC_KEY)], [true, false]);
+});
 
 test('a call of an unknown make is left as it is', () => {
   const start = (): void => undefined;

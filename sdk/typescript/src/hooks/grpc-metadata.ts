@@ -25,6 +25,12 @@ export function withEnvelope(given: Metadata, call: Call, scope: Scope): Metadat
   return metadata;
 }
 
+/** Is there a value under this key (in lower case)? The library's own answer would be a list, made for the purpose. */
+export function has(metadata: Metadata, key: string): boolean {
+  const values = (metadata as unknown as Loose)['internalRepr'] as unknown;
+  return values instanceof Map ? values.has(key) : metadata.get(key).length > 0;
+}
+
 /** Are there no values? False where that cannot be told. */
 export function isEmpty(metadata: Metadata): boolean {
   const values = (metadata as unknown as Loose)['internalRepr'] as unknown;

@@ -3,25 +3,27 @@
  *
  * A request with an accepted envelope gets a handler that runs in a scope, and the library's own call object gets two
  * functions of ours: one serializes a reply message and appends the history to it, one adds to the trailers. Other requests
- * run the application's handler as it is. The application's server interceptors run before, outside the scope.
+ * run the application's handler as it is. Most requests are such, so looking for an envelope makes next to no objects. The
+ * application's server interceptors run before, outside the scope.
  *
  * The envelope of a unary call may come in a field of its message. What parses messages knows nothing of their calls but the
- * method's entry in the library's table of handlers, so each unary call gets a copy of that entry, in which the envelope
- * waits for the handler.
+ * method's entry in the library's table of handlers, so each unary call gets an entry of its own that inherits from that one,
+ * and in which the envelope waits for the handler.
  */
 
 import { within } from '../scope/context';
 import type { Process } from '../scope/process';
 import type { Scope } from '../scope/scope';
 import { BAGGAGE, TRACEPARENT } from '../wire/bridge';
-import { appendField, cutField, fieldLength, MAX_TRAILER_BYTES } from '../wire/carrier';
+import { appendField, cutField, fieldLength, MAX_TRAILER_BYTES, mayHaveField } from '../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../wire/envelope';
 import { MAX_HISTORY_BYTES } from '../wire/history';
 import { truncate } from '../wire/truncate';
+import { has } from './grpc-metadata';
 import { OK, limitOf, Metadata, Status, take } from './grpc-status';
 import type { Fn, Loose, Patch } from './patch';
 
-/** The envelope in a call's message; null: there is none, undefined: no message was looked into. */
+/** The envelope in a call's message; null: none so far, undefined: no message is looked into. */
 const FIELD = Symbol('faultloom.field');
 
 /** A server that takes smaller messages only does not get envelopes in them. */
@@ -57,14 +59,24 @@ export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
   patch.wrap(prototype, '_retrieveHandler', (retrieve) =>
     function (this: unknown, from: unknown) {
       const handler = retrieve.call(this, from) as Handler | null;
-      return handler?.type === 'unary' ? { ...handler, [FIELD]: undefined } : handler;
+      return handler?.type === 'unary' ? ofOneCall(handler) : handler;
     },
   );
+}
+
+/** Inherits what it is, so that it is small. */
+function ofOneCall(handler: Handler): Handler {
+  const own = Object.create(handler) as Handler;
+  own[FIELD] = null;
+  return own;
 }
 
 /** Reads a message without the field, which is left in the call's entry. */
 function cutting(deserialize: Fn): Fn {
   return function (this: unknown, bytes: Buffer) {
+    if (!mayHaveField(bytes)) {
+      return deserialize.call(this, bytes) as unknown;
+    }
     const { message, history: envelope } = cutField(bytes);
     // interceptors know this function too, and may call it for themselves
     if (typeof this === 'object' && this !== null && FIELD in this) {
@@ -76,20 +88,30 @@ function cutting(deserialize: Fn): Fn {
 
 function traced(grpc: Loose, process: Process, name: string, handler: Fn, unary: boolean): Fn {
   return function (this: unknown, call: Loose, reply: unknown) {
-    let scope: Scope | null = null;
-    try {
-      const below = bottom(call);
-      scope = openScope(process, call['metadata'] as Metadata, below.handler?.[FIELD] ?? null);
-      if (scope !== null) {
-        scope.called = scope.returnsHistory ? '' : name;
-        attach(grpc, scope, call, below, unary);
-      }
-    } catch {
-      scope?.abandon();
-      scope = null;
-    }
-    return scope === null ? handler.call(this, call, reply) : within(scope, () => handler.call(this, call, reply));
+    const scope = begin(grpc, process, name, call, unary);
+    return scope === null ? handler.call(this, call, reply) : within(scope, serve, handler, this, call, reply);
   };
+}
+
+function serve(handler: Fn, self: unknown, call: Loose, reply: unknown): unknown {
+  return handler.call(self, call, reply) as unknown;
+}
+
+/** The scope of a call, which is prepared for it, or null. */
+function begin(grpc: Loose, process: Process, name: string, call: Loose, unary: boolean): Scope | null {
+  let scope: Scope | null = null;
+  try {
+    const below = bottom(call);
+    scope = openScope(process, call['metadata'] as Metadata, below.handler?.[FIELD] ?? null);
+    if (scope !== null) {
+      scope.called = scope.returnsHistory ? '' : name;
+      attach(grpc, scope, call, below, unary);
+    }
+    return scope;
+  } catch {
+    scope?.abandon();
+    return null;
+  }
 }
 
 function bottom(call: Loose): Below {
@@ -101,16 +123,15 @@ function bottom(call: Loose): Below {
 }
 
 function openScope(process: Process, metadata: Metadata, field: Buffer | null): Scope | null {
-  const values = take(metadata);
-  const baggage = text(metadata, BAGGAGE);
-  if (values.length === 0 && field === null && baggage === undefined && process.sampler === null) {
+  if (field === null && process.sampler === null && !has(metadata, GRPC_KEY) && !has(metadata, BAGGAGE)) {
     return null;
   }
+  const values = take(metadata);
   // who forwards metadata does not know that it does; what a client hook adds comes behind that. A scope keeps parts of its
   // envelope and may be kept long, which the request's message should not
   const own = field === null ? values[values.length - 1] : Buffer.from(field);
   const attempts = Number(metadata.get('grpc-previous-rpc-attempts')[0] ?? 0);
-  return process.openGrpc(own, Number.isSafeInteger(attempts) ? attempts : 0, text(metadata, TRACEPARENT), baggage);
+  return process.openGrpc(own, Number.isSafeInteger(attempts) ? attempts : 0, text(metadata, TRACEPARENT), text(metadata, BAGGAGE));
 }
 
 function text(metadata: Metadata, key: string): string | undefined {
@@ -122,12 +143,12 @@ function attach(grpc: Loose, scope: Scope, call: Loose, below: Below, unary: boo
   const answer = new Answer(scope, below, unary);
   const { handler, sendStatus } = below;
   if (handler !== undefined) {
-    const looked = handler[FIELD] !== undefined;
-    if (looked && scope.returnsHistory && limitOf(below as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT) {
+    const looks = FIELD in handler;
+    if (looks && scope.returnsHistory && limitOf(below as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT) {
       scope.takesField();
     }
     const serialize = handler.serialize;
-    const own = FIELD in handler ? handler : (below.handler = { ...handler });
+    const own = looks ? handler : (below.handler = { ...handler });
     own.serialize = (message) => answer.message(serialize.call(handler, message));
   }
   below.sendStatus = (status) => {

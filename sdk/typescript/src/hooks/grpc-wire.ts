@@ -5,7 +5,8 @@
  * each call more than everything else that is done for it.
  */
 
-import { isIn, outside } from '../scope/context';
+import { isIn, within } from '../scope/context';
+import type { Scope } from '../scope/scope';
 import type { Metadata, Status } from './grpc-status';
 import { Unsupported } from './patch';
 
@@ -106,26 +107,45 @@ class Outside implements Listener {
   constructor(private readonly listener: Listener) {}
 
   onReceiveMetadata(metadata: Metadata): void {
-    if (isIn(undefined)) {
-      this.listener.onReceiveMetadata(metadata);
-    } else {
-      outside(() => this.listener.onReceiveMetadata(metadata));
-    }
+    reportMetadata(undefined, this.listener, metadata);
   }
 
   onReceiveMessage(message: Buffer): void {
-    if (isIn(undefined)) {
-      this.listener.onReceiveMessage(message);
-    } else {
-      outside(() => this.listener.onReceiveMessage(message));
-    }
+    reportMessage(undefined, this.listener, message);
   }
 
   onReceiveStatus(status: Status): void {
-    if (isIn(undefined)) {
-      this.listener.onReceiveStatus(status);
-    } else {
-      outside(() => this.listener.onReceiveStatus(status));
-    }
+    reportStatus(undefined, this.listener, status);
   }
 }
+
+// These tell a listener something within a scope (undefined: outside any), and change over only if they need to. None makes a
+// closure: a function that may make one makes what it needs each time it is called.
+
+export function reportMetadata(scope: Scope | undefined, listener: Listener, metadata: Metadata): void {
+  if (isIn(scope)) {
+    listener.onReceiveMetadata(metadata);
+  } else {
+    within(scope, tellMetadata, listener, metadata);
+  }
+}
+
+export function reportMessage(scope: Scope | undefined, listener: Listener, message: Buffer): void {
+  if (isIn(scope)) {
+    listener.onReceiveMessage(message);
+  } else {
+    within(scope, tellMessage, listener, message);
+  }
+}
+
+export function reportStatus(scope: Scope | undefined, listener: Listener, status: Status): void {
+  if (isIn(scope)) {
+    listener.onReceiveStatus(status);
+  } else {
+    within(scope, tellStatus, listener, status);
+  }
+}
+
+const tellMetadata = (listener: Listener, metadata: Metadata): void => listener.onReceiveMetadata(metadata);
+const tellMessage = (listener: Listener, message: Buffer): void => listener.onReceiveMessage(message);
+const tellStatus = (listener: Listener, status: Status): void => listener.onReceiveStatus(status);

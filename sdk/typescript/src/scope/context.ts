@@ -15,9 +15,9 @@ export function current(): Scope | undefined {
   return scope === undefined || scope.over ? undefined : scope;
 }
 
-/** Runs a function, and all that it sets going, within a scope. */
-export function within<T>(scope: Scope, run: () => T): T {
-  return storage.run(scope, run);
+/** Runs a function, and all that it sets going, within a scope (undefined: outside any). */
+export function within<A extends unknown[], T>(scope: Scope | undefined, run: (...args: A) => T, ...args: A): T {
+  return storage.run(scope, run, ...args);
 }
 
 /** Runs a function outside any scope: what it sets going belongs to nobody's request. */

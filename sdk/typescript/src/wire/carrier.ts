@@ -58,6 +58,11 @@ function tagged(bytes: Buffer, at: number): boolean {
   return true;
 }
 
+/** False: there is certainly no field, and `cutField` would say so. */
+export function mayHaveField(bytes: Buffer): boolean {
+  return ending(bytes) >= 0;
+}
+
 /** Splits the field off; the message is the very buffer that was given if there is none. */
 export function cutField(bytes: Buffer): Carried {
   const n = ending(bytes);

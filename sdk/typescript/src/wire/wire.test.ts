@@ -8,7 +8,7 @@ import { envelope, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScop
 import { cut, next, Reader, sum, Whole, whole, Writer } from './bytes';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from './bridge';
 import { CallId } from './callid';
-import { appendField, corrupt, cutField, cutTail, encodeTail, fieldLength, mayTail, streamed } from './carrier';
+import { appendField, corrupt, cutField, cutTail, encodeTail, fieldLength, mayHaveField, mayTail, streamed } from './carrier';
 import { Envelope, fromHeader, toHeader } from './envelope';
 import { ErrorCode } from './errors';
 import { decodeHistory, HEAD_BYTES, readHistory } from './history';
@@ -223,6 +223,7 @@ test('what is appended is cut off again', () => {
     const field = appendField(message, history);
     assert.equal(field.length, message.length + fieldLength(history.length));
     assert.deepEqual(cutField(field), { message, history });
+    assert.equal(mayHaveField(field), true);
     assert.deepEqual(cutTail(Buffer.concat([message, encodeTail(history)])), { message, history });
   });
 });
@@ -232,6 +233,8 @@ test('what only looks appended stays', () => {
     const bytes = Buffer.concat([random.bytes(60), Buffer.from([0, 0, 0, random.below(80)]), Buffer.from('flm\x01')]);
     const { message, history } = cutField(bytes);
     assert.ok(history !== null || message === bytes);
+    const ordinary = random.bytes(60);
+    assert.ok(mayHaveField(ordinary) || cutField(ordinary).message === ordinary);
   });
 });
 
