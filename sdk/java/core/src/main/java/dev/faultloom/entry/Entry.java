@@ -57,6 +57,11 @@ public final class Entry {
         return exporter;
     }
 
+    /** Whether requests are drawn at all. */
+    public boolean draws() {
+        return sampler != null;
+    }
+
     /** Whether this request is to be traced. */
     public boolean draw() {
         return sampler != null && sampler.draw();

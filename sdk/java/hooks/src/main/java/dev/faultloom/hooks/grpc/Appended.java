@@ -18,6 +18,8 @@ final class Appended implements MessageLite {
     private static final String OTHER_AGENT = "io.opentelemetry.";
     private static final String LIBRARY_MARSHALLER = "io.grpc.protobuf.lite.ProtoLiteUtils$MessageMarshaller";
 
+    private static volatile Class<?> libraryMarshaller; // null: none was seen yet
+
     private final MessageLite message;
     private final byte[] field;
 
@@ -42,7 +44,15 @@ final class Appended implements MessageLite {
 
     /** Whether this is the library's own marshaller of protobuf messages. */
     static boolean isLibrary(MethodDescriptor.Marshaller<?> marshaller) {
-        return marshaller.getClass().getName().equals(LIBRARY_MARSHALLER);
+        Class<?> type = marshaller.getClass();
+        if (type == libraryMarshaller) {
+            return true; // every request asks, and names are far away
+        }
+        if (!type.getName().equals(LIBRARY_MARSHALLER)) {
+            return false;
+        }
+        libraryMarshaller = type;
+        return true;
     }
 
     /** The length of a message in bytes, or -1 if it is of an unknown make. */

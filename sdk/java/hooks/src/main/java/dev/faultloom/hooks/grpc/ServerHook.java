@@ -20,6 +20,7 @@ public final class ServerHook implements ServerInterceptor {
     private final Process process;
     private final boolean takesFields;
     private final boolean agent;
+    private final boolean draws;
 
     /**
      * @param receiveLimit bytes that the server can receive in one message; 0: unknown, then it does not ask for fields
@@ -29,17 +30,15 @@ public final class ServerHook implements ServerInterceptor {
         this.process = process;
         this.takesFields = receiveLimit >= Carrier.MIN_RECEIVE_LIMIT;
         this.agent = agent;
+        this.draws = process.entry().draws();
     }
 
     @Override
     public <Q, R> ServerCall.Listener<Q> interceptCall(ServerCall<Q, R> call, Metadata headers, ServerCallHandler<Q, R> next) {
-        if (process.deaf()) {
-            return next.startCall(call, headers);
-        }
         Scope scope = open(headers);
         MethodDescriptor<Q, R> method = call.getMethodDescriptor();
         boolean looks = method.getType() == MethodDescriptor.MethodType.UNARY && Arrived.possible(method.getRequestMarshaller());
-        if (scope == null && !looks) {
+        if (scope == null && (!looks || process.deaf())) {
             return next.startCall(call, headers);
         }
         ServedCall<Q, R> served = new ServedCall<>(call, takesFields);
@@ -54,6 +53,9 @@ public final class ServerHook implements ServerInterceptor {
     private Scope open(Metadata headers) {
         try {
             byte[] envelope = headers.get(GrpcKeys.CARRIER); // the last: a proxy may pass its own on before it
+            if (envelope == null && !draws && !headers.containsKey(GrpcKeys.BAGGAGE) || process.deaf()) {
+                return null; // the first is what most requests are like
+            }
             Scope scope = process.openGrpc(envelope, name -> GrpcKeys.joined(headers, GrpcKeys.named(name)));
             if (envelope != null) {
                 headers.discardAll(GrpcKeys.CARRIER); // accepted or refused, nobody passes it on as his own
