@@ -103,8 +103,9 @@ pub fn service(workload: &Workload, mode: Mode) -> Vec<String> {
         }
         Language::Python => vec![path("out/bench/python/bin/python"), path("bench/tracing/python/node.py")],
         Language::Node => {
-            // The same young generation for all: V8 sizes it by what was loaded, and a program that had loaded more was faster for that.
-            let mut argv = vec![node(), "--min-semi-space-size=16".to_owned()];
+            // The same young generation for all, now and later: V8 sizes it by what was loaded and by what survives, and a program
+            // that had loaded more was faster for that.
+            let mut argv = vec![node(), "--min-semi-space-size=16".to_owned(), "--max-semi-space-size=16".to_owned()];
             // While other variants are loaded this one waits, as no busy service does, and V8 throws code away that was not run for a while.
             argv.push("--no-flush-bytecode".to_owned());
             match mode {

@@ -143,21 +143,21 @@ impl Workload {
                 ..Workload::dormant("dormant", Language::Go, 600)
             },
             Workload {
-                epochs: 20,
-                rounds: 110,
+                epochs: 18,
+                rounds: 150,
                 window_ms: 80,
                 ..Workload::dormant("dormant java", Language::Java, 40_000)
             },
             // two starts of the same program differ by 4 % (standard deviation), which no number of windows averages out
             Workload { epochs: 150, rounds: 15, ..Workload::dormant("dormant python", Language::Python, 700) },
-            // its collector stops three processes for 15 ms now and then: windows of 60 ms differ by 48 %, of 500 ms by 12 %. Epochs differ by no
-            // more than their rounds explain, and each is warmed up for half a minute: a few long ones
+            // two starts differ by 2.5 %, two windows of 200 ms by 17 %: the most certain in a given time are many epochs, no longer than
+            // these two and the warm-up ask for
             Workload {
-                epochs: 18,
-                rounds: 65,
-                window_ms: 500,
+                epochs: 44,
+                rounds: 40,
+                window_ms: 200,
                 lead_ms: 20,
-                ..Workload::dormant("dormant node", Language::Node, 10_000)
+                ..Workload::dormant("dormant node", Language::Node, 7_000)
             },
             Workload::wide("fan-out 8", 8),
             Workload::wide("history of 10 events", 2),
