@@ -42,6 +42,8 @@ import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import io.grpc.protobuf.ProtoUtils;
 import io.grpc.stub.ServerCalls;
 import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -49,6 +51,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Envelopes in a field, as a server takes them: unchanged applications with the agent, and one with the explicit hook. */
 final class GrpcFieldServerTest {
@@ -128,6 +131,23 @@ final class GrpcFieldServerTest {
             GrpcDriver.Reply reply = toBack.send("Unknown", "hello", null, bad, 0);
             assertEquals("hello 0", reply.text());
             assertNull(reply.segment);
+        }
+    }
+
+    @Test
+    void aDeafServerLeavesMessagesAsTheyAreUntilItHasSettings(@TempDir Path folder) throws Exception {
+        Path trust = folder.resolve("trust");
+        try (Peer deaf = Peer.traced("deaf").without("FAULTLOOM_TRUST").with("FAULTLOOM_TRUST_FILE", trust.toString()).start("grpc");
+                GrpcDriver driver = new GrpcDriver(deaf.address("grpc"))) {
+            GrpcDriver.Reply reply = inField(driver, "Unknown", "hello");
+            assertTrue(reply.text().matches("hello [1-9][0-9]*"), reply.text());
+            assertNull(reply.segment);
+            Files.writeString(trust, Requests.TRUST);
+            for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10); reply.segment == null && System.nanoTime() < end; ) {
+                reply = inField(driver, "Unknown", "hello");
+            }
+            assertEquals("hello 0", reply.text());
+            assertEquals("deaf", reply.segment.service);
         }
     }
 

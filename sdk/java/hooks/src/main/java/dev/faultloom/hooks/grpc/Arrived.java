@@ -1,5 +1,6 @@
 package dev.faultloom.hooks.grpc;
 
+import com.google.protobuf.AbstractMessage;
 import com.google.protobuf.ByteString;
 import com.google.protobuf.Message;
 import com.google.protobuf.UnknownFieldSet;
@@ -39,17 +40,20 @@ final class Arrived<Q> {
         return FULL && Appended.isLibrary(marshaller);
     }
 
-    /** Whether a field in a message of this kind is found. */
+    /**
+     * Whether a field in a message of this kind is found. The class is asked for and not the interface, which every message of
+     * the full runtime has by it: a JVM that is asked about several interfaces in turn searches all that a message has, each time.
+     */
     static boolean possible(Object message) {
-        return message instanceof Message;
+        return message instanceof AbstractMessage;
     }
 
     /** What such a message brought, or null: no envelope. */
     static <Q> Arrived<Q> of(Q message) {
-        if (!(message instanceof Message)) {
+        if (!possible(message)) {
             return null;
         }
-        UnknownFieldSet unknown = ((Message) message).getUnknownFields();
+        UnknownFieldSet unknown = ((AbstractMessage) message).getUnknownFields();
         if (unknown == UnknownFieldSet.getDefaultInstance() || !unknown.hasField(Carrier.FIELD_NUMBER)) {
             return null;
         }

@@ -38,7 +38,7 @@ public final class ServerHook implements ServerInterceptor {
         Scope scope = open(headers);
         MethodDescriptor<Q, R> method = call.getMethodDescriptor();
         boolean looks = method.getType() == MethodDescriptor.MethodType.UNARY && Arrived.possible(method.getRequestMarshaller());
-        if (scope == null && (!looks || process.deaf())) {
+        if (scope == null && !looks) {
             return next.startCall(call, headers);
         }
         ServedCall<Q, R> served = new ServedCall<>(call, takesFields);
