@@ -142,11 +142,13 @@ impl Workload {
                 relinked: true,
                 ..Workload::dormant("dormant", Language::Go, 600)
             },
+            // two starts differ by 2 %, two windows of 80 ms by 17 %: an epoch is worth its warm-up only if it has hundreds of rounds
             Workload {
-                epochs: 18,
-                rounds: 150,
+                epochs: 9,
+                rounds: 400,
                 window_ms: 80,
-                ..Workload::dormant("dormant java", Language::Java, 40_000)
+                lead_ms: 20,
+                ..Workload::dormant("dormant java", Language::Java, 30_000)
             },
             // two starts of the same program differ by 4 % (standard deviation), which no number of windows averages out
             Workload { epochs: 150, rounds: 15, ..Workload::dormant("dormant python", Language::Python, 700) },
