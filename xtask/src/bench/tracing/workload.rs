@@ -144,7 +144,7 @@ impl Workload {
             },
             // two starts differ by 2 %, two windows of 80 ms by 17 %: an epoch is worth its warm-up only if it has hundreds of rounds
             Workload {
-                epochs: 9,
+                epochs: 28,
                 rounds: 400,
                 window_ms: 80,
                 lead_ms: 20,

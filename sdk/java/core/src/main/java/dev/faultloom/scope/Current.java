@@ -25,9 +25,12 @@ public final class Current {
         }
     }
 
-    /** The current thread's scope, or null. */
+    /**
+     * The current thread's scope, or null. Null also where no scope of the process has still to answer: then the thread is not
+     * asked at all, which every call and every task that nobody traces would pay for.
+     */
     public static Scope get() {
-        return SCOPE.get();
+        return Scope.anyLive() ? SCOPE.get() : null;
     }
 
     /** Binds a scope (null: none) to the current thread until the result is closed. */

@@ -12,6 +12,7 @@ import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
 import dev.faultloom.wire.Writer;
 import java.time.Instant;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
 /**
@@ -22,6 +23,9 @@ import java.util.function.Supplier;
  */
 public final class Scope {
     private static final int CANCELLED = 1; // gRPC
+
+    /** Scopes of this process that have still to answer. One that never does only makes others look for what is not there. */
+    static final AtomicInteger LIVE = new AtomicInteger();
 
     private final Process process;
     private final Envelope envelope;
@@ -38,12 +42,18 @@ public final class Scope {
         this.startNanos = startNanos;
         this.startUs = startUs;
         this.export = export;
+        LIVE.incrementAndGet();
         if (envelope.signed.plan == null) {
             evidence = null;
         } else {
             evidence = new Evidence(envelope.signed.plan, envelope.hop.evidence);
             on();
         }
+    }
+
+    /** Whether any scope of this process has still to answer. Without one nothing that is sent belongs to a scope. */
+    public static boolean anyLive() {
+        return LIVE.get() != 0;
     }
 
     static long wallUs() {
@@ -91,8 +101,13 @@ public final class Scope {
     public synchronized void discard() {
         if (recording != null) {
             recording.release();
-            recording = null;
+            over();
         }
+    }
+
+    private void over() {
+        recording = null;
+        LIVE.decrementAndGet();
     }
 
     /** {@link #send(long, boolean, String, String, int, long)} for gRPC. {@code limit} 0: no field may come back. */
@@ -248,7 +263,7 @@ public final class Scope {
             }
             close(at, status);
             ended = new Ended(envelope.hop.call, process.service(), Text.cut(name, Names.MAX_NAME_BYTES), startUs, recording);
-            recording = null;
+            over();
         }
         if (answers()) {
             return ended;
@@ -323,7 +338,7 @@ public final class Scope {
             Pieces of = pieces != null ? pieces : new Pieces(head(Text.cut(name, Names.MAX_NAME_BYTES)));
             byte[] piece = of.last(recording.events);
             recording.release();
-            recording = null;
+            over();
             return piece;
         }
     }

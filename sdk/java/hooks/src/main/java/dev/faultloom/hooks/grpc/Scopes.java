@@ -11,6 +11,9 @@ final class Scopes {
     private Scopes() {}
 
     static Scope current() {
+        if (!Scope.anyLive()) {
+            return null; // the context is not asked either
+        }
         Scope scope = Current.get();
         if (scope != null) {
             return scope;
