@@ -2,10 +2,10 @@
 
 use crate::args::{Common, Expect, Request};
 use explore::Oracle;
-use messages::{RequestSpec, Transport};
 use model::Failure;
+use requests::{RequestSpec, Transport};
+use runs::Store;
 use std::path::PathBuf;
-use store::Store;
 
 pub struct Context {
     pub common: Common,
@@ -73,7 +73,7 @@ pub fn request(request: &Request, entry: Option<&str>) -> Result<RequestSpec, Fa
         Some((text, None)) => text.as_bytes().to_vec(),
     };
     spec.body = match (&request.proto, spec.transport) {
-        (Some(proto), Transport::Grpc) => messages::grpc::message_from_json(
+        (Some(proto), Transport::Grpc) => requests::grpc::message_from_json(
             proto,
             &spec.path,
             if data.is_empty() {

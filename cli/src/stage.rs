@@ -3,8 +3,8 @@
 use crate::context::Context;
 use crate::render::numbers::plural;
 use explore::{Attached, Stage as Revive, Watch};
-use messages::Credentials;
 use model::Failure;
+use requests::Credentials;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;

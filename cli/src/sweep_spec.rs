@@ -3,10 +3,10 @@
 use crate::args::{Expect, Sweep as Args};
 use crate::context::{self, Context};
 use crate::stage::Stage;
-use messages::RequestSpec;
 use model::Failure;
 use request_faults::SpaceKind;
 use request_faults::space::Effect;
+use requests::RequestSpec;
 use serde::{Deserialize, Serialize};
 
 /// What a sweep was asked to do; stored with the run, so that it can be resumed.

@@ -2,11 +2,11 @@
 
 #[cfg(feature = "postgres")]
 #[allow(dead_code)] // its own tests use more of it
-#[path = "../../base/cmdb/tests/support/postgres.rs"]
+#[path = "../../base/flowdb/tests/support/postgres.rs"]
 mod postgres;
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use flows::{Attribution, Flow, Passive, Side, Window};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -98,7 +98,7 @@ fn kept(state: &Path, port: u16) -> (u64, u64) {
 /// None: there is no such database yet, or it is not ready.
 fn recorded(database: &str, port: u16) -> Option<(u64, u64)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let slice = runtime.block_on(async { Cmdb::read(database).await.ok()?.slice(0, i64::MAX / 2).await.ok() });
+    let slice = runtime.block_on(async { FlowDb::read(database).await.ok()?.slice(0, i64::MAX / 2).await.ok() });
     let slice = slice?;
     let flows = slice.hosts.iter().flat_map(|host| &host.flows).filter(|flow| begun(flow, port));
     Some(flows.fold((0, 0), |(opened, open), flow| (opened + flow.counts.opened, open + flow.counts.open)))

@@ -2,7 +2,7 @@
 
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use flows::{Host, HostAddress, HostId, Losses, Source, Window};
 use serde_json::Value;
 use support::{Home, Started, wait_for};
@@ -36,9 +36,9 @@ fn heard(home: &Home, name: &str) {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let cmdb = Cmdb::open(&file.to_string_lossy()).await.unwrap();
-        cmdb.record(&[window]).await.unwrap();
-        cmdb.close().await;
+        let flowdb = FlowDb::open(&file.to_string_lossy()).await.unwrap();
+        flowdb.record(&[window]).await.unwrap();
+        flowdb.close().await;
     });
 }
 

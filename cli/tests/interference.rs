@@ -2,10 +2,10 @@
 
 mod support;
 
-use messages::{Credentials, Reply, RequestSpec, Sender};
 use model::trace::{Call, Outcome, Trace};
 use model::{Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
+use requests::{Credentials, Reply, RequestSpec, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use support::{Random, Shop, seed, soak};

@@ -2,7 +2,7 @@
 
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use flows::*;
 use std::net::IpAddr;
 use std::path::Path;
@@ -89,9 +89,9 @@ impl Seen {
         std::fs::create_dir_all(state).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let cmdb = Cmdb::open(&state.join("map.db").to_string_lossy()).await.unwrap();
-            cmdb.record(&[self.window]).await.unwrap();
-            cmdb.close().await;
+            let flowdb = FlowDb::open(&state.join("map.db").to_string_lossy()).await.unwrap();
+            flowdb.record(&[self.window]).await.unwrap();
+            flowdb.close().await;
         });
     }
 }

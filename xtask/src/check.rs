@@ -31,7 +31,7 @@ pub fn format() -> Result<String, String> {
 
 pub fn lint() -> Result<String, String> {
     quiet(&mut command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
-    let with_postgres = ["--package", "cmdb", "--features", "postgres", "--all-targets", "--", "--deny", "warnings"];
+    let with_postgres = ["--package", "flowdb", "--features", "postgres", "--all-targets", "--", "--deny", "warnings"];
     quiet(command("cargo", &["clippy", "--quiet"]).args(with_postgres))?;
     for module in ["sdk/go", "sdk/go/newest", "lab/shop/go", "bench/tracing"] {
         quiet(command("go", &["vet", "./..."]).current_dir(root().join(module)))?;

@@ -123,7 +123,7 @@ fn generated() -> Result<(), String> {
 /// Everything but the tool's end-to-end tests, which have an area of their own.
 fn rust_tests() -> Result<String, String> {
     // one set of features, so that everything is built once; the demo does without PostgreSQL, so it is no default
-    let arguments = ["--workspace", "--exclude", "faultloom", "--features", "cmdb/postgres", "--tests"];
+    let arguments = ["--workspace", "--exclude", "faultloom", "--features", "flowdb/postgres", "--tests"];
     counted(command("cargo", &["test", "--no-fail-fast"]).args(arguments))
 }
 

@@ -1,6 +1,6 @@
 //! What depends on what: hosts, processes, services, listeners, and the flows between them.
 //!
-//! Pure data, shared by who collects it (`observe/sockets`), who keeps it (`base/cmdb`) and who draws it (`study/map`).
+//! Pure data, shared by who collects it (`observe/sockets`), who keeps it (`base/flowdb`) and who draws it (`study/map`).
 //! A flow is what one end saw. Both ends of a connection describe it by the same [`Link`], so that two one-sided flows are
 //! paired by equality, also when they come from different hosts (Transtracer §3.1 keys flows the same way; the paper keeps
 //! active and passive nodes in two tables because only passive ones have a port).

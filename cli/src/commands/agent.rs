@@ -11,7 +11,7 @@ use crate::render::numbers::plural;
 use crate::render::printable;
 use crate::watch::Watch;
 use ::agent::{Audience, Daemon, Fleet, HostLock, Observer, Settings, rights, shelf, unit};
-use cmdb::Spool;
+use flowdb::Spool;
 use flows::{Side, Source, Window};
 use model::{Exit, Failure};
 use sockets::choose::Mode;
@@ -48,7 +48,7 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
 
 async fn run(context: &Context, args: &Agent, watch: Watch, state: PathBuf) -> Result<Exit, Failure> {
     let stop = stop(args.length)?;
-    let store = cmdb::Cmdb::open(&state.join(shelf::DATABASE).to_string_lossy()).await?;
+    let store = flowdb::FlowDb::open(&state.join(shelf::DATABASE).to_string_lossy()).await?;
     let fleet = match &args.database {
         Some(url) => Some(fleet(url, &state)?),
         None => None,
@@ -72,7 +72,7 @@ fn fleet(url: &str, state: &Path) -> Result<Fleet, Failure> {
         return Err(Failure::environment("this faultloom was built without PostgreSQL")
             .next("build it with `--features postgres`, or leave --database out"));
     }
-    let spool = Spool::open(&state.join(shelf::SPOOL), cmdb::spool::DEFAULT_LIMIT_BYTES)?;
+    let spool = Spool::open(&state.join(shelf::SPOOL), flowdb::spool::DEFAULT_LIMIT_BYTES)?;
     Ok(Fleet::start(Box::new(spool), shelf::Database(url.to_owned())))
 }
 

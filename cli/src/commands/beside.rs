@@ -10,10 +10,10 @@ use map::{Asked, By, Map, beside as compare};
 use model::trace::{Call, Trace};
 use model::{Exit, Failure, Run, RunKind};
 use report::SocketsBeside;
+use runs::RunDir;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use store::RunDir;
 use target::{Sdk, Target};
 
 const FILE: &str = "sockets.json";

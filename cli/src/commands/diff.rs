@@ -7,8 +7,8 @@ use crate::render::printable;
 use crate::render::tree::outcome;
 use model::trace::{Call, Trace};
 use model::{Exit, Failure, Run, RunKind};
+use runs::Store;
 use serde_json::json;
-use store::Store;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change<'a> {

@@ -145,7 +145,7 @@ async fn offered(context: &Context, target: &Target) -> Result<Vec<(String, Stri
             Health::Http(_) | Health::Alive => None,
         };
         if let Some(address) = address {
-            let methods = messages::reflection::methods(stage.credentials(), &address.to_string()).await?;
+            let methods = requests::reflection::methods(stage.credentials(), &address.to_string()).await?;
             found.extend(methods.into_iter().map(|method| (service.name.clone(), method)));
         }
     }

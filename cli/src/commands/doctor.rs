@@ -119,8 +119,8 @@ async fn up(context: &Context) -> Vec<Finding> {
     };
     let asked = async {
         let stage = stage::Stage::open(context).await?;
-        let spec = messages::RequestSpec::parse(&entry, "GET")?;
-        messages::Sender::new(stage.credentials().clone(), None).send(&spec, &[]).await
+        let spec = requests::RequestSpec::parse(&entry, "GET")?;
+        requests::Sender::new(stage.credentials().clone(), None).send(&spec, &[]).await
     };
     findings.push(match asked.await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),

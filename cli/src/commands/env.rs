@@ -19,7 +19,7 @@ pub fn env(context: &Context, args: &Env) -> Result<Exit, Failure> {
     let target = context.target_file().map(Target::load).transpose()?;
     let name = target.as_ref().map_or("app", |target| target.name.as_str());
     let services = services(args, sdk, target.as_ref())?;
-    store::make_home(&context.common.home)?;
+    runs::make_home(&context.common.home)?;
     let (trust_file, status) = (stage::kept_trust(context, name), stage::kept_status(context, name));
     let made = !trust_file.exists();
     let trust = Trust::kept(&trust_file, name)?;

@@ -7,8 +7,8 @@ use crate::context::Context;
 use exchange::Format;
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
+use runs::RunDir;
 use serde_json::json;
-use store::RunDir;
 
 pub async fn export(context: &Context, args: &Export) -> Result<Exit, Failure> {
     let store = context.store().await?;

@@ -7,8 +7,8 @@ use crate::commands::agent::state_folder;
 use crate::context::{Context, quoted};
 use agent::metrics;
 use agent::shelf::DATABASE;
-use cmdb::Cmdb;
 use fleet::{AllowList, Fingerprint, Identity, Limits, Server, Slices, Token, serve_metrics};
+use flowdb::FlowDb;
 use flows::Slice;
 use model::{Exit, Failure};
 use serde_json::json;
@@ -24,9 +24,9 @@ impl Slices for Store {
         if !self.0.exists() {
             return Err(Failure::environment("no agent has watched that host yet"));
         }
-        let cmdb = Cmdb::read(&self.0.to_string_lossy()).await?;
-        let slice = cmdb.slice(from_ms, to_ms).await;
-        cmdb.close().await;
+        let flowdb = FlowDb::read(&self.0.to_string_lossy()).await?;
+        let slice = flowdb.slice(from_ms, to_ms).await;
+        flowdb.close().await;
         slice
     }
 }
@@ -93,7 +93,7 @@ pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
     let file = hosts_file(context, args.hosts.as_deref());
     let fingerprint: Fingerprint = args.fingerprint.parse().map_err(Failure::request)?;
     if args.hosts.is_none() {
-        store::make_home(&context.common.home)?;
+        runs::make_home(&context.common.home)?;
     }
     if let Some(path) = args.token.strip_prefix('@') {
         // a list beside its tokens can be moved with them; wrong ones are found now, not when they are needed

@@ -11,13 +11,13 @@ use campaign::verdict::verdict;
 use campaign::{Course, Ended, Engine, Judge, Log, Progress, Spec, Tables};
 use model::campaign::{Campaign, Variant};
 use model::{Exit, Failure, Family, Run, RunKind, Verdict};
+use runs::{RunDir, Store};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use store::{RunDir, Store};
 
 pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
     // what is wrong with the request is said before a run is begun for it

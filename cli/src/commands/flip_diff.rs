@@ -8,9 +8,9 @@ use campaign::log::INJECTIONS;
 use model::campaign::{Campaign, Logged, Row, Share, percent};
 use model::flip::Outcome;
 use model::{Exit, Failure, Run};
+use runs::Store;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use store::Store;
 
 /// Differing injections that are named.
 const NAMED: usize = 20;

@@ -9,11 +9,11 @@ use bit_flips::protocol::{Held, Reply, Request};
 use campaign::engine::Event;
 use campaign::{Engine, Spec};
 use model::{Exit, Failure, Family};
+use runs::RunDir;
 use serde_json::json;
 use std::io;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use store::RunDir;
 
 /// The process ends when gdb does; without gdb, when the user has seen enough.
 pub fn replay(

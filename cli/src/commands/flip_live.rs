@@ -15,9 +15,9 @@ use campaign::{Course, Judge, Live, Log, Rules, Spec, Tables, VariantSpec};
 use model::campaign::{Campaign, Variant};
 use model::flip::FlipType;
 use model::{Exit, Failure, Family, RunId};
+use runs::RunDir;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::RunDir;
 
 pub async fn live(context: &Context, args: &Args) -> Result<Exit, Failure> {
     refuse(args.pid)?;

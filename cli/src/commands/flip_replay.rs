@@ -11,9 +11,9 @@ use campaign::log::{Golden, INJECTIONS};
 use campaign::{Engine, Judge, Spec, course, run};
 use model::campaign::{Logged, Role};
 use model::{Exit, Failure, Family};
+use runs::RunDir;
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
-use store::RunDir;
 
 pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let (run, name, id) = parse(&args.of)?;

@@ -29,7 +29,7 @@ pub fn init(context: &Context, args: &Init) -> Result<Exit, Failure> {
         draft.settle_names();
     }
     note_ports(&mut draft);
-    store::make_home(&context.common.home)?;
+    runs::make_home(&context.common.home)?;
     let schema = context.common.home.join(SCHEMA_FILE);
     write(&schema, SCHEMA)?;
     let text = yaml::render(&draft, &as_seen_from(&output, &schema));

@@ -4,8 +4,8 @@ use crate::args::Origin;
 use crate::commands::agent::state_folder;
 use crate::context::Context;
 use agent::shelf::DATABASE;
-use cmdb::Cmdb;
 use fleet::AllowList;
+use flowdb::FlowDb;
 use flows::Slice;
 use model::Failure;
 use std::path::Path;
@@ -54,20 +54,20 @@ async fn asked(file: &Path, from_ms: i64, to_ms: i64) -> Result<Known, Failure> 
 }
 
 async fn read(place: &str, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
-    let cmdb = Cmdb::read(place).await?;
-    let slice = cmdb.slice(from_ms, to_ms).await?;
+    let flowdb = FlowDb::read(place).await?;
+    let slice = flowdb.slice(from_ms, to_ms).await?;
     if slice.hosts.is_empty() {
-        let hosts = cmdb.hosts().await?;
+        let hosts = flowdb.hosts().await?;
         let last = hosts.iter().max_by_key(|host| host.last_ms);
         let why = last.map_or("it has no windows at all".to_owned(), |host| {
             format!("{} was last heard at {}", host.name, crate::commands::runs::time(host.last_ms))
         });
-        cmdb.close().await;
+        flowdb.close().await;
         return Err(Failure::unknown("nothing is known of that time")
             .why(why)
             .next("ask for another time (--last 1d), or see whether the agent runs"));
     }
-    cmdb.close().await;
+    flowdb.close().await;
     Ok(slice)
 }
 

@@ -10,9 +10,9 @@ use crate::render::printable;
 use crate::render::tree::{self, Style};
 use crate::stage::Stage;
 use explore::Sent;
-use messages::{Reply, RequestSpec, Sender};
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, RunKind, Verdict};
+use requests::{Reply, RequestSpec, Sender};
 use serde_json::json;
 
 pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
@@ -36,7 +36,7 @@ async fn with_stage(
     context: &Context,
     args: &Record,
     stage: &Stage,
-    store: &store::Store,
+    store: &runs::Store,
     faults: Vec<Fault>,
     oracle: explore::Oracle,
 ) -> Result<Exit, Failure> {
@@ -124,7 +124,7 @@ async fn with_stage(
 async fn good_trace(
     context: &Context,
     args: &Record,
-    store: &store::Store,
+    store: &runs::Store,
     sender: &mut Sender,
     spec: &RequestSpec,
     faults: &[Fault],
@@ -266,7 +266,7 @@ impl Seen {
 /// What the user was told: a gRPC reply as JSON whenever there is a .proto for it, a failing page without its markup.
 fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply, failed: bool) -> Option<String> {
     if let Some(proto) = &args.request.proto {
-        return messages::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
+        return requests::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
     }
     let text = std::str::from_utf8(&reply.body).ok().filter(|_| failed)?;
     let text = if text.trim_start().starts_with('<') { without_markup(text) } else { text.to_owned() };
@@ -277,7 +277,7 @@ fn body_text(args: &Record, spec: &RequestSpec, reply: &Reply, failed: bool) -> 
 /// The last reply's body for machines, if it is text of at most 64 KiB; a gRPC message as JSON.
 fn whole_body(args: &Record, spec: &RequestSpec, reply: &Reply) -> Option<String> {
     if let Some(proto) = &args.request.proto {
-        return messages::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
+        return requests::grpc::message_to_json(proto, &spec.path, &reply.body).ok();
     }
     std::str::from_utf8(&reply.body).ok().filter(|text| text.len() <= 64 << 10).map(str::to_owned)
 }

@@ -7,9 +7,9 @@ use model::sweep::{Case, Sweep};
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
 use report::{FlipReport, MapReport, RecordingReport, SweepReport, flip_html, map_html, recording_html, sweep_html};
+use runs::RunDir;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use store::RunDir;
 
 pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
     let store = context.store().await?;

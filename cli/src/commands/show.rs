@@ -9,12 +9,12 @@ use crate::render::map as draw;
 use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::tree::{self, Style};
 use crate::render::{flip as flips, flip_story};
+use ::runs::RunDir;
 use model::campaign::Campaign;
 use model::sweep::Sweep;
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, Run, RunKind};
 use serde_json::json;
-use store::RunDir;
 
 pub async fn show(context: &Context, args: &Show) -> Result<Exit, Failure> {
     let store = context.store().await?;

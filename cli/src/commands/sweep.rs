@@ -16,10 +16,10 @@ use model::trace::Trace;
 use model::{Exit, Failure, FaultKind, Run, RunKind, Verdict};
 use request_faults::SpaceKind;
 use request_faults::space::{Effect, sites};
+use runs::RunDir;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::RunDir;
 
 /// The entry service may just have been started: the first request after a start meets cold connections.
 const WARM_UP_REQUESTS: usize = 3;
@@ -49,7 +49,7 @@ async fn with_stage(
     context: &Context,
     args: &Args,
     stage: &Stage,
-    store: store::Store,
+    store: runs::Store,
     resumed: Option<(Run, RunDir, SweepSpec)>,
 ) -> Result<Exit, Failure> {
     let stop = stop_on_interrupt();
@@ -109,7 +109,7 @@ async fn with_stage(
     finish(context, args, &store, &mut run, &dir, sweep, runs, crashed).await
 }
 
-async fn resume(store: &store::Store, text: &str) -> Result<(Run, RunDir, SweepSpec), Failure> {
+async fn resume(store: &runs::Store, text: &str) -> Result<(Run, RunDir, SweepSpec), Failure> {
     let run = store.find(text).await?;
     if run.kind != RunKind::Sweep {
         return Err(Failure::request(format!("run {} is no sweep", run.id.short())));
@@ -147,7 +147,7 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
         return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
             .next("mend that first, or say with --expect-status what is right"));
     }
-    if let (Some(status @ 400..), false, messages::Transport::Http) =
+    if let (Some(status @ 400..), false, requests::Transport::Http) =
         (reply.status(), sweeper.oracle.names_statuses(), sweeper.spec.transport)
     {
         return Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
@@ -253,7 +253,7 @@ async fn spaces(
 async fn finish(
     context: &Context,
     args: &Args,
-    store: &store::Store,
+    store: &runs::Store,
     run: &mut Run,
     dir: &RunDir,
     sweep: Sweep,

@@ -35,7 +35,7 @@ async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
         .target_file()
         .ok_or_else(|| Failure::request("there is no target.yaml here").next("name a target file with -t FILE"))?;
     let target = Target::load(&file)?;
-    store::make_home(&context.common.home)?;
+    runs::make_home(&context.common.home)?;
     if args.detach {
         return detach(context, &target).await;
     }

@@ -3,7 +3,7 @@
 use crate::daemon::Store;
 use crate::fleet::{Queue, Remote};
 use crate::keeper::Shelf;
-use cmdb::{Cmdb, Retention, Spool};
+use flowdb::{FlowDb, Retention, Spool};
 use flows::Window;
 use model::Failure;
 
@@ -12,13 +12,13 @@ pub const DATABASE: &str = "map.db";
 /// Name of the spool's folder in the state folder.
 pub const SPOOL: &str = "spool";
 
-impl Shelf for Cmdb {
+impl Shelf for FlowDb {
     async fn record(&self, windows: &[Window]) -> Result<(), Failure> {
-        Cmdb::record(self, windows).await.map(|_| ())
+        FlowDb::record(self, windows).await.map(|_| ())
     }
 }
 
-impl Store for Cmdb {
+impl Store for FlowDb {
     async fn tidy(&self, now_ms: i64) -> Result<(), Failure> {
         self.retain(&Retention::default(), now_ms).await
     }
@@ -28,9 +28,9 @@ impl Store for Cmdb {
 pub struct Database(pub String);
 
 impl Remote for Database {
-    type Shelf = Cmdb;
-    async fn connect(&self) -> Result<Cmdb, Failure> {
-        Cmdb::open(&self.0).await
+    type Shelf = FlowDb;
+    async fn connect(&self) -> Result<FlowDb, Failure> {
+        FlowDb::open(&self.0).await
     }
 }
 

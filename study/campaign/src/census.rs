@@ -11,10 +11,10 @@ use bit_flips::protocol::{Census, Profile, Reply, Request, Weight};
 use model::campaign::{Exact, Exhaustive, ExhaustiveKind, Logged, Tally};
 use model::flip::{BitPolicy, FlipType, Outcome};
 use model::{Failure, Family};
+use runs::RunDir;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
-use store::RunDir;
 
 /// One line per class.
 pub const CLASSES: &str = "classes.jsonl";

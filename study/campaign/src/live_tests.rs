@@ -7,10 +7,10 @@ use bit_flips::protocol::Draw;
 use model::campaign::{Logged, Variant};
 use model::flip::{BitPolicy, FlipType, Outcome};
 use model::{Failure, Verdict};
+use runs::{RunDir, Store};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{RunDir, Store};
 
 struct Scene {
     folder: PathBuf,

@@ -10,9 +10,9 @@
 use bit_flips::protocol::{Output, Profile, Stream};
 use model::Failure;
 use model::campaign::Logged;
+use runs::{RunDir, Segment};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use store::{RunDir, Segment};
 
 pub const INJECTIONS: &str = "injections.jsonl";
 pub const OUTPUTS: &str = "outputs.jsonl";

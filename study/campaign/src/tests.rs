@@ -9,10 +9,10 @@ use model::campaign::{Logged, Role, Variant};
 use model::flip::{BitPolicy, Effect, Ending, FlipGroup, FlipType, Injection, Outcome};
 use model::{Failure, Verdict};
 use played::{Quirks, engine};
+use runs::{RunDir, Store};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{RunDir, Store};
 
 pub fn program() -> Program {
     Program::new(vec!["/bin/true".to_owned()])

@@ -1,7 +1,7 @@
 //! `interference URL TRUST-FILE PLANS SEED`: prints the measurement as JSON. The sweep's bench runs it beside its spaces.
 
 use explore::interference::measure;
-use messages::{Credentials, RequestSpec};
+use requests::{Credentials, RequestSpec};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

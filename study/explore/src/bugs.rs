@@ -5,11 +5,11 @@
 
 use crate::cause::{self, Cause};
 use crate::runner::{SpaceRun, Sweeper};
-use messages::{Reply, Sender};
 use model::sweep::{Bug, Case};
 use model::trace::Trace;
 use model::{Failure, Fault, FaultKind, Selector, Verdict};
 use request_faults::resolve::callee_at_sender;
+use requests::{Reply, Sender};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 

@@ -1,11 +1,11 @@
 //! Whether fault plans in flight disturb one another, or clean traffic: every plan alone first, then all of them at once beside requests
 //! without an envelope. Outcomes must be equal, down to the body.
 
-use messages::{Credentials, Reply, RequestSpec, Sender};
 use model::sweep::Site;
 use model::trace::Trace;
 use model::{Failure, Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
+use requests::{Credentials, Reply, RequestSpec, Sender};
 use serde::Serialize;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 
 use crate::oracle::Oracle;
 use crate::pattern;
-use messages::Reply;
 use model::Verdict;
 use model::sweep::Case;
 use model::trace::Outcome;
+use requests::Reply;
 use std::collections::BTreeSet;
 
 /// `recorded`: sites whose call was seen in the good run, so that a single fault there must fire.

@@ -1,9 +1,9 @@
 //! Whether a reply is what the user should get. Assertions add up; without any, an HTTP status below 500 (gRPC: OK) will do.
 
-use messages::Reply;
 use model::Failure;
 use model::trace::{Outcome, Protocol};
 use regex::Regex;
+use requests::Reply;
 
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {

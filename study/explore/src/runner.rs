@@ -4,18 +4,18 @@ use crate::cause::{self, Cause};
 use crate::judge::{brought_down, judge};
 use crate::oracle::Oracle;
 use crate::watch::Watch;
-use messages::{Credentials, RequestSpec, Sender};
 use model::sweep::{Case, Site, Space};
 use model::trace::Trace;
 use model::{Failure, Fault, Verdict};
 use request_faults::SpaceKind;
 use request_faults::resolve::selects;
+use requests::{Credentials, RequestSpec, Sender};
+use runs::RunDir;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::RunDir;
 use tokio::sync::mpsc;
 
 /// Power sets beyond this many sites are refused: a million cases is where exhaustion stops being an answer.

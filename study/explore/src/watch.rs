@@ -6,8 +6,8 @@
 //! the case fails.
 
 use crate::judge::has_unplanned_failure;
-use messages::{Reply, RequestSpec, Sender};
 use model::{Failure, Fault};
+use requests::{Reply, RequestSpec, Sender};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -75,7 +75,7 @@ pub fn build() -> Result<(), String> {
 fn build_fleet() -> Result<(), String> {
     quiet(&mut command(
         "cargo",
-        &["build", "--quiet", "--package", "cmdb", "--features", "postgres", "--example", "load"],
+        &["build", "--quiet", "--package", "flowdb", "--features", "postgres", "--example", "load"],
     ))
     .map(|_| ())
 }

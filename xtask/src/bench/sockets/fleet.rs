@@ -10,7 +10,7 @@ const AGENTS: u32 = 1_000;
 const WINDOWS: u32 = 60;
 const MINUTES: u32 = 3;
 
-/// Prints and returns what `base/cmdb/examples/load.rs` measured.
+/// Prints and returns what `base/flowdb/examples/load.rs` measured.
 pub fn measure(size: &Size) -> Result<Value, String> {
     let arguments = [size.of(40, AGENTS), size.of(2, WINDOWS), size.of(1, MINUTES)].map(|n| n.to_string());
     let output = quiet(command(&built("examples/load"), &[]).args(arguments))?;

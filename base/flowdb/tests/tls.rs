@@ -3,7 +3,7 @@
 
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use support::postgres::Cluster;
 use support::{Agent, Folder, T0};
 
@@ -17,10 +17,10 @@ async fn the_server_is_who_its_certificate_says_or_nothing_is_sent() {
     let url = |host: &str, authority: &std::path::Path| {
         format!("postgres://owner@{host}:{port}/postgres?sslmode=verify-full&sslrootcert={}", authority.display())
     };
-    let cmdb = Cmdb::open(&url("localhost", &authority)).await.unwrap();
-    assert_eq!(cmdb.record(&[Agent::new(1).busy(T0, 2)]).await.unwrap(), 1);
-    cmdb.close().await;
-    let failure = Cmdb::open(&url("127.0.0.1", &authority)).await.err().unwrap();
+    let flowdb = FlowDb::open(&url("localhost", &authority)).await.unwrap();
+    assert_eq!(flowdb.record(&[Agent::new(1).busy(T0, 2)]).await.unwrap(), 1);
+    flowdb.close().await;
+    let failure = FlowDb::open(&url("127.0.0.1", &authority)).await.err().unwrap();
     assert!(failure.to_string().contains("not valid for name"), "{failure}");
     let folder = Folder::new("tls-authority");
     let other = folder.0.join("other.pem");
@@ -28,6 +28,6 @@ async fn the_server_is_who_its_certificate_says_or_nothing_is_sent() {
     let key = folder.0.join("other.key");
     let made = std::process::Command::new("openssl").args(arguments).arg(key).arg("-out").arg(&other).output().unwrap();
     assert!(made.status.success());
-    let failure = Cmdb::open(&url("localhost", &other)).await.err().unwrap();
+    let failure = FlowDb::open(&url("localhost", &other)).await.err().unwrap();
     assert!(failure.to_string().contains("certificate"), "{failure}");
 }

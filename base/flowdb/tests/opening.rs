@@ -2,7 +2,7 @@
 
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::database::each_database;
@@ -15,11 +15,11 @@ fn python(script: &str, file: &str) {
 #[tokio::test]
 async fn a_newer_sqlite_is_refused_and_left_alone() {
     let folder = Folder::new("newer");
-    let file = folder.file("cmdb.db");
-    Cmdb::open(&file).await.unwrap().close().await;
+    let file = folder.file("flowdb.db");
+    FlowDb::open(&file).await.unwrap().close().await;
     python("import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('pragma user_version=9'); c.close()", &file);
     let before = std::fs::read(&file).unwrap();
-    for refused in [Cmdb::open(&file).await, Cmdb::read(&file).await] {
+    for refused in [FlowDb::open(&file).await, FlowDb::read(&file).await] {
         let refused = refused.err().unwrap().to_string();
         assert!(refused.contains("has version 9, this faultloom knows 1") && refused.contains("next: "), "{refused}");
     }
@@ -31,9 +31,9 @@ async fn a_newer_sqlite_is_refused_and_left_alone() {
 async fn a_newer_postgresql_is_refused() {
     let Some(cluster) = support::postgres::Cluster::shared() else { return };
     let url = cluster.database("newer");
-    Cmdb::open(&url).await.unwrap().close().await;
+    FlowDb::open(&url).await.unwrap().close().await;
     cluster.sql("newer", "UPDATE schema_version SET version = 9");
-    for refused in [Cmdb::open(&url).await, Cmdb::read(&url).await] {
+    for refused in [FlowDb::open(&url).await, FlowDb::read(&url).await] {
         assert!(refused.err().unwrap().to_string().contains("has version 9, this faultloom knows 1"));
     }
 }
@@ -45,9 +45,9 @@ async fn many_open_a_fresh_database_at_once() {
             .map(|number| {
                 let url = database.url.clone();
                 tokio::spawn(async move {
-                    let cmdb = Cmdb::open(&url).await.unwrap();
-                    cmdb.record(&[Agent::new(number).busy(T0, 1)]).await.unwrap();
-                    cmdb.close().await;
+                    let flowdb = FlowDb::open(&url).await.unwrap();
+                    flowdb.record(&[Agent::new(number).busy(T0, 1)]).await.unwrap();
+                    flowdb.close().await;
                 })
             })
             .collect();
@@ -62,21 +62,21 @@ async fn many_open_a_fresh_database_at_once() {
 #[tokio::test]
 async fn a_reader_needs_no_right_to_write() {
     let folder = Folder::new("reader");
-    let file = folder.file("cmdb.db");
-    let cmdb = Cmdb::open(&file).await.unwrap();
+    let file = folder.file("flowdb.db");
+    let flowdb = FlowDb::open(&file).await.unwrap();
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o137, 0, "only its owner writes, only its group reads: {mode:o}");
     let mut agent = Agent::new(1);
-    cmdb.record(&[agent.busy(T0, 2)]).await.unwrap();
-    let reader = Cmdb::read(&file).await.unwrap();
+    flowdb.record(&[agent.busy(T0, 2)]).await.unwrap();
+    let reader = FlowDb::read(&file).await.unwrap();
     assert_eq!(all(&reader).await.hosts.len(), 1);
-    cmdb.record(&[Agent::new(2).busy(T0, 1)]).await.unwrap();
+    flowdb.record(&[Agent::new(2).busy(T0, 1)]).await.unwrap();
     assert_eq!(all(&reader).await.hosts.len(), 2, "it sees what comes");
     assert!(reader.record(&[agent.busy(T0, 2)]).await.unwrap_err().to_string().contains("readonly"));
     reader.close().await;
-    cmdb.close().await;
+    flowdb.close().await;
     let before = std::fs::read_dir(&folder.0).unwrap().count();
-    let reader = Cmdb::read(&file).await.unwrap();
+    let reader = FlowDb::read(&file).await.unwrap();
     assert_eq!(all(&reader).await.hosts.len(), 2);
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), before, "it makes no file");
 }
@@ -89,7 +89,7 @@ async fn no_password_is_printed() {
         "postgres://user@127.0.0.1:1/db?password=hunter2&sslmode=nonsense",
         "postgresql://user:hunter2@[::1/db",
     ] {
-        let failure = Cmdb::open(url).await.err().unwrap();
+        let failure = FlowDb::open(url).await.err().unwrap();
         assert!(!format!("{failure} {failure:?}").contains("hunter2"), "{failure}");
         assert!(failure.next.is_some(), "{failure}");
     }
@@ -103,11 +103,11 @@ async fn a_place_that_cannot_be_is_told() {
         "this is no database, though it is longer than the header of one would be .........",
     )
     .unwrap();
-    let failure = Cmdb::open(&folder.file("file")).await.err().unwrap();
+    let failure = FlowDb::open(&folder.file("file")).await.err().unwrap();
     assert!(failure.to_string().contains("not a database") && failure.next.is_some(), "{failure}");
-    let failure = Cmdb::open(&folder.file("file/below")).await.err().unwrap();
+    let failure = FlowDb::open(&folder.file("file/below")).await.err().unwrap();
     assert!(failure.to_string().contains("cannot be made") && failure.next.is_some(), "{failure}");
-    let failure = Cmdb::read(&folder.file("missing")).await.err().unwrap();
+    let failure = FlowDb::read(&folder.file("missing")).await.err().unwrap();
     assert!(failure.to_string().contains("missing") && failure.next.is_some(), "{failure}");
     assert!(!folder.0.join("missing").exists());
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-pub struct Cmdb {
+pub struct FlowDb {
     pool: Pool,
     patience: Duration,
     /// Where it is, without password.
@@ -31,17 +31,17 @@ pub struct KnownHost {
     pub last_ms: i64,
 }
 
-impl Cmdb {
+impl FlowDb {
     /// Opens a database and makes its tables, if there are none: a file of SQLite, or `postgres://USER[:PASSWORD]@HOST[:PORT]/NAME`.
     ///
     /// # Errors
     /// It cannot be reached or written, was written by a newer version, or this program was built without PostgreSQL.
-    pub async fn open(path_or_url: &str) -> Result<Cmdb, Failure> {
-        Cmdb::open_within(path_or_url, PATIENCE).await
+    pub async fn open(path_or_url: &str) -> Result<FlowDb, Failure> {
+        FlowDb::open_within(path_or_url, PATIENCE).await
     }
 
-    /// As [`Cmdb::open`], with another time than 10 s after which the database counts as down.
-    pub async fn open_within(path_or_url: &str, patience: Duration) -> Result<Cmdb, Failure> {
+    /// As [`FlowDb::open`], with another time than 10 s after which the database counts as down.
+    pub async fn open_within(path_or_url: &str, patience: Duration) -> Result<FlowDb, Failure> {
         if is_url(path_or_url) {
             return open_postgres(path_or_url, patience, true).await;
         }
@@ -55,13 +55,13 @@ impl Cmdb {
             .busy_timeout(patience)
             // rows come sorted, so pages are not needed again soon
             .pragma("cache_size", "-512");
-        let cmdb = Cmdb::connect(options, path_or_url, patience).await?;
-        schema::migrate(&cmdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
-        Ok(cmdb)
+        let flowdb = FlowDb::connect(options, path_or_url, patience).await?;
+        schema::migrate(&flowdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
+        Ok(flowdb)
     }
 
     /// Opens a database only to read it: needs no right to write, and works while an agent writes.
-    pub async fn read(path_or_url: &str) -> Result<Cmdb, Failure> {
+    pub async fn read(path_or_url: &str) -> Result<FlowDb, Failure> {
         if is_url(path_or_url) {
             return open_postgres(path_or_url, PATIENCE, false).await;
         }
@@ -70,17 +70,17 @@ impl Cmdb {
         let quiet = !file.with_file_name(format!("{}-wal", file_name(file))).exists();
         let options =
             SqliteConnectOptions::new().filename(file).read_only(true).immutable(quiet).busy_timeout(PATIENCE);
-        let cmdb = Cmdb::connect(options, path_or_url, PATIENCE).await?;
-        schema::check(&cmdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
-        Ok(cmdb)
+        let flowdb = FlowDb::connect(options, path_or_url, PATIENCE).await?;
+        schema::check(&flowdb.pool).await.map_err(|unfit| unfit.failure(path_or_url))?;
+        Ok(flowdb)
     }
 
-    async fn connect(options: SqliteConnectOptions, place: &str, patience: Duration) -> Result<Cmdb, Failure> {
+    async fn connect(options: SqliteConnectOptions, place: &str, patience: Duration) -> Result<FlowDb, Failure> {
         let begin = Instant::now();
         // SQLite does not wait where a fresh file changes to its write-ahead log, so we do
         loop {
             match SqlitePoolOptions::new().max_connections(4).connect_with(options.clone()).await {
-                Ok(pool) => return Ok(Cmdb { pool: Pool::Sqlite(pool), patience, place: place.to_owned() }),
+                Ok(pool) => return Ok(FlowDb { pool: Pool::Sqlite(pool), patience, place: place.to_owned() }),
                 Err(e) if e.to_string().contains("locked") && begin.elapsed() < patience => {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
@@ -215,7 +215,7 @@ pub fn broken(place: &str, error: &Error) -> Failure {
     let next = if text.contains("full") || text.contains("No space left") {
         "free some space; what was recorded before is safe"
     } else if text.contains("readonly") || text.contains("denied") {
-        "give the user of this program the right to it, see docs/guides/cmdb.md"
+        "give the user of this program the right to it, see docs/guides/flowdb.md"
     } else {
         "check that it runs and can be reached; windows wait meanwhile"
     };
@@ -223,19 +223,19 @@ pub fn broken(place: &str, error: &Error) -> Failure {
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn open_postgres(_url: &str, _patience: Duration, _write: bool) -> Result<Cmdb, Failure> {
+async fn open_postgres(_url: &str, _patience: Duration, _write: bool) -> Result<FlowDb, Failure> {
     Err(Failure::environment("this faultloom was built without PostgreSQL")
         .next("build it with `--features postgres`, or name a file for SQLite"))
 }
 
 #[cfg(feature = "postgres")]
-async fn open_postgres(url: &str, patience: Duration, write: bool) -> Result<Cmdb, Failure> {
+async fn open_postgres(url: &str, patience: Duration, write: bool) -> Result<FlowDb, Failure> {
     use sqlx::Connection;
     use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
     let options: PgConnectOptions = url.parse().map_err(|_: Error| {
         // the error could quote the password
         Failure::request("the database's address is not understood")
-            .next("write it as postgres://USER@HOST:PORT/NAME?sslmode=verify-full, see docs/guides/cmdb.md")
+            .next("write it as postgres://USER@HOST:PORT/NAME?sslmode=verify-full, see docs/guides/flowdb.md")
     })?;
     // what is given up here must not go on there
     let most = patience.as_millis().to_string();
@@ -250,5 +250,5 @@ async fn open_postgres(url: &str, patience: Duration, write: bool) -> Result<Cmd
     let pool = Pool::Postgres(pool.connect_with(options).await.map_err(|e| broken(&place, &e))?);
     let fit = if write { schema::migrate(&pool).await } else { schema::check(&pool).await };
     fit.map_err(|unfit| unfit.failure(&place))?;
-    Ok(Cmdb { pool, patience, place })
+    Ok(FlowDb { pool, patience, place })
 }

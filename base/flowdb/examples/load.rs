@@ -1,6 +1,6 @@
 //! What a fleet costs its database: agents that each record a minute of windows per minute, and what questions take then.
 //!
-//! `cargo run --release -p cmdb --features postgres --example load -- [agents 1000] [windows in a minute 1] [minutes 3] [POSTGRES-URL]`
+//! `cargo run --release -p flowdb --features postgres --example load -- [agents 1000] [windows in a minute 1] [minutes 3] [POSTGRES-URL]`
 //!
 //! Without an address it starts a PostgreSQL of its own. Each agent has 10 services, 10 listeners and 50 flows, and records all windows of
 //! its minute at once. Prints a line of JSON: for each minute of windows the seconds until all are recorded by 8 writers, and the
@@ -10,7 +10,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use cmdb::{Cmdb, MINUTE_MS};
+use flowdb::{FlowDb, MINUTE_MS};
 use flows::{Attribution, Side, Window};
 use serde_json::json;
 use std::time::Instant;
@@ -100,12 +100,12 @@ async fn record_minute(url: &str, hosts: &mut [Host], windows: i64, from_ms: i64
     batches.into_iter().enumerate().for_each(|(i, batch)| shares[i % WRITERS].push(batch));
     let mut writers = Vec::new();
     for share in shares {
-        let cmdb = Cmdb::open(url).await.unwrap();
+        let flowdb = FlowDb::open(url).await.unwrap();
         writers.push(tokio::spawn(async move {
             for batch in share {
-                cmdb.record(&batch).await.unwrap();
+                flowdb.record(&batch).await.unwrap();
             }
-            cmdb.close().await;
+            flowdb.close().await;
         }));
     }
     for writer in writers {
@@ -115,7 +115,7 @@ async fn record_minute(url: &str, hosts: &mut [Host], windows: i64, from_ms: i64
 
 /// The paper's query of the guide, for another moment, host and port.
 fn papers_query(at_ms: i64) -> String {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/cmdb.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/flowdb.md")).unwrap();
     let block = page.split("```sql paper\n").nth(1).unwrap().split("```").next().unwrap();
     let literal = block.lines().find(|line| line.trim_start().starts_with("(17")).unwrap();
     block.replace(literal, &format!("({at_ms}, 'host-7', 8003)"))
@@ -139,7 +139,7 @@ async fn main() {
         (None, None) => return,
     };
     let postmaster = own.as_ref().map_or(0, Cluster::postmaster);
-    let cmdb = Cmdb::open(&url).await.unwrap();
+    let flowdb = FlowDb::open(&url).await.unwrap();
     let mut hosts: Vec<Host> = (0..agents as usize).map(Host::new).collect();
     let mut measured = Vec::new();
     for minute in 0..minutes {
@@ -155,7 +155,7 @@ async fn main() {
     let (mut slices, mut queries, mut flows, mut services, mut dependents) = (Vec::new(), Vec::new(), 0, 0, 0);
     for _ in 0..5 {
         let begin = Instant::now();
-        let slice = cmdb.slice(at_ms, at_ms).await.unwrap();
+        let slice = flowdb.slice(at_ms, at_ms).await.unwrap();
         slices.push(begin.elapsed().as_secs_f64());
         flows = slice.hosts.iter().map(|host| host.flows.len()).sum();
         services = slice.hosts.iter().map(|host| host.services.len()).sum();

@@ -1,8 +1,8 @@
-//! The statements of docs/guides/cmdb.md, run as they stand there.
+//! The statements of docs/guides/flowdb.md, run as they stand there.
 
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use flows::{Passive, ServiceKind, Side};
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use support::{Agent, MINUTE, T0};
 
 /// Statements of the page under their names: `sql NAME` opens a block, `sql NAME (PostgreSQL)` one that only PostgreSQL understands.
 fn statements(name: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/cmdb.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/flowdb.md");
     let page = std::fs::read_to_string(page).unwrap();
     let block = page.split("```sql ").find(|block| block.lines().next() == Some(name));
     let block = block.unwrap_or_else(|| panic!("no block '{name}'"));
@@ -19,7 +19,7 @@ fn statements(name: &str) -> String {
 }
 
 /// Two web servers and a database, each with an agent, one client without; the database also calls itself.
-async fn record_shop(cmdb: &Cmdb) {
+async fn record_shop(flowdb: &FlowDb) {
     let (mut web_1, mut web_3, mut db) = (Agent::new(1), Agent::new(3), Agent::new(2));
     db.host.name = "db-2".to_owned();
     db.web = support::service(&db.host.id, ServiceKind::Unit, "postgresql");
@@ -46,7 +46,7 @@ async fn record_shop(cmdb: &Cmdb) {
     let mut early = web_3.busy(at - 10 * MINUTE, 2);
     early.source = flows::Source::Polling;
     let windows = [window, through_nat, web_1.busy(at, 2), elsewhere, early];
-    assert_eq!(cmdb.record(&windows).await.unwrap(), 5);
+    assert_eq!(flowdb.record(&windows).await.unwrap(), 5);
 }
 
 const DEPENDENTS: &str = "db-2|postgresql|7|127.0.0.1|3|1|1\nweb-1|nginx|7|10.0.0.1|3|1|1\nweb-3|nginx||10.0.0.3|3|1|1\n|||192.0.2.9|3|1|1\n";
@@ -69,8 +69,8 @@ for statement in sys.argv[2].split(';'):
 #[tokio::test]
 async fn what_depends_on_a_port_and_the_other_questions() {
     for database in each_database("guide").await {
-        let cmdb = database.open().await;
-        record_shop(&cmdb).await;
+        let flowdb = database.open().await;
+        record_shop(&flowdb).await;
         let ask = |name: &str| -> Vec<String> {
             let sql = statements(name);
             let answer = match database.url.starts_with("postgres") {
@@ -102,10 +102,10 @@ async fn roles_have_the_rights_they_need_and_no_others() {
     let Some(cluster) = support::postgres::Cluster::shared() else { return };
     let owner = cluster.database("roles");
     cluster.sql("roles", &statements("roles (PostgreSQL)"));
-    let before = Cmdb::open(&cluster.url("faultloom_agent", "roles")).await.err().unwrap();
+    let before = FlowDb::open(&cluster.url("faultloom_agent", "roles")).await.err().unwrap();
     assert!(before.to_string().contains("permission denied"), "{before}");
-    Cmdb::open(&owner).await.unwrap().close().await;
-    let agent = Cmdb::open(&cluster.url("faultloom_agent", "roles")).await.unwrap();
+    FlowDb::open(&owner).await.unwrap().close().await;
+    let agent = FlowDb::open(&cluster.url("faultloom_agent", "roles")).await.unwrap();
     record_shop(&agent).await;
     let refused = agent.forget(T0).await.unwrap_err();
     assert!(
@@ -113,12 +113,12 @@ async fn roles_have_the_rights_they_need_and_no_others() {
         "{refused:?}"
     );
     let now_ms = T0 + 1000 * support::DAY;
-    let refused = agent.retain(&cmdb::Retention::default(), now_ms).await.unwrap_err();
+    let refused = agent.retain(&flowdb::Retention::default(), now_ms).await.unwrap_err();
     assert!(refused.to_string().contains("permission denied"), "{refused}");
-    let reader = Cmdb::read(&cluster.url("faultloom_reader", "roles")).await.unwrap();
+    let reader = FlowDb::read(&cluster.url("faultloom_reader", "roles")).await.unwrap();
     assert_eq!(support::all(&reader).await.hosts.len(), 3);
     assert!(reader.record(&[Agent::new(9).busy(T0, 1)]).await.unwrap_err().to_string().contains("permission denied"));
-    Cmdb::open(&owner).await.unwrap().forget(T0 + support::DAY * 2).await.unwrap();
+    FlowDb::open(&owner).await.unwrap().forget(T0 + support::DAY * 2).await.unwrap();
     assert!(support::all(&reader).await.hosts.is_empty());
 }
 
@@ -127,7 +127,7 @@ async fn roles_have_the_rights_they_need_and_no_others() {
 #[tokio::test]
 async fn retention_by_the_owner_does_what_the_agent_does_for_its_own() {
     let Some(cluster) = support::postgres::Cluster::shared() else { return };
-    let cmdb = Cmdb::open(&cluster.database("retention")).await.unwrap();
+    let flowdb = FlowDb::open(&cluster.database("retention")).await.unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
     let days_ago = |days: i64| now.div_euclid(support::HOUR) * support::HOUR - days * support::DAY;
     let (mut old, mut new) = (Agent::new(1), Agent::new(2));
@@ -137,15 +137,15 @@ async fn retention_by_the_owner_does_what_the_agent_does_for_its_own() {
         new.busy(days_ago(10) + MINUTE, 1),
         new.busy(days_ago(1), 1),
     ];
-    cmdb.record(&windows).await.unwrap();
+    flowdb.record(&windows).await.unwrap();
     cluster.sql("retention", &statements("retention (PostgreSQL)"));
     let opened = async |at: i64| {
-        let slice = cmdb.slice(at, at).await.unwrap();
+        let slice = flowdb.slice(at, at).await.unwrap();
         slice.hosts.first().and_then(|host| host.flows.first()).map(|flow| flow.counts.opened)
     };
     assert_eq!(opened(days_ago(100)).await, None);
     assert_eq!(opened(days_ago(10) + 30 * MINUTE).await, Some(6), "the sum of its hour");
     assert_eq!([opened(days_ago(1)).await, opened(days_ago(1) + MINUTE).await], [Some(3), None]);
-    let known = cmdb.hosts().await.unwrap();
+    let known = flowdb.hosts().await.unwrap();
     assert_eq!(known.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["web-2"]);
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use flows::{Side, Window};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -31,14 +31,14 @@ fn windows() -> Vec<Window> {
 /// A database that nobody analyzes unless told to.
 async fn filled(cluster: &Cluster, name: &str) -> String {
     let url = cluster.database(name);
-    let cmdb = Cmdb::open(&url).await.unwrap();
+    let flowdb = FlowDb::open(&url).await.unwrap();
     for table in ["hosts", "boots", "services", "processes", "listeners", "host_addresses", "flows", "flow_counts"] {
         cluster.sql(name, &format!("ALTER TABLE {table} SET (autovacuum_enabled = false)"));
     }
     for batch in windows().chunks(10) {
-        cmdb.record(batch).await.unwrap();
+        flowdb.record(batch).await.unwrap();
     }
-    cmdb.close().await;
+    flowdb.close().await;
     url
 }
 
@@ -54,7 +54,7 @@ fn touched(plan: &Value) -> u64 {
 async fn the_papers_query_touches_no_flow_again_and_again() {
     let Some(cluster) = Cluster::shared() else { return };
     filled(cluster, "plan_paper").await;
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/cmdb.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/flowdb.md")).unwrap();
     let query = page.split("```sql paper\n").nth(1).unwrap().split("```").next().unwrap();
     let query = query.replace("(1767227400000, 'db-2', 5432)", &format!("({T0}, 'web-7', 5432)"));
     let ask = || {
@@ -88,10 +88,10 @@ async fn a_slice_right_after_the_first_windows_reads_each_row_a_few_times() {
     let url = filled(cluster, "plan_slice").await;
     let slice = async || {
         let before = read_so_far(cluster, "plan_slice");
-        let cmdb = Cmdb::read(&url).await.unwrap();
-        let slice = cmdb.slice(T0, T0).await.unwrap();
+        let flowdb = FlowDb::read(&url).await.unwrap();
+        let slice = flowdb.slice(T0, T0).await.unwrap();
         assert_eq!(slice.hosts.iter().map(|host| host.flows.len() as u64).sum::<u64>(), FLOWS);
-        cmdb.close().await;
+        flowdb.close().await;
         read_so_far(cluster, "plan_slice") - before
     };
     let fresh = slice().await;

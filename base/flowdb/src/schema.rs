@@ -28,7 +28,7 @@ impl Unfit {
                     .why("a newer faultloom wrote it; nothing was changed")
                     .next("use the newer faultloom, or another database")
             }
-            Unfit::Broken(error) => crate::cmdb::broken(place, &error),
+            Unfit::Broken(error) => crate::flow_db::broken(place, &error),
         }
     }
 }

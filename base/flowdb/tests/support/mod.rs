@@ -5,7 +5,7 @@ pub mod database;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 use flows::{
     Attribution, Counts, Flow, Host, HostAddress, HostId, Instance, Link, Listener, Losses, Passive, Process, Protocol,
     Service, ServiceKey, ServiceKind, Side, Source, Window,
@@ -31,7 +31,7 @@ pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("faultloom-cmdb-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("faultloom-flowdb-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
@@ -148,6 +148,6 @@ impl Agent {
 }
 
 /// All of an hour, so that nothing is missed.
-pub async fn all(cmdb: &Cmdb) -> flows::Slice {
-    cmdb.slice(T0 - HOUR, T0 + DAY).await.unwrap()
+pub async fn all(flowdb: &FlowDb) -> flows::Slice {
+    flowdb.slice(T0 - HOUR, T0 + DAY).await.unwrap()
 }

@@ -1,8 +1,8 @@
 //! The connection management database: what agents saw, kept for whoever asks what depends on what (Transtracer §3.2).
 //!
 //! ```text
-//! agent ── Window ──▶ Cmdb::record ──▶ SQLite of its host, or the fleet's PostgreSQL ──▶ Cmdb::slice ── Slice ──▶ map
-//!             └─────▶ Spool, while the database is down, full or slow ──▶ Cmdb::record
+//! agent ── Window ──▶ FlowDb::record ──▶ SQLite of its host, or the fleet's PostgreSQL ──▶ FlowDb::slice ── Slice ──▶ map
+//!             └─────▶ Spool, while the database is down, full or slow ──▶ FlowDb::record
 //! ```
 //!
 //! A window is kept once, however often it is recorded: its agent and sequence number tell. Counts are added up in minutes, and
@@ -11,8 +11,8 @@
 //! tables of their own; here they are views of flows and listeners, which know more.
 
 mod batch;
-mod cmdb;
 mod connection;
+mod flow_db;
 mod gathered;
 mod names;
 mod reads;
@@ -25,7 +25,7 @@ pub mod spool;
 mod statement;
 mod writes;
 
-pub use cmdb::{Cmdb, KnownHost};
+pub use flow_db::{FlowDb, KnownHost};
 pub use retention::Retention;
 pub use spool::Spool;
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use cmdb::{Cmdb, Spool};
+use flowdb::{FlowDb, Spool};
 use flows::{Flow, Side, Window};
 use std::path::Path;
 use std::process::Command;
@@ -253,49 +253,49 @@ async fn survives_an_outage(name: &str, url: &str, mut away: impl FnMut(bool)) {
     let folder = Folder::new(name);
     let mut agent = Agent::new(1);
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
-    let record = async |cmdb: &Cmdb, spool: &mut Spool| -> Result<usize, model::Failure> {
+    let record = async |flowdb: &FlowDb, spool: &mut Spool| -> Result<usize, model::Failure> {
         let mut fresh = 0;
         loop {
             let batch = spool.oldest(60)?;
             if batch.is_empty() {
                 return Ok(fresh);
             }
-            fresh += cmdb.record(&batch).await?;
+            fresh += flowdb.record(&batch).await?;
             spool.taken(batch.len())?;
         }
     };
     // healthy
-    let cmdb = Cmdb::open_within(url, Duration::from_secs(1)).await.unwrap();
+    let flowdb = FlowDb::open_within(url, Duration::from_secs(1)).await.unwrap();
     for i in 0..10 {
         spool.append(&agent.busy(T0 + i * SECOND, 2)).unwrap();
-        assert_eq!(record(&cmdb, &mut spool).await.unwrap(), 1);
+        assert_eq!(record(&flowdb, &mut spool).await.unwrap(), 1);
     }
     // disturbed
     away(true);
     for i in 10..310 {
         spool.append(&agent.busy(T0 + i * SECOND, 2)).unwrap();
         if i % 100 == 10 {
-            let failure = record(&cmdb, &mut spool).await.unwrap_err();
+            let failure = record(&flowdb, &mut spool).await.unwrap_err();
             assert!(failure.next.is_some(), "{failure}");
         }
     }
     assert_eq!(spool.waiting(), 300);
     // healthy again
     away(false);
-    assert_eq!(cmdb.record(&spool.oldest(60).unwrap()).await.unwrap(), 60);
+    assert_eq!(flowdb.record(&spool.oldest(60).unwrap()).await.unwrap(), 60);
     std::mem::forget(spool);
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
-    assert_eq!(record(&cmdb, &mut spool).await.unwrap(), 240);
-    let slice = all(&cmdb).await;
+    assert_eq!(record(&flowdb, &mut spool).await.unwrap(), 240);
+    let slice = all(&flowdb).await;
     assert_eq!(slice.hosts[0].flows.iter().map(|flow| flow.counts.opened).collect::<Vec<_>>(), [930, 930]);
-    cmdb.close().await;
+    flowdb.close().await;
 }
 
 /// Somebody holds the lock of the file.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_sqlite_loses_nothing() {
     let folder = Folder::new("outage-sqlite");
-    let file = folder.file("cmdb.db");
+    let file = folder.file("flowdb.db");
     let mut holder: Option<std::process::Child> = None;
     let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); \
         c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); sys.stdin.read()";
@@ -322,7 +322,7 @@ async fn an_outage_of_sqlite_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_postgresql_loses_nothing() {
     let Some(mut cluster) = support::postgres::Cluster::own("outage") else { return };
-    let url = cluster.database("cmdb");
+    let url = cluster.database("flowdb");
     survives_an_outage("spool-postgres", &url, |away| if away { cluster.down() } else { cluster.up() }).await;
 }
 
@@ -331,7 +331,7 @@ async fn an_outage_of_postgresql_loses_nothing() {
 #[tokio::test]
 async fn a_window_that_the_database_refuses_is_set_aside_and_the_next_is_recorded() {
     let Some(cluster) = support::postgres::Cluster::shared() else { return };
-    let cmdb = Cmdb::open(&cluster.database("refused")).await.unwrap();
+    let flowdb = FlowDb::open(&cluster.database("refused")).await.unwrap();
     let folder = Folder::new("spool-refused");
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
     let mut windows = busy_windows(&mut Agent::new(1), 3);
@@ -340,31 +340,31 @@ async fn a_window_that_the_database_refuses_is_set_aside_and_the_next_is_recorde
     windows[1].services.push(endless);
     windows[1].losses.recursion = 9;
     windows.iter().for_each(|window| spool.append(window).unwrap());
-    let refused = cmdb.record(&spool.oldest(60).unwrap()).await.unwrap_err();
+    let refused = flowdb.record(&spool.oldest(60).unwrap()).await.unwrap_err();
     assert_eq!(refused.family, model::Family::Request, "{refused}");
-    assert_eq!(all(&cmdb).await.hosts, [], "all or none");
+    assert_eq!(all(&flowdb).await.hosts, [], "all or none");
     for fits in [true, false, true] {
         let window = spool.oldest(1).unwrap();
-        assert_eq!(cmdb.record(&window).await.is_ok(), fits);
+        assert_eq!(flowdb.record(&window).await.is_ok(), fits);
         if fits { spool.taken(1).unwrap() } else { spool.set_aside().unwrap() }
     }
     assert_eq!((spool.waiting(), spool.dropped()), (0, 1));
-    assert_eq!(all(&cmdb).await.hosts[0].flows[0].counts.opened, 6, "of the first and the third");
+    assert_eq!(all(&flowdb).await.hosts[0].flows[0].counts.opened, 6, "of the first and the third");
     let next = Agent::new(1).busy(T0, 2);
     spool.append(&next).unwrap();
     assert_eq!(drain(&mut spool)[0].losses.recursion, 9, "what it told of losses is told by the next");
     drop(spool);
-    let kept = std::fs::read_to_string(folder.0.join(cmdb::spool::REFUSED)).unwrap();
+    let kept = std::fs::read_to_string(folder.0.join(flowdb::spool::REFUSED)).unwrap();
     assert_eq!(serde_json::from_str::<Window>(&kept).unwrap(), windows[1]);
     // what is kept is no part of the spool
     assert_eq!(Spool::open(&folder.0, LIMIT).unwrap().waiting(), 0);
-    cluster_is_away(&cmdb).await;
+    cluster_is_away(&flowdb).await;
 }
 
 /// A database that is away refuses nothing.
 #[cfg(feature = "postgres")]
-async fn cluster_is_away(cmdb: &Cmdb) {
-    cmdb.close().await;
-    let away = cmdb.record(&busy_windows(&mut Agent::new(2), 1)).await.unwrap_err();
+async fn cluster_is_away(flowdb: &FlowDb) {
+    flowdb.close().await;
+    let away = flowdb.record(&busy_windows(&mut Agent::new(2), 1)).await.unwrap_err();
     assert_eq!(away.family, model::Family::Environment, "{away}");
 }

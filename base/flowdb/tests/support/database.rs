@@ -1,7 +1,7 @@
 //! The databases that a contract holds for: SQLite, and PostgreSQL where it is built in and installed.
 
 use super::Folder;
-use cmdb::Cmdb;
+use flowdb::FlowDb;
 
 pub struct Database {
     pub url: String,
@@ -9,15 +9,15 @@ pub struct Database {
 }
 
 impl Database {
-    pub async fn open(&self) -> Cmdb {
-        Cmdb::open(&self.url).await.unwrap()
+    pub async fn open(&self) -> FlowDb {
+        FlowDb::open(&self.url).await.unwrap()
     }
 }
 
 /// A fresh one of each.
 pub async fn each_database(name: &str) -> Vec<Database> {
     let folder = Folder::new(name);
-    let sqlite = Database { url: folder.file("cmdb.db"), _folder: Some(folder) };
+    let sqlite = Database { url: folder.file("flowdb.db"), _folder: Some(folder) };
     [Some(sqlite), postgresql(name)].into_iter().flatten().collect()
 }
 

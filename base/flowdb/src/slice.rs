@@ -1,8 +1,8 @@
 //! Reading: what is known of a range of time.
 
 use crate::batch::bucket;
-use crate::cmdb::KnownHost;
 use crate::connection::Transaction;
+use crate::flow_db::KnownHost;
 use crate::statement::{Row, Value};
 use crate::{HOUR_MS, MINUTE_MS, names, reads};
 use flows::{
