@@ -10,6 +10,7 @@ pub mod call_id;
 pub mod carrier;
 pub mod conform;
 pub mod envelope;
+pub mod fault_effect;
 pub mod history;
 pub mod otlp;
 pub mod piece;

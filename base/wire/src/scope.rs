@@ -148,6 +148,11 @@ pub struct Scope {
     last_us: u64,
 }
 
+/// A literal has at least one byte: a call without an authority or a name is recorded as `unknown`.
+fn name_or_unknown(text: &str) -> &str {
+    if text.is_empty() { "unknown" } else { text }
+}
+
 /// What to do about one send.
 pub struct Decision {
     pub number: u64,
@@ -206,8 +211,8 @@ impl Scope {
         let http = protocol == Protocol::Http;
         let recorded = if http { normalised_http_name(name) } else { name.to_owned() };
         self.event(SEND_REQUEST | if fault.is_some() { FLAG_A } else { 0 } | if http { FLAG_B } else { 0 }, at_us);
-        self.reference(&recorded);
-        self.reference(peer);
+        self.reference(name_or_unknown(&recorded));
+        self.reference(name_or_unknown(peer));
         if let Some(i) = fault {
             put_varint(&mut self.events, i as u64);
         }

@@ -2,6 +2,7 @@
 
 mod envelope;
 mod history;
+mod hook;
 mod http;
 mod scope;
 
@@ -15,6 +16,7 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
     match kind {
         "envelope" => envelope::envelopes(input),
         "scope" => scope::scope(input),
+        "hook" => hook::call(input),
         "history" => history::read(input),
         "truncate" => history::cut(input),
         "join" => history::join(input),

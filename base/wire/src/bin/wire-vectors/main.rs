@@ -6,6 +6,7 @@ mod carriers;
 mod envelopes;
 mod faults;
 mod histories;
+mod hooks;
 mod joins;
 mod names;
 mod otlp;
@@ -30,6 +31,7 @@ fn main() {
         bridges::write,
         scopes::write,
         faults::write,
+        hooks::write,
         streams::write,
         joins::write,
         histories::write,

@@ -49,4 +49,17 @@ pub fn write(book: &Book) {
             ],
         )
     });
+    book.good("scope-empty-authority", "scope", "a call to an empty authority or name is recorded as unknown", {
+        scope_input(
+            TRUST,
+            None,
+            vec![
+                send(10, "grpc", "", GET),
+                ended(20, "failed", 1, 14, None, false),
+                send(30, "grpc", CURRENCY, ""),
+                ended(40, "reply", 2, 12, None, true),
+                respond(50, 200, ""),
+            ],
+        )
+    });
 }
