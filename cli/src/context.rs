@@ -1,42 +1,44 @@
 //! What every command needs: where things are kept, what the request is, how replies are judged.
 
 use crate::args::{Common, Expect, Request};
+use crate::render::events;
+use app::Cancel;
+use app::text::quoted;
 use explore::Oracle;
 use model::Failure;
 use requests::{RequestSpec, Transport};
-use runs::Store;
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::sync::Arc;
 
 pub struct Context {
     pub common: Common,
+    pub app: app::Context,
+}
+
+impl Deref for Context {
+    type Target = app::Context;
+
+    fn deref(&self) -> &app::Context {
+        &self.app
+    }
 }
 
 impl Context {
-    pub async fn store(&self) -> Result<Store, Failure> {
-        Store::open(&self.common.home).await
-    }
-
-    /// The target file that was named, or `target.yaml` here.
-    pub fn target_file(&self) -> Option<PathBuf> {
-        self.common.target.clone().or_else(|| {
-            let here = PathBuf::from("target.yaml");
-            here.exists().then_some(here)
-        })
-    }
-
-    /// The words that lead to the same target and store again, for commands that we print.
-    pub fn command(&self, verb: &str) -> String {
-        let mut words = vec![quoted(&own_name()), verb.to_owned()];
-        if let Some(target) = &self.common.target {
-            words.push(format!("-t {}", quoted(&target.display().to_string())));
-        }
-        if let Some(trust) = &self.common.trust {
-            words.push(format!("--trust {}", quoted(&trust.display().to_string())));
-        }
-        if self.common.home != *".faultloom" {
-            words.push(format!("--home {}", quoted(&self.common.home.display().to_string())));
-        }
-        words.join(" ")
+    pub fn new(common: Common) -> Context {
+        let quiet = common.quiet || common.json;
+        let app = app::Context {
+            home: common.home.clone(),
+            target: common.target.clone(),
+            trust: common.trust.clone(),
+            program: own_name(),
+            events: Arc::new(move |event| {
+                if !quiet {
+                    events::print(&event);
+                }
+            }),
+            cancel: Cancel::new(),
+        };
+        Context { common, app }
     }
 
     pub fn say(&self, line: impl AsRef<str>) {
@@ -129,15 +131,6 @@ pub fn oracle(expect: &Expect) -> Result<Oracle, Failure> {
     )
 }
 
-/// As a word of a command that can be copied into a shell.
-pub fn quoted(text: &str) -> String {
-    if !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@=,+".contains(c)) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
 /// The flags of the request and its assertions, for commands that we print.
 pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
     // what goes to the target's entry needs no URL as long as the target is named
@@ -171,16 +164,4 @@ pub fn flags(request: &Request, expect: &Expect, spec: &RequestSpec) -> String {
         words.push("--bridge".to_owned());
     }
     words.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn printed_words_survive_the_shell() {
-        assert_eq!(quoted("a/b-c.yaml"), "a/b-c.yaml");
-        assert_eq!(quoted("my files/it's"), "'my files/it'\\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -14,15 +14,8 @@ macro_rules! eprintln {
 mod args;
 mod commands;
 mod context;
-mod draft;
-mod finding;
-mod installation;
-mod junit;
-mod moment;
 mod render;
-mod sdk_places;
-mod stage;
-mod status_files;
+mod signals;
 mod sweep_spec;
 mod watch;
 

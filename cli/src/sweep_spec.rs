@@ -2,7 +2,7 @@
 
 use crate::args::{Expect, Sweep as Args};
 use crate::context::{self, Context};
-use crate::stage::Stage;
+use app::target_session::TargetSession;
 use model::Failure;
 use request_faults::SpaceKind;
 use request_faults::space::Effect;
@@ -23,10 +23,10 @@ pub struct SweepSpec {
     pub services: Vec<String>,
 }
 
-pub fn plan(context: &Context, args: &Args, stage: &Stage) -> Result<SweepSpec, Failure> {
-    let request = context::request(&args.request, stage.entry())?;
+pub fn plan(context: &Context, args: &Args, session: &TargetSession) -> Result<SweepSpec, Failure> {
+    let request = context::request(&args.request, session.entry())?;
     let (spaces, effects) = asked(args)?;
-    let services: Vec<String> = stage.services();
+    let services: Vec<String> = session.services();
     if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
         return Err(Failure::request("the space 'all-services' needs a target file that names them")
             .next("give one with -t FILE, or use --space services"));

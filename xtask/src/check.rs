@@ -40,19 +40,20 @@ pub fn lint() -> Result<String, String> {
 }
 
 /// The layer of a folder; a crate may use layers below its own, and crates of `base` one another.
-const LAYERS: [(&str, u8); 9] = [
+const LAYERS: [(&str, u8); 10] = [
     ("base", 0),
     ("observe", 1),
     ("break", 1),
     ("harden", 1),
     ("study", 2),
-    ("serve", 3),
-    ("cli", 4),
-    ("lab", 5),
-    ("xtask", 6),
+    ("app", 3),
+    ("serve", 4),
+    ("cli", 5),
+    ("lab", 6),
+    ("xtask", 7),
 ];
 
-/// One-way dependencies: base; then observe, break, harden; then study; then serve; then cli. Siblings meet in base and in the store.
+/// One-way dependencies: base; then observe, break, harden; then study; then app; then serve; then cli. Siblings meet in base and in the store.
 pub fn layers() -> Result<String, String> {
     let mut homes: BTreeMap<String, (String, u8)> = BTreeMap::new();
     let mut manifests = Vec::new();

@@ -1,6 +1,6 @@
 //! Arguments of `faultloom map`.
 
-use crate::moment::{Moment, Span};
+use app::time_arg::{Span, TimeArg};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 
@@ -52,16 +52,16 @@ pub struct Range {
     pub last: Option<Span>,
     /// The minute of this moment
     #[arg(long, value_name = "TIME", conflicts_with_all = ["since", "until"])]
-    pub at: Option<Moment>,
+    pub at: Option<TimeArg>,
     /// From this moment on
     #[arg(long = "from", id = "since", value_name = "TIME")]
-    pub since: Option<Moment>,
+    pub since: Option<TimeArg>,
     /// Up to this moment [default: now]
     #[arg(long = "to", id = "until", value_name = "TIME", requires = "since")]
-    pub until: Option<Moment>,
+    pub until: Option<TimeArg>,
     /// What is different from a range of equal length that ended then
     #[arg(long, value_name = "TIME", conflicts_with_all = ["dot", "mermaid", "save"])]
-    pub changed_since: Option<Moment>,
+    pub changed_since: Option<TimeArg>,
 }
 
 /// From whom.

@@ -4,13 +4,13 @@
 //! before anything is opened that could be attacked (a database's answers) and before other threads start.
 
 use crate::args::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
-use crate::commands::runs::time;
 use crate::context::Context;
-use crate::moment::now_ms;
-use crate::render::numbers::plural;
-use crate::render::printable;
 use crate::watch::Watch;
 use ::agent::{Audience, Daemon, Fleet, HostLock, Observer, Settings, rights, shelf, unit};
+use app::text::plural;
+use app::text::printable;
+use app::text::time;
+use app::time_arg::now_ms;
 use flowdb::Spool;
 use flows::{Side, Source, Window};
 use model::{Exit, Failure};

@@ -3,8 +3,8 @@
 use crate::args::Map as MapArgs;
 use crate::commands::show::read_sweep;
 use crate::context::Context;
-use crate::render::numbers::{grouped, plural};
-use crate::render::printable;
+use app::text::printable;
+use app::text::{grouped, plural};
 use flows::{Beside, Graph, SeenBy, Slice};
 use map::{Asked, By, Map, beside as compare};
 use model::trace::{Call, Trace};

@@ -3,8 +3,8 @@
 use crate::args::Diff;
 use crate::commands::flip_diff;
 use crate::context::Context;
-use crate::render::printable;
 use crate::render::tree::outcome;
+use app::text::printable;
 use model::trace::{Call, Trace};
 use model::{Exit, Failure, Run, RunKind};
 use runs::Store;

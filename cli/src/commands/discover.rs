@@ -3,10 +3,11 @@
 //! Seen: the entry of the target file, every call a service of a recorded request answered, and what gRPC services that
 //! are up offer by server reflection. Nothing is started, and nothing but reflection is asked.
 
-use crate::context::{Context, quoted};
-use crate::render::numbers::plural;
-use crate::render::printable;
-use crate::stage::{self, Stage};
+use crate::context::Context;
+use app::target_session::{self, TargetSession};
+use app::text::plural;
+use app::text::printable;
+use app::text::quoted;
 use model::trace::{Call, Protocol, Trace};
 use model::{Exit, Failure};
 use serde_json::json;
@@ -51,7 +52,7 @@ pub async fn discover(context: &Context) -> Result<Exit, Failure> {
             }
         }
     }
-    let up = target::read_state(&stage::state_dir(context))?.filter(target::is_alive).is_some();
+    let up = target::read_state(&target_session::state_dir(context))?.filter(target::is_alive).is_some();
     if let (Some(target), true) = (&target, up || context.common.trust.is_some()) {
         for (service, method) in offered(context, target).await? {
             points.entry(Point { service, grpc: true, name: method }).or_default().offered = true;
@@ -136,7 +137,7 @@ fn command(context: &Context, point: &Point, address: &Address) -> String {
 
 /// `(service, full method)` of every gRPC service that answers to reflection.
 async fn offered(context: &Context, target: &Target) -> Result<Vec<(String, String)>, Failure> {
-    let stage = Stage::open(context).await?;
+    let session = TargetSession::open(context).await?;
     let mut found = Vec::new();
     for service in target.services().iter().filter(|service| !service.support) {
         let address = match &service.health {
@@ -145,10 +146,10 @@ async fn offered(context: &Context, target: &Target) -> Result<Vec<(String, Stri
             Health::Http(_) | Health::Alive => None,
         };
         if let Some(address) = address {
-            let methods = requests::reflection::methods(stage.credentials(), &address.to_string()).await?;
+            let methods = requests::reflection::methods(session.credentials(), &address.to_string()).await?;
             found.extend(methods.into_iter().map(|method| (service.name.clone(), method)));
         }
     }
-    stage.close().await?;
+    session.close().await?;
     Ok(found)
 }

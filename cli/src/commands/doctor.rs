@@ -1,7 +1,7 @@
 //! `faultloom doctor`: what this machine and the target can and cannot do, each with the next step.
 
 use crate::context::Context;
-use crate::{sdk_places, stage};
+use app::{sdk_paths, target_session};
 use model::{Exit, Failure};
 use serde::Serialize;
 use serde_json::json;
@@ -34,10 +34,10 @@ pub async fn doctor(context: &Context) -> Result<Exit, Failure> {
     findings.push(tool("java", &["--version"], "Java services"));
     findings.push(tool("node", &["--version"], "Node.js services"));
     for (language, place) in [
-        ("go", sdk_places::folder("go")),
-        ("java", sdk_places::java()),
-        ("python", sdk_places::python()),
-        ("node", sdk_places::node()),
+        ("go", sdk_paths::folder("go")),
+        ("java", sdk_paths::java()),
+        ("python", sdk_paths::python()),
+        ("node", sdk_paths::node()),
     ] {
         findings.push(match place {
             Ok(path) => ok("sdk", format!("{language} in {}", path.display())),
@@ -97,7 +97,7 @@ fn descriptors() -> Finding {
 
 /// The target, if one is up: each service's health, and whether the entry answers with a history.
 async fn up(context: &Context) -> Vec<Finding> {
-    let state = match target::read_state(&stage::state_dir(context)) {
+    let state = match target::read_state(&target_session::state_dir(context)) {
         Ok(Some(state)) if target::is_alive(&state) => state,
         Ok(_) => return vec![note("target", "nothing is up", context.command("up"))],
         Err(failure) => {
@@ -118,9 +118,9 @@ async fn up(context: &Context) -> Vec<Finding> {
         return findings;
     };
     let asked = async {
-        let stage = stage::Stage::open(context).await?;
+        let session = target_session::TargetSession::open(context).await?;
         let spec = requests::RequestSpec::parse(&entry, "GET")?;
-        requests::Sender::new(stage.credentials().clone(), None).send(&spec, &[]).await
+        requests::Sender::new(session.credentials().clone(), None).send(&spec, &[]).await
     };
     findings.push(match asked.await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),

@@ -1,15 +1,15 @@
 //! `faultloom doctor --target`: which services answer with a history, which are gaps and why, and what to do next.
 //!
-//! Every service is started or, if it runs already, contacted. Three witnesses are heard: the service's own answer to
+//! Every service is started or, if it runs already, contacted. Three witnesses are evidence: the service's own answer to
 //! a request with an envelope, the recorded request of the target's entry, and the status files of the SDKs.
 
 use crate::context::Context;
-use crate::draft::listeners;
-use crate::finding::{Finding, Heard, judge};
-use crate::render::numbers::plural;
-use crate::render::printable;
-use crate::stage::{self, Stage};
-use crate::status_files::{self, Status};
+use app::diagnosis::{Diagnosis, Evidence, diagnose};
+use app::draft::listeners;
+use app::status_files::{self, Status};
+use app::target_session::{self, TargetSession};
+use app::text::plural;
+use app::text::printable;
 use model::trace::Trace;
 use model::{Exit, Failure};
 use requests::{RequestSpec, Sender};
@@ -29,28 +29,28 @@ pub async fn target(context: &Context) -> Result<Exit, Failure> {
             .next("draft one: faultloom init, or name one: --target FILE")
     })?;
     let target = Target::load(&file)?;
-    let mut heard = Heard::default();
+    let mut evidence = Evidence::default();
     for service in target.services().iter().filter(|service| service.is_attached()) {
         if let Err(seen) = service.health.check(LOOK_LIMIT).await {
             let failure = Failure::environment(format!("not reachable: {} saw {seen}", service.health))
                 .next("start it, or correct `listens` and `health` in the target file");
-            heard.unhealthy.insert(service.name.clone(), failure);
+            evidence.unhealthy.insert(service.name.clone(), failure);
         }
     }
-    let stage = start(context, &target, &mut heard).await?;
+    let session = start(context, &target, &mut evidence).await?;
     let mut request = None;
-    if let Some(stage) = &stage {
-        let asked = ask(context, &target, stage, &mut heard).await;
+    if let Some(session) = &session {
+        let asked = ask(context, &target, session, &mut evidence).await;
         request = asked.unwrap_or_else(|failure| Some(Err(failure)));
     }
-    let kept = stage::kept_status(context, &target.name);
-    heard.statuses = status_files::read(&[&stage::state_dir(context).join("status"), &kept]);
-    listen_to_attached(&target, &mut heard);
-    let ours = stage.as_ref().map(|_| stage::trust_file(context).unwrap_or_default());
-    let findings: Vec<Finding> =
-        target.services().iter().map(|service| judge(context, service, &heard, ours.as_ref())).collect();
-    if let Some(stage) = stage {
-        stage.close().await?;
+    let kept = target_session::kept_status(context, &target.name);
+    evidence.statuses = status_files::read(&[&target_session::state_dir(context).join("status"), &kept]);
+    listen_to_attached(&target, &mut evidence);
+    let ours = session.as_ref().map(|_| target_session::trust_file(context).unwrap_or_default());
+    let findings: Vec<Diagnosis> =
+        target.services().iter().map(|service| diagnose(context, service, &evidence, ours.as_ref())).collect();
+    if let Some(session) = session {
+        session.close().await?;
     }
     let bad = findings.iter().any(|finding| !finding.state.is_ok());
     let next = match bad {
@@ -69,19 +69,19 @@ pub async fn target(context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Starts what can be started, leaving out what cannot, until the rest is up. `None` if nothing is left.
-async fn start(context: &Context, target: &Target, heard: &mut Heard) -> Result<Option<Stage>, Failure> {
+async fn start(context: &Context, target: &Target, evidence: &mut Evidence) -> Result<Option<TargetSession>, Failure> {
     loop {
-        let left_out: Vec<&str> = heard.unhealthy.keys().map(String::as_str).collect();
+        let left_out: Vec<&str> = evidence.unhealthy.keys().map(String::as_str).collect();
         let Some(rest) = target.without(&left_out) else { return Ok(None) };
-        let failure = match Stage::open_with(context, Some(rest)).await {
-            Ok(stage) => return Ok(Some(stage)),
+        let failure = match TargetSession::open_with(context, Some(rest)).await {
+            Ok(session) => return Ok(Some(session)),
             Err(failure) if failure.exit() == Exit::Environment => failure,
             Err(failure) => return Err(failure),
         };
         let named =
             target.services().iter().find(|service| failure.what.contains(&format!("service '{}'", service.name)));
-        match named.filter(|service| !heard.unhealthy.contains_key(&service.name)) {
-            Some(service) => heard.unhealthy.insert(service.name.clone(), failure),
+        match named.filter(|service| !evidence.unhealthy.contains_key(&service.name)) {
+            Some(service) => evidence.unhealthy.insert(service.name.clone(), failure),
             None => return Err(failure),
         };
     }
@@ -90,34 +90,39 @@ async fn start(context: &Context, target: &Target, heard: &mut Heard) -> Result<
 type Recorded = Option<Result<Trace, Failure>>;
 
 /// Asks every service, then sends the request of the entry.
-async fn ask(context: &Context, target: &Target, stage: &Stage, heard: &mut Heard) -> Result<Recorded, Failure> {
+async fn ask(
+    context: &Context,
+    target: &Target,
+    session: &TargetSession,
+    evidence: &mut Evidence,
+) -> Result<Recorded, Failure> {
     for service in target.services() {
-        if service.support || heard.unhealthy.contains_key(&service.name) {
+        if service.support || evidence.unhealthy.contains_key(&service.name) {
             continue;
         }
         for spec in questions(service)? {
-            let reply = Sender::new(stage.credentials().clone(), None).send(&spec, &[]).await?;
+            let reply = Sender::new(session.credentials().clone(), None).send(&spec, &[]).await?;
             if reply.trace.entry.scope.is_some() {
-                heard.answered.insert(service.name.clone());
+                evidence.answered.insert(service.name.clone());
             } else if reply.status() == Some(404) {
-                heard.unrouted.insert(service.name.clone());
+                evidence.unrouted.insert(service.name.clone());
             }
             if reply.status().is_some() {
                 break;
             }
         }
     }
-    let Some(entry) = stage.entry() else { return Ok(None) };
+    let Some(entry) = session.entry() else { return Ok(None) };
     context.say(format!("   asking GET {}", printable(entry)));
     let spec = RequestSpec::parse(entry, "GET")?;
-    let reply = Sender::new(stage.credentials().clone(), None).send(&spec, &[]).await?;
+    let reply = Sender::new(session.credentials().clone(), None).send(&spec, &[]).await?;
     if reply.status().is_none() {
         let why = reply.reason.unwrap_or_default();
         return Ok(Some(Err(Failure::environment(format!("{entry} does not answer")).why(why))));
     }
     let calls = std::iter::once(&reply.trace.entry).chain(reply.trace.walk());
     let scopes = calls.filter_map(|call| call.scope.as_ref());
-    heard.recorded.extend(scopes.map(|scope| scope.service.clone()));
+    evidence.recorded.extend(scopes.map(|scope| scope.service.clone()));
     Ok(Some(Ok(reply.trace)))
 }
 
@@ -137,16 +142,16 @@ fn questions(service: &Service) -> Result<Vec<RequestSpec>, Failure> {
     Ok(specs)
 }
 
-fn listen_to_attached(target: &Target, heard: &mut Heard) {
+fn listen_to_attached(target: &Target, evidence: &mut Evidence) {
     for service in target.services().iter().filter(|service| service.is_attached()) {
         let ports: Vec<u16> = service.listens.iter().map(|address| address.port).collect();
         if let (false, Some(process)) = (ports.is_empty(), listeners::holding(&ports).into_iter().next()) {
-            heard.trust.insert(service.name.clone(), process.trust_file.map(PathBuf::from));
+            evidence.trust.insert(service.name.clone(), process.trust_file.map(PathBuf::from));
         }
     }
 }
 
-fn draw(target: &Target, findings: &[Finding], request: Option<&Result<Trace, Failure>>) {
+fn draw(target: &Target, findings: &[Diagnosis], request: Option<&Result<Trace, Failure>>) {
     println!("{}: {}", printable(&target.name), plural(findings.len() as u64, "service"));
     for finding in findings {
         let mut lines = finding.why.lines();
@@ -184,7 +189,7 @@ fn sentence(trace: &Trace) -> String {
 
 fn report(
     target: &Target,
-    findings: &[Finding],
+    findings: &[Diagnosis],
     request: Option<&Result<Trace, Failure>>,
     next: Option<&str>,
 ) -> Value {

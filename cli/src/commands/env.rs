@@ -3,10 +3,11 @@
 //! The keys are made here if there are none yet, in a file that only their owner can read, and are not printed.
 
 use crate::args::Env;
-use crate::context::{Context, quoted};
-use crate::installation::{Form, Installation};
-use crate::sdk_places;
-use crate::stage;
+use crate::context::Context;
+use app::installation::{Form, Installation};
+use app::sdk_paths;
+use app::target_session;
+use app::text::quoted;
 use model::{Exit, Failure};
 use serde_json::{Value, json};
 use target::{Sdk, Service, Target, Trust};
@@ -20,16 +21,16 @@ pub fn env(context: &Context, args: &Env) -> Result<Exit, Failure> {
     let name = target.as_ref().map_or("app", |target| target.name.as_str());
     let services = services(args, sdk, target.as_ref())?;
     runs::make_home(&context.common.home)?;
-    let (trust_file, status) = (stage::kept_trust(context, name), stage::kept_status(context, name));
+    let (trust_file, status) = (target_session::kept_trust(context, name), target_session::kept_status(context, name));
     let made = !trust_file.exists();
     let trust = Trust::kept(&trust_file, name)?;
     std::fs::create_dir_all(&status)
         .map_err(|error| Failure::environment(format!("cannot make {}", status.display())).why(error.to_string()))?;
     let place = match sdk {
-        Sdk::Java => sdk_places::java()?,
-        Sdk::Node => sdk_places::node()?,
-        Sdk::Python => sdk_places::python()?,
-        Sdk::Go | Sdk::None => sdk_places::folder("go")?,
+        Sdk::Java => sdk_paths::java()?,
+        Sdk::Node => sdk_paths::node()?,
+        Sdk::Python => sdk_paths::python()?,
+        Sdk::Go | Sdk::None => sdk_paths::folder("go")?,
     };
     let installations: Vec<Installation> = services
         .iter()
@@ -65,7 +66,7 @@ pub fn env(context: &Context, args: &Env) -> Result<Exit, Failure> {
     }
     let verb = if made { "made" } else { "used" };
     context.say(format!("\nkeys {verb}: {} (readable by you only)", trust_file.display()));
-    if let Some(up) = target::read_state(&stage::state_dir(context))?.filter(target::is_alive)
+    if let Some(up) = target::read_state(&target_session::state_dir(context))?.filter(target::is_alive)
         && up.trust_file != trust_file
     {
         context.say("the target that is up here was started with other keys: `faultloom down`, then `up`, takes these");

@@ -2,7 +2,7 @@
 
 use crate::args::Faults;
 use crate::context::Context;
-use crate::stage;
+use app::target_session;
 use model::{Exit, Failure};
 use serde_json::json;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const NOTICED_AFTER: Duration = Duration::from_millis(250);
 
 pub async fn faults(context: &Context, args: &Faults) -> Result<Exit, Failure> {
-    let file = stage::trust_file(context)?;
+    let file = target_session::trust_file(context)?;
     target::switch_faults(&file, args.switch == "on")?;
     tokio::time::sleep(NOTICED_AFTER).await;
     if context.common.json {

@@ -4,9 +4,10 @@
 
 use crate::args::{AgentServe, AgentTrust};
 use crate::commands::agent::state_folder;
-use crate::context::{Context, quoted};
+use crate::context::Context;
 use agent::metrics;
 use agent::shelf::DATABASE;
+use app::text::quoted;
 use fleet::{AllowList, Fingerprint, Identity, Limits, Server, Slices, Token, serve_metrics};
 use flowdb::FlowDb;
 use flows::Slice;

@@ -126,7 +126,7 @@ pub fn told(name: &str, progress: Progress) -> crate::render::progress::Line {
     match progress {
         Progress::Golden { instructions } => Line::words(name, draw::golden_so_far(instructions)),
         Progress::Flips { done, total, undetected } => {
-            Line::counts(name, done, total, format!("{} undetected", crate::render::numbers::grouped(undetected)))
+            Line::counts(name, done, total, format!("{} undetected", app::text::grouped(undetected)))
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::commands::flip::spec_of;
 use crate::commands::show::read_campaign;
 use crate::context::Context;
-use crate::render::{numbers::grouped, printable};
+use app::text::{grouped, printable};
 use campaign::log::INJECTIONS;
 use model::campaign::{Campaign, Logged, Row, Share, percent};
 use model::flip::Outcome;

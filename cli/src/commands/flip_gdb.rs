@@ -3,7 +3,7 @@
 use crate::commands::flip::StartedEngine;
 use crate::commands::{flip_replay, sweep};
 use crate::context::Context;
-use crate::render::printable;
+use app::text::printable;
 use bit_flips::contain;
 use bit_flips::protocol::{Held, Reply, Request};
 use campaign::engine::Event;

@@ -3,10 +3,11 @@
 use crate::args::FlipLive as Args;
 use crate::commands::flip::{self, Kept};
 use crate::commands::{flip_tracer, sweep};
-use crate::context::{Context, quoted};
+use crate::context::Context;
 use crate::render::live as draw;
-use crate::render::printable;
 use crate::render::progress::{Line, Meter};
+use app::text::printable;
+use app::text::quoted;
 use bit_flips::live::{Aim, Begun, refuse};
 use bit_flips::protocol::{Draw, Program, Sites, Stepper};
 use campaign::live::BEFORE;

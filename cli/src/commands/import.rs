@@ -2,9 +2,9 @@
 
 use crate::args::Import;
 use crate::context::Context;
-use crate::render::numbers::plural;
-use crate::render::printable;
 use crate::render::tree::{self, Style};
+use app::text::plural;
+use app::text::printable;
 use exchange::{FILE_BYTES_MAX, Imported, import as read};
 use model::trace::{Outcome, Trace};
 use model::{Exit, Failure, Fault, RunKind, Verdict};

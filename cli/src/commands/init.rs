@@ -2,9 +2,9 @@
 
 use crate::args::Init;
 use crate::context::Context;
-use crate::draft::{self, Draft, Sure, compose, listeners, procfile, scripts, yaml};
-use crate::render::numbers::plural;
-use crate::render::printable;
+use app::draft::{self, Draft, Sure, compose, listeners, procfile, scripts, yaml};
+use app::text::plural;
+use app::text::printable;
 use model::{Exit, Failure};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write};

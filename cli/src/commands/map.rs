@@ -2,10 +2,11 @@
 
 use crate::args::{Map as MapArgs, Range};
 use crate::commands::map_source::{self, Known};
-use crate::context::{Context, quoted};
-use crate::moment::now_ms;
+use crate::context::Context;
 use crate::render::map as draw;
-use crate::render::numbers::plural;
+use app::text::plural;
+use app::text::quoted;
+use app::time_arg::now_ms;
 use flows::{Graph, Losses, Slice};
 use map::{By, Direction, Map, around, changes, dot, mermaid};
 use model::{Exit, Failure, RunKind, Verdict};
@@ -34,7 +35,7 @@ pub async fn map(context: &Context, args: &MapArgs) -> Result<Exit, Failure> {
     }
     let mut graph = asked(&whole, args)?;
     if args.resolve {
-        crate::commands::resolve::resolve(&mut graph).await;
+        app::external_names::resolve(&mut graph).await;
     }
     let run = if args.save { Some(save(context, args, &known.slice, &graph).await?) } else { None };
     if args.dot {
@@ -100,7 +101,7 @@ fn changed(context: &Context, args: &MapArgs, before: &Known, after: &Known) -> 
         span(&after.slice)
     );
     for remark in new.remarks.iter().chain(&before.remarks).chain(&after.remarks) {
-        println!("! {}", crate::render::printable(remark));
+        println!("! {}", app::text::printable(remark));
     }
     Ok(Exit::Pass)
 }
@@ -111,7 +112,7 @@ fn times(slice: &Slice) -> serde_json::Value {
 
 /// `2026-11-21 19:00:00Z … 20:00:00Z`.
 fn span(slice: &Slice) -> String {
-    let [from, to] = [slice.from_ms, slice.to_ms].map(crate::commands::runs::time);
+    let [from, to] = [slice.from_ms, slice.to_ms].map(app::text::time);
     let to = if from[..10] == to[..10] { to[11..].to_owned() } else { to };
     format!("{from} … {to}")
 }
@@ -147,7 +148,7 @@ async fn save(context: &Context, args: &MapArgs, slice: &Slice, graph: &Graph) -
     let store = context.store().await?;
     let by = args.by.by();
     let question = Question { by, of: args.of.clone(), from_ms: slice.from_ms, to_ms: slice.to_ms };
-    let what = args.of.as_deref().map_or(String::new(), |of| format!(" of {}", crate::render::printable(of)));
+    let what = args.of.as_deref().map_or(String::new(), |of| format!(" of {}", app::text::printable(of)));
     let title = format!("map{what}, {}", span(slice));
     let (mut run, dir) = store.begin(RunKind::Map, &title, json!(question), 0).await?;
     dir.write_json("slice.json", slice)?;

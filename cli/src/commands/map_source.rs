@@ -18,7 +18,7 @@ pub struct Known {
 
 pub async fn known(context: &Context, origin: &Origin, from_ms: i64, to_ms: i64) -> Result<Known, Failure> {
     if origin.now {
-        let (slice, remarks) = crate::commands::now::look()?;
+        let (slice, remarks) = app::snapshot::look()?;
         return Ok(Known { slice, remarks });
     }
     if let Some(url) = &origin.database {
@@ -60,7 +60,7 @@ async fn read(place: &str, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
         let hosts = flowdb.hosts().await?;
         let last = hosts.iter().max_by_key(|host| host.last_ms);
         let why = last.map_or("it has no windows at all".to_owned(), |host| {
-            format!("{} was last heard at {}", host.name, crate::commands::runs::time(host.last_ms))
+            format!("{} was last heard at {}", host.name, app::text::time(host.last_ms))
         });
         flowdb.close().await;
         return Err(Failure::unknown("nothing is known of that time")

@@ -22,10 +22,8 @@ mod import;
 mod init;
 mod map;
 mod map_source;
-mod now;
 mod record;
 mod report;
-mod resolve;
 mod runs;
 mod schema;
 mod show;
@@ -39,10 +37,10 @@ use model::{Exit, Failure};
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
     let target = args.common.target.is_some();
-    let context = Context { common: args.common };
+    let context = Context::new(args.common);
     // these replace this process or must not share it with a runtime
     match &args.command {
-        Command::Reaper => crate::stage::reaper(),
+        Command::Reaper => app::target_session::reaper(),
         Command::FlipEngine => return flip_engine::serve(),
         Command::FlipTracer => return flip_tracer::serve(),
         Command::Go(passed) => return wrap::go(&passed.arguments),
@@ -60,6 +58,11 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     let runtime =
         tokio::runtime::Runtime::new().map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
     runtime.block_on(async {
+        let cancel = context.cancel.clone();
+        tokio::spawn(async move {
+            crate::signals::interrupted().await;
+            cancel.cancel();
+        });
         match args.command {
             Command::Up(args) => up::up(&context, &args).await,
             Command::Down => up::down(&context).await,

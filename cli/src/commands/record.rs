@@ -5,10 +5,10 @@
 
 use crate::args::Record;
 use crate::context::{self, Context};
-use crate::render::numbers::{grouped, milliseconds, plural};
-use crate::render::printable;
 use crate::render::tree::{self, Style};
-use crate::stage::Stage;
+use app::target_session::TargetSession;
+use app::text::printable;
+use app::text::{grouped, milliseconds, plural};
 use explore::Sent;
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, RunKind, Verdict};
@@ -26,25 +26,25 @@ pub async fn record(context: &Context, args: &Record) -> Result<Exit, Failure> {
         context::request(&args.request, None)?; // what is wrong with it is said before anything is started for it
     }
     let store = context.store().await?;
-    let stage = Stage::open(context).await?;
-    let result = with_stage(context, args, &stage, &store, faults, oracle).await;
-    stage.close().await?;
+    let session = TargetSession::open(context).await?;
+    let result = with_stage(context, args, &session, &store, faults, oracle).await;
+    session.close().await?;
     result
 }
 
 async fn with_stage(
     context: &Context,
     args: &Record,
-    stage: &Stage,
+    session: &TargetSession,
     store: &runs::Store,
     faults: Vec<Fault>,
     oracle: explore::Oracle,
 ) -> Result<Exit, Failure> {
-    let spec = context::request(&args.request, stage.entry())?;
+    let spec = context::request(&args.request, session.entry())?;
     let spec_json = json!({"request": spec, "faults": faults, "count": args.count});
     let (mut run, dir) =
         store.begin(RunKind::Recording, &format!("{} {}", spec.name(), spec.authority), spec_json, 0).await?;
-    let mut sender = Sender::new(stage.credentials().clone(), Some(*run.id.0.as_bytes()));
+    let mut sender = Sender::new(session.credentials().clone(), Some(*run.id.0.as_bytes()));
 
     let id = run.id.short();
     let work = async {
@@ -57,7 +57,7 @@ async fn with_stage(
         let mut segment = dir.segment("traces.jsonl")?;
         let mut seen = Seen::default();
         let mut last: Option<Reply> = None;
-        let watch = stage.watch();
+        let watch = session.watch();
         for _ in 0..args.count {
             let Sent { reply, crashed, brought_down, .. } = watch.send(&mut sender, &spec, &resolved).await?;
             if brought_down.is_empty() {
@@ -110,7 +110,7 @@ async fn with_stage(
     };
     let result = tokio::select! {
         result = work => result,
-        () = crate::stage::interrupted() => Err(Failure::new(model::Family::Aborted, "the recording was stopped")
+        () = crate::signals::interrupted() => Err(Failure::new(model::Family::Aborted, "the recording was stopped")
             .next(format!("what came until then: {} {id}", context.command("show")))),
     };
     if let (Err(failure), None) = (&result, run.verdict) {

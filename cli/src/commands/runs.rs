@@ -2,7 +2,8 @@
 
 use crate::args::Runs;
 use crate::context::Context;
-use crate::render::numbers::plural;
+use app::text::plural;
+use app::text::time;
 use model::{Exit, Failure, Run, RunKind};
 
 pub async fn runs(context: &Context, args: &Runs) -> Result<Exit, Failure> {
@@ -49,22 +50,6 @@ pub fn state(run: &Run) -> &'static str {
     }
 }
 
-/// UTC, so that two people who look at one report talk about the same minute.
-pub fn time(ms: i64) -> String {
-    let days = ms.div_euclid(86_400_000);
-    let second = ms.rem_euclid(86_400_000) / 1000;
-    // civil date from days since 1970-01-01 (proleptic Gregorian)
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
-}
-
 fn result(run: &Run) -> String {
     let number = |key: &str| run.summary[key].as_u64();
     match (number("cases"), number("bugs"), number("calls")) {
@@ -85,15 +70,5 @@ fn result(run: &Run) -> String {
         },
         (_, _, Some(calls)) => format!("{calls} calls, status {}", run.summary["status"]),
         _ => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn times_are_civil() {
-        assert_eq!(super::time(0), "1970-01-01 00:00:00Z");
-        assert_eq!(super::time(1_709_210_096_000), "2024-02-29 12:34:56Z");
-        assert_eq!(super::time(1_795_132_799_999), "2026-11-19 23:59:59Z");
     }
 }

@@ -6,10 +6,10 @@ use crate::context::Context;
 use crate::render::bugs;
 use crate::render::live;
 use crate::render::map as draw;
-use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::tree::{self, Style};
 use crate::render::{flip as flips, flip_story};
 use ::runs::RunDir;
+use app::text::{grouped, plural, seconds};
 use model::campaign::Campaign;
 use model::sweep::Sweep;
 use model::trace::Trace;
@@ -35,7 +35,7 @@ fn head(run: &Run) {
         run.id.short(),
         run.kind.as_str(),
         runs::state(run),
-        runs::time(run.begin_ms),
+        app::text::time(run.begin_ms),
         run.title
     );
 }

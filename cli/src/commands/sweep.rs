@@ -3,12 +3,12 @@
 use crate::args::Sweep as Args;
 use crate::commands::record::no_history;
 use crate::context::{self, Context};
-use crate::junit;
 use crate::render::bugs;
-use crate::render::numbers::{grouped, plural, seconds};
 use crate::render::progress::Meter;
-use crate::stage::Stage;
 use crate::sweep_spec::{self, SweepSpec};
+use app::junit;
+use app::target_session::TargetSession;
+use app::text::{grouped, plural, seconds};
 use explore::runner::SpacePlan;
 use explore::{SpaceRun, Sweeper};
 use model::sweep::{Case, Sweep};
@@ -39,16 +39,16 @@ pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(text) => Some(resume(&store, text).await?),
         None => None,
     };
-    let stage = Stage::open(context).await?;
-    let result = with_stage(context, args, &stage, store, resumed).await;
-    stage.close().await?;
+    let session = TargetSession::open(context).await?;
+    let result = with_stage(context, args, &session, store, resumed).await;
+    session.close().await?;
     result
 }
 
 async fn with_stage(
     context: &Context,
     args: &Args,
-    stage: &Stage,
+    session: &TargetSession,
     store: runs::Store,
     resumed: Option<(Run, RunDir, SweepSpec)>,
 ) -> Result<Exit, Failure> {
@@ -56,7 +56,7 @@ async fn with_stage(
     let (mut run, dir, spec) = match resumed {
         Some(resumed) => resumed,
         None => {
-            let spec = sweep_spec::plan(context, args, stage)?;
+            let spec = sweep_spec::plan(context, args, session)?;
             let title = format!("{} {}", spec.request.name(), spec.request.authority);
             let (run, dir) = store
                 .begin(
@@ -70,12 +70,12 @@ async fn with_stage(
         }
     };
     let sweeper = Sweeper {
-        credentials: stage.credentials().clone(),
+        credentials: session.credentials().clone(),
         run: *run.id.0.as_bytes(),
         spec: spec.request.clone(),
         oracle: context::oracle(&spec.expect)?,
         concurrency: args.concurrency.into(),
-        watch: Arc::new(stage.watch()),
+        watch: Arc::new(session.watch()),
         stop,
     };
     let go_on = format!("{} --resume {}", context.command("sweep"), run.id.short());
@@ -326,10 +326,10 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();
     tokio::spawn(async move {
-        crate::stage::interrupted().await;
+        crate::signals::interrupted().await;
         told.store(true, Ordering::Relaxed);
         eprintln!("\n   stopping; what was run is kept (Ctrl-C again ends at once)");
-        crate::stage::interrupted().await;
+        crate::signals::interrupted().await;
         std::process::exit(Exit::Aborted.code().into());
     });
     stop

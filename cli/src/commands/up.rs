@@ -2,8 +2,9 @@
 
 use crate::args::Up;
 use crate::context::Context;
-use crate::render::numbers::plural;
-use crate::stage;
+use crate::signals;
+use app::target_session;
+use app::text::plural;
 use model::{Exit, Failure, Family};
 use serde_json::json;
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
 }
 
 async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
-    let state_dir = stage::state_dir(context);
+    let state_dir = target_session::state_dir(context);
     if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
         return Err(Failure::environment(format!("{} is up already", state.target))
             .next("`faultloom ps` shows it, `faultloom down` stops it"));
@@ -42,10 +43,10 @@ async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
     let count = target.services().len() as u64;
     context.say(format!("{}: starting {}; Ctrl-C stops and removes everything", target.name, plural(count, "service")));
     let begin = Instant::now();
-    let options = stage::start_options(context, &target)?;
+    let options = target_session::start_options(context, &target)?;
     let supervisor = tokio::select! {
         started = Supervisor::start(target, options) => started?,
-        () = stage::interrupted() => return Err(Failure::new(Family::Aborted, "stopped while the target was starting")),
+        () = signals::interrupted() => return Err(Failure::new(Family::Aborted, "stopped while the target was starting")),
     };
     if args.behind {
         // the one in front shows the table
@@ -68,7 +69,7 @@ async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
 /// Until Ctrl-C: restarts what crashes, and says so. What cannot be kept up is given up; the rest stays.
 async fn keep(context: &Context, supervisor: &Supervisor) -> Result<Exit, Failure> {
     let mut crashes: HashMap<String, Vec<Instant>> = HashMap::new();
-    let interrupted = stage::interrupted();
+    let interrupted = signals::interrupted();
     tokio::pin!(interrupted);
     loop {
         tokio::select! {
@@ -129,7 +130,7 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
     let patience: Duration =
         target.services().iter().map(|s| s.start_timeout).max().unwrap_or_default() + Duration::from_secs(5);
     let begin = Instant::now();
-    let interrupted = stage::interrupted();
+    let interrupted = signals::interrupted();
     tokio::pin!(interrupted);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -146,7 +147,7 @@ async fn detach(context: &Context, target: &Target) -> Result<Exit, Failure> {
         }
         // one that was killed may have left its state, and its reaper is about to remove it
         let ours = |state: &target::UpState| u32::try_from(state.supervisor.pid).is_ok_and(|pid| pid == child.id());
-        let state = target::read_state(&stage::state_dir(context))?.filter(ours);
+        let state = target::read_state(&target_session::state_dir(context))?.filter(ours);
         if state
             .as_ref()
             .is_some_and(|s| s.services.len() == target.services().len() && s.services.iter().all(|s| s.healthy))
@@ -204,7 +205,7 @@ fn passed_on(said: &str) -> Option<Failure> {
 }
 
 pub async fn down(context: &Context) -> Result<Exit, Failure> {
-    let done = target::down(&stage::state_dir(context)).await?;
+    let done = target::down(&target_session::state_dir(context)).await?;
     let (text, value) = match &done {
         Down::NothingUp => ("nothing was up".to_owned(), json!({"down": null})),
         Down::Stopped { target, services } => (
@@ -228,7 +229,7 @@ pub async fn down(context: &Context) -> Result<Exit, Failure> {
 }
 
 pub async fn ps(context: &Context) -> Result<Exit, Failure> {
-    let state = target::read_state(&stage::state_dir(context))?;
+    let state = target::read_state(&target_session::state_dir(context))?;
     let up = state.as_ref().is_some_and(target::is_alive);
     if context.common.json {
         println!("{}", json!({"up": up, "state": state}));

@@ -1,6 +1,6 @@
 //! `faultloom go …` and `faultloom python …`: the language's own tool with the SDK in it. This process is replaced by it.
 
-use crate::sdk_places;
+use app::sdk_paths;
 use model::{Exit, Failure};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub fn go(arguments: &[String]) -> Result<Exit, Failure> {
 
 /// The Go wrapper, built once per version of its sources into the user's cache.
 fn wrapper() -> Result<PathBuf, Failure> {
-    let source = sdk_places::folder("go")?;
+    let source = sdk_paths::folder("go")?;
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))
@@ -42,7 +42,7 @@ fn wrapper_name(source: &Path) -> String {
 }
 
 pub fn python(arguments: &[String]) -> Result<Exit, Failure> {
-    let folder = sdk_places::python()?;
+    let folder = sdk_paths::python()?;
     let path = match std::env::var_os("PYTHONPATH") {
         Some(old) if !old.is_empty() => {
             std::env::join_paths(std::iter::once(folder.clone()).chain(std::env::split_paths(&old)))

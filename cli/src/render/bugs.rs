@@ -1,7 +1,7 @@
 //! Bugs in words.
 
-use super::numbers::plural;
-use super::printable;
+use app::text::plural;
+use app::text::printable;
 use model::sweep::Bug;
 use std::fmt::Write;
 

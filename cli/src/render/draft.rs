@@ -1,8 +1,8 @@
 //! A drafted target file as a table: what was guessed, how surely, from what.
 
-use super::numbers::plural;
-use super::printable;
-use crate::draft::{Draft, Service, Sure};
+use app::draft::{Draft, Service, Sure};
+use app::text::plural;
+use app::text::printable;
 use serde_json::Value;
 use std::fmt::Write;
 use target::Sdk;

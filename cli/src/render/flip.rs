@@ -1,8 +1,8 @@
 //! A campaign of bit flips in a terminal: the paper's columns with their intervals, and what must be known to believe them.
 
 use super::flip_parts::{exhaustive, latency};
-use super::numbers::{grouped, plural};
-use super::printable;
+use app::text::printable;
+use app::text::{grouped, plural};
 use model::campaign::{Campaign, EXTERNAL, Row, Share, Variant, percent};
 
 /// `1.2 M`, `412 k`.

@@ -1,7 +1,7 @@
 //! What stands below the tables of a campaign: every flip of one reply, and how soon errors showed.
 
-use super::numbers::grouped;
-use super::printable;
+use app::text::grouped;
+use app::text::printable;
 use model::campaign::{Campaign, Variant, percent};
 
 /// Every flip of the work for one reply, beside the drawn ones.

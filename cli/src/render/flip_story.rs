@@ -1,7 +1,7 @@
 //! One injection in a terminal: what was hit, how it spread, how it went.
 
-use super::numbers::{grouped, plural};
-use super::printable;
+use app::text::printable;
+use app::text::{grouped, plural};
 use model::campaign::Logged;
 use model::flip::{Ending, Injection};
 

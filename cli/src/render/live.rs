@@ -2,8 +2,8 @@
 
 use super::flip::tables;
 use super::flip_story::place;
-use super::numbers::plural;
-use super::printable;
+use app::text::plural;
+use app::text::printable;
 use model::campaign::{Campaign, LiveProcess, Logged, Variant};
 use model::flip::FlipType;
 

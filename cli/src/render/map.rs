@@ -1,7 +1,7 @@
 //! A map in a terminal: one line per dependency.
 
-use super::numbers::{grouped, plural};
-use super::printable;
+use app::text::printable;
+use app::text::{grouped, plural};
 use flows::{Edge, Graph, Protocol};
 use map::Change;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! A progress line with rate and time left: a bar on a terminal, a line every few seconds elsewhere, nothing when asked to be quiet.
 
-use super::numbers::{grouped, plural, seconds};
+use app::text::{grouped, plural, seconds};
 use explore::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

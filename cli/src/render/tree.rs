@@ -1,7 +1,7 @@
 //! A trace as a tree with timing bars. Equal neighbours are drawn as one row, `Convert ×10`.
 
-use super::numbers::{grouped, milliseconds};
-use super::printable;
+use app::text::printable;
+use app::text::{grouped, milliseconds};
 use model::Fault;
 use model::trace::{Call, Outcome, Protocol, Trace};
 use std::fmt::Write;

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// A moment in milliseconds since the epoch, or a while before now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum TimeArg {
     Ago(Span),
     At(i64),
     /// Milliseconds since midnight, of the last day on which that was.
@@ -42,37 +42,37 @@ impl FromStr for Span {
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for TimeArg {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Moment, String> {
+    fn from_str(text: &str) -> Result<TimeArg, String> {
         if let Ok(span) = text.parse() {
-            return Ok(Moment::Ago(span));
+            return Ok(TimeArg::Ago(span));
         }
         if let Ok(at) = text.parse::<jiff::Timestamp>() {
-            return Ok(Moment::At(at.as_millisecond()));
+            return Ok(TimeArg::At(at.as_millisecond()));
         }
         // without a zone: UTC
         if let Ok(at) = text.parse::<jiff::civil::DateTime>()
             && let Ok(at) = at.to_zoned(jiff::tz::TimeZone::UTC)
         {
-            return Ok(Moment::At(at.timestamp().as_millisecond()));
+            return Ok(TimeArg::At(at.timestamp().as_millisecond()));
         }
         if let Ok(time) = text.parse::<jiff::civil::Time>() {
             let minutes = i64::from(time.hour()) * 60 + i64::from(time.minute());
-            return Ok(Moment::Today((minutes * 60 + i64::from(time.second())) * 1_000));
+            return Ok(TimeArg::Today((minutes * 60 + i64::from(time.second())) * 1_000));
         }
         Err(format!("'{text}' is no time: 15m (ago), 14:30 (today, UTC) or 2026-11-21T14:30:00Z"))
     }
 }
 
-impl Moment {
+impl TimeArg {
     /// Milliseconds since the epoch.
     pub fn ms(self, now_ms: i64) -> i64 {
         match self {
-            Moment::Ago(span) => now_ms - span.ms,
-            Moment::At(ms) => ms,
-            Moment::Today(into) => {
+            TimeArg::Ago(span) => now_ms - span.ms,
+            TimeArg::At(ms) => ms,
+            TimeArg::Today(into) => {
                 let at = now_ms.div_euclid(DAY_MS) * DAY_MS + into;
                 if at > now_ms { at - DAY_MS } else { at }
             }
@@ -100,7 +100,7 @@ mod tests {
             ("2026-11-21T20:30:00+01:00", now),
             ("2026-11-21 19:30", now),
         ] {
-            assert_eq!(text.parse::<Moment>().unwrap().ms(now), ms, "{text}");
+            assert_eq!(text.parse::<TimeArg>().unwrap().ms(now), ms, "{text}");
         }
     }
 
@@ -109,7 +109,7 @@ mod tests {
         for text in
             ["", "m", "0m", "-5m", "5", "5w", "99999d", "9223372036854775807d", "25:00", "yesterday", "５m", "m5"]
         {
-            assert!(text.parse::<Moment>().is_err(), "{text}");
+            assert!(text.parse::<TimeArg>().is_err(), "{text}");
         }
     }
 }

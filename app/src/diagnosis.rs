@@ -1,6 +1,6 @@
 //! What `faultloom doctor --target` finds out about one service, and what to do next, from what the witnesses said.
 
-use crate::context::Context;
+use crate::Context;
 use crate::status_files::Status;
 use model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use target::{Health, Sdk, Service};
 
 /// What is told about one service.
-pub struct Finding {
+pub struct Diagnosis {
     pub service: String,
     pub state: State,
     pub why: String,
@@ -54,7 +54,7 @@ impl State {
 
 /// What the witnesses said.
 #[derive(Default)]
-pub struct Heard {
+pub struct Evidence {
     /// Service → why it cannot be asked.
     pub unhealthy: BTreeMap<String, Failure>,
     /// Services whose own answer brought a history.
@@ -69,19 +69,19 @@ pub struct Heard {
 }
 
 /// `ours`: the trust file of the target.
-pub fn judge(context: &Context, service: &Service, heard: &Heard, ours: Option<&PathBuf>) -> Finding {
+pub fn diagnose(context: &Context, service: &Service, evidence: &Evidence, ours: Option<&PathBuf>) -> Diagnosis {
     let name = &service.name;
-    let statuses: Vec<Status> = heard.statuses.iter().filter(|status| status.service == *name).cloned().collect();
-    let finding = |state: State, why: String, next: Option<String>| Finding {
+    let statuses: Vec<Status> = evidence.statuses.iter().filter(|status| status.service == *name).cloned().collect();
+    let diagnosis = |state: State, why: String, next: Option<String>| Diagnosis {
         service: name.clone(),
         state,
         why,
         next,
         statuses: statuses.clone(),
     };
-    if let Some(failure) = heard.unhealthy.get(name) {
+    if let Some(failure) = evidence.unhealthy.get(name) {
         let why = failure.why.as_ref().map_or(failure.what.clone(), |why| format!("{}\n{why}", failure.what));
-        return finding(State::Unhealthy, why, failure.next.clone());
+        return diagnosis(State::Unhealthy, why, failure.next.clone());
     }
     let refused: Vec<String> = statuses
         .iter()
@@ -90,13 +90,13 @@ pub fn judge(context: &Context, service: &Service, heard: &Heard, ours: Option<&
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
-    if heard.recorded.contains(name) || heard.answered.contains(name) {
-        let how = match (heard.recorded.contains(name), heard.answered.contains(name)) {
+    if evidence.recorded.contains(name) || evidence.answered.contains(name) {
+        let how = match (evidence.recorded.contains(name), evidence.answered.contains(name)) {
             (true, _) => "seen in the recorded request",
             (false, _) => "answered with a history",
         };
         let why = [vec![how.to_owned()], refused].concat().join("; ");
-        return finding(State::Answers, why, None);
+        return diagnosis(State::Answers, why, None);
     }
     let install = || {
         let sdk = if service.sdk == Sdk::None { "LANGUAGE" } else { service.sdk.name() };
@@ -104,43 +104,47 @@ pub fn judge(context: &Context, service: &Service, heard: &Heard, ours: Option<&
     };
     if service.sdk == Sdk::None && statuses.is_empty() {
         let why = if service.support { "sdk: none, support" } else { "sdk: none; faults at its callers still work" };
-        return finding(State::Left, why.to_owned(), None);
+        return diagnosis(State::Left, why.to_owned(), None);
     }
     if let Some(deaf) = statuses.iter().find(|status| !status.has_keys()) {
-        return finding(State::Gap, format!("its SDK is deaf: {}", deaf.trust), Some(install()));
+        return diagnosis(State::Gap, format!("its SDK is deaf: {}", deaf.trust), Some(install()));
     }
-    if let (Some(Some(theirs)), Some(ours)) = (heard.trust.get(name), ours)
+    if let (Some(Some(theirs)), Some(ours)) = (evidence.trust.get(name), ours)
         && theirs.canonicalize().ok() != ours.canonicalize().ok()
     {
         let why = format!("it has the keys of another environment: {}", theirs.display());
-        return finding(State::Gap, why, Some(format!("start it with FAULTLOOM_TRUST_FILE={}", ours.display())));
+        return diagnosis(State::Gap, why, Some(format!("start it with FAULTLOOM_TRUST_FILE={}", ours.display())));
     }
     if statuses.is_empty() {
-        return match (service.sdk, heard.trust.get(name)) {
-            (_, Some(None)) => finding(State::Gap, "it was started without trust settings".into(), Some(install())),
+        return match (service.sdk, evidence.trust.get(name)) {
+            (_, Some(None)) => diagnosis(State::Gap, "it was started without trust settings".into(), Some(install())),
             (Sdk::Go, _) => {
                 let next = "build it with `faultloom go build` in place of `go build`, and start it again";
-                finding(State::Gap, "no SDK in it: built without the wrapper".into(), Some(next.into()))
+                diagnosis(State::Gap, "no SDK in it: built without the wrapper".into(), Some(next.into()))
             }
-            _ => finding(State::Gap, "no SDK in it: its process did not load one".into(), Some(install())),
+            _ => diagnosis(State::Gap, "no SDK in it: its process did not load one".into(), Some(install())),
         };
     }
     if !refused.is_empty() {
         let next = "docs/support.md says which versions are known";
-        return finding(State::Gap, refused.join("; "), Some(next.into()));
+        return diagnosis(State::Gap, refused.join("; "), Some(next.into()));
     }
     if statuses.iter().all(|status| status.libraries.is_empty()) {
         let next = "in a bundle hooks find nothing: leave libraries out of it, or use the one-line import";
-        return finding(State::Gap, "its SDK is there and has keys, but hooked no library".into(), Some(next.into()));
+        return diagnosis(State::Gap, "its SDK is there and has keys, but hooked no library".into(), Some(next.into()));
     }
     if service.health == Health::Alive && service.listens.is_empty() {
-        return finding(State::Answers, "its SDK is there and has keys; it has no address to be asked at".into(), None);
+        return diagnosis(
+            State::Answers,
+            "its SDK is there and has keys; it has no address to be asked at".into(),
+            None,
+        );
     }
-    if heard.unrouted.contains(name) {
+    if evidence.unrouted.contains(name) {
         let why = "its SDK is there and has keys; it knows no page of the name it was asked for";
         let next = format!("{} URL, of a request that goes there", context.command("record"));
-        return finding(State::Ready, why.into(), Some(next));
+        return diagnosis(State::Ready, why.into(), Some(next));
     }
     let next = "a proxy in between, or a server library that no hook knows: docs/support.md";
-    finding(State::Gap, "its SDK is there and has keys, but its answer brought no history".into(), Some(next.into()))
+    diagnosis(State::Gap, "its SDK is there and has keys, but its answer brought no history".into(), Some(next.into()))
 }

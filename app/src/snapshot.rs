@@ -1,6 +1,6 @@
 //! One look at this host, without an agent.
 
-use crate::moment::now_ms;
+use crate::time_arg::now_ms;
 use flows::{HostSlice, Slice, Source};
 use model::Failure;
 use sockets::choose::{Choice, Mode, choose};

@@ -3,7 +3,7 @@
 //! Keys are named by the path of their file, never written out, unless asked for. In an image and in a pod the SDK lies
 //! in `/opt/faultloom` and the keys are mounted when it starts.
 
-use crate::context::quoted;
+use crate::text::quoted;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use target::{Sdk, Service, Target};

@@ -1,8 +1,8 @@
 //! The target as a command meets it: already up, started for the duration of the command, or run by somebody else.
 
-use crate::context::Context;
-use crate::render::numbers::plural;
-use explore::{Attached, Stage as Revive, Watch};
+use crate::event::Progress;
+use crate::{Context, Event};
+use explore::{Attached, Stage as TargetControl, Watch};
 use model::Failure;
 use requests::Credentials;
 use std::future::Future;
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use target::{ReaperCommand, StartOptions, Supervisor, Target, UpState};
 
 /// How long a crashed service of a target that is up elsewhere may take to be restarted by its supervisor.
-const REVIVAL_PATIENCE: Duration = Duration::from_secs(20);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub struct Stage {
+pub struct TargetSession {
     credentials: Credentials,
     entry: Option<String>,
     services: Vec<String>,
@@ -23,22 +23,25 @@ pub struct Stage {
 }
 
 enum Kind {
-    Own(Arc<Own>),
-    Up(Arc<Elsewhere>),
-    Foreign,
+    /// Started for this command.
+    Started(Arc<Started>),
+    /// Started by `up`, which restarts what crashes.
+    Running(Arc<Running>),
+    /// Run by something else.
+    External,
 }
 
-pub struct Own {
+pub struct Started {
     supervisor: Supervisor,
 }
 
-pub struct Elsewhere {
+pub struct Running {
     state_dir: PathBuf,
     one_at_a_time: tokio::sync::Mutex<UpState>,
 }
 
 pub fn state_dir(context: &Context) -> PathBuf {
-    context.common.home.join("up")
+    context.home.join("up")
 }
 
 pub fn reaper() -> ! {
@@ -47,50 +50,36 @@ pub fn reaper() -> ! {
 
 /// Trust settings that stay, for a target of which something else starts a part.
 pub fn kept_trust(context: &Context, target_name: &str) -> PathBuf {
-    let file = context.common.home.join("keys").join(format!("{target_name}.trust"));
+    let file = context.home.join("keys").join(format!("{target_name}.trust"));
     std::path::absolute(&file).unwrap_or(file)
 }
 
 /// Where the SDKs of services that are not started here say what they are.
 pub fn kept_status(context: &Context, target_name: &str) -> PathBuf {
-    let folder = context.common.home.join("status").join(target_name);
+    let folder = context.home.join("status").join(target_name);
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
 pub fn start_options(context: &Context, target: &Target) -> Result<StartOptions, Failure> {
     let kept = kept_trust(context, &target.name);
     let attached = target.services().iter().any(target::Service::is_attached);
-    let quiet = context.common.quiet || context.common.json;
+    let events = context.events.clone();
     Ok(StartOptions {
         state_dir: state_dir(context),
         kept_trust: (attached || kept.exists()).then_some(kept),
-        sdks: crate::sdk_places::all(),
+        sdks: crate::sdk_paths::all(),
         reaper: ReaperCommand::own_binary("reaper"),
         on_event: Arc::new(move |event| {
-            if !quiet && matches!(event, target::Event::Warning(_) | target::Event::CleaningUp { .. }) {
-                eprintln!("   {event}");
+            if matches!(event, target::Event::Warning(_) | target::Event::CleaningUp { .. }) {
+                events(Event::Warning { message: event.to_string() });
             }
         }),
     })
 }
 
-/// Waits for Ctrl-C or SIGTERM.
-pub async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-        },
-        Err(_) => {
-            let _ = tokio::signal::ctrl_c().await;
-        }
-    }
-}
-
 /// The trust file in force: the one that was named, else that of the target that is up here.
 pub fn trust_file(context: &Context) -> Result<PathBuf, Failure> {
-    if let Some(file) = &context.common.trust {
+    if let Some(file) = &context.trust {
         return Ok(file.clone());
     }
     match target::read_state(&state_dir(context))?.filter(target::is_alive) {
@@ -100,25 +89,30 @@ pub fn trust_file(context: &Context) -> Result<PathBuf, Failure> {
     }
 }
 
-impl Stage {
-    /// A target that is up is used as it is; otherwise the target file's services are started until [`Stage::close`].
-    pub async fn open(context: &Context) -> Result<Stage, Failure> {
-        Stage::open_with(context, None).await
+impl TargetSession {
+    /// A target that is up is used as it is; otherwise the target file's services are started until [`TargetSession::close`].
+    pub async fn open(context: &Context) -> Result<TargetSession, Failure> {
+        TargetSession::open_with(context, None).await
     }
 
-    /// As [`Stage::open`], but what has to be started is this target.
-    pub async fn open_with(context: &Context, target: Option<Target>) -> Result<Stage, Failure> {
+    /// As [`TargetSession::open`], but what has to be started is this target.
+    pub async fn open_with(context: &Context, target: Option<Target>) -> Result<TargetSession, Failure> {
         let file = context.target_file();
-        if let Some(trust) = &context.common.trust {
+        if let Some(trust) = &context.trust {
             let text = std::fs::read_to_string(trust)
                 .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", trust.display())))?;
             let target = file.map(Target::load).transpose()?;
             let (entry, services) = target.as_ref().map_or((None, Vec::new()), described);
-            return Ok(Stage { credentials: Credentials::parse(&text)?, entry, services, kind: Kind::Foreign });
+            return Ok(TargetSession {
+                credentials: Credentials::parse(&text)?,
+                entry,
+                services,
+                kind: Kind::External,
+            });
         }
         let state_dir = state_dir(context);
         if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
-            let wanted = match &context.common.target {
+            let wanted = match &context.target {
                 Some(file) => Some(file.canonicalize().map_err(|e| {
                     Failure::request(format!("cannot read the target file {}", file.display()))
                         .why(e.to_string())
@@ -137,12 +131,12 @@ impl Stage {
                 .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", state.trust_file.display())))?;
             let entry = state.entry.as_ref().map(ToString::to_string);
             let services = state.services.iter().filter(|s| !s.support).map(|s| s.name.clone()).collect();
-            let elsewhere = Elsewhere { state_dir, one_at_a_time: tokio::sync::Mutex::new(state) };
-            return Ok(Stage {
+            let running = Running { state_dir, one_at_a_time: tokio::sync::Mutex::new(state) };
+            return Ok(TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
                 services,
-                kind: Kind::Up(Arc::new(elsewhere)),
+                kind: Kind::Running(Arc::new(running)),
             });
         }
         let target = match target {
@@ -153,17 +147,18 @@ impl Stage {
             })?)?,
         };
         let (entry, services) = described(&target);
-        context.say(format!("   starting {} of {}", plural(target.services().len() as u64, "service"), target.name));
+        let count = target.services().len() as u64;
+        context.progress(Progress::TargetStarting { target: target.name.clone(), services: count });
         let begin = Instant::now();
         let options = start_options(context, &target)?;
         let supervisor = tokio::select! {
             started = Supervisor::start(target, options) => started?,
-            () = interrupted() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
+            () = context.cancel.canceled() => return Err(Failure::new(model::Family::Aborted, "stopped while the target was starting")),
         };
-        context.say(format!("   all healthy after {:.1} s", begin.elapsed().as_secs_f64()));
+        context.progress(Progress::TargetHealthy { seconds: begin.elapsed().as_secs_f64() });
         let credentials = Credentials::parse(&supervisor.trust_text())?;
-        let own = Own { supervisor };
-        Ok(Stage { credentials, entry, services, kind: Kind::Own(Arc::new(own)) })
+        let started = Started { supervisor };
+        Ok(TargetSession { credentials, entry, services, kind: Kind::Started(Arc::new(started)) })
     }
 
     pub fn credentials(&self) -> &Credentials {
@@ -182,17 +177,17 @@ impl Stage {
     /// For sending requests: restarts what crashes meanwhile.
     pub fn watch(&self) -> Watch {
         Watch::new(match &self.kind {
-            Kind::Own(own) => own.clone() as Arc<dyn Revive>,
-            Kind::Up(up) => up.clone(),
-            Kind::Foreign => Arc::new(Attached),
+            Kind::Started(started) => started.clone() as Arc<dyn TargetControl>,
+            Kind::Running(running) => running.clone(),
+            Kind::External => Arc::new(Attached),
         })
     }
 
     /// Stops what was started for this command.
     pub async fn close(self) -> Result<(), Failure> {
         match self.kind {
-            Kind::Own(own) => own.supervisor.stop().await,
-            Kind::Up(_) | Kind::Foreign => Ok(()),
+            Kind::Started(started) => started.supervisor.stop().await,
+            Kind::Running(_) | Kind::External => Ok(()),
         }
     }
 }
@@ -201,10 +196,10 @@ fn described(target: &Target) -> (Option<String>, Vec<String>) {
     (target.entry.as_ref().map(ToString::to_string), target.own_services().into_iter().map(str::to_owned).collect())
 }
 
-type Revival<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
+type Restarts<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
 
-impl Revive for Own {
-    fn revive(&self) -> Revival<'_> {
+impl TargetControl for Started {
+    fn revive(&self) -> Restarts<'_> {
         Box::pin(async {
             let mut names = Vec::new();
             for crash in self.supervisor.crashed() {
@@ -216,9 +211,9 @@ impl Revive for Own {
     }
 }
 
-impl Revive for Elsewhere {
+impl TargetControl for Running {
     /// The `up` in the other terminal restarts what crashed; here we only notice and wait.
-    fn revive(&self) -> Revival<'_> {
+    fn revive(&self) -> Restarts<'_> {
         Box::pin(async {
             let mut state = self.one_at_a_time.lock().await;
             let dead: Vec<String> = state.services.iter().filter(|s| !s.is_alive()).map(|s| s.name.clone()).collect();
@@ -239,7 +234,7 @@ impl Revive for Elsewhere {
                     *state = now;
                     return Ok(dead);
                 }
-                if begin.elapsed() > REVIVAL_PATIENCE {
+                if begin.elapsed() > RESTART_TIMEOUT {
                     return Err(Failure::environment(format!("{} crashed and did not come back", dead.join(", ")))
                         .next("`faultloom ps` names its log"));
                 }

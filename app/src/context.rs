@@ -1,0 +1,80 @@
+//! What every use case needs: where runs are kept, which target is meant, where events go, and when to stop.
+
+use crate::event::Progress;
+use crate::text::quoted;
+use crate::{Cancel, Event, EventSink};
+use model::Failure;
+use runs::Store;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub struct Context {
+    /// Folder of the store, logs and keys.
+    pub home: PathBuf,
+    /// The target file that was named; see [`Context::target_file`].
+    pub target: Option<PathBuf>,
+    /// Trust settings of a target that something else runs.
+    pub trust: Option<PathBuf>,
+    /// Name of the command in suggestions such as "next: faultloom report".
+    pub program: String,
+    pub events: EventSink,
+    pub cancel: Cancel,
+}
+
+impl Context {
+    /// Without a target; events are dropped.
+    pub fn new(home: impl Into<PathBuf>) -> Context {
+        Context {
+            home: home.into(),
+            target: None,
+            trust: None,
+            program: "faultloom".to_owned(),
+            events: Arc::new(|_| {}),
+            cancel: Cancel::new(),
+        }
+    }
+
+    pub async fn store(&self) -> Result<Store, Failure> {
+        Store::open(&self.home).await
+    }
+
+    /// The target file that was named, else `target.yaml` in the working directory.
+    pub fn target_file(&self) -> Option<PathBuf> {
+        self.target.clone().or_else(|| {
+            let here = PathBuf::from("target.yaml");
+            here.exists().then_some(here)
+        })
+    }
+
+    /// A command line for `verb` that uses the same target and store.
+    pub fn command(&self, verb: &str) -> String {
+        let mut words = vec![quoted(&self.program), verb.to_owned()];
+        if let Some(target) = &self.target {
+            words.push(format!("-t {}", quoted(&target.display().to_string())));
+        }
+        if let Some(trust) = &self.trust {
+            words.push(format!("--trust {}", quoted(&trust.display().to_string())));
+        }
+        if self.home != Path::new(".faultloom") {
+            words.push(format!("--home {}", quoted(&self.home.display().to_string())));
+        }
+        words.join(" ")
+    }
+
+    pub fn emit(&self, event: Event) {
+        (self.events)(event);
+    }
+
+    pub fn progress(&self, progress: Progress) {
+        self.emit(Event::Progress(progress));
+    }
+
+    pub fn step(&self, message: impl Into<String>) {
+        self.progress(Progress::Step { message: message.into() });
+    }
+
+    pub fn warn(&self, message: impl Into<String>) {
+        self.emit(Event::Warning { message: message.into() });
+    }
+}

@@ -1,0 +1,23 @@
+//! The use cases of Faultloom: a serializable spec in, typed events out, a run as the result.
+//!
+//! Nothing here parses arguments, prints or knows a terminal. The command line is one front end; others call the same
+//! functions.
+
+pub mod cancel;
+pub mod context;
+pub mod diagnosis;
+pub mod draft;
+pub mod event;
+pub mod external_names;
+pub mod installation;
+pub mod junit;
+pub mod sdk_paths;
+pub mod snapshot;
+pub mod status_files;
+pub mod target_session;
+pub mod text;
+pub mod time_arg;
+
+pub use cancel::Cancel;
+pub use context::Context;
+pub use event::{Event, EventSink};
