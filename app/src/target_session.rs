@@ -2,7 +2,7 @@
 
 use crate::event::Progress;
 use crate::{Context, Event};
-use explore::{Attached, Stage as TargetControl, Watch};
+use explore::{CrashRecovery, ExternalTarget, TargetControl};
 use model::Failure;
 use requests::Credentials;
 use std::future::Future;
@@ -175,11 +175,11 @@ impl TargetSession {
     }
 
     /// For sending requests: restarts what crashes meanwhile.
-    pub fn watch(&self) -> Watch {
-        Watch::new(match &self.kind {
+    pub fn recovery(&self) -> CrashRecovery {
+        CrashRecovery::new(match &self.kind {
             Kind::Started(started) => started.clone() as Arc<dyn TargetControl>,
             Kind::Running(running) => running.clone(),
-            Kind::External => Arc::new(Attached),
+            Kind::External => Arc::new(ExternalTarget),
         })
     }
 
@@ -199,7 +199,7 @@ fn described(target: &Target) -> (Option<String>, Vec<String>) {
 type Restarts<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
 
 impl TargetControl for Started {
-    fn revive(&self) -> Restarts<'_> {
+    fn restart_crashed(&self) -> Restarts<'_> {
         Box::pin(async {
             let mut names = Vec::new();
             for crash in self.supervisor.crashed() {
@@ -213,7 +213,7 @@ impl TargetControl for Started {
 
 impl TargetControl for Running {
     /// The `up` in the other terminal restarts what crashed; here we only notice and wait.
-    fn revive(&self) -> Restarts<'_> {
+    fn restart_crashed(&self) -> Restarts<'_> {
         Box::pin(async {
             let mut state = self.one_at_a_time.lock().await;
             let dead: Vec<String> = state.services.iter().filter(|s| !s.is_alive()).map(|s| s.name.clone()).collect();

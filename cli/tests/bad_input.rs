@@ -166,7 +166,7 @@ fn an_entry_without_sdk_is_unknown_never_pass() {
         ),
     );
     home.run(&["up", "-d"]).exits(0);
-    home.run(&["record"]).exits(5).says("verdict unknown: the reply brought no history");
+    home.run(&["record"]).exits(5).says("verdict unknown: the reply carries no history");
     home.run(&["record", "-f", "x unavailable"]).exits(5).says("answered without a history");
     let ran = home.run(&["sweep"]).exits(5);
     assert!(

@@ -61,7 +61,7 @@ fn a_crash_that_comes_with_the_fault_each_time_fails_the_request_that_was_answer
 
     home.run(&["record"]).exits(0);
     let ran = home.run(&["record", "--fault", "back unavailable"]).exits(1);
-    assert!(ran.out.contains("failed: middle crashed after the fault, each time it was tried"), "{}", ran.out);
+    assert!(ran.out.contains("failed: middle crashed after the fault, every time it was injected"), "{}", ran.out);
     assert!(!ran.err.contains("by itself"), "{}", ran.err);
     home.run(&["record"]).exits(0);
     assert!(get(port).contains("hello"), "whoever asks afterwards is served");

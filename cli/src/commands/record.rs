@@ -9,7 +9,7 @@ use crate::render::tree::{self, Style};
 use app::target_session::TargetSession;
 use app::text::printable;
 use app::text::{grouped, milliseconds, plural};
-use explore::Sent;
+use explore::{RecordingAssessment, SendResult};
 use model::trace::Trace;
 use model::{Exit, Failure, Fault, RunKind, Verdict};
 use requests::{Reply, RequestSpec, Sender};
@@ -55,12 +55,13 @@ async fn with_stage(
         };
 
         let mut segment = dir.segment("traces.jsonl")?;
-        let mut seen = Seen::default();
+        let mut assessment = RecordingAssessment::default();
         let mut last: Option<Reply> = None;
-        let watch = session.watch();
+        let recovery = session.recovery();
         for _ in 0..args.count {
-            let Sent { reply, crashed, brought_down, .. } = watch.send(&mut sender, &spec, &resolved).await?;
-            if brought_down.is_empty() {
+            let SendResult { reply, crashed, crashed_by_faults, .. } =
+                recovery.send(&mut sender, &spec, &resolved).await?;
+            if crashed_by_faults.is_empty() {
                 for name in crashed {
                     context.say(format!("   {name} crashed by itself and was restarted; the request was sent again"));
                 }
@@ -69,7 +70,7 @@ async fn with_stage(
                 return Err(no_history(context, &spec, &reply));
             }
             segment.append(std::slice::from_ref(&reply.trace))?;
-            seen.add(&reply, &oracle, &resolved, &brought_down);
+            assessment.add(&reply, &oracle, &resolved, &crashed_by_faults);
             last = Some(reply);
         }
         let Some(reply) = last else { unreachable!("at least one request was sent") };
@@ -77,8 +78,8 @@ async fn with_stage(
         if let Some(good) = &good {
             dir.write_json("good.json", good)?;
         }
-        let summary = seen.summary(&reply);
-        let verdict = seen.verdict();
+        let summary = summary(&assessment, &reply);
+        let verdict = assessment.verdict();
         store.finish(&mut run, verdict, summary.clone()).await?;
 
         if context.common.json {
@@ -89,11 +90,11 @@ async fn with_stage(
         } else {
             let style = Style { expanded: args.all, rows_max: tree::ROWS_MAX };
             println!("\n{}", tree::draw(&reply.trace, &resolved, &style));
-            println!("{}", seen.sentence(&reply));
-            for reason in &seen.unknown {
+            println!("{}", sentence(&assessment, &reply));
+            for reason in &assessment.unknown {
                 println!("verdict unknown: {}", printable(reason));
             }
-            if let Some(body) = body_text(args, &spec, &reply, seen.failures > 0) {
+            if let Some(body) = body_text(args, &spec, &reply, assessment.failures > 0) {
                 println!("reply: {}", printable(&body));
             }
             let next = match (faults.is_empty(), verdict) {
@@ -163,104 +164,47 @@ pub fn no_history(context: &Context, spec: &RequestSpec, reply: &Reply) -> Failu
     }
 }
 
-/// What was seen over all requests of a recording.
-#[derive(Default)]
-struct Seen {
-    requests: u64,
-    failures: u64,
-    reasons: Vec<String>,
-    unknown: Vec<String>,
-    latencies_us: Vec<u64>,
+/// The recorded figures, for the store and for machines.
+fn summary(assessment: &RecordingAssessment, last: &Reply) -> serde_json::Value {
+    let trace = &last.trace;
+    let mut sorted = assessment.latencies_us.clone();
+    sorted.sort_unstable();
+    json!({
+        "requests": sorted.len(), "failures": assessment.failures, "reasons": assessment.reasons, "unknown": assessment.unknown,
+        "status": last.status(), "messages": trace.messages(), "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(), "services": trace.services(),
+        "history_bytes": last.history_bytes, "latency_us_median": sorted[sorted.len() / 2], "latency_us_max": sorted.last(),
+    })
 }
 
-impl Seen {
-    fn add(&mut self, reply: &Reply, oracle: &explore::Oracle, faults: &[Fault], brought_down: &[String]) {
-        self.requests += 1;
-        self.latencies_us.push(reply.latency_us);
-        let crashed = (!brought_down.is_empty()).then(|| explore::judge::crash_reason(brought_down));
-        if let Some(reason) = crashed.or_else(|| oracle.objection(reply)) {
-            self.failures += 1;
-            if !self.reasons.contains(&reason) {
-                self.reasons.push(reason);
-            }
-        }
-        let mut unknown = Vec::new();
-        if reply.status().is_none() || !brought_down.is_empty() {
-            // no reply at all is a failure, whatever its faults did; a history that could tell did not come back,
-            // nor does that of a service that crashed
-        } else if reply.trace.entry.scope.is_none() {
-            unknown.push(
-                "the reply brought no history: no SDK at the entry, other keys, or a proxy removed it".to_owned(),
-            );
-        } else if reply.trace.faults_off() {
-            unknown.push("faults are switched off at the target (`faultloom faults on`)".to_owned());
-        } else {
-            let fired: Vec<usize> = reply.trace.walk().iter().filter_map(|c| c.fault).collect();
-            let fate = if reply.trace.is_truncated() {
-                "may have taken effect: the history was cut off"
-            } else {
-                "never took effect"
-            };
-            unknown.extend(
-                faults
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, _)| !fired.contains(i))
-                    .map(|(_, f)| format!("fault '{f}' {fate}")),
-            );
-        }
-        unknown.retain(|reason| !self.unknown.contains(reason));
-        self.unknown.extend(unknown);
-    }
-
-    fn verdict(&self) -> Verdict {
-        match (self.unknown.is_empty(), self.failures) {
-            (false, _) => Verdict::Unknown,
-            (true, 0) => Verdict::Pass,
-            (true, _) => Verdict::Fail,
-        }
-    }
-
-    fn summary(&self, last: &Reply) -> serde_json::Value {
-        let trace = &last.trace;
-        let mut sorted = self.latencies_us.clone();
-        sorted.sort_unstable();
-        json!({
-            "requests": self.requests, "failures": self.failures, "reasons": self.reasons, "unknown": self.unknown,
-            "status": last.status(), "messages": trace.messages(), "events": trace.events(), "calls": trace.walk().len(), "gaps": trace.gaps(), "services": trace.services(),
-            "history_bytes": last.history_bytes, "latency_us_median": sorted[sorted.len() / 2], "latency_us_max": sorted.last(),
-        })
-    }
-
-    fn sentence(&self, last: &Reply) -> String {
-        let trace = &last.trace;
-        let gaps = match trace.gaps() {
-            0 => "no gaps".to_owned(),
-            n => plural(n as u64, "gap"),
-        };
-        let mut text = format!(
-            "{} messages, {} events, {}, {gaps}, history {} bytes",
-            grouped(trace.messages() as u64),
-            grouped(trace.events() as u64),
-            plural(trace.services().len() as u64, "service"),
-            grouped(last.history_bytes as u64)
+/// The same figures for people.
+fn sentence(assessment: &RecordingAssessment, last: &Reply) -> String {
+    let trace = &last.trace;
+    let gaps = match trace.gaps() {
+        0 => "no gaps".to_owned(),
+        n => plural(n as u64, "gap"),
+    };
+    let mut text = format!(
+        "{} messages, {} events, {}, {gaps}, history {} bytes",
+        grouped(trace.messages() as u64),
+        grouped(trace.events() as u64),
+        plural(trace.services().len() as u64, "service"),
+        grouped(last.history_bytes as u64)
+    );
+    let mut sorted = assessment.latencies_us.clone();
+    sorted.sort_unstable();
+    if sorted.len() > 1 {
+        text += &format!(
+            "; {} requests, {} failed, median {}, slowest {}",
+            grouped(sorted.len() as u64),
+            assessment.failures,
+            milliseconds(sorted[sorted.len() / 2]),
+            milliseconds(sorted[sorted.len() - 1])
         );
-        if self.requests > 1 {
-            let mut sorted = self.latencies_us.clone();
-            sorted.sort_unstable();
-            text += &format!(
-                "; {} requests, {} failed, median {}, slowest {}",
-                grouped(self.requests),
-                self.failures,
-                milliseconds(sorted[sorted.len() / 2]),
-                milliseconds(sorted[sorted.len() - 1])
-            );
-        }
-        if !self.reasons.is_empty() {
-            text += &format!("\nfailed: {}", printable(&self.reasons.join("; ")));
-        }
-        text
     }
+    if !assessment.reasons.is_empty() {
+        text += &format!("\nfailed: {}", printable(&assessment.reasons.join("; ")));
+    }
+    text
 }
 
 /// What the user was told: a gRPC reply as JSON whenever there is a .proto for it, a failing page without its markup.

@@ -139,12 +139,12 @@ fn sweep(context: &Context, args: &Show, run: &Run, dir: &RunDir) -> Result<(), 
     println!("{}", tree::draw(&result.good, &[], &Style { expanded: args.all, rows_max: tree::ROWS_MAX }));
     for space in &result.spaces {
         println!(
-            "{:<14} {:>7} cases {:>7} failures {:>5} unknown   {:>3} behaviours   {}",
+            "{:<14} {:>7} cases {:>7} failures {:>5} unknown   {:>3} behaviors   {}",
             space.name,
             grouped(space.cases),
             grouped(space.failures),
             grouped(space.unknown),
-            grouped(space.patterns),
+            grouped(space.behaviors),
             seconds(space.seconds)
         );
     }

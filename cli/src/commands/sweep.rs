@@ -75,7 +75,7 @@ async fn with_stage(
         spec: spec.request.clone(),
         oracle: context::oracle(&spec.expect)?,
         concurrency: args.concurrency.into(),
-        watch: Arc::new(session.watch()),
+        recovery: Arc::new(session.recovery()),
         stop,
     };
     let go_on = format!("{} --resume {}", context.command("sweep"), run.id.short());
@@ -137,18 +137,18 @@ async fn good_run(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure
         ));
     }
     for _ in 0..if repeatable { WARM_UP_REQUESTS } else { 1 } {
-        last = Some(sweeper.watch.send(&mut sender, &sweeper.spec, &[]).await?.reply);
+        last = Some(sweeper.recovery.send(&mut sender, &sweeper.spec, &[]).await?.reply);
     }
     let Some(reply) = last else { unreachable!("at least one request was sent") };
     if reply.trace.entry.scope.is_none() {
         return Err(no_history(context, &sweeper.spec, &reply));
     }
-    if let Some(reason) = sweeper.oracle.objection(&reply) {
+    if let Some(reason) = sweeper.oracle.violation(&reply) {
         return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
             .next("mend that first, or say with --expect-status what is right"));
     }
     if let (Some(status @ 400..), false, requests::Transport::Http) =
-        (reply.status(), sweeper.oracle.names_statuses(), sweeper.spec.transport)
+        (reply.status(), sweeper.oracle.has_expected_statuses(), sweeper.spec.transport)
     {
         return Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
             .why("a sweep of a request that is not served finds nothing")
@@ -178,7 +178,7 @@ fn kept_good_run(now: Trace, dir: &RunDir) -> Result<Trace, Failure> {
         return Ok(now);
     }
     let first: Trace = dir.read_json("good.json")?;
-    if explore::pattern::of(&first) == explore::pattern::of(&now) {
+    if explore::fingerprint::of(&first) == explore::fingerprint::of(&now) {
         return Ok(first);
     }
     Err(Failure::unknown("the request does something else than when this sweep began")
@@ -212,7 +212,7 @@ async fn spaces(
             let mut meter = Meter::new(quiet);
             let index = runs.len();
             let run = match kind {
-                SpaceKind::Guided => sweeper.guided(index, name, *effect, good, |p| meter.update(&p)).await?,
+                SpaceKind::Guided => sweeper.guided(index, name, *effect, good, dir, |p| meter.update(&p)).await?,
                 _ => {
                     let sites = sites(*kind, good, &spec.services, *effect);
                     let plan = SpacePlan { index, kind: *kind, name, sites };
@@ -227,21 +227,17 @@ async fn spaces(
             let s = &run.space;
             let unknown = if s.unknown > 0 { format!("   {} unknown", grouped(s.unknown)) } else { String::new() };
             context.say(format!(
-                " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviours{unknown}   {}  ({}/s)",
+                " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviors{unknown}   {}  ({}/s)",
                 s.name,
                 grouped(s.cases),
                 grouped(s.cases),
                 plural(s.failures, "failure"),
-                s.patterns,
+                s.behaviors,
                 seconds(s.seconds),
                 grouped((s.cases as f64 / s.seconds.max(0.001)) as u64)
             ));
             for line in crashes(&run) {
                 context.say(line);
-            }
-            // guided cases are not numbered in advance, so they are written once they are all there; a resumed sweep has them already
-            if *kind == SpaceKind::Guided && !dir.records::<Case>("cases.jsonl")?.iter().any(|c| c.space == index) {
-                dir.segment("cases.jsonl")?.append(&run.cases)?;
             }
             runs.push(run);
         }
@@ -285,12 +281,12 @@ async fn finish(
         let untold = sum(|s| s.failures).saturating_sub(told);
         if untold > 0 {
             println!(
-                " {} no bug above explains: what failed there did not fail in the same way again, or there are too many bugs to tell\n",
+                " {} not explained by a bug above: they did not fail in the same way again, or there are too many bugs to list\n",
                 plural(untold, "failing case")
             );
         }
         if verdict == Verdict::Pass {
-            println!(" no bug found: every case got what the user should get ({})", sweep.oracle);
+            println!(" no bug found: every reply was correct ({})", sweep.oracle);
         }
         println!(
             " run {}   report {}   next: {}",
@@ -310,11 +306,13 @@ fn crashes(run: &SpaceRun) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let names: std::collections::BTreeSet<&String> = run.crashed.iter().collect();
     for name in names {
-        let told = explore::judge::crash_reason(std::slice::from_ref(name));
+        let told = explore::assess::crash_reason(std::slice::from_ref(name));
         let by_fault = run.cases.iter().filter(|case| case.reason.as_deref() == Some(&told)).count() as u64;
         lines.push(match by_fault {
             0 => format!("   {name} crashed by itself and was restarted; the case was run again"),
-            cases => format!("   {name} crashed after the fault in {}, each time it was tried", plural(cases, "case")),
+            cases => {
+                format!("   {name} crashed after the fault in {}, every time it was injected", plural(cases, "case"))
+            }
         });
     }
     lines

@@ -1,19 +1,20 @@
-//! From failing cases to bugs: one bug per cause, with the plainest fault set that brings it about, tried out before it is told.
+//! Reduces failing cases to bugs: one bug per cause, with the simplest fault set that causes it. Each is reproduced before it is
+//! reported.
 //!
-//! Names follow the taxonomy of 3MileBeach §5.3: *Simple* needs one fault, *Deep* several at once; *RLFI* needs no timing (the services
-//! are down from the start), *TFI* needs a moment.
+//! Names follow the taxonomy of 3MileBeach §5.3: *Simple* needs one fault, *Deep* several at once; *RLFI* needs no timing (the
+//! services are down from the start), *TFI* needs a moment.
 
-use crate::cause::{self, Cause};
+use crate::cause::{self, Cause, Story};
 use crate::runner::{SpaceRun, Sweeper};
 use model::sweep::{Bug, Case};
-use model::trace::Trace;
+use model::trace::{Outcome, Protocol, Trace};
 use model::{Failure, Fault, FaultKind, Selector, Verdict};
 use request_faults::resolve::callee_at_sender;
 use requests::{Reply, Sender};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// Causes beyond this many are counted, not told: nobody reads the hundredth before the first is mended.
+/// Further causes are counted but not reported: nobody reads the hundredth bug before fixing the first.
 const BUGS_MAX: usize = 50;
 
 struct Group {
@@ -21,8 +22,8 @@ struct Group {
     faults: Vec<Fault>,
 }
 
-/// A group that was tried out.
-struct Tried {
+/// A bug that was reproduced.
+struct ConfirmedBug {
     bug: Bug,
     causes: Vec<Cause>,
 }
@@ -30,39 +31,42 @@ struct Tried {
 /// `record` is the command that repeats the request, without faults: `faultloom record http://…`.
 pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &str) -> Result<Vec<Bug>, Failure> {
     let mut sender = sweeper.sender();
-    let mut found: Vec<Tried> = Vec::new();
+    let mut found: Vec<ConfirmedBug> = Vec::new();
     for group in groups(runs) {
         if found.len() >= BUGS_MAX {
             break;
         }
         if sweeper.stop.load(Ordering::Relaxed) {
-            return Err(Failure::new(model::Family::Aborted, "the sweep was stopped while its bugs were tried out"));
+            return Err(Failure::new(
+                model::Family::Aborted,
+                "the sweep was stopped while its bugs were being reproduced",
+            ));
         }
-        let Some(tried) = try_out(sweeper, &mut sender, good, &group, record).await? else {
+        let Some(confirmed) = reproduce(sweeper, &mut sender, good, &group, record).await? else {
             continue;
         };
-        match found.iter_mut().find(|t| same_set(&t.bug.faults, &tried.bug.faults)) {
+        match found.iter_mut().find(|other| is_same_set(&other.bug.faults, &confirmed.bug.faults)) {
             Some(same) => same.causes.push(group.cause),
-            None => found.push(tried),
+            None => found.push(confirmed),
         }
     }
-    count(&mut found, runs);
+    attribute_failures(&mut found, runs);
     let mut names: HashMap<String, u32> = HashMap::new();
-    for tried in &mut found {
-        let n = names.entry(tried.bug.name.clone()).or_default();
+    for ConfirmedBug { bug, .. } in &mut found {
+        let n = names.entry(bug.name.clone()).or_default();
         *n += 1;
         if *n > 1 {
-            tried.bug.name = format!("{} {n}", tried.bug.name);
+            bug.name = format!("{} {n}", bug.name);
         }
     }
-    Ok(found.into_iter().map(|t| t.bug).collect())
+    Ok(found.into_iter().map(|confirmed| confirmed.bug).collect())
 }
 
-/// One group per cause that no other cause explains, each with the fewest faults that were seen to lead to it, plainest first.
+/// One group per cause that no other cause explains, each with the fewest faults that led to it, the simplest first.
 ///
-/// Causes, not minimal failing sets: a set may contain a smaller failing one and still fail for a reason of its own, as when the first
-/// conversion fails because nobody checked it, and as the only conversion of a fallback. Only where the request came back without a
-/// history there is no cause to go by, and each minimal set is told by itself.
+/// Grouped by cause, not by minimal failing set: a set may contain a smaller failing set and still fail for another reason, as
+/// when a conversion fails because its error is unchecked, and when it fails as the only conversion of a fallback. Only a request
+/// that returned no history has no cause; then each minimal set is a group.
 fn groups(runs: &[SpaceRun]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
@@ -71,11 +75,10 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
             faults.sort_by_key(ToString::to_string);
             faults
         };
-        for (case, cause) in plainest_cases(run) {
+        for (case, cause) in simplest_cases(run) {
             let faults = faults_of(&case.fired);
             match groups.iter_mut().find(|group| group.cause.explains(cause)) {
-                // the same cause in plainer words
-                Some(group) if group.cause == *cause && plainer(&faults, &group.faults) => group.faults = faults,
+                Some(group) if group.cause == *cause && is_simpler(&faults, &group.faults) => group.faults = faults,
                 Some(_) => {}
                 None => {
                     groups.retain(|group| !cause.explains(&group.cause));
@@ -85,7 +88,7 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
         }
         for set in &run.space.minimal {
             let case = run.cases.iter().find(|c| c.fired == *set && c.verdict == Verdict::Fail);
-            let cause = case.and_then(|c| run.causes.get(&c.pattern)).filter(|cause| cause.is_opaque());
+            let cause = case.and_then(|c| run.causes.get(&c.fingerprint)).filter(|cause| cause.is_opaque());
             let (Some(cause), faults) = (cause, faults_of(set)) else { continue };
             if !groups.iter().any(|group| group.cause == *cause && group.faults == faults) {
                 groups.push(Group { cause: cause.clone(), faults });
@@ -96,56 +99,57 @@ fn groups(runs: &[SpaceRun]) -> Vec<Group> {
     groups
 }
 
-/// Of each behaviour that failed and says why, the case with the fewest faults; those with the fewest first.
-fn plainest_cases(run: &SpaceRun) -> Vec<(&Case, &Cause)> {
-    let mut plainest: HashMap<u64, &Case> = HashMap::new();
+/// For each failing behavior with a known cause, the case with the fewest faults; those with the fewest first.
+fn simplest_cases(run: &SpaceRun) -> Vec<(&Case, &Cause)> {
+    let mut simplest: HashMap<u64, &Case> = HashMap::new();
     for case in run.cases.iter().filter(|c| c.verdict == Verdict::Fail) {
-        let best = plainest.entry(case.pattern).or_insert(case);
+        let best = simplest.entry(case.fingerprint).or_insert(case);
         if case.fired.len() < best.fired.len() {
             *best = case;
         }
     }
-    let cause = |case: &'_ Case| run.causes.get(&case.pattern).filter(|cause| !cause.is_opaque());
-    let mut cases: Vec<_> = plainest.into_values().filter_map(|case| Some((case, cause(case)?))).collect();
+    let cause = |case: &'_ Case| run.causes.get(&case.fingerprint).filter(|cause| !cause.is_opaque());
+    let mut cases: Vec<_> = simplest.into_values().filter_map(|case| Some((case, cause(case)?))).collect();
     cases.sort_by_key(|(case, _)| (case.fired.len(), case.case));
     cases
 }
 
-fn plainer(faults: &[Fault], than: &[Fault]) -> bool {
+fn is_simpler(faults: &[Fault], than: &[Fault]) -> bool {
     (faults.len(), needs_timing(faults)) < (than.len(), needs_timing(than))
 }
 
-async fn try_out(
+/// Sends the group's faults, then simpler sets with the same cause. None if the request does not fail again.
+async fn reproduce(
     sweeper: &Sweeper,
     sender: &mut Sender,
     good: &Trace,
     group: &Group,
     record: &str,
-) -> Result<Option<Tried>, Failure> {
+) -> Result<Option<ConfirmedBug>, Failure> {
     let send = async |sender: &mut Sender, faults: &[Fault]| {
-        sweeper.watch.send(sender, &sweeper.spec, faults).await.map(|sent| sent.reply)
+        sweeper.recovery.send(sender, &sweeper.spec, faults).await.map(|sent| sent.reply)
     };
-    let fails_alike = |reply: &Reply| {
+    let has_same_cause = |reply: &Reply| {
         let cause = cause::of(&reply.trace);
-        sweeper.oracle.objection(reply).is_some()
+        sweeper.oracle.violation(reply).is_some()
             && cause.failed == group.cause.failed
             && cause.tolerated.is_superset(&group.cause.tolerated)
     };
     let first = send(sender, &group.faults).await?;
-    if sweeper.oracle.objection(&first).is_none() {
-        return Ok(None); // did not fail again; the case stays counted as a failure in its space
+    if sweeper.oracle.violation(&first).is_none() {
+        return Ok(None); // the case still counts as a failure of its space
     }
     let (mut faults, mut reply, mut timed) = (group.faults.clone(), first, needs_timing(&group.faults));
     if timed {
-        for (simpler, is_timed) in simpler(&group.faults, &group.cause.failed.caller, &reply.trace) {
+        for (simpler, is_timed) in simpler_sets(&group.faults, &group.cause.failed.caller, &reply.trace) {
             let attempt = send(sender, &simpler).await?;
-            if fails_alike(&attempt) {
+            if has_same_cause(&attempt) {
                 (faults, reply, timed) = (simpler, attempt, is_timed);
                 break;
             }
         }
     }
-    // what the set does not need is no part of the bug
+    // drop faults that the failure does not need
     let mut at = 0;
     while faults.len() > 1 && at < faults.len() {
         let mut fewer = faults.clone();
@@ -153,18 +157,18 @@ async fn try_out(
         let attempt = send(sender, &fewer).await?;
         let cause = cause::of(&attempt.trace);
         let same = !timed || (cause.failed == group.cause.failed && cause.trusted == group.cause.trusted);
-        if sweeper.oracle.objection(&attempt).is_some() && same {
+        if sweeper.oracle.violation(&attempt).is_some() && same {
             (faults, reply) = (fewer, attempt);
         } else {
             at += 1;
         }
     }
     let bug = describe(faults, timed, &reply.trace, good, record);
-    Ok(Some(Tried { bug, causes: vec![group.cause.clone()] }))
+    Ok(Some(ConfirmedBug { bug, causes: vec![group.cause.clone()] }))
 }
 
-/// Spaces may have found a set in different orders.
-fn same_set(a: &[Fault], b: &[Fault]) -> bool {
+/// In any order: spaces may have found the same set in different orders.
+fn is_same_set(a: &[Fault], b: &[Fault]) -> bool {
     a.len() == b.len() && a.iter().all(|fault| b.contains(fault))
 }
 
@@ -172,9 +176,9 @@ fn needs_timing(faults: &[Fault]) -> bool {
     faults.iter().any(|f| f.nth != 0 || !f.after.is_empty())
 }
 
-/// Fault sets that say the same in plainer words, plainest first: the services simply down; down for this caller; one service down from a
-/// moment on.
-fn simpler(faults: &[Fault], caller: &str, trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
+/// Simpler fault sets that may have the same cause, the simplest first: the services are down; down for this caller; one service is
+/// down from some moment on.
+fn simpler_sets(faults: &[Fault], caller: &str, trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
     let mut down: Vec<Fault> = Vec::new();
     for fault in faults {
         let plain = Fault {
@@ -195,10 +199,10 @@ fn simpler(faults: &[Fault], caller: &str, trace: &Trace) -> Vec<(Vec<Fault>, bo
         let selector = Selector { caller: caller.to_owned(), ..one.selector.clone() };
         out.push((vec![Fault { selector, ..one.clone() }], false));
     }
-    let before = cause::answered_before(trace);
+    let before = cause::succeeded_before(trace);
     if let ([one], false) = (down.as_slice(), before.is_empty()) {
         let mut from_then_on = one.clone();
-        // one answered call usually is what the caller concluded from; all of them are the fallback
+        // usually the caller relies on the first successful call; if that is not enough, require all of them
         let callee = &one.selector.callee;
         let call = |name: &str| Selector { callee: callee.clone(), call: name.to_owned(), ..Selector::default() };
         from_then_on = from_then_on.after(call(&before[0].0), before[0].1.min(1));
@@ -212,64 +216,24 @@ fn simpler(faults: &[Fault], caller: &str, trace: &Trace) -> Vec<(Vec<Fault>, bo
 }
 
 fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record: &str) -> Bug {
-    let failed = cause::of(trace).failed;
-    let deep = faults.len() > 1;
-    let before = cause::answered_before(trace);
-    let services: Vec<String> = faults.iter().map(|f| display_callee(&f.selector.callee, trace)).collect::<Vec<_>>();
-    let verb = |kind: FaultKind| match kind {
-        FaultKind::Unavailable => "fails",
-        FaultKind::Status => "answers with an error",
-        FaultKind::Deadline | FaultKind::Hang => "does not answer",
-        FaultKind::Reset => "breaks connections",
-        FaultKind::Delay => "is slow",
-        FaultKind::LostReply => "loses its reply",
-        FaultKind::EmptyReply => "answers with nothing",
-        FaultKind::CorruptReply => "answers with garbage",
-    };
-    let title = match (deep, timed, faults.first()) {
-        (_, _, None) => "fails without any fault".to_owned(),
-        (false, true, Some(f)) if !before.is_empty() => {
-            let names: Vec<&str> = f.after.iter().map(|a| a.selector.call.as_str()).filter(|c| !c.is_empty()).collect();
-            let names =
-                if names.is_empty() { before.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>() } else { names };
-            format!("{} {} after {} has answered", services[0], verb(f.kind), names.join(", "))
-        }
-        (false, true, Some(f)) => format!("{}/{} {} at one call only", services[0], failed.call, verb(f.kind)),
-        (false, false, Some(f)) if !f.selector.caller.is_empty() && f.selector.call.is_empty() => {
-            format!("{} {} for {}", services[0], verb(f.kind), f.selector.caller)
-        }
-        (false, false, Some(f)) => format!("{} {}", services[0], verb(f.kind)),
-        (true, _, Some(f)) => {
-            let mut names = services.clone();
-            names.dedup();
-            let and = names.join(" and ");
-            if f.kind == FaultKind::Unavailable {
-                format!("{and} both down{}", if timed { " at certain moments" } else { "" })
-            } else {
-                format!("{and}: each {}", verb(f.kind))
-            }
-        }
-    };
+    let is_deep = faults.len() > 1;
     let story = cause::story(trace, good, &faults);
-    let mistake = if deep && story.iter().any(|sentence| sentence.contains("fell back")) {
-        "a fallback that depends on what may be down as well"
-    } else if deep {
-        "failures that are survived one by one, but not together"
-    } else if timed && !before.is_empty() {
-        "time of check to time of use"
-    } else {
-        "a missing check"
+    let mistake = match &story.fallback {
+        Some(_) if is_deep => "the fallback needs the same failed service",
+        _ if is_deep => "each failure is tolerated alone, but not all of them together",
+        _ if timed && !cause::succeeded_before(trace).is_empty() => "time of check to time of use",
+        _ => "a missing check",
     };
     let again = faults.iter().fold(record.to_owned(), |command, fault| {
         format!("{command} --fault '{}'", fault.to_string().replace('\'', "'\\''"))
     });
     Bug {
-        name: format!("{}{}", if deep { "Deep" } else { "Simple" }, if timed { "TFI" } else { "RLFI" }),
-        title: if deep && services.len() > 2 { title.replace(" both down", " down together") } else { title },
+        name: format!("{}{}", if is_deep { "Deep" } else { "Simple" }, if timed { "TFI" } else { "RLFI" }),
+        title: title(&faults, timed, trace, &story),
         mistake: mistake.to_owned(),
-        story,
+        story: story.sentences,
+        failed: cause::of(trace).failed,
         faults,
-        failed,
         again,
         failing_cases: 0,
         spaces: Vec::new(),
@@ -277,25 +241,77 @@ fn describe(faults: Vec<Fault>, timed: bool, trace: &Trace, good: &Trace, record
     }
 }
 
-/// A callee that is known to its callers by address only is shown by its own name.
+/// The damage, then its condition: `GET / returns 500 when currency fails after GetCurrencies succeeded`.
+fn title(faults: &[Fault], timed: bool, trace: &Trace, story: &Story) -> String {
+    let request = trace.entry.label();
+    let damage = match (trace.entry.outcome, trace.entry.protocol) {
+        (outcome, protocol) if outcome.is_ok(protocol) => "fails its checks".to_owned(),
+        (Outcome::Replied { status }, Protocol::Http) => format!("returns {status}"),
+        (Outcome::Replied { status }, Protocol::Grpc) => format!("returns gRPC status {status}"),
+        (Outcome::Failed { .. } | Outcome::Open, _) => "gets no reply".to_owned(),
+    };
+    let Some(first) = faults.first() else { return format!("{request} {damage} without any fault") };
+    let mut services: Vec<String> = faults.iter().map(|f| display_callee(&f.selector.callee, trace)).collect();
+    services.dedup();
+    let services = services.join(" and ");
+    let before = cause::succeeded_before(trace);
+    let condition = if faults.len() > 1 {
+        let failure = match first.kind {
+            FaultKind::Unavailable => "are down",
+            kind => &format!("each {}", verb(kind)),
+        };
+        format!("{services} {failure}{}", if timed { " at certain moments" } else { "" })
+    } else if timed && !before.is_empty() {
+        let selected: Vec<&str> =
+            first.after.iter().map(|a| a.selector.call.as_str()).filter(|call| !call.is_empty()).collect();
+        let names = if selected.is_empty() { before.iter().map(|(name, _)| name.as_str()).collect() } else { selected };
+        format!("{services} {} after {} succeeded", verb(first.kind), names.join(", "))
+    } else if timed {
+        format!("one call of {services}/{} {}", cause::of(trace).failed.call, verb(first.kind))
+    } else if !first.selector.caller.is_empty() && first.selector.call.is_empty() {
+        format!("{services} {} for {}", verb(first.kind), first.selector.caller)
+    } else {
+        format!("{services} {}", verb(first.kind))
+    };
+    let fallback = match &story.fallback {
+        Some((failed, next)) if faults.len() > 1 => format!(": the {failed} fallback calls {next}"),
+        _ => String::new(),
+    };
+    format!("{request} {damage} when {condition}{fallback}")
+}
+
+fn verb(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::Unavailable => "fails",
+        FaultKind::Status => "returns an error",
+        FaultKind::Deadline | FaultKind::Hang => "times out",
+        FaultKind::Reset => "resets connections",
+        FaultKind::Delay => "is slow",
+        FaultKind::LostReply => "loses its reply",
+        FaultKind::EmptyReply => "returns an empty reply",
+        FaultKind::CorruptReply => "returns a corrupt reply",
+    }
+}
+
+/// The callee's own name, also if its callers use an address.
 fn display_callee(callee: &str, trace: &Trace) -> String {
     trace.walk().into_iter().find(|c| callee_at_sender(c) == callee).map_or(callee, |c| c.callee.as_str()).to_owned()
 }
 
-/// Counts every failing case for the bug that explains it; of several for the one that explains most of what it survived.
-fn count(found: &mut [Tried], runs: &[SpaceRun]) {
+/// Counts every failing case for the bug that explains it; of several, for the one with the most tolerated failures in common.
+fn attribute_failures(found: &mut [ConfirmedBug], runs: &[SpaceRun]) {
     for run in runs {
         for case in run.cases.iter().filter(|c| c.verdict == Verdict::Fail) {
-            let Some(cause) = run.causes.get(&case.pattern) else { continue };
+            let Some(cause) = run.causes.get(&case.fingerprint) else { continue };
             let faults: Vec<&Fault> = case.fired.iter().map(|s| &run.space.sites[*s as usize].fault).collect();
-            let fits = |tried: &Tried| {
+            let fit = |confirmed: &ConfirmedBug| {
                 let opaque = cause.is_opaque();
-                let contained = || tried.bug.faults.iter().all(|fault| faults.contains(&fault));
+                let contained = || confirmed.bug.faults.iter().all(|fault| faults.contains(&fault));
                 let explains = |c: &&Cause| if opaque { *c == cause && contained() } else { c.explains(cause) };
-                tried.causes.iter().filter(explains).map(|c| c.tolerated.len() + 1).max().unwrap_or(0)
+                confirmed.causes.iter().filter(explains).map(|c| c.tolerated.len() + 1).max().unwrap_or(0)
             };
             let best = (0..found.len())
-                .map(|i| (fits(&found[i]), i))
+                .map(|i| (fit(&found[i]), i))
                 .filter(|(fit, _)| *fit > 0)
                 .max_by_key(|(fit, i)| (*fit, usize::MAX - i));
             if let Some((_, i)) = best {
@@ -315,16 +331,16 @@ mod tests {
     use model::sweep::{CallName, Site, Space};
     use std::collections::BTreeSet;
 
-    /// (sites that fired, trusted, survived): one failing case each, all failing at frontend → currency/Convert.
+    /// (sites that fired, trusted, tolerated): one failing case each, all failing at frontend → currency/Convert.
     fn run(failing: &[(&[u32], bool, &[&str])]) -> SpaceRun {
         let sites = ["GetCurrencies", "Convert#1", "Convert#2", "GetAds"].map(|label| Site {
             label: label.into(),
             fault: Fault::new(FaultKind::Unavailable, Selector::callee(label)).nth(1),
         });
         let (mut cases, mut causes) = (Vec::new(), HashMap::new());
-        for (number, (fired, trusted, survived)) in failing.iter().enumerate() {
+        for (number, (fired, trusted, tolerated)) in failing.iter().enumerate() {
             let failed = CallName { caller: "frontend".into(), callee: "currency".into(), call: "Convert".into() };
-            let tolerated: BTreeSet<String> = survived.iter().map(|s| (*s).to_owned()).collect();
+            let tolerated: BTreeSet<String> = tolerated.iter().map(|s| (*s).to_owned()).collect();
             causes.insert(number as u64, Cause { failed, trusted: *trusted, tolerated });
             cases.push(Case {
                 space: 0,
@@ -335,7 +351,7 @@ mod tests {
                 status: Some(500),
                 latency_us: 1,
                 reason: None,
-                pattern: number as u64,
+                fingerprint: number as u64,
             });
         }
         let minimal = crate::minimal::failing_sets(cases.iter());
@@ -347,14 +363,14 @@ mod tests {
             passes: 0,
             unaffected: 0,
             unknown: 0,
-            patterns: cases.len() as u64,
+            behaviors: cases.len() as u64,
             seconds: 0.0,
             minimal,
         };
         SpaceRun { space, cases, causes, repeated: 0, crashed: Vec::new(), finished: true }
     }
 
-    fn told(run: SpaceRun) -> Vec<usize> {
+    fn bug_sizes(run: SpaceRun) -> Vec<usize> {
         groups(&[run]).iter().map(|group| group.faults.len()).collect()
     }
 
@@ -362,14 +378,14 @@ mod tests {
     fn one_missing_check_around_many_calls_is_one_bug() {
         let cases: [(&[u32], bool, &[&str]); 3] =
             [(&[1], true, &[]), (&[2], true, &[]), (&[2, 3], true, &["ads/GetAds"])];
-        assert_eq!(told(run(&cases)), [1]);
+        assert_eq!(bug_sizes(run(&cases)), [1]);
     }
 
     #[test]
-    fn a_set_that_contains_a_failing_set_may_fail_for_its_own_reason() {
-        let survived: &[&str] = &["ads/GetAds", "currency/GetCurrencies"];
-        let run = run(&[(&[1], true, &[]), (&[0, 1, 3], false, survived)]);
+    fn a_superset_of_a_failing_set_may_have_another_cause() {
+        let tolerated: &[&str] = &["ads/GetAds", "currency/GetCurrencies"];
+        let run = run(&[(&[1], true, &[]), (&[0, 1, 3], false, tolerated)]);
         assert_eq!(run.space.minimal, [[1]]);
-        assert_eq!(told(run), [1, 3]);
+        assert_eq!(bug_sizes(run), [1, 3]);
     }
 }

@@ -1,24 +1,24 @@
-//! Whether fault plans in flight disturb one another, or clean traffic: every plan alone first, then all of them at once beside requests
-//! without an envelope. Outcomes must be equal, down to the body.
+//! Measures whether concurrent fault plans disturb one another, or requests without an envelope. Every plan runs alone first, then
+//! all of them run at once beside clean requests. The outcomes must be equal, down to the body.
 
+use crate::fingerprint;
 use model::sweep::Site;
 use model::trace::Trace;
 use model::{Failure, Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
 use requests::{Credentials, Reply, RequestSpec, Sender};
 use serde::Serialize;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often each plan flies in company.
+/// How often each plan is sent concurrently with the others.
 const ROUNDS: usize = 5;
 
-/// What must not depend on what else is in flight.
+/// The part of a reply that must not depend on concurrent requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fingerprint {
+pub struct ReplyDigest {
     pub status: Option<u32>,
-    pub pattern: u64,
+    pub fingerprint: u64,
     pub fired: Vec<usize>,
     pub body: u64,
 }
@@ -29,22 +29,22 @@ pub struct Interference {
     pub plans: usize,
     pub distinct_outcomes: usize,
     pub clean_requests: u64,
-    /// Plans whose outcome in company differed from their outcome alone, and clean requests that were not answered as before.
+    /// Plans whose concurrent outcome differed from their outcome alone, and clean requests that got a different reply.
     pub differences: Vec<String>,
 }
 
-/// A small generator (splitmix64) is enough to pick plans, and its seed repeats them everywhere.
-struct Dice(u64);
+/// A small generator (splitmix64) is enough to pick plans, and the same seed gives the same plans everywhere.
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(1);
-        wire::call_id::derive(self.0, 1) % below.max(1)
+        wire::call_id::derive(self.0, 1) % limit.max(1)
     }
 }
 
 fn plans(good: &Trace, count: usize, seed: u64) -> Vec<Vec<Fault>> {
-    // those that end at once: what waits for deadlines would only make the run long
+    // only kinds that end at once: waiting for deadlines would only make the run longer
     let kinds = [
         (FaultKind::Unavailable, 0),
         (FaultKind::Status, 13),
@@ -55,33 +55,31 @@ fn plans(good: &Trace, count: usize, seed: u64) -> Vec<Vec<Fault>> {
         (FaultKind::EmptyReply, 0),
         (FaultKind::CorruptReply, 0),
     ];
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     let mut plans = Vec::with_capacity(count);
     while plans.len() < count {
-        let space = [SpaceKind::Temporal, SpaceKind::CrashPoints, SpaceKind::Services][dice.roll(3) as usize];
-        let faults = 1 + dice.roll(4);
+        let space = [SpaceKind::Temporal, SpaceKind::CrashPoints, SpaceKind::Services][random.below(3) as usize];
+        let faults = 1 + random.below(4);
         let plan = (0..faults).map(|_| {
-            let (kind, arg) = kinds[dice.roll(kinds.len() as u64) as usize];
+            let (kind, arg) = kinds[random.below(kinds.len() as u64) as usize];
             let sites: Vec<Site> = sites(space, good, &[], Effect { kind, arg });
-            sites[dice.roll(sites.len() as u64) as usize].fault.clone()
+            sites[random.below(sites.len() as u64) as usize].fault.clone()
         });
         plans.push(plan.collect());
     }
     plans
 }
 
-fn fingerprint(reply: &Reply) -> Fingerprint {
-    let mut hasher = DefaultHasher::new();
-    reply.body.hash(&mut hasher);
-    Fingerprint {
+fn digest(reply: &Reply) -> ReplyDigest {
+    ReplyDigest {
         status: reply.status(),
-        pattern: crate::pattern::of(&reply.trace),
+        fingerprint: fingerprint::of(&reply.trace),
         fired: reply.trace.walk().iter().filter_map(|c| c.fault).collect(),
-        body: hasher.finish(),
+        body: fingerprint::siphash_1_3(&reply.body),
     }
 }
 
-/// Runs `count` plans alone, then all in flight at once. An error: the target cannot be asked at all.
+/// Runs `count` plans alone, then all of them at once. Errors: the target cannot be reached, or the request makes no calls.
 pub async fn measure(
     credentials: &Credentials,
     spec: &RequestSpec,
@@ -97,15 +95,15 @@ pub async fn measure(
     let plans = plans(&good, count, seed);
     let mut alone = Vec::with_capacity(plans.len());
     for plan in &plans {
-        alone.push(fingerprint(&sender.send(spec, plan).await?));
+        alone.push(digest(&sender.send(spec, plan).await?));
     }
 
     let done = Arc::new(AtomicBool::new(false));
-    let mut bystanders = Vec::new();
+    let mut clean_tasks = Vec::new();
     for _ in 0..8 {
         let (mut sender, spec, clean, done) =
             (Sender::new(credentials.clone(), None), spec.clone(), clean.clone(), done.clone());
-        bystanders.push(tokio::spawn(async move {
+        clean_tasks.push(tokio::spawn(async move {
             let (mut requests, mut different) = (0u64, 0u64);
             while !done.load(Ordering::Relaxed) {
                 requests += 1;
@@ -114,35 +112,35 @@ pub async fn measure(
             (requests, different)
         }));
     }
-    let mut flights = Vec::new();
+    let mut tasks = Vec::new();
     for plan in plans.clone() {
         let (mut sender, spec) = (Sender::new(credentials.clone(), None), spec.clone());
-        flights.push(tokio::spawn(async move {
+        tasks.push(tokio::spawn(async move {
             let mut outcomes = Vec::with_capacity(ROUNDS);
             for _ in 0..ROUNDS {
-                outcomes.push(fingerprint(&sender.send(&spec, &plan).await?));
+                outcomes.push(digest(&sender.send(&spec, &plan).await?));
             }
             Ok::<_, Failure>(outcomes)
         }));
     }
     let mut differences = Vec::new();
-    for (i, flight) in flights.into_iter().enumerate() {
-        for together in flight.await.map_err(|e| Failure::unknown(e.to_string()))?? {
-            if together != alone[i] {
+    for (i, task) in tasks.into_iter().enumerate() {
+        for concurrent in task.await.map_err(|e| Failure::unknown(e.to_string()))?? {
+            if concurrent != alone[i] {
                 let plan: Vec<String> = plans[i].iter().map(ToString::to_string).collect();
-                differences.push(format!("[{}]: alone {:?}, in company {together:?}", plan.join("; "), alone[i]));
+                differences.push(format!("[{}]: alone {:?}, concurrently {concurrent:?}", plan.join("; "), alone[i]));
             }
         }
     }
     done.store(true, Ordering::Relaxed);
     let mut clean_requests = 0;
-    for bystander in bystanders {
-        let (requests, different) = bystander.await.map_err(|e| Failure::unknown(e.to_string()))?;
+    for task in clean_tasks {
+        let (requests, different) = task.await.map_err(|e| Failure::unknown(e.to_string()))?;
         clean_requests += requests;
         if different > 0 {
-            differences.push(format!("{different} of {requests} clean requests were answered differently"));
+            differences.push(format!("{different} of {requests} clean requests got a different reply"));
         }
     }
-    let distinct = alone.iter().map(|f| (f.status, f.pattern)).collect::<std::collections::HashSet<_>>().len();
+    let distinct = alone.iter().map(|f| (f.status, f.fingerprint)).collect::<std::collections::HashSet<_>>().len();
     Ok(Interference { seed, plans: count, distinct_outcomes: distinct, clean_requests, differences })
 }

@@ -1,10 +1,10 @@
-//! Minimal failing sets: those none of whose own subsets failed.
+//! Minimal failing sets: failing sets of sites without a failing proper subset.
 
 use model::Verdict;
 use model::sweep::Case;
 use std::collections::BTreeSet;
 
-/// By the faults that fired: what was planned and never reached is no part of a cause. Smallest first, then by site.
+/// Sets of faults that fired; a fault that was planned but never reached is not part of a cause. Smallest first, then by site.
 pub fn failing_sets<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<Vec<u32>> {
     let failing: BTreeSet<Vec<u32>> = cases.filter(|c| c.verdict == Verdict::Fail).map(|c| c.fired.clone()).collect();
     let mut ordered: Vec<Vec<u32>> = failing.into_iter().collect();
@@ -32,12 +32,12 @@ mod tests {
             status: None,
             latency_us: 0,
             reason: None,
-            pattern: 0,
+            fingerprint: 0,
         }
     }
 
     #[test]
-    fn supersets_of_a_failing_set_are_no_news() {
+    fn supersets_of_a_failing_set_are_left_out() {
         let cases = [
             case(&[0, 1, 2], Verdict::Fail),
             case(&[1, 2], Verdict::Fail),
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_fails_without_faults_has_the_empty_cause() {
+    fn a_request_that_fails_without_faults_has_the_empty_set() {
         assert_eq!(failing_sets([case(&[], Verdict::Fail), case(&[1], Verdict::Fail)].iter()), vec![Vec::<u32>::new()]);
     }
 }

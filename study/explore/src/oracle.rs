@@ -1,4 +1,4 @@
-//! Whether a reply is what the user should get. Assertions add up; without any, an HTTP status below 500 (gRPC: OK) will do.
+//! Decides whether a reply is correct. All assertions must hold; without any, an HTTP status below 500 (gRPC: OK) is correct.
 
 use model::Failure;
 use model::trace::{Outcome, Protocol};
@@ -40,7 +40,7 @@ impl Oracle {
                     .next("such as --expect-json '$.items[0].name=mug'")
             })?;
             if !path.starts_with(['$', '/']) {
-                return Err(Failure::request(format!("'{path}' is no path into JSON"))
+                return Err(Failure::request(format!("'{path}' is not a JSON path"))
                     .why("a path begins with $ or /")
                     .next(format!("such as --expect-json '$.{assertion}'")));
             }
@@ -50,13 +50,13 @@ impl Oracle {
         Ok(oracle)
     }
 
-    /// Whether the user said which statuses are right.
-    pub fn names_statuses(&self) -> bool {
+    /// Whether the user listed the expected statuses.
+    pub fn has_expected_statuses(&self) -> bool {
         !self.statuses.is_empty()
     }
 
-    /// Why the reply is not what the user should get, or None.
-    pub fn objection(&self, reply: &Reply) -> Option<String> {
+    /// The first assertion that the reply violates, in words; None if it is correct.
+    pub fn violation(&self, reply: &Reply) -> Option<String> {
         let status = match reply.outcome {
             Outcome::Replied { status } => status,
             _ => {
@@ -69,12 +69,12 @@ impl Oracle {
             }
         };
         let grpc = reply.trace.entry.protocol == Protocol::Grpc;
-        let wanted = if self.statuses.is_empty() {
+        let expected = if self.statuses.is_empty() {
             if grpc { status == 0 } else { status < 500 }
         } else {
             self.statuses.contains(&status)
         };
-        if !wanted {
+        if !expected {
             return Some(format!("status {status}"));
         }
         if let Some(pattern) = &self.body
@@ -106,6 +106,7 @@ impl Oracle {
         }
     }
 
+    /// For people: `status below 500, body matches /mug/`.
     pub fn describe(&self, protocol: Protocol) -> String {
         let mut parts = Vec::new();
         if self.statuses.is_empty() {
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_judged_is_refused() {
+    fn malformed_assertions_are_refused() {
         let json = |text: &str| Oracle::new(None, None, &[text.to_owned()], None);
         for text in ["a.b=1", "a=1", "x/y=1", "no value"] {
             assert_eq!(json(text).unwrap_err().exit(), model::Exit::Usage, "{text}");
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_become_pointers() {
+    fn json_paths_become_json_pointers() {
         assert_eq!(pointer("$.items[0].name"), "/items/0/name");
         assert_eq!(pointer("/items/0"), "/items/0");
         assert_eq!(pointer("$"), "");

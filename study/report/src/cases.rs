@@ -185,7 +185,7 @@ impl<'a> Cases<'a> {
                 reasons.index(cell.and_then(|c| c.reason.as_deref()).map_or(String::new(), |r| shorten(r, 120))),
                 2,
             );
-            digits(&mut p, patterns.index(cell.map_or(u64::MAX, |c| c.pattern)), 3);
+            digits(&mut p, patterns.index(cell.map_or(u64::MAX, |c| c.fingerprint)), 3);
         }
         Some(serde_json::json!({
             "name": self.space.name,

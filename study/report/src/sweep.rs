@@ -191,7 +191,7 @@ fn space_head(space: &Space) -> String {
         count(space.passes),
         count(space.unaffected),
         count(space.unknown),
-        counted(space.patterns, "different behaviour")
+        counted(space.behaviors, "different behaviour")
     );
     out
 }

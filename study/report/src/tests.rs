@@ -46,7 +46,7 @@ fn the_noisiest_sweep_stays_small_too() {
     for case in &mut cases {
         let noise = (case.case + 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         case.verdict = [Verdict::Pass, Verdict::Fail, Verdict::Unknown][noise as usize % 3];
-        case.pattern = noise;
+        case.fingerprint = noise;
         case.latency_us = noise;
         case.reason = Some(format!("reason {}", noise % 500));
     }

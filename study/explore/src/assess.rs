@@ -1,0 +1,137 @@
+//! The verdict on one case, or on a recording. Unknown is not pass: a fault that should have fired and did not, or a request that
+//! came back without its history, proves nothing.
+
+use crate::fingerprint;
+use crate::oracle::Oracle;
+use model::sweep::Case;
+use model::trace::Outcome;
+use model::{Fault, Verdict};
+use requests::Reply;
+use std::collections::BTreeSet;
+
+/// `recorded`: for each site of the space, whether its call is part of the good run, so that a single fault there must fire.
+pub fn assess(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], reply: &Reply, oracle: &Oracle) -> Case {
+    let fired: BTreeSet<u32> = reply
+        .trace
+        .walk()
+        .iter()
+        .filter_map(|call| call.fault)
+        .filter_map(|plan_index| sites.get(plan_index).copied())
+        .collect();
+    // without a reply there is no evidence about faults: any of them may be the reason
+    let no_reply = reply.status().is_none() && !reply.unreachable;
+    let fired: Vec<u32> = if no_reply { sites.clone() } else { fired.into_iter().collect() };
+    let violation = oracle.violation(reply);
+    let unknown = if reply.unreachable {
+        Some(format!("the target cannot be reached: {}", reply.reason.as_deref().unwrap_or("no connection")))
+    } else if reply.trace.entry.scope.is_none() && reply.status().is_some() {
+        Some("the reply carries no history".to_owned())
+    } else if reply.trace.faults_off() {
+        Some("faults are switched off at the target".to_owned())
+    } else if reply.trace.is_truncated() && fired.len() < sites.len() {
+        Some("the history is truncated, so it is unknown which faults fired".to_owned())
+    } else if fired.is_empty() && reply.status().is_some() && sites.iter().any(|s| recorded[*s as usize]) {
+        // no fault fired, so the request should have made the recorded call
+        Some(NO_FAULT_TOOK_EFFECT.to_owned())
+    } else {
+        None
+    };
+    let (verdict, reason) = match (unknown, violation) {
+        (Some(why), _) => (Verdict::Unknown, Some(why)),
+        (None, Some(why)) => (Verdict::Fail, Some(why)),
+        (None, None) => (Verdict::Pass, None),
+    };
+    Case {
+        space,
+        case: number,
+        sites,
+        fired,
+        verdict,
+        status: reply.status(),
+        latency_us: reply.latency_us,
+        reason,
+        fingerprint: fingerprint::of(&reply.trace),
+    }
+}
+
+pub(crate) const NO_FAULT_TOOK_EFFECT: &str = "no fault took effect although its call was recorded before";
+
+/// If the faults made services crash, the case fails whatever the reply was.
+pub fn fail_if_crashed(case: &mut Case, services: &[String]) {
+    if !services.is_empty() {
+        case.verdict = Verdict::Fail;
+        case.reason = Some(crash_reason(services));
+    }
+}
+
+/// The reason of a case whose faults make services crash each time.
+pub fn crash_reason(services: &[String]) -> String {
+    format!("{} crashed after the fault, every time it was injected", services.join(", "))
+}
+
+/// Whether a call failed without a fault: a service may have crashed.
+pub fn has_unplanned_failure(reply: &Reply) -> bool {
+    let failed = |outcome| matches!(outcome, Outcome::Failed { .. });
+    failed(reply.outcome) || reply.trace.walk().iter().any(|call| call.fault.is_none() && failed(call.outcome))
+}
+
+/// The replies of a recording, which sends one plan several times.
+#[derive(Default)]
+pub struct RecordingAssessment {
+    pub failures: u64,
+    /// Why replies were wrong, each reason once.
+    pub reasons: Vec<String>,
+    /// Why the verdict is unknown, each reason once.
+    pub unknown: Vec<String>,
+    /// One per reply, in order.
+    pub latencies_us: Vec<u64>,
+}
+
+impl RecordingAssessment {
+    /// `crashed_by_faults` as in [`crate::SendResult`].
+    pub fn add(&mut self, reply: &Reply, oracle: &Oracle, faults: &[Fault], crashed_by_faults: &[String]) {
+        self.latencies_us.push(reply.latency_us);
+        let crash = (!crashed_by_faults.is_empty()).then(|| crash_reason(crashed_by_faults));
+        if let Some(reason) = crash.or_else(|| oracle.violation(reply)) {
+            self.failures += 1;
+            push_new(&mut self.reasons, reason);
+        }
+        // no reply at all is a failure whether or not the faults fired, and so is a crash; neither returns a history
+        if reply.status().is_none() || !crashed_by_faults.is_empty() {
+            return;
+        }
+        for reason in missing_evidence(reply, faults) {
+            push_new(&mut self.unknown, reason);
+        }
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        match (self.unknown.is_empty(), self.failures) {
+            (false, _) => Verdict::Unknown,
+            (true, 0) => Verdict::Pass,
+            (true, _) => Verdict::Fail,
+        }
+    }
+}
+
+/// Why it is unknown whether all these faults fired.
+fn missing_evidence(reply: &Reply, faults: &[Fault]) -> Vec<String> {
+    let trace = &reply.trace;
+    if trace.entry.scope.is_none() {
+        return vec!["the reply carries no history: no SDK at the entry, other keys, or a proxy removed it".to_owned()];
+    }
+    if trace.faults_off() {
+        return vec!["faults are switched off at the target (`faultloom faults on`)".to_owned()];
+    }
+    let fired: BTreeSet<usize> = trace.walk().iter().filter_map(|call| call.fault).collect();
+    let result =
+        if trace.is_truncated() { "may have taken effect: the history is truncated" } else { "never took effect" };
+    let missing = faults.iter().enumerate().filter(|(i, _)| !fired.contains(i));
+    missing.map(|(_, fault)| format!("fault '{fault}' {result}")).collect()
+}
+
+fn push_new(list: &mut Vec<String>, text: String) {
+    if !list.contains(&text) {
+        list.push(text);
+    }
+}

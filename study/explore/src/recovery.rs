@@ -1,0 +1,140 @@
+//! Services that crash while a sweep runs: they are restarted, and each case that met the crash is sent once more.
+//!
+//! Many cases are in flight when a service dies, and all of them fail. One of them detects the crash and has the service
+//! restarted; the others wait for that and recognize the crash by comparing its time with their own start. A restarted service
+//! counts as ready once the plain request succeeds: its callers may hold dead connections for a while. If a service crashes again
+//! with the same faults, and not without them, the faults caused the crash and the case fails.
+
+use crate::assess::has_unplanned_failure;
+use model::{Failure, Fault};
+use requests::{Reply, RequestSpec, Sender};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// Pauses before each check for a crash. A process's connections break shortly before its parent can detect its death.
+const CRASH_CHECKS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(20)];
+/// How long callers may take to reconnect to a restarted service.
+const RECONNECT_MAX: Duration = Duration::from_secs(10);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Controls the processes of a target.
+pub trait TargetControl: Send + Sync {
+    /// Restarts the services that have crashed and returns their names; empty if none had.
+    fn restart_crashed(&self) -> Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + '_>>;
+
+    /// Whether it can detect crashes at all.
+    fn detects_crashes(&self) -> bool {
+        true
+    }
+}
+
+/// A target that this tool did not start: its processes are unknown.
+pub struct ExternalTarget;
+
+impl TargetControl for ExternalTarget {
+    fn restart_crashed(&self) -> Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + '_>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn detects_crashes(&self) -> bool {
+        false
+    }
+}
+
+/// Sends requests and recovers from crashes. Shared by all workers of a sweep.
+pub struct CrashRecovery {
+    target: Arc<dyn TargetControl>,
+    last_restart: Mutex<Option<Instant>>,
+}
+
+/// The result of sending one case.
+pub struct SendResult {
+    pub reply: Reply,
+    /// A service crashed meanwhile, so the request was sent again.
+    pub repeated: bool,
+    /// Services whose crash was detected by this request.
+    pub crashed: Vec<String>,
+    /// Services that crashed both times with these faults and not without them.
+    pub crashed_by_faults: Vec<String>,
+}
+
+impl SendResult {
+    fn without_crash(reply: Reply) -> SendResult {
+        SendResult { reply, repeated: false, crashed: Vec::new(), crashed_by_faults: Vec::new() }
+    }
+}
+
+impl CrashRecovery {
+    pub fn new(target: Arc<dyn TargetControl>) -> CrashRecovery {
+        CrashRecovery { target, last_restart: Mutex::new(None) }
+    }
+
+    /// Sends once. If a service of the target crashed meanwhile, restarts it and repeats the request once.
+    pub async fn send(&self, sender: &mut Sender, spec: &RequestSpec, faults: &[Fault]) -> Result<SendResult, Failure> {
+        let begin = Instant::now();
+        let reply = sender.send(spec, faults).await?;
+        if !has_unplanned_failure(&reply) || !self.target.detects_crashes() {
+            return Ok(SendResult::without_crash(reply));
+        }
+        for pause in CRASH_CHECKS {
+            tokio::time::sleep(pause).await;
+            let mut last_restart = self.last_restart.lock().await;
+            let restarted_meanwhile = last_restart.is_some_and(|at| at > begin);
+            let crashed = if restarted_meanwhile { Vec::new() } else { self.target.restart_crashed().await? };
+            if !crashed.is_empty() {
+                wait_for_reconnects(sender, spec).await?;
+                *last_restart = Some(Instant::now());
+            }
+            drop(last_restart);
+            if restarted_meanwhile || !crashed.is_empty() {
+                return self.send_again(sender, spec, faults, crashed).await;
+            }
+        }
+        Ok(SendResult::without_crash(reply))
+    }
+
+    /// Repeats the request after a crash. If a service crashes again, and not when the plain request is sent, the faults are the
+    /// cause. Only the request that detected both crashes can conclude this: others may have met a crash that they did not cause.
+    async fn send_again(
+        &self,
+        sender: &mut Sender,
+        spec: &RequestSpec,
+        faults: &[Fault],
+        crashed: Vec<String>,
+    ) -> Result<SendResult, Failure> {
+        let reply = sender.send(spec, faults).await?;
+        let mut result = SendResult { reply, repeated: true, crashed, crashed_by_faults: Vec::new() };
+        if faults.is_empty() || result.crashed.is_empty() || !has_unplanned_failure(&result.reply) {
+            return Ok(result);
+        }
+        for pause in CRASH_CHECKS {
+            tokio::time::sleep(pause).await;
+            let mut last_restart = self.last_restart.lock().await;
+            let second = self.target.restart_crashed().await?;
+            if second.is_empty() {
+                continue;
+            }
+            wait_for_reconnects(sender, spec).await?;
+            *last_restart = Some(Instant::now());
+            // the wait has sent the plain request: a service that is down now crashes without these faults as well
+            let without = self.target.restart_crashed().await?;
+            let both = second.iter().filter(|name| result.crashed.contains(name) && !without.contains(name));
+            result.crashed_by_faults = both.cloned().collect();
+            result.crashed.extend(second);
+            break;
+        }
+        Ok(result)
+    }
+}
+
+/// Repeats the request without faults until no call fails. On timeout it returns all the same; the case then records the failure.
+async fn wait_for_reconnects(sender: &mut Sender, spec: &RequestSpec) -> Result<(), Failure> {
+    let begin = Instant::now();
+    while has_unplanned_failure(&sender.send(spec, &[]).await?) && begin.elapsed() < RECONNECT_MAX {
+        tokio::time::sleep(RECONNECT_PAUSE).await;
+    }
+    Ok(())
+}
