@@ -1,4 +1,4 @@
-/** Every vector gives the expected result. */
+/** Every vector has the expected result. */
 
 import * as assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,11 +1,11 @@
-/** The conformance program: `node dist/conform.js VECTORFOLDER` prints the result of every vector, one line each. */
+/** The conformance program: `node dist/conform.js VECTORFOLDER` prints the result of each vector on one line. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Json, parse, print } from './conform/json';
 import { result } from './conform/kinds';
 
-/** The lines for a folder of vectors, in order of name; `expect` is never read. */
+/** The output lines for a folder of vectors, sorted by name. `expect` is not read. */
 export function* lines(folder: string): Generator<string> {
   for (const group of ['bad', 'good']) {
     const names = readdirSync(join(folder, group)).filter((name) => name.endsWith('.json'));

@@ -1,2 +1,2 @@
-// node --require …/dist/register.js app.js; one file that is there exactly if the SDK is built.
+// Loaded by ../register.js. Tools check this file to find out whether the SDK has been built.
 import './auto';

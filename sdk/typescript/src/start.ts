@@ -1,61 +1,62 @@
-/** Starting a request: signing its envelope, and being its first caller, as tests and load generators do. */
+/** Starts traced requests: signs the envelope and acts as the first caller, as tests and load generators do. */
 
 import { randomFillSync } from 'node:crypto';
-import { within } from './scope/context';
-import { Process, thisProcess } from './scope/process';
+import { thisProcess } from './entry/this-process';
+import { withScope } from './scope/context';
+import { Process } from './scope/process';
 import { Scope } from './scope/scope';
 import { Receiver } from './trust/receiver';
-import { Settings } from './trust/settings';
+import { TrustSettings } from './trust/settings';
 import { sign } from './trust/signer';
 import { CallId } from './wire/callid';
 import { MAX_EXPIRY_S, TRACE_BYTES } from './wire/envelope';
 import { decodeHistory, History } from './wire/history';
 import { Fault } from './wire/plan';
 
-/** The defaults trace without faults, with the keys of this process's trust settings. */
+/** By default a request is traced without faults, signed with a key of this process's trust settings. */
 export interface Options {
-  /** Who starts; default: this process's service name. */
+  /** The service that starts the request; default: this process's service name. */
   service?: string;
-  /** Faults; they need a fault key. */
+  /** The faults to inject; they require a fault key. */
   plan?: readonly Fault[];
-  /** 16 bytes: the run this belongs to. */
+  /** The id of the run, 16 bytes. */
   run?: Buffer;
-  /** 16 bytes; default: random. */
+  /** The trace id, 16 bytes; default: random. */
   trace?: Buffer;
-  /** The call id from which all others are derived, so that the same gives the same; default: random. */
+  /** The call id from which all others are derived; set it to repeat the ids of a request. Default: random. */
   root?: CallId;
-  /** How long the envelope is good for, at most 600; default: 60. */
+  /** Lifetime of the envelope in seconds, at most 600; default: 60. */
   seconds?: number;
-  /** The envelope crosses hops that know OpenTelemetry only. */
+  /** The envelope may cross hops that run only OpenTelemetry. */
   bridge?: boolean;
-  settings?: Settings;
+  settings?: TrustSettings;
 }
 
-/** A request that was started here. */
+/** A request that this process started. */
 export class Started {
   constructor(readonly scope: Scope) {}
 
-  /** Runs what makes the request's calls, where the hooks are installed; they and all that follows them are traced and faulted. */
+  /** Runs the function that makes the request's calls. The hooks must be installed; the calls and all calls below them are traced. */
   run<T>(work: () => T): T {
-    return within(this.scope, work);
+    return withScope(this.scope, work);
   }
 
-  /** Ends the request; its outermost segment is the starter's. Throws `malformed` if a callee sent what is no history. */
+  /** Ends the request and returns its history; the root segment is the starter's. Throws `malformed` if a callee returned an invalid history. */
   finish(): History {
     const bytes = this.scope.finish(0);
     if (bytes === null) {
-      throw new Error('faultloom: the request was finished before');
+      throw new Error('faultloom: the request has already been finished');
     }
     return decodeHistory(bytes);
   }
 }
 
-/** Starts a request. Throws Error without a key for it, and FaultloomError if the plan does not fit the format. */
+/** Starts a request. Throws Error if there is no key to sign with, and FaultloomError if the plan exceeds the limits of the format. */
 export function start(options: Options = {}): Started {
-  const here = thisProcess();
-  const settings = options.settings ?? here.receiver.source.settings();
+  const local = thisProcess();
+  const settings = options.settings ?? local.receiver.source.settings();
   const plan = options.plan !== undefined && options.plan.length > 0 ? options.plan : null;
-  // a fault key also permits history
+  // a fault key may sign a request without a plan too
   const key = settings?.signingKey(plan !== null) ?? settings?.signingKey(true);
   if (settings === null || key === undefined) {
     throw new Error('faultloom: no key to sign with');
@@ -69,9 +70,9 @@ export function start(options: Options = {}): Started {
     environment: settings.environment,
     plan,
   };
-  const receiver = options.settings === undefined ? here.receiver : Receiver.fixed(options.settings);
-  const starter = new Process(options.service ?? here.service, { peers: here.peers, receiver });
+  const receiver = options.settings === undefined ? local.receiver : Receiver.fixed(options.settings);
+  const starter = new Process(options.service ?? local.name, { peers: local.peers, receiver });
   const call = options.root ?? CallId.random();
-  const envelope = { ...signed, key: key.id, call, accept: 0, receiveLimit: 0, evidence: [], passedOn: sign(key, signed) };
+  const envelope = { ...signed, key: key.id, call, accept: 0, receiveLimit: 0, evidence: [], signedPrefix: sign(key, signed) };
   return new Started(new Scope(starter, envelope));
 }

@@ -1,20 +1,20 @@
-/** What the tests share: seeded random values, keys, and scopes of a service. */
+/** Helpers for tests: seeded random values, keys, and scopes of a service. */
 
 import { randomInt } from 'node:crypto';
 import { Process } from './scope/process';
 import { Scope } from './scope/scope';
 import { Receiver } from './trust/receiver';
-import { Key, Settings } from './trust/settings';
+import { Key, TrustSettings } from './trust/settings';
 import { sign } from './trust/signer';
-import { Whole, whole } from './wire/bytes';
+import { toUint64, Uint64 } from './wire/bytes';
 import { CallId } from './wire/callid';
-import { encodeEnvelope, Envelope } from './wire/envelope';
-import { counters, fault, Fault, KINDS } from './wire/plan';
+import { assembleEnvelope, Envelope } from './wire/envelope';
+import { counterCount, fault, Fault, KINDS } from './wire/plan';
 
 export const ENVIRONMENT = 'test';
 export const TRACE_KEY = new Key('t1', false, Buffer.alloc(32, 1));
 export const FAULT_KEY = new Key('f1', true, Buffer.alloc(32, 2));
-export const SETTINGS = new Settings(ENVIRONMENT, [TRACE_KEY, FAULT_KEY]);
+export const SETTINGS = new TrustSettings(ENVIRONMENT, [TRACE_KEY, FAULT_KEY]);
 
 /** A trust file with both keys. */
 export function trustText(faults = 'on'): string {
@@ -23,8 +23,8 @@ export function trustText(faults = 'on'): string {
 
 export const NOW = 1_800_000_000;
 
-/** What an envelope of the tests says, unless it is told otherwise. */
-export function signed(parts: Partial<Envelope> = {}): Omit<Envelope, 'key' | 'passedOn'> {
+/** The fields of an envelope, with defaults for those that are not given. */
+export function signed(parts: Partial<Envelope> = {}): Omit<Envelope, 'key' | 'signedPrefix'> {
   return {
     history: true,
     bridge: false,
@@ -36,24 +36,24 @@ export function signed(parts: Partial<Envelope> = {}): Omit<Envelope, 'key' | 'p
     call: new CallId(1, 2),
     accept: 3,
     receiveLimit: 4 << 20,
-    evidence: new Array<number>(counters(parts.plan ?? [])).fill(0),
+    evidence: new Array<number>(counterCount(parts.plan ?? [])).fill(0),
     ...parts,
   };
 }
 
-/** An envelope's bytes, or null if they would be too many. */
+/** An encoded envelope; null if it would be too large. */
 export function envelope(parts: Partial<Envelope> = {}, key = FAULT_KEY): Buffer | null {
   const e = signed(parts);
-  return encodeEnvelope(sign(key, e), e.call, e.accept, e.receiveLimit, e.evidence) ?? null;
+  return assembleEnvelope(sign(key, e), e.call, e.accept, e.receiveLimit, e.evidence) ?? null;
 }
 
-/** A scope of "front" with an accepted envelope and a clock of its own. */
+/** A scope of the service "front" with an accepted envelope and its own clock. */
 export class TestScope extends Scope {
   atUs = 0;
 
   constructor(parts: Partial<Envelope> = {}, process = testProcess(), origin: 'caller' | 'bridge' | 'entry' = 'caller') {
     const e = { ...signed(parts), key: FAULT_KEY.id };
-    super(process, { ...e, passedOn: sign(FAULT_KEY, e) }, origin, false, 1e15);
+    super(process, { ...e, signedPrefix: sign(FAULT_KEY, e) }, origin, false, 1e15);
   }
 
   override now(): number {
@@ -65,7 +65,7 @@ export function testProcess(service = 'front'): Process {
   return new Process(service, { receiver: Receiver.fixed(SETTINGS) });
 }
 
-/** Random values that a seed repeats. */
+/** A seeded generator of random values. */
 export class Random {
   private state: CallId;
 
@@ -87,16 +87,16 @@ export class Random {
     return Buffer.from(Array.from({ length: this.below(most + 1) }, () => this.below(256)));
   }
 
-  /** Up to `most` characters, of one to four bytes. */
+  /** Up to `most` characters of one to four bytes each. */
   text(most: number): string {
     return Array.from({ length: this.below(most + 1) }, () => this.pick(['a', '/', '7', ' ', 'é', '語', '😀', ':', '.', '*', '{', '}'])).join('');
   }
 
-  /** Small ones, and those at the edges of what is 32, 53 and 64 bits wide. */
-  whole(): Whole {
+  /** A small value, or one at the boundary of 32, 53 or 64 bits. */
+  uint64(): Uint64 {
     const edge = this.pick([0n, 127n, 128n, 1n << 28n, 1n << 31n, 1n << 32n, 1n << 53n, (1n << 64n) - 1n]);
     const near = edge + BigInt(this.below(3)) - 1n;
-    return this.below(2) === 0 ? this.below(300) : whole(near < 0n ? 0n : near >= 1n << 64n ? edge : near);
+    return this.below(2) === 0 ? this.below(300) : toUint64(near < 0n ? 0n : near >= 1n << 64n ? edge : near);
   }
 
   fault(): Fault {
@@ -104,20 +104,20 @@ export class Random {
     const after = Array.from({ length: this.below(4) }, () => ({ ...selector(), times: this.below(3) + 1 }));
     return fault(this.pick(KINDS), {
       ...selector(),
-      arg: this.whole(),
-      nth: this.whole(),
-      maxFires: this.whole(),
+      arg: this.uint64(),
+      nth: this.uint64(),
+      maxFires: this.uint64(),
       after,
       afterSent: this.below(2) === 0,
     });
   }
 }
 
-/** Runs a check with many seeds; a failure names the seed, which FAULTLOOM_SEED repeats. */
+/** Runs a check with many seeds. A failure names the seed; set FAULTLOOM_SEED to repeat it. */
 export function everySeed(check: (random: Random) => void, times = 300): void {
-  const wanted = process.env['FAULTLOOM_SEED'];
-  const first = wanted === undefined ? randomInt(1 << 30) : Number(wanted);
-  for (let seed = first; seed < first + (wanted === undefined ? times : 1); seed++) {
+  const given = process.env['FAULTLOOM_SEED'];
+  const first = given === undefined ? randomInt(1 << 30) : Number(given);
+  for (let seed = first; seed < first + (given === undefined ? times : 1); seed++) {
     try {
       check(new Random(seed));
     } catch (error) {
@@ -130,7 +130,7 @@ export function everySeed(check: (random: Random) => void, times = 300): void {
 export async function until(condition: () => boolean): Promise<void> {
   for (const end = Date.now() + 10_000; !condition(); ) {
     if (Date.now() > end) {
-      throw new Error('the condition did not come true');
+      throw new Error('the condition did not hold within 10 s');
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

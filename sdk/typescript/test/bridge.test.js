@@ -1,27 +1,27 @@
-// Hops that know OpenTelemetry only, and requests that begin here: what is exported.
+// Hops that run only OpenTelemetry, and the export of bridged and sampled requests.
 'use strict';
 
 const assert = require('node:assert');
 const http = require('node:http');
 const path = require('node:path');
 const { test } = require('node:test');
-const { app, ask, events, faultloom, request } = require('./world.js');
+const { app, ask, events, faultloom, request } = require('./support.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const { fault } = faultloom;
 const OPENTELEMETRY = path.join(__dirname, 'apps/opentelemetry.js');
 
-/** A collector: `next()` waits for what the next export brought. */
+/** A collector; `next()` waits for the next export. */
 async function collector(t) {
-  const got = [];
-  let tell = () => undefined;
+  const exports = [];
+  let notify = () => undefined;
   const server = http.createServer((message, response) => {
     const chunks = [];
     message.on('data', (chunk) => chunks.push(chunk));
     message.on('end', () => {
-      got.push({ headers: message.headers, ...JSON.parse(Buffer.concat(chunks)) });
+      exports.push({ headers: message.headers, ...JSON.parse(Buffer.concat(chunks)) });
       response.end('{}');
-      tell();
+      notify();
     });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -30,21 +30,21 @@ async function collector(t) {
     server.closeAllConnections();
   });
   const next = async () => {
-    while (got.length === 0) {
-      await new Promise((resolve) => (tell = resolve));
+    while (exports.length === 0) {
+      await new Promise((resolve) => (notify = resolve));
     }
-    return got.shift();
+    return exports.shift();
   };
   return { url: `http://127.0.0.1:${server.address().port}/v1/traces`, next };
 }
 
-/** Service names and the spans of each. */
+/** The services and the names of their spans. */
 function spansOf({ resourceSpans }) {
   return resourceSpans.map((one) => [one.resource.attributes[0].value.stringValue, one.scopeSpans[0].spans.map((span) => span.name)]);
 }
 
 for (const client of ['http', 'fetch']) {
-  test(`a plan crosses a hop that has only OpenTelemetry (${client})`, async (t) => {
+  test(`a plan crosses a hop with only OpenTelemetry (${client})`, async (t) => {
     const { url, next } = await collector(t);
     const back = await app(t, 'http.js', { service: 'back' });
     const mid = await app(t, 'http.js', {
@@ -66,7 +66,7 @@ for (const client of ['http', 'fetch']) {
   });
 }
 
-test('a plan crosses a gRPC hop that has only OpenTelemetry', async (t) => {
+test('a plan crosses a gRPC hop with only OpenTelemetry', async (t) => {
   const back = await app(t, 'grpc.js', { service: 'back' });
   const mid = await app(t, 'grpc.js', { service: 'mid', env: { NEXT: `127.0.0.1:${back.port}` } });
   const hop = await app(t, 'grpc.js', { sdk: false, flags: ['--require', OPENTELEMETRY], env: { NEXT: `127.0.0.1:${mid.port}` } });
@@ -80,7 +80,7 @@ test('a plan crosses a gRPC hop that has only OpenTelemetry', async (t) => {
   assert.strictEqual(JSON.parse(JSON.parse(healthy.result)[0])[0], 'hello');
 });
 
-test("OpenTelemetry and the SDK in one process, in both orders: each has what is its own", async (t) => {
+test('OpenTelemetry and the SDK work in one process, in both load orders', async (t) => {
   const register = path.join(__dirname, '..', 'register.js');
   const back = await app(t, 'http.js', { service: 'back' });
   for (const order of [
@@ -103,7 +103,7 @@ test("OpenTelemetry and the SDK in one process, in both orders: each has what is
   }
 });
 
-test('a request drawn at the entry is exported once, with the histories of all it called', async (t) => {
+test('a sampled request is exported once, with the histories of all its callees', async (t) => {
   const { url, next } = await collector(t);
   const back = await app(t, 'http.js', { service: 'back' });
   const env = { NEXT: `127.0.0.1:${back.port}`, FAULTLOOM_EXPORT: url, FAULTLOOM_SAMPLE: '1/1' };

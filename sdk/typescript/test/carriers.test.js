@@ -1,17 +1,17 @@
-// Where histories ride on HTTP replies, and what must not be touched by them.
+// The carriers of histories on HTTP replies, and replies that must not be changed.
 'use strict';
 
 const assert = require('node:assert');
 const http = require('node:http');
 const { test } = require('node:test');
-const { app, ask, below, chain, events, faultloom, request } = require('./world.js');
+const { app, ask, descendants, chain, events, faultloom, request } = require('./support.js');
 
 const { fault } = faultloom;
-const MANY = 60; // calls whose history does not fit into a header
+const MANY = 60; // so many calls that their history does not fit into a header
 
-/** Has the segment that came back from the first call so many calls, all with their own histories? */
-function assertWhole(segment, calls) {
-  const [front, ...backs] = below(segment);
+/** Asserts that the segment of the first callee has this many calls, each with its history. */
+function assertComplete(segment, calls) {
+  const [front, ...backs] = descendants(segment);
   assert.strictEqual(front.truncated, false);
   assert.strictEqual(front.events.length, 2 * calls + 1);
   assert.strictEqual(backs.length, calls);
@@ -30,61 +30,61 @@ const CALLERS = {
 };
 
 for (const [name, call] of Object.entries(CALLERS)) {
-  test(`${name}: a large history comes behind the body, which arrives as it was`, async (t) => {
+  test(`${name}: a large history follows the body, which arrives unchanged`, async (t) => {
     const { first } = await chain(t, 'http.js');
     const whole = await request([], () => call(first.port, `/call/${MANY}/hello`));
     assert.strictEqual(JSON.parse(whole.result.body).length, MANY);
     assert.strictEqual(Number(whole.result.headers['content-length']), whole.result.body.length);
-    assertWhole(whole.segment, MANY);
+    assertComplete(whole.segment, MANY);
 
-    // the headers leave before the history is known
+    // the headers are sent before the history is known
     const pieces = await request([], () => call(first.port, `/pieces/100/${MANY}`));
     assert.strictEqual(pieces.result.body.length, 100_000);
     for (let n = 0; n < 100; n++) {
       assert.strictEqual(pieces.result.body[n * 1000 + 500], 100 - n);
     }
-    assertWhole(pieces.segment, MANY);
+    assertComplete(pieces.segment, MANY);
 
     const large = await request([], () => call(first.port, '/big/5000000'));
     assert.strictEqual(large.result.body.toString(), 'x'.repeat(5_000_000));
-    assertWhole(large.segment, 0);
+    assertComplete(large.segment, 0);
   });
 
   test(`${name}: replies that may not have a tail`, async (t) => {
     const { first } = await chain(t, 'http.js');
-    const streamed = await request([], () => call(first.port, '/events'));
-    assert.strictEqual(streamed.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
-    assert.deepStrictEqual(events(streamed.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
+    const isStreamingReply = await request([], () => call(first.port, '/events'));
+    assert.strictEqual(isStreamingReply.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
+    assert.deepStrictEqual(events(isStreamingReply.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
     const none = await request([], () => call(first.port, '/status/204'));
     assert.strictEqual(none.result.status, 204);
-    assertWhole(none.segment, 0);
+    assertComplete(none.segment, 0);
     const unchanged = await request([], () => call(first.port, '/status/304'));
     assert.strictEqual(unchanged.result.status, 304);
-    assertWhole(unchanged.segment, 0);
+    assertComplete(unchanged.segment, 0);
     const head = await request([], () => call(first.port, `/call/${MANY}/hello`, { method: 'HEAD' }));
     assert.strictEqual(head.result.body.length, 0);
-    const [front] = below(head.segment);
+    const [front] = descendants(head.segment);
     assert.strictEqual(front.truncated, true);
     const ranged = await request([], () => call(first.port, `/call/${MANY}/hello`, { headers: { range: 'bytes=0-' } }));
     assert.strictEqual(JSON.parse(ranged.result.body).length, MANY);
-    assert.strictEqual(below(ranged.segment)[0].truncated, true);
+    assert.strictEqual(descendants(ranged.segment)[0].truncated, true);
   });
 
   test(`${name}: a history of 5,000 events`, async (t) => {
     const { first } = await chain(t, 'http.js');
     const { segment } = await request([], () => call(first.port, '/call/1250/hello'));
-    assertWhole(segment, 1250);
+    assertComplete(segment, 1250);
   });
 }
 
-test('only replies to an accepted envelope are changed, and those are not to be cached', async (t) => {
+test('only replies to an accepted envelope are changed, and they are marked as not cacheable', async (t) => {
   const bare = await app(t, 'http.js', { sdk: false });
   const back = await app(t, 'http.js', { service: 'back' });
-  // the headers of a request as they leave
-  const seen = await request([], () => ask(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }));
-  const sent = JSON.parse(seen.result.body);
+  // the headers of a request as they are sent
+  const observed = await request([], () => ask(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }));
+  const sent = JSON.parse(observed.result.body);
   assert.strictEqual(sent['accept-encoding'], 'gzip, br');
-  assert.deepStrictEqual(events(seen.segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
+  assert.deepStrictEqual(events(observed.segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
 
   const untraced = await ask(back.port, '/headers');
   assert.strictEqual(untraced.headers['cache-control'], undefined);
@@ -103,7 +103,7 @@ test('only replies to an accepted envelope are changed, and those are not to be 
   assert.strictEqual(JSON.parse(traced.body)['x-faultloom'], undefined);
 });
 
-test('a caller that stops reading has a gap, and its connections go on', async (t) => {
+test('a caller that stops reading gets a gap, and its connection stays usable', async (t) => {
   const { first } = await chain(t, 'http.js');
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -120,14 +120,14 @@ test('a caller that stops reading has a gap, and its connections go on', async (
   assert.deepStrictEqual(events(stopped.segment), ['SEND GET /pieces/{id}/{id}', 'RECV 200 gap', 'ANSWER 0']);
   for (let n = 0; n < 3; n++) {
     const again = await request([], () => ask(first.port, `/call/${MANY}/hello`, { agent }));
-    assertWhole(again.segment, MANY);
+    assertComplete(again.segment, MANY);
     const small = await request([], () => ask(first.port, '/hello', { agent }));
     assert.strictEqual(small.result.body.toString(), 'hello /hello');
-    assertWhole(small.segment, 0);
+    assertComplete(small.segment, 0);
   }
 });
 
-test('the deadline of the caller ends a delay and a hang', async (t) => {
+test('the deadline of the caller ends a delay or a hang', async (t) => {
   const { port } = await app(t, 'http.js', { service: 'back' });
   const url = `http://127.0.0.1:${port}/hello`;
   for (const kind of ['hang', 'delay']) {

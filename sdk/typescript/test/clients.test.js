@@ -1,4 +1,4 @@
-// The many ways in which a request can be made with Node's own client.
+// The ways to send a request with Node's HTTP client.
 'use strict';
 
 const assert = require('node:assert');
@@ -10,7 +10,7 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { app, events, faultloom, request } = require('./world.js');
+const { app, events, faultloom, request } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -104,7 +104,7 @@ test('https, both sides', async (t) => {
   }
 });
 
-test('what really fails is recorded as what it is, with a gap', async (t) => {
+test('real failures are recorded with their code and a gap', async (t) => {
   const closed = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => closed.once('listening', resolve));
   const { port } = closed.address();

@@ -1,4 +1,4 @@
-// The scope of the running code: where it goes, where it must not go.
+// The current scope: what inherits it and what must not.
 'use strict';
 
 const assert = require('node:assert');
@@ -9,7 +9,7 @@ const { Readable } = require('node:stream');
 const { pipeline } = require('node:stream/promises');
 const { promisify } = require('node:util');
 const { test } = require('node:test');
-const { app, ask, below, chain, events, faultloom, request } = require('./world.js');
+const { app, ask, descendants, chain, events, faultloom, request } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -58,7 +58,7 @@ for (const [way, go] of Object.entries(WAYS)) {
   });
 }
 
-test('what outlives its request, and what has none, sends nothing of ours', async (t) => {
+test('work that outlives its request, or has no request, sends no envelope', async (t) => {
   const bare = await app(t, 'http.js', { sdk: false });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -70,16 +70,16 @@ test('what outlives its request, and what has none, sends nothing of ours', asyn
   });
   assert.deepStrictEqual(events(segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
   assert.strictEqual(JSON.parse((await late).body)['x-faultloom'], undefined);
-  // on a connection that a request with a scope has opened
+  // on a connection that was opened in a scope
   const orphan = await ask(bare.port, '/headers', { agent });
   assert.strictEqual(JSON.parse(orphan.body)['x-faultloom'], undefined);
 });
 
-test('events of a shared connection run in the scope of their own request', async (t) => {
+test('events of a shared connection run in the scope of their request', async (t) => {
   const { port } = await app(t, 'http.js', { service: 'back' });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
-  /** Two calls, the second made by an event of the first. */
+  /** Two calls; an event of the first starts the second. */
   const twice = () =>
     new Promise((resolve) => {
       http.get({ port, host: '127.0.0.1', path: '/hello', agent }, (response) => {
@@ -107,7 +107,7 @@ test('many requests at once, each with its own faults', async (t) => {
     const wanted = [200, 200, 200];
     wanted[nth - 1] = 'ECONNREFUSED';
     assert.deepStrictEqual(JSON.parse(result.body).map(([code]) => code), wanted);
-    assert.strictEqual(below(segment)[0].events.length, 7);
+    assert.strictEqual(descendants(segment)[0].events.length, 7);
   });
   await Promise.all(all);
 });

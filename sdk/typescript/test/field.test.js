@@ -1,13 +1,13 @@
-// Envelopes in a field of a gRPC request's message: who says that it takes them, when they go there, and who sees them.
+// Envelopes in a field of a gRPC request message: when it is advertised, when it is used, and that applications never get it.
 'use strict';
 
 const assert = require('node:assert');
 const { once } = require('node:events');
 const http2 = require('node:http2');
 const { test } = require('node:test');
-const { events, faultloom, request } = require('./world.js');
-const { appendField, cutField } = require('../dist/wire/carrier.js');
-const { open } = require('../dist/wire/envelope.js');
+const { events, faultloom, request } = require('./support.js');
+const { appendField, splitField } = require('../dist/wire/carrier.js');
+const { decodeEnvelope } = require('../dist/wire/envelope.js');
 const { takesField } = require('../dist/wire/history.js');
 
 const { fault } = faultloom;
@@ -24,7 +24,7 @@ function frame(message) {
 }
 
 function unframe(body) {
-  return body.length === 0 ? null : cutField(body.subarray(5));
+  return body.length === 0 ? null : splitField(body.subarray(5));
 }
 
 async function read(stream) {
@@ -35,25 +35,27 @@ async function read(stream) {
   return Buffer.concat(chunks);
 }
 
-/** The history that answers an envelope: nothing but its segment's flags. */
+/** A minimal history for the call of an envelope, with the given flags. */
 function history(envelope, flags) {
-  const { hopAt } = open(envelope);
+  const { hopAt } = decodeEnvelope(envelope);
   return Buffer.concat([Buffer.of(1), envelope.subarray(hopAt, hopAt + 8), Buffer.of(flags, 1, 0x62, 0, 0, 4, 0, 0)]);
 }
 
-/** A callee that speaks HTTP/2 only. It notes how envelopes came, and answers call n as `answers[n]` says, later ones as the last. */
-async function callee(t, answers) {
-  const seen = [];
+/**
+ * A callee on plain HTTP/2. It records the carriers of envelopes and replies to call n by `replies[n]`, or by the last one.
+ */
+async function callee(t, replies) {
+  const received = [];
   const server = http2.createServer();
   server.on('stream', (stream, headers) => {
     stream.on('error', () => 0);
     read(stream).then((body) => {
       const { message, history: field } = unframe(body);
       const header = headers[KEY] === undefined ? null : Buffer.from(headers[KEY], 'base64');
-      seen.push({ how: [header && 'metadata', field && 'field'].filter(Boolean).join(' and '), message, envelope: field ?? header, headers });
-      const { status = 0, flags = null } = answers[Math.min(seen.length, answers.length) - 1];
-      const told = flags === null || (field ?? header) === null ? null : history(field ?? header, flags);
-      const trailers = { 'grpc-status': status, ...(status !== 0 && told !== null ? { [KEY]: told.toString('base64') } : {}) };
+      received.push({ carrier: [header && 'metadata', field && 'field'].filter(Boolean).join(' and '), message, envelope: field ?? header, headers });
+      const { status = 0, flags = null } = replies[Math.min(received.length, replies.length) - 1];
+      const returned = flags === null || (field ?? header) === null ? null : history(field ?? header, flags);
+      const trailers = { 'grpc-status': status, ...(status !== 0 && returned !== null ? { [KEY]: returned.toString('base64') } : {}) };
       const common = { ':status': 200, 'content-type': 'application/grpc' };
       if (status !== 0) {
         stream.respond({ ...common, ...trailers }, { endStream: true });
@@ -61,17 +63,17 @@ async function callee(t, answers) {
       }
       stream.respond(common, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers(trailers));
-      stream.end(frame(told === null ? message : appendField(message, told)));
+      stream.end(frame(returned === null ? message : appendField(message, returned)));
     }, () => 0);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
-  return { seen, hows: () => seen.map((one) => one.how), port: server.address().port };
+  return { received, carriers: () => received.map((one) => one.carrier), port: server.address().port };
 }
 
-const TAKES = { flags: 4 };
-const TAKES_NOT = { flags: 0 };
+const ADVERTISES = { flags: 4 };
+const NOT_ADVERTISES = { flags: 0 };
 const NO_HISTORY = {};
 
 function clientOf(t, port, { version = VERSIONS[0], ...options } = {}) {
@@ -81,7 +83,7 @@ function clientOf(t, port, { version = VERSIONS[0], ...options } = {}) {
   return client;
 }
 
-/** Makes a call; its reply message as text, or the code of its error. */
+/** Makes a call. Returns the reply message as text, or the code of the error. */
 function call(client, text = 'hello', { method = METHOD, metadata = null, ...options } = {}) {
   return new Promise((resolve) => {
     const end = (error, reply) => resolve(error ? error.code : reply.toString());
@@ -90,36 +92,36 @@ function call(client, text = 'hello', { method = METHOD, metadata = null, ...opt
   });
 }
 
-/** The same as a request of its own. */
+/** Makes a call in a request of its own. */
 async function traced(client, text, options) {
   return (await request([], () => call(client, text, options))).result;
 }
 
 for (const version of VERSIONS) {
-  test(`${version}: once its callee has said so, a channel puts envelopes into messages, method by method`, async (t) => {
-    const { seen, hows, port } = await callee(t, [TAKES]);
+  test(`${version}: a channel uses the field once the callee has advertised it, per method`, async (t) => {
+    const { received, carriers, port } = await callee(t, [ADVERTISES]);
     const client = clientOf(t, port, { version });
     const { result, segment } = await request([], async () => [await call(client, 'one'), await call(client, 'two')]);
     assert.deepStrictEqual(result, ['one', 'two']);
     assert.deepStrictEqual(events(segment), [`SEND ${METHOD}`, 'RECV 0 < b', `SEND ${METHOD}`, 'RECV 0 < b', 'ANSWER 0']);
-    assert.deepStrictEqual(hows(), ['metadata', 'field']);
-    assert.strictEqual(seen[1].message.toString(), 'two');
+    assert.deepStrictEqual(carriers(), ['metadata', 'field']);
+    assert.strictEqual(received[1].message.toString(), 'two');
     await traced(client, 'other', { method: '/test.Echo/Other' });
     await traced(client, 'other', { method: '/test.Echo/Other' });
     await traced(clientOf(t, port, { version }));
-    assert.deepStrictEqual(hows().slice(2), ['metadata', 'field', 'metadata']);
-    // clients that share a channel share what it knows
+    assert.deepStrictEqual(carriers().slice(2), ['metadata', 'field', 'metadata']);
+    // clients of one channel share its state
     await traced(clientOf(t, port, { version, channelOverride: client.getChannel() }));
-    assert.strictEqual(hows()[5], 'field');
+    assert.strictEqual(carriers()[5], 'field');
     assert.strictEqual(await call(client), 'hello');
-    assert.strictEqual(hows()[6], '');
+    assert.strictEqual(carriers()[6], '');
   });
 
-  test(`${version}: the message is without the field before anybody sees it, whether or not its envelope is accepted`, async (t) => {
+  test(`${version}: interceptors and handlers get the message without the field, whether or not the envelope is accepted`, async (t) => {
     const served = await server(t, { version });
     const envelope = await anEnvelope(t);
     const forged = Buffer.from(envelope);
-    forged[open(envelope).partEnd] ^= 1;
+    forged[decodeEnvelope(envelope).partEnd] ^= 1;
     const hello = Buffer.from('hello');
 
     const plain = await post(served.port, hello, {});
@@ -130,7 +132,7 @@ for (const version of VERSIONS) {
     assert.strictEqual(takesField(inMetadata.history), true);
     const inField = await post(served.port, appendField(hello, envelope), {});
     assert.strictEqual(takesField(inField.history), true);
-    // who forwards metadata does not know that it does
+    // the field has precedence over forwarded metadata
     const both = await post(served.port, appendField(hello, envelope), { [KEY]: forged.toString('base64') });
     assert.strictEqual(takesField(both.history), true);
     const wrong = await post(served.port, appendField(hello, forged), { [KEY]: envelope.toString('base64') });
@@ -146,7 +148,7 @@ for (const version of VERSIONS) {
     assert.strictEqual(takesField(failed.history), true);
   });
 
-  test(`${version}: only a server that takes large messages says that it takes the field`, async (t) => {
+  test(`${version}: only a server that accepts large messages advertises the field`, async (t) => {
     const envelope = (await anEnvelope(t)).toString('base64');
     for (const [limit, takes] of [[(1 << 20) - 1, false], [1 << 20, true], [-1, true]]) {
       const { port } = await server(t, { version, 'grpc.max_receive_message_length': limit });
@@ -156,20 +158,20 @@ for (const version of VERSIONS) {
   });
 }
 
-/** A server in this process, which has the SDK, whose handler sees bytes. */
+/** A server in this process, which has the SDK. Its handler gets raw bytes. */
 async function server(t, { version = VERSIONS[0], ...options } = {}) {
   const grpc = require(version);
-  const made = { handled: [], intercepted: [], envelopes: [], metadata: [], port: 0 };
+  const calls = { handled: [], intercepted: [], envelopes: [], metadata: [], port: 0 };
   const interceptors = [
     (method, next) => {
       const listener = {
         onReceiveMetadata: (metadata, pass) => {
-          made.envelopes.push(metadata.get(KEY).length);
+          calls.envelopes.push(metadata.get(KEY).length);
           pass(metadata);
         },
         onReceiveMessage: (message, pass) => {
-          made.intercepted.push(message.toString());
-          pass(Buffer.from(message)); // as an interceptor may that replaces messages
+          calls.intercepted.push(message.toString());
+          pass(Buffer.from(message)); // like an interceptor that replaces messages
         },
         onReceiveHalfClose: (pass) => pass(),
         onCancel: () => 0,
@@ -179,30 +181,30 @@ async function server(t, { version = VERSIONS[0], ...options } = {}) {
   ];
   const one = new grpc.Server({ ...options, ...(grpc.ServerInterceptingCall ? { interceptors } : {}) });
   const handler = (call, callback) => {
-    made.handled.push(call.request.toString());
-    made.metadata.push(call.metadata.get(KEY).length);
-    callback(made.handled.at(-1) === 'fail' ? { code: 9, details: 'as asked' } : null, call.request);
+    calls.handled.push(call.request.toString());
+    calls.metadata.push(call.metadata.get(KEY).length);
+    callback(calls.handled.at(-1) === 'fail' ? { code: 9, details: 'as requested' } : null, call.request);
   };
   one.register(METHOD, handler, same, same, 'unary');
   one.register(STREAM, (stream) => stream.end(), same, same, 'serverStream');
-  made.port = await new Promise((resolve, reject) =>
+  calls.port = await new Promise((resolve, reject) =>
     one.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => (error ? reject(error) : resolve(port))),
   );
   if (!grpc.ServerInterceptingCall) {
     one.start();
   }
   t.after(() => one.forceShutdown());
-  return made;
+  return calls;
 }
 
-/** An envelope as a client sends it, for a call of its own. */
+/** An envelope as a client sends it. */
 async function anEnvelope(t) {
-  const { seen, port } = await callee(t, [NO_HISTORY]);
+  const { received, port } = await callee(t, [NO_HISTORY]);
   await traced(clientOf(t, port));
-  return seen[0].envelope;
+  return received[0].envelope;
 }
 
-/** A call without any library; the message and the history that came. */
+/** Makes a call without any library. Returns the message and the history of the reply. */
 async function post(port, message, headers, method = METHOD) {
   const session = http2.connect(`http://127.0.0.1:${port}`);
   try {
@@ -220,78 +222,78 @@ async function post(port, message, headers, method = METHOD) {
 }
 
 const STATES = [
-  ['a reply that does not say so any more', [TAKES, TAKES, TAKES_NOT, TAKES_NOT], ['metadata', 'field', 'field', 'metadata', 'metadata']],
-  ['an answer without a history: never again', [TAKES, NO_HISTORY, TAKES], ['metadata', 'field', 'metadata', 'metadata', 'metadata']],
-  ['an error without a history: never again', [TAKES, { status: 9 }, TAKES], ['metadata', 'field', 'metadata', 'metadata', 'metadata']],
-  ['no answer', [TAKES, { status: 14 }, TAKES], ['metadata', 'field', 'metadata', 'field', 'field']],
-  ['an error that says so', [{ status: 9, flags: 4 }], ['metadata', 'field', 'field', 'field', 'field']],
-  ['no history to an envelope in metadata', [NO_HISTORY, TAKES, TAKES], ['metadata', 'metadata', 'field', 'field', 'field']],
+  ['a reply that no longer advertises the field', [ADVERTISES, ADVERTISES, NOT_ADVERTISES, NOT_ADVERTISES], ['metadata', 'field', 'field', 'metadata', 'metadata']],
+  ['a reply without a history: metadata for good', [ADVERTISES, NO_HISTORY, ADVERTISES], ['metadata', 'field', 'metadata', 'metadata', 'metadata']],
+  ['an error without a history: metadata for good', [ADVERTISES, { status: 9 }, ADVERTISES], ['metadata', 'field', 'metadata', 'metadata', 'metadata']],
+  ['no reply', [ADVERTISES, { status: 14 }, ADVERTISES], ['metadata', 'field', 'metadata', 'field', 'field']],
+  ['an error that advertises the field', [{ status: 9, flags: 4 }], ['metadata', 'field', 'field', 'field', 'field']],
+  ['a reply without a history to an envelope in metadata', [NO_HISTORY, ADVERTISES, ADVERTISES], ['metadata', 'metadata', 'field', 'field', 'field']],
 ];
 
-for (const [what, answers, hows] of STATES) {
-  test(`where the next envelope goes after ${what}`, async (t) => {
-    const made = await callee(t, answers);
+for (const [reply, replies, carriers] of STATES) {
+  test(`the carrier of the next envelope after ${reply}`, async (t) => {
+    const made = await callee(t, replies);
     const client = clientOf(t, made.port);
-    for (const _ of hows) {
+    for (const _ of carriers) {
       await traced(client);
     }
-    assert.deepStrictEqual(made.hows(), hows);
+    assert.deepStrictEqual(made.carriers(), carriers);
   });
 }
 
 /** A channel whose next envelope goes into the field. */
-async function ready(t, options, answers = [TAKES]) {
-  const made = await callee(t, answers);
+async function ready(t, options, replies = [ADVERTISES]) {
+  const made = await callee(t, replies);
   const client = clientOf(t, made.port, options);
   await traced(client);
-  made.seen.length = 0;
+  made.received.length = 0;
   return { ...made, client };
 }
 
-test('an envelope goes into metadata if the message is large, its caller sends small ones only, or it crosses bridges', async (t) => {
-  const { client, hows } = await ready(t);
+test('an envelope goes into metadata if the message is large, the send limit is small, or the envelope may cross bridges', async (t) => {
+  const { client, carriers } = await ready(t);
   for (const size of [65_536, 65_537, 0]) {
     const text = 'x'.repeat(size);
     assert.strictEqual(await traced(client, text), text);
   }
-  assert.deepStrictEqual(hows(), ['field', 'metadata', 'field']);
+  assert.deepStrictEqual(carriers(), ['field', 'metadata', 'field']);
   await request([], () => call(client), { bridge: true });
-  assert.strictEqual(hows()[3], 'metadata');
+  assert.strictEqual(carriers()[3], 'metadata');
 
   const small = await ready(t, { 'grpc.max_send_message_length': 150 });
   assert.strictEqual(await traced(small.client, 'x'.repeat(100)), 'x'.repeat(100));
-  assert.deepStrictEqual(small.hows(), ['metadata']);
+  assert.deepStrictEqual(small.carriers(), ['metadata']);
 });
 
-test('a channel remembers 1,024 methods', () => {
-  const { Methods } = require('../dist/hooks/grpc-methods.js');
-  const methods = new Methods();
-  const takes = Buffer.from('0100000000000000000401620000', 'hex');
+test('a channel tracks 1,024 methods', () => {
+  const { MethodCarriers } = require('../dist/hooks/grpc/method-carriers.js');
+  const carriers = new MethodCarriers();
+  const advertising = Buffer.from('0100000000000000000401620000', 'hex');
   for (let n = 0; n < 1025; n++) {
-    methods.ended(`/${n}`, false, true, takes);
+    carriers.callEnded(`/${n}`, false, true, advertising);
   }
-  assert.deepStrictEqual([methods.inField('/0'), methods.inField('/1023'), methods.inField('/1024')], [true, true, false]);
+  assert.deepStrictEqual([carriers.usesField('/0'), carriers.usesField('/1023'), carriers.usesField('/1024')], [true, true, false]);
 });
 
 test('retries send the field again', async (t) => {
   const policy = { maxAttempts: 3, initialBackoff: '0.01s', maxBackoff: '0.01s', backoffMultiplier: 1, retryableStatusCodes: ['RESOURCE_EXHAUSTED'] };
   const config = JSON.stringify({ loadBalancingConfig: [], methodConfig: [{ name: [{}], retryPolicy: policy }] });
-  const { seen, hows, port } = await callee(t, [TAKES, { status: 8 }, TAKES]);
+  const { received, carriers, port } = await callee(t, [ADVERTISES, { status: 8 }, ADVERTISES]);
   const client = clientOf(t, port, { 'grpc.service_config': config });
   await traced(client);
   assert.strictEqual(await traced(client, 'again'), 'again');
-  assert.deepStrictEqual(hows(), ['metadata', 'field', 'field']);
-  const [, first, second] = seen;
+  assert.deepStrictEqual(carriers(), ['metadata', 'field', 'field']);
+  const [, first, second] = received;
   assert.deepStrictEqual(second.envelope, first.envelope);
   assert.strictEqual(second.message.toString(), 'again');
   assert.strictEqual(second.headers['grpc-previous-rpc-attempts'], '1');
 });
 
-test('interceptors, deadlines, cancelling and faults are as with metadata', async (t) => {
-  const { client, seen, hows } = await ready(t);
+test('interceptors, deadlines, cancellation and faults work as with metadata', async (t) => {
+  const { client, received, carriers } = await ready(t);
   const grpc = require('@grpc/grpc-js');
 
-  // the message comes late, and the application goes on with its metadata
+  // the message arrives late, and the application changes its metadata meanwhile
   const late = (options, next) =>
     new grpc.InterceptingCall(next(options), { sendMessage: (message, pass) => setImmediate(() => pass(Buffer.concat([message, Buffer.from('!')]))) });
   for (const before of ['before', undefined]) {
@@ -305,23 +307,23 @@ test('interceptors, deadlines, cancelling and faults are as with metadata', asyn
       return reply;
     });
     assert.strictEqual(intercepted.result, 'late!');
-    assert.deepStrictEqual([hows(), seen[0].headers.own, metadata.get('own')], [['field'], before, ['after']]);
-    seen.length = 0;
+    assert.deepStrictEqual([carriers(), received[0].headers.own, metadata.get('own')], [['field'], before, ['after']]);
+    received.length = 0;
   }
 
   const delayed = await request([fault('delay', { arg: 5 })], () => call(client));
   assert.strictEqual(delayed.result, 'hello');
-  assert.strictEqual(hows()[0], 'field');
+  assert.strictEqual(carriers()[0], 'field');
   const corrupted = await request([fault('corrupt-reply')], () => call(client, 'four'));
   assert.strictEqual(corrupted.result.slice(0, 2), 'fo');
-  assert.strictEqual(hows()[1], 'field');
+  assert.strictEqual(carriers()[1], 'field');
   const refused = await request([fault('unavailable')], () => call(client));
   assert.strictEqual(refused.result, 14);
 
   const never = (options, next) => new grpc.InterceptingCall(next(options), { sendMessage: () => 0, halfClose: () => 0 });
   const expired = await request([], () => call(client, 'hello', { interceptors: [never], deadline: Date.now() + 20 }));
   assert.strictEqual(expired.result, 4);
-  // its callee certainly did not run
+  // the callee certainly did not run, so there is no gap
   assert.deepStrictEqual(events(expired.segment), [`SEND ${METHOD}`, 'FAILED 4', 'ANSWER 0']);
   const cancelled = await request([], () => {
     return new Promise((resolve) => {
@@ -331,10 +333,10 @@ test('interceptors, deadlines, cancelling and faults are as with metadata', asyn
   assert.strictEqual(cancelled.result, 1);
   assert.deepStrictEqual(events(cancelled.segment), [`SEND ${METHOD}`, 'FAILED 1', 'ANSWER 0']);
   assert.strictEqual(await traced(client), 'hello');
-  assert.strictEqual(hows().at(-1), 'field');
+  assert.strictEqual(carriers().at(-1), 'field');
 });
 
-test('with the SDK at both ends the second call of a channel has no metadata of ours, and both bring their histories', async (t) => {
+test('with the SDK at both ends the second call of a channel has no metadata of ours, and both calls return histories', async (t) => {
   for (const options of [{}, { 'grpc.default_compression_algorithm': 2 }]) {
     const { handled, intercepted, envelopes, port } = await server(t);
     const client = clientOf(t, port, options);
@@ -345,7 +347,7 @@ test('with the SDK at both ends the second call of a channel has no metadata of 
     assert.deepStrictEqual(envelopes, [1, 0, 0]);
     const ends = (all) => events(all).filter((one) => !one.startsWith('SEND'));
     assert.deepStrictEqual(ends(segment), ['RECV 0 < test', 'RECV 0 < test', 'RECV 9 < test', 'ANSWER 0']);
-    // each history answers its own call
+    // each history belongs to its call
     const texts = Array.from({ length: 20 }, (_, n) => `text ${n}`);
     const many = await request([], () => Promise.all(texts.map((text) => call(client, text))));
     assert.deepStrictEqual(many.result, texts);
@@ -354,12 +356,12 @@ test('with the SDK at both ends the second call of a channel has no metadata of 
   }
 });
 
-test('a peer without the SDK never gets a field, and streams go by metadata', async (t) => {
-  const { client, hows } = await ready(t, {}, [NO_HISTORY]);
+test('a peer without the SDK never gets a field, and streams use metadata', async (t) => {
+  const { client, carriers } = await ready(t, {}, [NO_HISTORY]);
   await traced(client);
-  assert.deepStrictEqual(hows(), ['metadata']);
+  assert.deepStrictEqual(carriers(), ['metadata']);
 
-  // even if a unary method of the same name takes the field
+  // even if the field is advertised for a unary method of the same name
   const streams = await ready(t);
   for (let n = 0; n < 2; n++) {
     await request([], () => {
@@ -375,12 +377,12 @@ test('a peer without the SDK never gets a field, and streams go by metadata', as
       });
     });
   }
-  assert.deepStrictEqual(streams.hows(), Array(4).fill('metadata'));
+  assert.deepStrictEqual(streams.carriers(), Array(4).fill('metadata'));
 
   const { port } = await server(t);
   const envelope = await anEnvelope(t);
   const { history: piece } = await post(port, Buffer.from('hello'), { [KEY]: envelope.toString('base64') }, STREAM);
   assert.strictEqual(piece[0], 0x81);
   assert.strictEqual(takesField(piece.subarray(3)), false);
-  assert.deepStrictEqual(piece.subarray(4, 12), envelope.subarray(open(envelope).hopAt, open(envelope).hopAt + 8));
+  assert.deepStrictEqual(piece.subarray(4, 12), envelope.subarray(decodeEnvelope(envelope).hopAt, decodeEnvelope(envelope).hopAt + 8));
 });

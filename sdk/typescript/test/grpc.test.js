@@ -3,12 +3,12 @@
 
 const assert = require('node:assert');
 const { test } = require('node:test');
-const { app, below, chain, events, faultloom, request } = require('./world.js');
+const { app, descendants, chain, events, faultloom, request } = require('./support.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const { fault } = faultloom;
 
-/** test → front → back, and a client of the front. */
+/** Starts test → front → back and creates a client of front. */
 async function clientOf(t, options) {
   const { first, last } = await chain(t, 'grpc.js', options);
   const client = connect(`127.0.0.1:${first.port}`);
@@ -16,12 +16,12 @@ async function clientOf(t, options) {
   return { client, first, last };
 }
 
-test('a unary call brings back the whole tree', async (t) => {
+test('a unary call returns the whole tree', async (t) => {
   const { client } = await clientOf(t);
   const { result, segment } = await request([], () => unary(client, 'call 2'));
   assert.deepStrictEqual(JSON.parse(result), ['hello', 'hello']);
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 < front', 'ANSWER 0']);
-  const [front, ...backs] = below(segment);
+  const [front, ...backs] = descendants(segment);
   assert.deepStrictEqual(events(front), [
     'SEND /test.Echo/Unary',
     'RECV 0 < back',
@@ -32,7 +32,7 @@ test('a unary call brings back the whole tree', async (t) => {
   assert.deepStrictEqual(backs.map(events), [['ANSWER 0'], ['ANSWER 0']]);
 });
 
-const SEEN = [
+const EXPECTED = [
   ['unavailable', {}, 14, /^No connection established.*ECONNREFUSED 127\.0\.0\.1:\d+/, ['FAILED 14'], 0],
   ['status', { arg: 7 }, 7, /status 7/, ['RECV 7'], 0],
   ['status', { arg: 99 }, 2, /status 99/, ['RECV 99'], 0],
@@ -42,9 +42,9 @@ const SEEN = [
   ['lost-reply', {}, 14, /^Connection dropped/, ['FAILED 14 < back'], 1],
 ];
 
-test('each fault is what the library would report; then the next call is healthy', async (t) => {
+test('each fault has the same error as the real failure, and the next call is healthy', async (t) => {
   const { client } = await clientOf(t);
-  for (const [kind, parts, code, details, end, runs] of SEEN) {
+  for (const [kind, parts, code, details, end, runs] of EXPECTED) {
     const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
     const { result, segment } = await request(plan, () => unary(client, 'call 3 hello world'));
     const [before, disturbed, after] = JSON.parse(result);
@@ -53,13 +53,13 @@ test('each fault is what the library would report; then the next call is healthy
     assert.strictEqual(disturbed[0], code, kind);
     assert.match(disturbed[1], details, kind);
     assert.strictEqual(disturbed[2], `${code} ${require('@grpc/grpc-js').status[code]}: ${disturbed[1]}`);
-    const [front, ...backs] = below(segment);
+    const [front, ...backs] = descendants(segment);
     assert.deepStrictEqual(events(front).slice(2, 4), ['SEND /test.Echo/Unary fault 0', ...end], kind);
     assert.strictEqual(backs.length, 2 + runs, kind);
   }
 });
 
-test('an empty reply is an empty message, a corrupted one what the library makes of it', async (t) => {
+test('an empty reply is an empty message, and a corrupted one is parsed by the library', async (t) => {
   const { client } = await clientOf(t);
   const plan = [fault('empty-reply', { callee: 'back', nth: 1 }), fault('corrupt-reply', { callee: 'back', nth: 2 })];
   const { result, segment } = await request(plan, () => unary(client, 'call 3 hello world'));
@@ -67,7 +67,7 @@ test('an empty reply is an empty message, a corrupted one what the library makes
   assert.strictEqual(empty, '');
   assert.match(corrupted, /^hell\ufffd+$/);
   assert.strictEqual(healthy, 'hello world');
-  assert.deepStrictEqual(events(below(segment)[0]), [
+  assert.deepStrictEqual(events(descendants(segment)[0]), [
     'SEND /test.Echo/Unary fault 0',
     'RECV 0 < back',
     'SEND /test.Echo/Unary fault 1',
@@ -78,14 +78,14 @@ test('an empty reply is an empty message, a corrupted one what the library makes
   ]);
 });
 
-test('a delay comes before the call, and the deadline of the caller ends it', async (t) => {
+test('a delay precedes the call, and the deadline of the caller ends it', async (t) => {
   const { last } = await clientOf(t);
   const client = connect(`127.0.0.1:${last.port}`);
   t.after(() => client.close());
   const plan = [fault('delay', { arg: 150, nth: 1 })];
-  const begun = Date.now();
+  const startMs = Date.now();
   const slow = await request(plan, () => unary(client, 'hello'));
-  assert.ok(Date.now() - begun >= 149);
+  assert.ok(Date.now() - startMs >= 149);
   assert.strictEqual(slow.result, 'hello');
   assert.deepStrictEqual(events(slow.segment), ['SEND /test.Echo/Unary fault 0', 'RECV 0 < back', 'ANSWER 0']);
 
@@ -97,7 +97,7 @@ test('a delay comes before the call, and the deadline of the caller ends it', as
   assert.strictEqual(healthy.result, 'hello');
 });
 
-/** What a stream brought: texts, and [code, details] of its error. */
+/** Reads a stream. Returns the texts, and [code, details] of the error. */
 function stream(call, { read = Infinity, write = [] } = {}) {
   return new Promise((resolve) => {
     const texts = [];
@@ -120,7 +120,7 @@ function stream(call, { read = Infinity, write = [] } = {}) {
   });
 }
 
-/** The four kinds of call, each with the same answer of the service behind. */
+/** The kinds of streams, each with the same replies. */
 const STREAMS = {
   Upload: (client, text, options = {}) =>
     new Promise((resolve) => {
@@ -133,29 +133,29 @@ const STREAMS = {
 };
 
 for (const [method, call] of Object.entries(STREAMS)) {
-  test(`${method}: the history comes in pieces, and the calls of its events are in the scope`, async (t) => {
+  test(`${method}: the history arrives in pieces, and calls from event handlers are in the scope`, async (t) => {
     const { client } = await clientOf(t);
     const times = method === 'Upload' ? 1 : 2;
     const { result, segment } = await request([], () => call(client, 'call 1'));
     assert.deepStrictEqual(result, { texts: Array(times).fill('["hello"]'), error: null });
     assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method}`, 'RECV 0 < front', 'ANSWER 0']);
-    const [front] = below(segment);
+    const [front] = descendants(segment);
     assert.strictEqual(front.truncated, false);
     assert.deepStrictEqual(events(front), [...Array(times).fill(['SEND /test.Echo/Unary', 'RECV 0 < back']).flat(), 'ANSWER 0']);
   });
 
-  test(`${method}: each fault is what the library would report`, async (t) => {
+  test(`${method}: each fault has the same error as the real failure`, async (t) => {
     const last = await app(t, 'grpc.js', { service: 'back' });
     const client = connect(`127.0.0.1:${last.port}`);
     t.after(() => client.close());
-    for (const [kind, parts, code, details, end] of SEEN) {
+    for (const [kind, parts, code, details, end] of EXPECTED) {
       const { result, segment } = await request([fault(kind, parts)], () => call(client, 'hello world'));
       assert.deepStrictEqual(result.texts, [], kind);
       assert.strictEqual(result.error[0], code, kind);
       assert.match(result.error[1], details, kind);
       assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method} fault 0`, ...end, 'ANSWER 0'], kind);
-      for (const callee of below(segment)) {
-        // the only reply message is not missed before the history is complete; others are, and the callee is cancelled
+      for (const callee of descendants(segment)) {
+        // a single reply message is withheld until the history is complete; otherwise the callee is canceled at the first message
         assert.strictEqual(callee.truncated, kind === 'lost-reply' && method !== 'Upload');
       }
       const healthy = await request([], () => call(client, 'hello'));
@@ -174,56 +174,56 @@ for (const [method, call] of Object.entries(STREAMS)) {
   });
 }
 
-test('a stream that its caller cancels keeps the history until then', async (t) => {
+test('a canceled stream keeps the history received so far', async (t) => {
   const { client } = await clientOf(t);
   const { result, segment } = await request([], () => stream(client.Download({ text: 'call 1', count: 50 }), { read: 2 }));
   assert.strictEqual(result.error[0], 1);
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Download', 'FAILED 1 < front', 'ANSWER 0']);
-  const [front] = below(segment);
+  const [front] = descendants(segment);
   assert.strictEqual(front.truncated, true);
   assert.ok(events(front).length >= 4);
 });
 
-test('an error status brings its history in the trailers, of a stream too', async (t) => {
+test('an error status carries the history in its trailers, also for a stream', async (t) => {
   const { client } = await clientOf(t);
   const one = await request([], () => unary(client, 'fail 9'));
-  assert.deepStrictEqual(one.result.slice(0, 2), [9, 'as asked']);
+  assert.deepStrictEqual(one.result.slice(0, 2), [9, 'as requested']);
   assert.deepStrictEqual(events(one.segment), ['SEND /test.Echo/Unary', 'RECV 9 < front', 'ANSWER 0']);
   const many = await request([], () => stream(client.Download({ text: 'fail 5', count: 2 })));
-  assert.deepStrictEqual(many.result, { texts: ['fail 5', 'fail 5'], error: [5, 'as asked'] });
+  assert.deepStrictEqual(many.result, { texts: ['fail 5', 'fail 5'], error: [5, 'as requested'] });
   assert.deepStrictEqual(events(many.segment), ['SEND /test.Echo/Download', 'RECV 5 < front', 'ANSWER 0']);
 });
 
-test('a history of 5,000 events comes whole behind a message, and truncated in a trailer', async (t) => {
+test('a history of 5,000 events is complete after a message, and truncated in a trailer', async (t) => {
   const { client } = await clientOf(t);
   const whole = await request([], () => unary(client, 'call 1250'));
-  const [front, ...backs] = below(whole.segment);
+  const [front, ...backs] = descendants(whole.segment);
   assert.strictEqual(front.events.length, 2501);
   assert.strictEqual(backs.length, 1250);
-  // a caller that takes hardly more than the message
+  // a caller whose receive limit leaves little space after the message
   const small = connect(client.getChannel().getTarget().replace('dns:', ''), { 'grpc.max_receive_message_length': 20_000 });
   t.after(() => small.close());
   const cut = await request([], () => unary(small, 'call 1250'));
   assert.strictEqual(JSON.parse(cut.result).length, 1250);
-  const [shortened] = below(cut.segment);
+  const [shortened] = descendants(cut.segment);
   assert.strictEqual(shortened.truncated, true);
   assert.ok(shortened.events.length > 100);
 });
 
-test('peers without the SDK are not touched: small and large messages both ways', async (t) => {
+test('peers without the SDK get unchanged messages, small and large', async (t) => {
   const plain = await app(t, 'grpc.js', { sdk: false });
   const client = connect(`127.0.0.1:${plain.port}`);
   t.after(() => client.close());
   const text = 'x'.repeat(3_900_000);
-  for (const words of ['hello', `big 3900000`, text]) {
-    const { result, segment } = await request([], () => unary(client, words));
-    assert.strictEqual(result, words.startsWith('big') ? text : words);
+  for (const message of ['hello', `big 3900000`, text]) {
+    const { result, segment } = await request([], () => unary(client, message));
+    assert.strictEqual(result, message.startsWith('big') ? text : message);
     assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 gap', 'ANSWER 0']);
   }
   const { segment } = await request([], () => STREAMS.Chat(client, 'hello'));
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Chat', 'RECV 0 gap', 'ANSWER 0']);
 
-  // a caller without a scope is answered as if there were no SDK
+  // a caller without a scope gets an unchanged reply
   const traced = await app(t, 'grpc.js', { service: 'back' });
   const other = connect(`127.0.0.1:${traced.port}`);
   t.after(() => other.close());

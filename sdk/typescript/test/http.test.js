@@ -1,13 +1,13 @@
-// HTTP calls by Node's own client: healthy, disturbed by each kind of fault, healthy again.
+// HTTP calls: healthy, disturbed by each kind of fault, healthy again.
 'use strict';
 
 const assert = require('node:assert');
 const { test } = require('node:test');
-const { ask, below, chain, events, faultloom, request } = require('./world.js');
+const { ask, descendants, chain, events, faultloom, request } = require('./support.js');
 
 const { fault } = faultloom;
 
-test('a request brings back the whole tree', async (t) => {
+test('a request returns the whole tree', async (t) => {
   const { first } = await chain(t, 'http.js');
   const { result, segment } = await request([], () => ask(first.port, '/call/2/hello'));
   assert.deepStrictEqual(JSON.parse(result.body), [
@@ -15,13 +15,13 @@ test('a request brings back the whole tree', async (t) => {
     [200, 'hello /hello'],
   ]);
   assert.deepStrictEqual(events(segment), ['SEND GET /call/{id}/hello', 'RECV 200 < front', 'ANSWER 0']);
-  assert.deepStrictEqual(events(below(segment)[0]), ['SEND GET /hello', 'RECV 200 < back', 'SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
+  assert.deepStrictEqual(events(descendants(segment)[0]), ['SEND GET /hello', 'RECV 200 < back', 'SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
   for (const name of ['x-faultloom-history', 'x-faultloom-reply']) {
     assert.strictEqual(result.headers[name], undefined);
   }
 });
 
-const SEEN = [
+const EXPECTED = [
   ['unavailable', {}, ['ECONNREFUSED', /^connect ECONNREFUSED 127\.0\.0\.1:\d+$/], ['FAILED 14'], 0],
   ['status', { arg: 503 }, [503, /^$/], ['RECV 503'], 0],
   ['status', { arg: 7 }, [500, /^$/], ['RECV 7'], 0],
@@ -34,9 +34,9 @@ const SEEN = [
   ['corrupt-reply', {}, [200, /^hello \xff{6}$/], ['RECV 200 < back'], 1],
 ];
 
-test('each fault is what Node would report; then the next call is healthy', async (t) => {
+test('each fault has the same error as the real failure, and the next call is healthy', async (t) => {
   const { first } = await chain(t, 'http.js');
-  for (const [kind, parts, [code, text], end, runs] of SEEN) {
+  for (const [kind, parts, [code, text], end, runs] of EXPECTED) {
     const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
     const { result, segment } = await request(plan, () => ask(first.port, '/call/3/hello'));
     const [before, disturbed, after] = JSON.parse(result.body);
@@ -44,13 +44,13 @@ test('each fault is what Node would report; then the next call is healthy', asyn
     assert.deepStrictEqual(after, [200, 'hello /hello'], kind);
     assert.strictEqual(disturbed[0], code, kind);
     assert.match(disturbed[1], text, kind);
-    const [front, ...backs] = below(segment);
+    const [front, ...backs] = descendants(segment);
     assert.deepStrictEqual(events(front).slice(2, 4), ['SEND GET /hello fault 0', ...end], kind);
     assert.strictEqual(backs.length, 2 + runs, kind);
   }
 });
 
-// what fetch and undici say of the same faults
+// the errors of fetch and undici where they differ
 const UNDICI = {
   unavailable: ['ECONNREFUSED', /^connect ECONNREFUSED 127\.0\.0\.1:\d+$/],
   deadline: ['UND_ERR_HEADERS_TIMEOUT', /^Headers Timeout Error$/],
@@ -60,9 +60,9 @@ const UNDICI = {
 };
 
 for (const client of ['fetch', 'undici']) {
-  test(`each fault is what ${client} would report; then the next call is healthy`, async (t) => {
+  test(`each fault has the same error as the real failure in ${client}, and the next call is healthy`, async (t) => {
     const { first } = await chain(t, 'http.js', { front: { env: { CLIENT: client } } });
-    for (const [kind, parts, plain, end, runs] of SEEN) {
+    for (const [kind, parts, plain, end, runs] of EXPECTED) {
       const [code, text] = UNDICI[kind] ?? plain;
       const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
       const { result, segment } = await request(plan, () => ask(first.port, '/call/3/hello'));
@@ -74,7 +74,7 @@ for (const client of ['fetch', 'undici']) {
         assert.strictEqual(disturbed[1], 'fetch failed', kind);
       }
       assert.match(disturbed.at(-1), text, kind);
-      const [front, ...backs] = below(segment);
+      const [front, ...backs] = descendants(segment);
       assert.deepStrictEqual(events(front).slice(2, 4), ['SEND GET /hello fault 0', ...end], kind);
       assert.strictEqual(backs.length, 2 + runs, kind);
     }
@@ -82,13 +82,13 @@ for (const client of ['fetch', 'undici']) {
 }
 
 for (const framework of ['express', 'fastify']) {
-  test(`${framework} tells the route's template, and a parsed body keeps the scope`, async (t) => {
+  test(`${framework}: the callee's name is the route template, and parsing a body keeps the scope`, async (t) => {
     const { first } = await chain(t, 'http.js', { front: { env: { FRAMEWORK: framework } } });
     const { result, segment } = await request([], () =>
       ask(first.port, '/cart/jo/items', { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } }),
     );
     assert.deepStrictEqual(JSON.parse(result.body), { got: { a: 1 }, answers: [[200, 'hello /hello']] });
-    const [front] = below(segment);
+    const [front] = descendants(segment);
     assert.strictEqual(front.name, 'POST /cart/{user}/items');
     assert.deepStrictEqual(events(front), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
   });

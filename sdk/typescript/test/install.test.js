@@ -1,4 +1,4 @@
-// How the hooks get into a program, and when they stay out of it.
+// Installation: ways to load the SDK, and programs that must stay unchanged.
 'use strict';
 
 const assert = require('node:assert');
@@ -8,7 +8,7 @@ const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
 const esbuild = require('esbuild');
-const { app, ask, below, chain, events, request, REGISTER, TRUST } = require('./world.js');
+const { app, ask, descendants, chain, events, request, REGISTER, TRUST } = require('./support.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const PACKAGE = path.join(__dirname, '..');
@@ -20,7 +20,7 @@ function folder(t) {
   return made;
 }
 
-/** What a one-liner prints with the SDK required. */
+/** Runs a script with the SDK and returns its output. */
 function run(code, env = {}, flags = ['--require', REGISTER]) {
   const { FAULTLOOM_TRUST, FAULTLOOM_SERVICE, ...rest } = process.env;
   const { stdout, stderr, status } = spawnSync(process.execPath, [...flags, '-e', code], { env: { ...rest, ...env }, encoding: 'utf8' });
@@ -30,21 +30,21 @@ function run(code, env = {}, flags = ['--require', REGISTER]) {
 const HOOKED = `
   const http = require('http');
   const Module = require('module');
-  console.log(Object.hasOwn(http.Server.prototype, 'emit'), String(Module.prototype.load).includes('look('), String(fetch).includes('known'));
+  console.log(Object.hasOwn(http.Server.prototype, 'emit'), String(Module.prototype.load).includes('checkModule('), String(fetch).includes('hookedDispatcher'));
 `;
 
-test('without trust settings nothing is hooked at all', () => {
+test('without trust settings nothing is hooked', () => {
   assert.deepStrictEqual(run(HOOKED), { stdout: 'false false false', stderr: '', status: 0 });
   assert.strictEqual(run(HOOKED, { FAULTLOOM_TRUST: TRUST }).stdout, 'true true true');
 });
 
-test('settings that are no settings: one line, and nothing is hooked', () => {
+test('invalid settings result in one warning, and nothing is hooked', () => {
   const { stdout, stderr } = run(HOOKED, { FAULTLOOM_TRUST: 'environment test;key fault f1 abc' });
   assert.strictEqual(stdout, 'false false false');
   assert.match(stderr, /^faultloom: [^\n]*line 2[^\n]*$/);
 });
 
-test('a trust file may come later, and is then followed', async (t) => {
+test('a trust file that is created later is used', async (t) => {
   const file = path.join(folder(t), 'trust');
   const { port } = await app(t, 'http.js', { service: 'back', env: { FAULTLOOM_TRUST_FILE: file } });
   const deaf = await request([], () => ask(port, '/hello'));
@@ -60,12 +60,12 @@ test('a trust file may come later, and is then followed', async (t) => {
   }
 });
 
-/** Does a front with /cart/:user pass its scope on to a back? */
+/** Asserts that a service with the route /cart/:user is traced together with its callee. */
 async function assertTraced(t, file, options = {}) {
   const back = await app(t, 'http.js', { service: 'back' });
   const front = await app(t, file, { service: 'front', ...options, env: { NEXT: `127.0.0.1:${back.port}`, ...options.env } });
   const { segment } = await request([], () => ask(front.port, '/cart/jo'));
-  const [found] = below(segment);
+  const [found] = descendants(segment);
   assert.strictEqual(found.name, 'GET /cart/{user}');
   assert.deepStrictEqual(events(found), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
   return front;
@@ -100,20 +100,20 @@ test('TypeScript output', async (t) => {
   await assertTraced(t, file);
 });
 
-test('two copies of the SDK are one', async (t) => {
+test('a second copy of the SDK installs nothing', async (t) => {
   const copy = folder(t);
   fs.cpSync(path.join(PACKAGE, 'dist'), path.join(copy, 'dist'), { recursive: true });
   fs.copyFileSync(path.join(PACKAGE, 'register.js'), path.join(copy, 'register.js'));
   await assertTraced(t, 'modules.mjs', { flags: ['--require', path.join(copy, 'register.js')] });
 });
 
-test('worker threads are hooked each by itself', async (t) => {
+test('worker threads are hooked too', async (t) => {
   const { port } = await app(t, 'worker.js', { service: 'thread' });
   const { segment } = await request([], () => ask(port, '/hello'));
   assert.strictEqual(events(segment)[1], 'RECV 200 < thread');
 });
 
-test('an unsupported version is refused by name, and the program is not touched', async (t) => {
+test('an unsupported version is reported, and the library is left unchanged', async (t) => {
   const root = folder(t);
   const library = path.join(root, 'node_modules/@grpc/grpc-js');
   fs.mkdirSync(path.join(library, 'build/src'), { recursive: true });
@@ -128,12 +128,12 @@ test('an unsupported version is refused by name, and the program is not touched'
   assert.strictEqual(stdout.trim(), 'makeUnaryRequest() { return 1; }');
   assert.match(stderr, /^faultloom: @grpc\/grpc-js 1\.7\.3 not supported[^\n]*\n$/);
   const [name] = fs.readdirSync(status);
-  const told = JSON.parse(fs.readFileSync(path.join(status, name), 'utf8'));
+  const written = JSON.parse(fs.readFileSync(path.join(status, name), 'utf8'));
   assert.match(name, /^old\.\d+\.json$/);
-  assert.strictEqual(told.sdk, 'node');
-  assert.strictEqual(told.trust, 'keys');
+  assert.strictEqual(written.sdk, 'node');
+  assert.strictEqual(written.trust, 'keys');
   assert.deepStrictEqual(
-    told.libraries.map(({ name: library, state }) => [library, state]),
+    written.libraries.map(({ name: library, state }) => [library, state]),
     [
       ['node:http', 'hooked'],
       ['@grpc/grpc-js', 'refused'],
@@ -149,14 +149,14 @@ function bundle(t, first) {
     bundle: true,
     minify: true,
     platform: 'node',
-    // the service's description is read from beside the program
+    // the service reads its proto file from __dirname
     define: { __dirname: JSON.stringify(path.join(__dirname, 'apps')) },
     external: [],
   });
   return file;
 }
 
-test('a bundle with gRPC inlined is noticed', async (t) => {
+test('a bundle with gRPC inlined is detected', async (t) => {
   const status = folder(t);
   const started = await app(t, bundle(t, ''), { service: 'bundle', env: { FAULTLOOM_STATUS: status } });
   for (let tries = 0; !/inlined/.test(started.stderr); tries++) {
@@ -180,7 +180,7 @@ test("a bundle with import 'faultloom/auto-grpc' is hooked, with and without --r
   }
 });
 
-test('nothing to write to, no home', async (t) => {
+test('an unwritable status folder and a missing home directory do not affect the program', async (t) => {
   const { HOME, ...env } = process.env;
   const out = execFileSync(process.execPath, ['--require', REGISTER, '-e', "require('http'); console.log('ran')"], {
     cwd: '/',
@@ -198,7 +198,7 @@ for (const version of ['grpc-js-1.8', 'grpc-js-1.10']) {
     const { result, segment } = await request([{ ...require('../dist').fault('unavailable', { callee: 'back', nth: 2 }) }], () => unary(client, 'call 3'));
     const [before, disturbed, after] = JSON.parse(result);
     assert.deepStrictEqual([before, disturbed[0], after], ['hello', 14, 'hello']);
-    assert.deepStrictEqual(events(below(segment)[0]).slice(0, 5), [
+    assert.deepStrictEqual(events(descendants(segment)[0]).slice(0, 5), [
       'SEND /test.Echo/Unary',
       'RECV 0 < back',
       'SEND /test.Echo/Unary fault 0',
@@ -206,7 +206,7 @@ for (const version of ['grpc-js-1.8', 'grpc-js-1.10']) {
       'SEND /test.Echo/Unary',
     ]);
     const stream = await request([], () => new Promise((resolve) => client.Download({ text: 'call 1', count: 3 }).on('data', () => 0).on('end', resolve)));
-    assert.strictEqual(below(stream.segment)[0].events.length, 7);
+    assert.strictEqual(descendants(stream.segment)[0].events.length, 7);
   });
 }
 

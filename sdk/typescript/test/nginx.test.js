@@ -1,4 +1,4 @@
-// A proxy between peers: nginx that compresses and caches, as configured well and as configured badly.
+// A proxy between peers: nginx with compression and a cache, configured correctly and incorrectly.
 'use strict';
 
 const assert = require('node:assert');
@@ -9,7 +9,7 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { ask, below, chain, events, faultloom, request } = require('./world.js');
+const { ask, descendants, chain, events, faultloom, request } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -20,7 +20,7 @@ function find() {
 }
 
 const NGINX = find();
-const skip = NGINX === undefined ? 'nginx is not installed (Debian package nginx-light): behaviour behind a proxy is not tested' : false;
+const skip = NGINX === undefined ? 'nginx is not installed (Debian package nginx-light): behavior behind a proxy is not tested' : false;
 
 const CONFIG = ({ root, port, upstream }) => `
 daemon off;
@@ -59,7 +59,7 @@ async function freePort() {
   return port;
 }
 
-/** nginx in front of front; the port it listens on. */
+/** Starts nginx in front of the service front; returns its port. */
 async function proxied(t) {
   const { first } = await chain(t, 'http.js');
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-nginx-'));
@@ -103,7 +103,7 @@ test('histories survive a proxy that compresses; a traced reply is not cached', 
       assert.strictEqual(result.body.length, pieces * 1000, name);
       assert.ok(result.body.subarray(-1000).every((byte) => byte === 1));
       assert.strictEqual(result.headers['content-encoding'], undefined);
-      assert.strictEqual(below(segment).length, 61);
+      assert.strictEqual(descendants(segment).length, 61);
     }
     for (let n = 0; n < 2; n++) {
       const { result, segment } = await request([], () => call(port, `/traced/${name}`));
@@ -113,7 +113,7 @@ test('histories survive a proxy that compresses; a traced reply is not cached', 
   }
 });
 
-test("a careless cache that hands out somebody else's history makes a gap", { skip }, async (t) => {
+test('a history of another request from a misconfigured cache is a gap', { skip }, async (t) => {
   const port = await proxied(t);
   for (const [name, call] of Object.entries(CALLERS)) {
     for (const target of [`/careless/hello/${name}`, `/careless/pieces/80/60?${name}`]) {

@@ -1,4 +1,4 @@
-// The package as it is published: packed, installed into a project, instrumenting an application there.
+// The published package: packed, installed into a project, and used by an application there.
 'use strict';
 
 const assert = require('node:assert');
@@ -7,11 +7,11 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { app, ask, below, events, request } = require('./world.js');
+const { app, ask, descendants, events, request } = require('./support.js');
 
 const PACKAGE = path.join(__dirname, '..');
 
-test('packed and installed, it instruments an application', async (t) => {
+test('the packed and installed package instruments an application', async (t) => {
   const project = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-project-'));
   t.after(() => fs.rmSync(project, { recursive: true }));
   const npm = (args, cwd) => execFileSync('npm', ['--loglevel=error', ...args], { cwd, encoding: 'utf8', env: { ...process.env, FAULTLOOM_TRUST: '' } });
@@ -32,5 +32,5 @@ test('packed and installed, it instruments an application', async (t) => {
     env: { NEXT: `127.0.0.1:${back.port}` },
   });
   const { segment } = await request([], () => ask(front.port, '/call/1/hello'));
-  assert.deepStrictEqual(below(segment).map(events), [['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200'], ['ANSWER 200']]);
+  assert.deepStrictEqual(descendants(segment).map(events), [['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200'], ['ANSWER 200']]);
 });

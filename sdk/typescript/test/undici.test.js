@@ -1,15 +1,15 @@
-// undici's dispatchers and its many ways to make a request.
+// undici's dispatchers and its ways to send a request.
 'use strict';
 
 const assert = require('node:assert');
 const { PassThrough, pipeline, Readable, Writable } = require('node:stream');
 const { test } = require('node:test');
-const { app, events, faultloom, request } = require('./world.js');
+const { app, events, faultloom, request } = require('./support.js');
 
 const { fault } = faultloom;
 const NODE = Number(process.versions.node.split('.')[0]);
 
-/** What a way to make a request gives: the body. */
+/** The ways to send a request; each returns the body. */
 function ways(undici, origin) {
   const closing = (dispatcher, work) => work(dispatcher).finally(() => dispatcher.close());
   const text = async ({ body }) => body.text();
@@ -56,7 +56,7 @@ for (const name of ['undici', 'undici7']) {
     }
   });
 
-  test(`${name}: a retrying agent sees the faults, and every attempt is a call`, { skip }, async (t) => {
+  test(`${name}: a retrying agent gets the faults, and every attempt is a call`, { skip }, async (t) => {
     const undici = require(name);
     const { port } = await app(t, 'http.js', { service: 'back' });
     for (const [plan, end] of [

@@ -1,8 +1,8 @@
-/** JSON as vectors have it: whole numbers of 64 bits stay exact, keys come out sorted, no blanks. */
+/** JSON of vectors: 64-bit integers are exact, keys are printed in sorted order, without spaces. */
 
-import { whole } from '../wire/bytes';
+import { toUint64 } from '../wire/bytes';
 
-/** `unknown` at the edge: whoever takes a part says what it must be. */
+/** An object whose members are checked or cast where they are used. */
 export type Json = { [key: string]: unknown };
 
 /** Numbers above 2^53 - 1 become bigints. */
@@ -10,7 +10,7 @@ export function parse(text: string): unknown {
   const exact = text.replace(/"(?:[^"\\]|\\.)*"|\b\d{16,}\b/g, (token) => (token.startsWith('"') ? token : `{"\\u0000":"${token}"}`));
   return JSON.parse(exact, (_key, value: unknown) => {
     const digits = typeof value === 'object' && value !== null ? (value as Json)['\0'] : undefined;
-    return typeof digits === 'string' ? whole(BigInt(digits)) : value;
+    return typeof digits === 'string' ? toUint64(BigInt(digits)) : value;
   });
 }
 

@@ -1,29 +1,30 @@
-/** What each kind of vector asks for: its input in, its result out. spec/README.md describes both. */
+/** Computes the result of each kind of vector from its input. spec/README.md describes both. */
 
-import { parseSettings } from '../trust/settings';
+import { TrustSettings } from '../trust/settings';
 import { Receiver } from '../trust/receiver';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from '../wire/bridge';
-import { Whole } from '../wire/bytes';
+import { Uint64 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
-import { appendField, Carried, corrupt, cutField, cutTail, encodeTail, Headers, MAX_HEADER_BYTES, mayTail } from '../wire/carrier';
+import { allowsTail, appendField, corrupt, encodeTail, HeaderLookup, MAX_HEADER_BYTES, splitField, SplitMessage, splitTail } from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
 import { Event, readHistory, Segment, takesField } from '../wire/history';
-import { normalHttpName, rawHttpName } from '../wire/names';
+import { normalizeHttpName, rawHttpName } from '../wire/names';
 import { resourceSpans } from '../wire/otlp';
-import { Joiner } from '../wire/piece';
-import { Fault } from '../wire/plan';
+import { PieceJoiner } from '../wire/piece';
+import { fault, Fault, Kind } from '../wire/plan';
 import { matches, Selector } from '../wire/selector';
-import { truncate } from '../wire/truncate';
+import { truncateHistory } from '../wire/truncate';
 import type { Json } from './json';
-import { scope } from './steps';
+import { Protocol, faultEffect, replyEffect, unsentEffect, CallResult } from '../hooks/faults';
+import { scope } from './scope-player';
 
-/** The result of a vector. Throws for a kind that is not known here. */
+/** The result of a vector. Throws for an unknown kind. */
 export function result(kind: string, input: Json): Json {
-  const play = kinds[kind];
-  if (play === undefined) {
+  const compute = kinds[kind];
+  if (compute === undefined) {
     throw new Error(`unknown vector kind ${kind}`);
   }
-  return play(input as never);
+  return compute(input as never);
 }
 
 interface Bytes {
@@ -40,26 +41,26 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   scope,
   history: ({ bytes }: Bytes) => {
     const history = readHistory(hex(bytes));
-    return typeof history === 'string' ? { error: history } : { call: history.call.toString(), segment: segment(history.segment, history.call) };
+    return typeof history === 'string' ? { error: history } : { call: history.call.toString(), segment: segmentJson(history.segment, history.call) };
   },
-  truncate: (input: { history: string; limit: number }) => ({ history: orNull(truncate(hex(input.history), input.limit)) }),
+  truncate: (input: { history: string; limit: number }) => ({ history: orNull(truncateHistory(hex(input.history), input.limit)) }),
   field: ({ message, history }: Message) => ({ bytes: appendField(hex(message), hex(history)).toString('hex') }),
-  cut_field: ({ bytes }: Bytes) => carried(cutField(hex(bytes))),
+  cut_field: ({ bytes }: Bytes) => splitJson(splitField(hex(bytes))),
   takes_field: ({ history }: { history: string }) => ({ takes_field: takesField(hex(history)) }),
   tail: ({ message, history }: Message) => ({ bytes: message + encodeTail(hex(history)).toString('hex') }),
-  cut_tail: ({ bytes }: Bytes) => carried(cutTail(hex(bytes))),
+  cut_tail: ({ bytes }: Bytes) => splitJson(splitTail(hex(bytes))),
   match: ({ pairs }: { pairs: { selector: Selector; caller: string; peer: string; name: string }[] }) => ({
     matches: pairs.map((pair) => matches(pair.selector, pair.caller, pair.peer, pair.name)),
   }),
   name: ({ requests }: { requests: { method: string; target: string }[] }) => ({
-    names: requests.map(({ method, target }) => normalHttpName(rawHttpName(method, target))),
+    names: requests.map(({ method, target }) => normalizeHttpName(rawHttpName(method, target))),
   }),
   carrier,
   call_id: ({ parent, numbers }: { parent: string; numbers: number[] }) => ({
     ids: numbers.map((n) => CallId.parse(parent).derive(n).toString()),
   }),
   join: ({ call, pieces }: { call: string; pieces: string[] }) => {
-    const joiner = new Joiner();
+    const joiner = new PieceJoiner();
     pieces.forEach((piece) => joiner.add(hex(piece)));
     const { history, complete } = joiner.finish(CallId.parse(call));
     return { history: orNull(history), complete };
@@ -90,6 +91,7 @@ const kinds: { [kind: string]: (input: never) => Json } = {
     return typeof history === 'string' ? { error: 'malformed' } : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corrupt(hex(bytes)).toString('hex') }),
+  hook,
 };
 
 export function hex(text: string): Buffer {
@@ -100,7 +102,7 @@ export function orNull(bytes: Buffer | null): string | null {
   return bytes === null ? null : bytes.toString('hex');
 }
 
-function carried({ message, history }: Carried): Json {
+function splitJson({ message, history }: SplitMessage): Json {
   return { message: message.toString('hex'), history: orNull(history) };
 }
 
@@ -111,14 +113,14 @@ interface Attempt {
   call?: string;
 }
 
-/** Envelopes handed in one after the other. */
-/** A header's bytes as servers hand them over: a character each. */
+/** A header as Node's server passes it on: one character per byte. */
 function header(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
+/** Envelopes that arrive one after the other. */
 function envelope({ trust, now, attempts }: { trust: string; now: number; attempts: Attempt[] }): Json {
-  const receiver = Receiver.fixed(parseSettings(trust));
+  const receiver = Receiver.fixed(TrustSettings.parse(trust));
   const results = attempts.map(({ carrier, value, attempt, call }) => {
     const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
     const accepted =
@@ -137,7 +139,7 @@ function acceptedEnvelope(e: Envelope): Json {
     key: e.key,
     environment: e.environment,
     history: e.history,
-    plan: e.plan && e.plan.map(fault),
+    plan: e.plan && e.plan.map(faultJson),
     call: e.call.toString(),
     accept: [...((e.accept & ACCEPT_FIELD) === 0 ? [] : ['field']), ...((e.accept & ACCEPT_TAIL) === 0 ? [] : ['tail'])],
     receive_limit: e.receiveLimit,
@@ -145,23 +147,23 @@ function acceptedEnvelope(e: Envelope): Json {
   };
 }
 
-function fault({ maxFires, afterSent, ...same }: Fault): Json {
+function faultJson({ maxFires, afterSent, ...same }: Fault): Json {
   return { ...same, max_fires: maxFires, after_counts: afterSent ? 'sent' : 'completed' };
 }
 
-function segment(s: Segment, id: CallId): Json {
+function segmentJson(s: Segment, id: CallId): Json {
   return {
     service: s.service,
     name: s.name,
     start_us: s.startUs,
     truncated: s.truncated,
     faults_off: s.faultsOff,
-    events: s.events.map((e) => event(e, id)),
+    events: s.events.map((e) => eventJson(e, id)),
   };
 }
 
-function event(e: Event, id: CallId): Json {
-  const at_us: Whole = e.atUs;
+function eventJson(e: Event, id: CallId): Json {
+  const at_us: Uint64 = e.atUs;
   switch (e.kind) {
     case 'SEND_REQUEST': {
       const { kind, call, name, peer, http, fault } = e;
@@ -171,7 +173,7 @@ function event(e: Event, id: CallId): Json {
       return { kind: e.kind, at_us, status: e.status };
     default: {
       const { kind, call, status, gap, child } = e;
-      return { kind, at_us, call, status, gap, child: child && segment(child, id.derive(call)) };
+      return { kind, at_us, call, status, gap, child: child && segmentJson(child, id.derive(call)) };
     }
   }
 }
@@ -188,13 +190,33 @@ interface Reply {
 
 function carrier(input: Reply): Json {
   const accept = input.accept.includes('tail') ? ACCEPT_TAIL : 0;
-  const headers = (all: { [name: string]: string }): Headers => {
+  const headers = (all: { [name: string]: string }): HeaderLookup => {
     const lower = new Map(Object.entries(all).map(([name, value]) => [name.toLowerCase(), value]));
     return (name) => lower.get(name);
   };
   if (input.history_bytes <= MAX_HEADER_BYTES) {
     return { carrier: 'header' };
   }
-  const may = input.complete && mayTail(accept, input.method, headers(input.request_headers), input.status, headers(input.headers));
-  return { carrier: may ? 'tail' : 'truncated_header' };
+  const isAllowed = input.complete && allowsTail(accept, input.method, headers(input.request_headers), input.status, headers(input.headers));
+  return { carrier: isAllowed ? 'tail' : 'truncated_header' };
+}
+
+interface HookCall {
+  protocol: Protocol;
+  fault: { kind: Kind; arg: Uint64 } | null;
+  timeout_ms: number | null;
+  result: CallResult;
+}
+
+/** A call with a fault, from the caller's side. */
+function hook(input: HookCall): Json {
+  const planned = input.fault && fault(input.fault.kind, { arg: input.fault.arg });
+  const before = faultEffect(input.protocol, planned, input.timeout_ms);
+  const end = before.sends ? replyEffect(input.protocol, planned, input.result) : unsentEffect(before);
+  return {
+    sent: before.sends,
+    wait_ms: before.waitMs,
+    caller: { outcome: end.outcome, status: end.status },
+    event: { kind: end.event, status: end.eventStatus, history: before.sends && input.result.history, gap: end.gap },
+  };
 }

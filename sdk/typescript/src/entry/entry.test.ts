@@ -1,4 +1,4 @@
-/** What leaves a process by itself: finished histories, and the file that tells what it sees. */
+/** The exporter, its flush at exit, and the status file. */
 
 import * as assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -12,23 +12,23 @@ import { TestScope, until } from '../testing';
 import { Span } from '../wire/otlp';
 import { VERSION } from '../version';
 import { Exporter } from './exporter';
-import { Status } from './status';
+import { StatusFile } from './status';
 
 interface Document {
   resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
 }
 
-/** A collector that counts spans; `answer` is its status. */
+/** A collector that replies with `status`. */
 class Collector {
   readonly bodies: Document[] = [];
-  answer = 200;
+  status = 200;
   private readonly server = http.createServer((request, response) => {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
       assert.equal(request.headers['content-type'], 'application/json');
       this.bodies.push(JSON.parse(Buffer.concat(parts).toString()) as Document);
-      response.writeHead(this.answer).end();
+      response.writeHead(this.status).end();
     });
   });
 
@@ -56,7 +56,7 @@ function finished(name = '') {
   return { trace: Buffer.alloc(16, 3), hasParent: false, history: new TestScope().finish(0, name)! };
 }
 
-test('histories leave together, at the latest after a second', async () => {
+test('histories are sent in one batch within a second', async () => {
   const collector = await Collector.start();
   const out = exporter(collector.url);
   const began = Date.now();
@@ -68,7 +68,7 @@ test('histories leave together, at the latest after a second', async () => {
   assert.ok(Date.now() - began < 5000);
 });
 
-test('a full batch leaves at once, and no batch is larger', async () => {
+test('a full batch is sent at once, and batches have a maximum size', async () => {
   const collector = await Collector.start();
   const out = exporter(collector.url);
   for (let i = 0; i < 150; i++) {
@@ -78,7 +78,7 @@ test('a full batch leaves at once, and no batch is larger', async () => {
   assert.deepEqual(collector.bodies.map((body) => body.resourceSpans.length), [64, 64, 22]);
 });
 
-test('a full queue loses what comes, a collector that refuses loses the batch, and the next one arrives', async () => {
+test('a full queue drops new histories, a refused batch is dropped, and the next one is delivered', async () => {
   const collector = await Collector.start();
   const out = exporter(collector.url);
   for (let i = 0; i < 300; i++) {
@@ -86,33 +86,33 @@ test('a full queue loses what comes, a collector that refuses loses the batch, a
   }
   await out.flush(5000);
   assert.equal(collector.histories, 256);
-  collector.answer = 503;
+  collector.status = 503;
   out.add(finished());
   await out.flush(5000);
-  collector.answer = 204;
+  collector.status = 204;
   out.add(finished('again'));
   await out.flush(5000);
   assert.equal(collector.bodies.at(-1)!.resourceSpans[0]!.scopeSpans[0]!.spans[0]!.name, 'again');
 });
 
-test('nobody listening is no error of the application', async () => {
+test('an unreachable collector does not affect the application', async () => {
   const out = exporter('http://127.0.0.1:1/v1/traces');
   out.add(finished());
   await out.flush(5000);
-  assert.equal(out.pending(), false);
+  assert.equal(out.hasPending(), false);
 });
 
-test('an address that is none switches exporting off', () => {
+test('an invalid address disables the export', () => {
   for (const FAULTLOOM_EXPORT of ['', 'collector:4318', 'file:///tmp/x', 'http://']) {
     assert.equal(Exporter.fromEnvironment({ FAULTLOOM_EXPORT }), null);
   }
 });
 
-// each of the ways in which a process ends
+// each way in which a process ends
 for (const way of ['nothing left', 'process.exit', 'SIGTERM']) {
-  test(`what is left leaves when the process ends: ${way}`, async () => {
+  test(`queued histories are sent when the process ends: ${way}`, async () => {
     const collector = await Collector.start();
-    const child = fork(join(__dirname, 'ending.fixture.js'), [collector.url, way], { execArgv: [] });
+    const child = fork(join(__dirname, 'exit.fixture.js'), [collector.url, way], { execArgv: [] });
     const ended = new Promise<[number | null, string | null]>((end) => child.on('exit', (code, signal) => end([code, signal])));
     if (way === 'SIGTERM') {
       await new Promise((ready) => child.once('message', ready));
@@ -124,11 +124,11 @@ for (const way of ['nothing left', 'process.exit', 'SIGTERM']) {
   });
 }
 
-test('the status file says what became of each library', () => {
+test('the status file lists the state of each library', () => {
   const folder = mkdtempSync(join(tmpdir(), 'faultloom-status-'));
   try {
     let trust = 'no trust settings';
-    const status = Status.fromEnvironment({ FAULTLOOM_STATUS: join(folder, 'new') }, 'a/b c', () => trust)!;
+    const status = StatusFile.fromEnvironment({ FAULTLOOM_STATUS: join(folder, 'new') }, 'a/b c', () => trust)!;
     status.write();
     const path = join(folder, 'new', `a_b_c.${process.pid}.json`);
     const read = () => JSON.parse(readFileSync(path, 'utf8')) as object;
@@ -147,13 +147,13 @@ test('the status file says what became of each library', () => {
       ],
     });
     assert.deepEqual(readdirSync(join(folder, 'new')), [`a_b_c.${process.pid}.json`]);
-    new Status('/proc/nowhere/at/all', 'x', () => '').hooked('a', '1');
+    new StatusFile('/proc/nowhere/at/all', 'x', () => '').hooked('a', '1');
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
 
-test('the version is that of the package', () => {
+test('VERSION equals the version of the package', () => {
   const { version } = JSON.parse(readFileSync(join(__dirname, '../../package.json'), 'utf8')) as { version: string };
   assert.equal(version, VERSION);
 });

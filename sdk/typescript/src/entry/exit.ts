@@ -1,68 +1,68 @@
 /**
- * Handing over what is left when a process ends, for at most a second.
+ * Flushes exporters when the process ends, for at most a second.
  *
- * Node ends in three ways: nothing is left to do (`beforeExit`, work may go on), SIGTERM (work may go on if somebody listens),
- * or process.exit (no work goes on: a worker thread sends while the main thread stands still).
+ * Node.js ends in three ways: the event loop is empty (`beforeExit`; asynchronous work is still possible), SIGTERM (asynchronous
+ * work is possible if there is a listener), or process.exit (it is not: a worker thread sends while the main thread blocks).
  */
 
 import { Worker } from 'node:worker_threads';
 
 const FLUSH_MS = 1000;
 
-/** What may have something left. */
-export interface Leaving {
-  pending(): boolean;
-  flush(ms: number): Promise<void>;
-  /** Bodies that have not left, given away once. */
-  rest(): { url: string; bodies: string[] };
-  /** Of bodies that were given away: so many did not arrive. */
-  lostBodies(count: number): void;
+/** Something to flush. */
+export interface Flushable {
+  hasPending(): boolean;
+  flush(timeoutMs: number): Promise<void>;
+  /** Removes and returns the request bodies that have not been sent. */
+  takeUnsent(): { url: string; bodies: string[] };
+  /** Reports how many of the bodies from `takeUnsent` were not delivered. */
+  reportUndelivered(count: number): void;
 }
 
-/** The others may be ignored (nohup, background jobs of a shell), which listening would undo. */
+/** Other signals may be ignored by the process (nohup, background jobs of a shell), which a listener would undo. */
 const SIGNAL = 'SIGTERM';
 
-/** Marks our listener, also that of another copy of this package: an application with nobody else's ends by the signal. */
-const OURS = Symbol.for('faultloom.signal');
+/** Marks the listeners of this package, including further copies. A process without other listeners ends by the signal. */
+const OWN_LISTENER = Symbol.for('faultloom.signal');
 
-const all: Leaving[] = [];
+const registered: Flushable[] = [];
 
-/** Call it once per exporter. */
-export function atExit(leaving: Leaving): void {
-  all.push(leaving);
-  if (all.length === 1) {
-    watch();
+/** Flushes an exporter when the process ends. Call it once per exporter. */
+export function flushAtExit(flushable: Flushable): void {
+  registered.push(flushable);
+  if (registered.length === 1) {
+    listen();
   }
 }
 
 function flush(): Promise<unknown> {
-  return Promise.all(all.map((one) => one.flush(FLUSH_MS)));
+  return Promise.all(registered.map((one) => one.flush(FLUSH_MS)));
 }
 
-function watch(): void {
+function listen(): void {
   let flushed = false;
   process.on('beforeExit', () => {
-    if (!flushed && all.some((one) => one.pending())) {
-      flushed = true; // once: an endpoint that hangs must not hold the process again
+    if (!flushed && registered.some((one) => one.hasPending())) {
+      flushed = true; // only once: an endpoint that hangs must not keep the process alive
       void flush();
     }
   });
   const listener = (): void => {
-    if (process.listeners(SIGNAL).every((one) => OURS in one)) {
+    if (process.listeners(SIGNAL).every((one) => OWN_LISTENER in one)) {
       void flush().then(() => {
         process.removeListener(SIGNAL, listener);
         process.kill(process.pid, SIGNAL);
       });
-    } // else the application decides when it ends
+    } // otherwise the application decides when it ends
   };
-  Object.defineProperty(listener, OURS, { value: true });
+  Object.defineProperty(listener, OWN_LISTENER, { value: true });
   process.on(SIGNAL, listener);
   process.on('exit', () => {
-    for (const one of all) {
+    for (const one of registered) {
       try {
-        sendStandingStill(one);
+        sendBlocking(one);
       } catch {
-        // the end is no time for complaints
+        // the process is ending; errors cannot be handled any more
       }
     }
   });
@@ -89,17 +89,17 @@ for (const body of bodies) {
   outgoing.end(body);
 }`;
 
-function sendStandingStill(leaving: Leaving): void {
-  const { url, bodies } = leaving.rest();
+function sendBlocking(flushable: Flushable): void {
+  const { url, bodies } = flushable.takeUnsent();
   if (bodies.length === 0) {
     return;
   }
-  // how many bodies have not arrived; a failure adds 65,536, so that the wait ends
+  // the number of undelivered bodies; a failure adds 65,536, which ends the wait
   const left = new Int32Array(new SharedArrayBuffer(4));
   left[0] = bodies.length;
   new Worker(WORKER, {
     eval: true,
-    // neither --require nor NODE_OPTIONS: no hooks in there
+    // no --require and no NODE_OPTIONS: the worker must not be hooked
     execArgv: [],
     env: { ...process.env, NODE_OPTIONS: '' },
     workerData: { url, bodies, left },
@@ -107,11 +107,11 @@ function sendStandingStill(leaving: Leaving): void {
     stderr: true,
   });
   const deadline = Date.now() + FLUSH_MS;
-  for (let now = left[0]!; now > 0 && now < 0x10000; now = Atomics.load(left, 0)) {
+  for (let count = left[0]!; count > 0 && count < 0x10000; count = Atomics.load(left, 0)) {
     const ms = deadline - Date.now();
-    if (ms <= 0 || Atomics.wait(left, 0, now, ms) === 'timed-out') {
+    if (ms <= 0 || Atomics.wait(left, 0, count, ms) === 'timed-out') {
       break;
     }
   }
-  leaving.lostBodies(Atomics.load(left, 0) % 0x10000);
+  flushable.reportUndelivered(Atomics.load(left, 0) % 0x10000);
 }

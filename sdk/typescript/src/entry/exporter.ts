@@ -1,51 +1,45 @@
 /**
- * Hands finished histories to an OpenTelemetry collector: OTLP/HTTP JSON, once each, never at the expense of a reply. What
- * cannot be handed over is lost, counted, and said at most once a minute.
+ * Exports finished histories to an OpenTelemetry collector by OTLP/HTTP in JSON. Each history is sent at most once, and replies
+ * never wait for an export. Histories that cannot be delivered are dropped and counted; a warning appears at most once a minute.
  */
 
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { complain } from '../complain';
-import { outside } from '../scope/context';
+import { warn } from '../warn';
+import { withoutScope } from '../scope/context';
+import type { FinishedHistory, HistorySink } from '../scope/service';
 import { readHistory } from '../wire/history';
 import { ResourceSpans, resourceSpans } from '../wire/otlp';
-import { atExit } from './exit';
+import { Flushable, flushAtExit } from './exit';
 
 const MAX_QUEUE = 256;
 const MAX_BATCH = 64;
-const LINGER_MS = 1000;
-const REQUEST_MS = 5000;
-const COMPLAIN_MS = 60_000;
+const MAX_DELAY_MS = 1000;
+const REQUEST_TIMEOUT_MS = 5000;
+const WARNING_INTERVAL_MS = 60_000;
 
-// as they are before hooks and the application's tests change them
+// taken before hooks and the application's tests replace them
 const send = { 'http:': http.request, 'https:': https.request };
 const { setTimeout, clearTimeout, setImmediate } = globalThis;
 
-/** A history that is finished, and what its spans need besides. */
-export interface Finished {
-  trace: Buffer;
-  hasParent: boolean;
-  history: Buffer;
-}
-
-/** A batch on its way; without a request nothing of it has left. */
+/** The batch that is being sent. `request` is null until the body has been encoded. */
 interface Sending {
-  batch: Finished[];
+  batch: FinishedHistory[];
   request: http.ClientRequest | null;
 }
 
-export class Exporter {
-  private queue: Finished[] = [];
+export class Exporter implements HistorySink, Flushable {
+  private queue: FinishedHistory[] = [];
   private timer: NodeJS.Timeout | null = null;
   private sending: Sending | null = null;
-  private exitWatched = false;
+  private flushesAtExit = false;
   private lost = 0;
-  private toldMs = -Infinity;
+  private lastWarningMs = -Infinity;
   private whenIdle: (() => void)[] = [];
 
   constructor(private readonly endpoint: URL) {}
 
-  /** By FAULTLOOM_EXPORT; null if it is not set or no http:// or https:// address (then one line says so). */
+  /** Reads FAULTLOOM_EXPORT. Null if it is not set, or, with a warning, if it is not an http:// or https:// address. */
   static fromEnvironment(environment: NodeJS.ProcessEnv): Exporter | null {
     const text = environment['FAULTLOOM_EXPORT'];
     if (text === undefined || text === '') {
@@ -57,77 +51,77 @@ export class Exporter {
         return new Exporter(endpoint);
       }
     } catch {
-      // said below
+      // the warning follows
     }
-    complain('FAULTLOOM_EXPORT is not an http:// or https:// address: nothing is exported');
+    warn('FAULTLOOM_EXPORT is not an http:// or https:// address: nothing is exported');
     return null;
   }
 
-  /** Takes a history; it leaves within a second. */
-  add(finished: Finished): void {
+  /** Queues a history; it is sent within a second. */
+  add(finished: FinishedHistory): void {
     if (this.queue.length >= MAX_QUEUE) {
-      this.lose(1);
+      this.countLost(1);
       return;
     }
     this.queue.push(finished);
-    if (!this.exitWatched) {
-      this.exitWatched = true;
-      atExit(this);
+    if (!this.flushesAtExit) {
+      this.flushesAtExit = true;
+      flushAtExit(this);
     }
     if (this.queue.length >= MAX_BATCH) {
-      this.soon(0);
+      this.schedule(0);
     } else if (this.timer === null) {
-      this.soon(LINGER_MS);
+      this.schedule(MAX_DELAY_MS);
     }
   }
 
-  pending(): boolean {
+  hasPending(): boolean {
     return this.queue.length > 0 || this.sending !== null;
   }
 
-  rest(): { url: string; bodies: string[] } {
+  takeUnsent(): { url: string; bodies: string[] } {
     const left = this.queue;
     this.queue = [];
     const socket = this.sending?.request?.socket;
     if (this.sending !== null && (socket == null || socket.connecting)) {
-      left.unshift(...this.sending.batch); // not a byte of it has left
+      left.unshift(...this.sending.batch); // no byte has been sent yet
     }
     const bodies: string[] = [];
     for (let at = 0; at < left.length; at += MAX_BATCH) {
-      bodies.push(document(left.slice(at, at + MAX_BATCH).flatMap(spans)));
+      bodies.push(encodeBody(left.slice(at, at + MAX_BATCH).flatMap(spans)));
     }
     return { url: this.endpoint.href, bodies };
   }
 
-  lostBodies(count: number): void {
+  reportUndelivered(count: number): void {
     if (count > 0) {
-      complain(`the last histories did not get to ${this.endpoint.host}`);
+      warn(`the last histories could not be delivered to ${this.endpoint.host}`);
     }
   }
 
-  /** Resolves when everything that was added has left or is lost, at the latest after `ms`. */
-  flush(ms: number): Promise<void> {
+  /** Resolves when all queued histories have been sent or dropped, after at most `timeoutMs`. */
+  flush(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
-      if (!this.pending()) {
+      if (!this.hasPending()) {
         resolve();
         return;
       }
-      // this timer keeps the process alive: it is what the process waits for
-      const late = setTimeout(resolve, ms);
+      // this timer keeps the process alive until the flush has finished
+      const timer = setTimeout(resolve, timeoutMs);
       this.whenIdle.push(() => {
-        clearTimeout(late);
+        clearTimeout(timer);
         resolve();
       });
       this.drain();
     });
   }
 
-  private soon(ms: number): void {
+  private schedule(ms: number): void {
     if (this.timer !== null) {
       clearTimeout(this.timer);
     }
-    // whoever answers a request now must not have his scope kept for a second
-    this.timer = outside(() => setTimeout(() => this.drain(), ms));
+    // in no scope: the timer must not keep the current scope alive
+    this.timer = withoutScope(() => setTimeout(() => this.drain(), ms));
     this.timer.unref();
   }
 
@@ -147,52 +141,52 @@ export class Exporter {
     }
     const sending: Sending = { batch: this.queue.splice(0, MAX_BATCH), request: null };
     this.sending = sending;
-    outside(() => {
-      encode(sending.batch, [], (body) => {
-        this.post(sending, body, (delivered) => this.sent(sending.batch.length, delivered));
+    withoutScope(() => {
+      encodeBatch(sending.batch, [], (body) => {
+        this.post(sending, body, (delivered) => this.batchDone(sending.batch.length, delivered));
       });
     });
   }
 
-  private sent(count: number, delivered: boolean): void {
+  private batchDone(count: number, delivered: boolean): void {
     this.sending = null;
     if (!delivered) {
-      this.lose(count);
+      this.countLost(count);
     }
     if (this.queue.length >= MAX_BATCH || this.whenIdle.length > 0) {
       this.drain();
     } else if (this.queue.length > 0) {
-      this.soon(LINGER_MS);
+      this.schedule(MAX_DELAY_MS);
     }
   }
 
   private post(sending: Sending, text: string, done: (delivered: boolean) => void): void {
-    let over = false;
+    let finished = false;
     const end = (delivered: boolean): void => {
-      if (!over) {
-        over = true;
-        clearTimeout(late);
+      if (!finished) {
+        finished = true;
+        clearTimeout(timer);
         done(delivered);
       }
     };
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       end(false);
       sending.request?.destroy();
-    }, REQUEST_MS);
-    late.unref();
+    }, REQUEST_TIMEOUT_MS);
+    timer.unref();
     try {
       const body = Buffer.from(text);
       const headers = { 'content-type': 'application/json', 'content-length': body.length };
-      // a connection of its own: one that was kept might be closed from the other end just now
-      const how = { method: 'POST', headers, agent: false };
-      const request = send[this.endpoint.protocol as keyof typeof send](this.endpoint, how, (response) => {
+      // a new connection each time: the collector may be closing a kept one
+      const options = { method: 'POST', headers, agent: false };
+      const request = send[this.endpoint.protocol as keyof typeof send](this.endpoint, options, (response) => {
         response.resume();
         response.on('error', () => end(false));
         response.on('end', () => end(response.statusCode! >= 200 && response.statusCode! <= 299));
       });
       sending.request = request;
       request.on('error', () => end(false));
-      // a process that is otherwise done does not stay for this; `flush` has a timer of its own
+      // an export does not keep the process alive; `flush` has its own timer
       request.on('socket', (socket) => socket.unref());
       request.end(body);
     } catch {
@@ -200,40 +194,40 @@ export class Exporter {
     }
   }
 
-  private lose(count: number): void {
+  private countLost(count: number): void {
     this.lost += count;
     const now = Date.now();
-    if (now - this.toldMs >= COMPLAIN_MS) {
-      complain(`${this.lost} ${this.lost === 1 ? 'history was' : 'histories were'} lost on the way to ${this.endpoint.host}`);
-      this.toldMs = now;
+    if (now - this.lastWarningMs >= WARNING_INTERVAL_MS) {
+      warn(`${this.lost} ${this.lost === 1 ? 'history was' : 'histories were'} lost on the way to ${this.endpoint.host}`);
+      this.lastWarningMs = now;
       this.lost = 0;
     }
   }
 }
 
-/** The spans of a history. What cannot be read (a callee sent something else than a history) has none. */
-function spans({ trace, hasParent, history }: Finished): ResourceSpans[] {
+/** The spans of a history; none if it is malformed, which happens if a callee returned an invalid history. */
+function spans({ trace, hasParent, history }: FinishedHistory): ResourceSpans[] {
   try {
     const decoded = readHistory(history);
     return typeof decoded === 'string' ? [] : resourceSpans(trace, hasParent, decoded);
   } catch {
-    return []; // a timer's exception would end the application
+    return []; // an exception in a timer would end the application
   }
 }
 
-function document(all: ResourceSpans[]): string {
-  return JSON.stringify({ resourceSpans: all });
+function encodeBody(spans: ResourceSpans[]): string {
+  return JSON.stringify({ resourceSpans: spans });
 }
 
-/** The body of a request, made one history at a time: replies that wait for this thread go first. */
-function encode(batch: readonly Finished[], done: ResourceSpans[], then: (body: string) => void, at = 0): void {
+/** Encodes a batch, one history per turn of the event loop, so that replies are not delayed. */
+function encodeBatch(batch: readonly FinishedHistory[], done: ResourceSpans[], then: (body: string) => void, at = 0): void {
   const finished = batch[at];
   if (finished === undefined) {
-    then(document(done));
+    then(encodeBody(done));
     return;
   }
   setImmediate(() => {
     done.push(...spans(finished));
-    encode(batch, done, then, at + 1);
+    encodeBatch(batch, done, then, at + 1);
   });
 }

@@ -1,22 +1,22 @@
-/** A file that tells `faultloom doctor` what this process can see. A folder that cannot be written is ignored. */
+/** The status file, from which `faultloom doctor` reads what is hooked in this process. A folder that is not writable is ignored. */
 
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../version';
 
-/** What became of a library's hook; `reason` is empty unless it was refused. */
-export interface Library {
+/** The state of a library's hook; `reason` is empty unless it was refused. */
+export interface LibraryStatus {
   name: string;
   version: string;
   state: 'hooked' | 'refused';
   reason: string;
 }
 
-export class Status {
-  private readonly libraries = new Map<string, Library>();
+export class StatusFile {
+  private readonly libraries = new Map<string, LibraryStatus>();
   private readonly path: string;
 
-  /** `trust`: `keys`, or why the SDK is deaf. */
+  /** `trust`: see SettingsSource.describe. */
   constructor(
     private readonly folder: string,
     private readonly service: string,
@@ -25,28 +25,28 @@ export class Status {
     this.path = join(folder, `${service.replace(/[^A-Za-z0-9._-]/g, '_')}.${process.pid}.json`);
   }
 
-  /** By FAULTLOOM_STATUS; null if it is not set. */
-  static fromEnvironment(environment: NodeJS.ProcessEnv, service: string, trust: () => string): Status | null {
+  /** Reads FAULTLOOM_STATUS; null if it is not set. */
+  static fromEnvironment(environment: NodeJS.ProcessEnv, service: string, trust: () => string): StatusFile | null {
     const folder = environment['FAULTLOOM_STATUS'];
-    return folder === undefined || folder === '' ? null : new Status(folder, service, trust);
+    return folder === undefined || folder === '' ? null : new StatusFile(folder, service, trust);
   }
 
-  /** A library was hooked. Several copies of one version count once. */
+  /** Records that a library is hooked. Several copies of one version are one entry. */
   hooked(name: string, version: string): void {
     this.set({ name, version, state: 'hooked', reason: '' });
   }
 
-  /** A library was left alone. */
+  /** Records that a library is not hooked. */
   refused(name: string, version: string, reason: string): void {
     this.set({ name, version, state: 'refused', reason });
   }
 
-  private set(library: Library): void {
+  private set(library: LibraryStatus): void {
     this.libraries.set(`${library.name}@${library.version}`, library);
     this.write();
   }
 
-  /** Writes the file, whole or not at all. */
+  /** Writes the file atomically. */
   write(): void {
     const text = JSON.stringify({
       service: this.service,
@@ -59,13 +59,13 @@ export class Status {
     });
     try {
       if (!existsSync(this.folder)) {
-        mkdirSync(this.folder); // not recursively: below /proc that never comes back (Node 20)
+        mkdirSync(this.folder); // not recursive: below /proc a recursive mkdir never returns (Node 20)
       }
       const part = `${this.path}.part`;
       writeFileSync(part, `${text}\n`);
       renameSync(part, this.path);
     } catch {
-      // read-only, full or somebody else's: the application does not care
+      // the folder is read-only, full or owned by somebody else; the application goes on without the file
     }
   }
 }

@@ -1,34 +1,36 @@
-/** Installs the hooks, once per process, whichever copy of the SDK comes first. */
+/** Installs the hooks, once per process, even if several copies of the SDK are loaded. */
 
 import { syncBuiltinESMExports } from 'node:module';
 import http = require('node:http');
 import https = require('node:https');
 import { isMainThread } from 'node:worker_threads';
-import { complain } from '../complain';
-import { Process, thisProcess } from '../scope/process';
+import { StatusFile } from '../entry/status';
+import { thisProcess } from '../entry/this-process';
+import type { Process } from '../scope/process';
 import { VERSION } from '../version';
-import { lookIntoBundle } from './bundle';
-import { hookClient } from './grpc-client';
-import { hookServer } from './grpc-server';
-import { hookHttpClient } from './http-client';
-import { hookHttpServer } from './http-server';
-import { hookOne, Library, Told, watch } from './libraries';
+import { warn } from '../warn';
+import { checkBundle } from './bundle-check';
+import { hookClient } from './grpc/client';
+import { hookServer } from './grpc/server';
+import { hookHttpClient } from './http/client';
+import { watchFastify } from './http/routes';
+import { hookHttpServer } from './http/server';
+import { hookLibrary, hookWhenLoaded, Library, ReportLibrary } from './module-loader';
 import { Loose, Patch } from './patch';
-import { watchFastify } from './routes';
-import { hookFetch, hookUndici } from './undici';
+import { hookFetch, hookUndici } from './undici/dispatcher';
 
-/** What the copy that was installed first left for others. */
-interface Installed {
+/** Left by the copy of the SDK that was installed first. */
+interface Installation {
   readonly version: string;
   /** See installInto. */
   hook(name: string, exports: object, version: string): void;
 }
 
 const INSTALLED = Symbol.for('faultloom.installed');
-const shared = globalThis as unknown as Record<symbol, Installed | undefined>;
+const shared = globalThis as unknown as Record<symbol, Installation | undefined>;
 
 /** The libraries that are hooked when they are loaded. */
-function libraries(process: Process): Library[] {
+function supportedLibraries(process: Process): Library[] {
   return [
     {
       name: '@grpc/grpc-js',
@@ -41,15 +43,15 @@ function libraries(process: Process): Library[] {
       },
     },
     { name: 'undici', file: 'index.js', lowest: '5.20.0', below: '9', hook: hookUndici },
-    // their routes are read from the request
+    // routes are read from the requests of these frameworks; nothing is replaced
     { name: 'express', file: 'index.js', lowest: '4.0.0', below: '6', hook: () => undefined },
     { name: 'fastify', file: 'fastify.js', lowest: '4.0.0', below: '6', hook: () => undefined },
   ];
 }
 
 /**
- * Hooks what is loaded and what will be. Without trust settings nothing is hooked: such a process could neither hear an
- * envelope nor send one. Never throws.
+ * Hooks the libraries that are loaded and those that will be. Without trust settings nothing is hooked, because such a process
+ * can neither accept nor send an envelope. Never throws.
  */
 export function install(environment: NodeJS.ProcessEnv = process.env): void {
   if (shared[INSTALLED] !== undefined) {
@@ -57,66 +59,68 @@ export function install(environment: NodeJS.ProcessEnv = process.env): void {
   }
   shared[INSTALLED] = { version: VERSION, hook: () => undefined };
   try {
-    const here = thisProcess();
-    // a file may become valid later, and is then followed
-    if (here.receiver.source.settings() !== null || (environment['FAULTLOOM_TRUST_FILE'] ?? '') !== '') {
-      const known = libraries(here);
-      const told = new Set<string>();
-      const tell = tellTo(here, told);
-      shared[INSTALLED] = { version: VERSION, hook: (name, exports, version) => hookInlined(known, name, exports, version, tell) };
-      hookNode(here, tell);
-      watch(known, tell);
-      lookIntoBundle((name, reason) => told.has(name) || tell(name, '', reason));
+    const local = thisProcess();
+    const { source } = local.receiver;
+    // the threads of a process share its status file, which the main thread writes
+    const status = isMainThread ? StatusFile.fromEnvironment(environment, local.name, () => source.describe()) : null;
+    // a trust file is followed even if it is not valid yet
+    if (source.settings() !== null || (environment['FAULTLOOM_TRUST_FILE'] ?? '') !== '') {
+      const libraries = supportedLibraries(local);
+      const reported = new Set<string>();
+      const report = reportTo(status, reported);
+      shared[INSTALLED] = {
+        version: VERSION,
+        hook: (name, exports, version) => hookInlined(libraries, name, exports, version, report),
+      };
+      hookNode(local, report);
+      hookWhenLoaded(libraries, report);
+      checkBundle((name, reason) => reported.has(name) || report(name, '', reason));
     }
-    if (isMainThread) {
-      here.status?.write();
-    }
+    status?.write();
   } catch (error) {
-    complain(`not installed: ${String(error)}`);
+    warn(`not installed: ${String(error)}`);
   }
 }
 
-/** Hooks a copy of a library that is not loaded from a file of its own, because a bundle has it inlined. */
+/** Hooks a copy of a library that is inlined in a bundle and therefore not loaded from its own file. */
 export function installInto(name: string, exports: object, version: string): void {
   install();
   shared[INSTALLED]?.hook(name, exports, version);
 }
 
-function hookInlined(known: readonly Library[], name: string, exports: object, version: string, tell: Told): void {
-  const library = known.find((one) => one.name === name);
+function hookInlined(libraries: readonly Library[], name: string, exports: object, version: string, report: ReportLibrary): void {
+  const library = libraries.find((one) => one.name === name);
   if (library !== undefined) {
-    hookOne(library, exports as Loose, version, tell);
+    hookLibrary(library, exports as Loose, version, report);
   }
 }
 
-/** Node's own HTTP, which is there already. */
-function hookNode(here: Process, tell: Told): void {
+/** Hooks Node's own http, https and fetch, which are always loaded. */
+function hookNode(local: Process, report: ReportLibrary): void {
   const patch = new Patch();
   try {
-    hookHttpServer(patch, http.Server, here);
-    hookHttpServer(patch, https.Server, here);
+    hookHttpServer(patch, http.Server, local);
+    hookHttpServer(patch, https.Server, local);
     hookHttpClient(patch, http, 80);
     hookHttpClient(patch, https, 443);
     hookFetch(patch);
     watchFastify();
     syncBuiltinESMExports();
-    tell('node:http', process.versions.node, '');
+    report('node:http', process.versions.node, '');
   } catch (error) {
     patch.undo();
     syncBuiltinESMExports();
-    tell('node:http', process.versions.node, `could not be hooked: ${String(error)}`);
+    report('node:http', process.versions.node, `could not be hooked: ${String(error)}`);
   }
 }
 
-function tellTo(process: Process, told: Set<string>): Told {
+function reportTo(status: StatusFile | null, reported: Set<string>): ReportLibrary {
   return (name, version, reason) => {
-    told.add(name);
-    // the threads of a process share its status file; the main one writes it
-    const status = isMainThread ? process.status : null;
+    reported.add(name);
     if (reason === '') {
       status?.hooked(name, version);
     } else {
-      complain(`${name}${version === '' ? '' : ` ${version}`} ${reason}; it is left as it is, its messages are not seen`);
+      warn(`${name}${version === '' ? '' : ` ${version}`} ${reason}; it is left unchanged and its messages are not traced`);
       status?.refused(name, version, reason);
     }
   };

@@ -1,22 +1,19 @@
-/**
- * Replacing functions of other people's libraries, all or nothing: what fails half-way is undone, so that a library is
- * either hooked or as it was.
- */
+/** Replaces functions of libraries. A patch that fails half-way is undone, so a library is either hooked or unchanged. */
 
-/** A function of a library; its arguments are the library's business. */
+/** A function of a library, of any signature. */
 export type Fn = (this: any, ...args: any[]) => any;
 
-/** An object whose properties are not known here. */
+/** An object of a library, with any properties. */
 export type Loose = Record<PropertyKey, any>;
 
-/** A library that a hook does not know how to hook; the message says what is wrong with it. */
+/** The library cannot be hooked; the message says why. */
 export class Unsupported extends Error {}
 
-/** What was replaced so far. */
+/** The functions replaced in one library. */
 export class Patch {
   readonly #undo: (() => void)[] = [];
 
-  /** Puts a function in the place of another. `make` gets the one that was there; a missing one is `Unsupported`. */
+  /** Replaces a function. `make` gets the original. Throws Unsupported if there is none. */
   wrap(owner: Loose, name: string, make: (original: Fn) => Fn): void {
     const original: unknown = owner[name];
     if (typeof original !== 'function') {

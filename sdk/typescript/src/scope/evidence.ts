@@ -1,32 +1,32 @@
 /**
- * What a plan's conditions are judged by: only what is causally known, that is, what the caller knew when it sent the
- * request, and what replies have told since (3MileBeach §4.2).
+ * Evidence: the counters that decide the conditions of a plan. They contain only causally known events: those that the caller
+ * had recorded when it sent the request, and those that replies have reported since (3MileBeach §4.2).
  */
 
-import { next, Whole } from '../wire/bytes';
+import { increment, Uint64 } from '../wire/bytes';
 import type { Segment } from '../wire/history';
-import { counters, Fault } from '../wire/plan';
+import { counterCount, Fault } from '../wire/plan';
 import { matches } from '../wire/selector';
 
 interface Counters {
-  matched: Whole;
-  fired: Whole;
-  after: Whole[];
+  matched: Uint64;
+  fired: Uint64;
+  after: Uint64[];
 }
 
 export class Evidence {
   private readonly counters: Counters[];
-  /** No condition depends on what happened elsewhere: then nothing need be looked into. */
-  private readonly unconditional: boolean;
+  /** Whether any fault has a condition, so that histories of callees must be counted. */
+  readonly isConditional: boolean;
 
-  /** `hop`: the counters as they arrived. */
+  /** `received`: the counters in the received envelope. */
   constructor(
     readonly plan: readonly Fault[],
-    hop: readonly Whole[],
+    received: readonly Uint64[],
   ) {
     let at = 0;
-    const take = (): Whole => hop[at++] ?? 0;
-    this.unconditional = counters(plan) === 0;
+    const take = (): Uint64 => received[at++] ?? 0;
+    this.isConditional = counterCount(plan) > 0;
     this.counters = plan.map((f) => ({
       matched: f.nth === 0 ? 0 : take(),
       fired: f.maxFires === 0 ? 0 : take(),
@@ -34,9 +34,9 @@ export class Evidence {
     }));
   }
 
-  /** The counters in the order of the format. */
-  hop(): Whole[] {
-    const out: Whole[] = [];
+  /** The counters, in the order of the format. */
+  values(): Uint64[] {
+    const out: Uint64[] = [];
     for (let i = 0; i < this.plan.length; i++) {
       const f = this.plan[i]!;
       const c = this.counters[i]!;
@@ -46,15 +46,15 @@ export class Evidence {
       if (f.maxFires !== 0) {
         out.push(c.fired);
       }
-      for (const seen of c.after) {
-        out.push(seen);
+      for (const count of c.after) {
+        out.push(count);
       }
     }
     return out;
   }
 
-  /** Counts the send, and returns the index of the fault that fires at it, or -1. */
-  decide(caller: string, peer: string, name: string, faultsOn: boolean): number {
+  /** Counts a call of this service and returns the index of the fault that fires at it, or -1. */
+  decideFault(caller: string, peer: string, name: string, faultsEnabled: boolean): number {
     let chosen = -1;
     for (let i = 0; i < this.plan.length; i++) {
       const f = this.plan[i]!;
@@ -62,18 +62,18 @@ export class Evidence {
         continue;
       }
       const c = this.counters[i]!;
-      c.matched = next(c.matched);
-      if (faultsOn && chosen < 0 && ready(f, c)) {
-        c.fired = next(c.fired);
+      c.matched = increment(c.matched);
+      if (faultsEnabled && chosen < 0 && isReady(f, c)) {
+        c.fired = increment(c.fired);
         chosen = i;
       }
     }
     return chosen;
   }
 
-  /** Counts prerequisites: those of faults that count sent calls, or those that count completed ones. */
-  count(sent: boolean, caller: string, peer: string, name: string): void {
-    if (this.unconditional) {
+  /** Counts a call for the prerequisites that count sent calls, or for those that count completed calls. */
+  countPrerequisites(sent: boolean, caller: string, peer: string, name: string): void {
+    if (!this.isConditional) {
       return;
     }
     for (let i = 0; i < this.plan.length; i++) {
@@ -84,49 +84,44 @@ export class Evidence {
       for (let j = 0; j < f.after.length; j++) {
         if (matches(f.after[j]!, caller, peer, name)) {
           const after = this.counters[i]!.after;
-          after[j] = next(after[j]!);
+          after[j] = increment(after[j]!);
         }
       }
     }
   }
 
-  /** Would `walk` learn anything? */
-  get learns(): boolean {
-    return !this.unconditional;
-  }
-
-  /** Learns from the history of a call that came back. */
-  walk(segment: Segment): void {
+  /** Counts all events of a history that a call returned. */
+  countHistory(segment: Segment): void {
     const caller = segment.service;
-    const sent: { peer: string; name: string }[] = [];
+    const calls: { peer: string; name: string }[] = [];
     for (const event of segment.events) {
       if (event.kind === 'SEND_REQUEST') {
-        sent.push(event);
+        calls.push(event);
         for (let i = 0; i < this.plan.length; i++) {
           if (matches(this.plan[i]!, caller, event.peer, event.name)) {
             const c = this.counters[i]!;
-            c.matched = next(c.matched);
+            c.matched = increment(c.matched);
           }
         }
-        this.count(true, caller, event.peer, event.name);
+        this.countPrerequisites(true, caller, event.peer, event.name);
         const fired = event.fault === null ? undefined : this.counters[Number(event.fault)];
         if (fired !== undefined) {
-          fired.fired = next(fired.fired);
+          fired.fired = increment(fired.fired);
         }
       } else if (event.kind !== 'SEND_RESPONSE') {
         if (event.kind === 'RECV_RESPONSE') {
-          const call = sent[event.call - 1]!;
-          this.count(false, caller, call.peer, call.name);
+          const call = calls[event.call - 1]!;
+          this.countPrerequisites(false, caller, call.peer, call.name);
         }
         if (event.child !== null) {
-          this.walk(event.child);
+          this.countHistory(event.child);
         }
       }
     }
   }
 }
 
-function ready(f: Fault, c: Counters): boolean {
+function isReady(f: Fault, c: Counters): boolean {
   for (let j = 0; j < f.after.length; j++) {
     if (c.after[j]! < f.after[j]!.times) {
       return false;

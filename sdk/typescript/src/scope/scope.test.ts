@@ -1,31 +1,32 @@
-/** What a scope decides, records and leaves alone. */
+/** Scopes: decisions, recording, streams, context, and how scopes are opened. */
 
 import * as assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Receiver } from '../trust/receiver';
-import { Settings } from '../trust/settings';
-import { Source } from '../trust/source';
+import { TrustSettings } from '../trust/settings';
+import { SettingsSource } from '../trust/settings-source';
 import { envelope, everySeed, FAULT_KEY, SETTINGS, signed, TestScope, TRACE_KEY } from '../testing';
 import { CallId } from '../wire/callid';
-import { cutField, appendField } from '../wire/carrier';
-import { Envelope, toHeader } from '../wire/envelope';
+import { splitField, appendField } from '../wire/carrier';
+import { Envelope, encodeHeader } from '../wire/envelope';
 import { decodeHistory, MAX_HISTORY_BYTES } from '../wire/history';
-import { Joiner } from '../wire/piece';
+import { PieceJoiner } from '../wire/piece';
 import { fault } from '../wire/plan';
 import { Sampler } from '../entry/sampler';
-import { current, outside, within } from './context';
-import { parsePeers, Process } from './process';
-import { Call, Scope } from './scope';
-import { wait, waitMs } from './wait';
+import { parsePeers } from '../entry/this-process';
+import { currentScope, withoutScope, withScope } from './context';
+import { waitForFault } from './fault-wait';
+import { Process } from './process';
+import { OutgoingCall, Scope } from './scope';
 
-function send(scope: Scope, name = '/back.Back/Get', peer = 'back'): Call {
-  const call = scope.send(false, peer, name, 1, 4 << 20);
+function send(scope: Scope, name = '/back.Back/Get', peer = 'back'): OutgoingCall {
+  const call = scope.beginCall(false, peer, name, 1, 4 << 20);
   assert.ok(call !== null);
   return call;
 }
 
-/** What a callee returns for a call. */
-function child(call: Call, bytes = 0): Buffer {
+/** The history that a callee returns for a call. */
+function child(call: OutgoingCall, bytes = 0): Buffer {
   const scope = new TestScope({ call: call.id });
   while (bytes > 0) {
     send(scope, `/${bytes}${'x'.repeat(180)}`);
@@ -34,11 +35,11 @@ function child(call: Call, bytes = 0): Buffer {
   return scope.finish(0)!;
 }
 
-test('a call takes four events, two here and two there', () => {
+test('a call has four events, two at each end', () => {
   const scope = new TestScope();
   const call = send(scope);
   scope.atUs = 250;
-  scope.replied(call, 0, child(call), false);
+  scope.recordReply(call, 0, child(call), false);
   scope.atUs = 300;
   const { segment, call: id } = decodeHistory(scope.finish(0)!);
   assert.equal(id.toString(), new CallId(1, 2).toString());
@@ -54,12 +55,12 @@ test('a call takes four events, two here and two there', () => {
   assert.ok('child' in reply && reply.child?.events.length === 1 && !reply.gap);
 });
 
-test('a history is taken once, and only if it answers the call', () => {
+test('only the first end of a call counts, and only a history of that call', () => {
   const scope = new TestScope();
   const [a, b] = [send(scope), send(scope)];
-  scope.replied(a, 0, child(b), false);
-  scope.replied(a, 99, child(a), false);
-  scope.replied(b, 0, child(b), false);
+  scope.recordReply(a, 0, child(b), false);
+  scope.recordReply(a, 99, child(a), false);
+  scope.recordReply(b, 0, child(b), false);
   const ends = decodeHistory(scope.finish(0)!).segment.events.filter((event) => 'child' in event);
   assert.deepEqual(
     ends.map((end) => 'child' in end && [end.call, end.gap, end.child !== null]),
@@ -70,11 +71,11 @@ test('a history is taken once, and only if it answers the call', () => {
   );
 });
 
-test('a scope that has answered stays out of the way', () => {
+test('a finished scope records nothing', () => {
   const scope = new TestScope();
-  const [open, begun, stream] = [send(scope), send(scope), send(scope)];
-  scope.begun(begun, 206);
-  stream.stream();
+  const [open, started, stream] = [send(scope), send(scope), send(scope)];
+  scope.replyStarted(started, 206);
+  scope.openStream(stream);
   const { segment } = decodeHistory(scope.finish(0)!);
   assert.deepEqual(
     segment.events.slice(3).map((event) => [event.kind, 'status' in event && event.status]),
@@ -84,22 +85,22 @@ test('a scope that has answered stays out of the way', () => {
       ['SEND_RESPONSE', 0],
     ],
   );
-  scope.replied(open, 0, null, false);
-  assert.equal(scope.send(false, 'b', '/x', 0, 0), null);
+  scope.recordReply(open, 0, null, false);
+  assert.equal(scope.beginCall(false, 'b', '/x', 0, 0), null);
   assert.equal(scope.finish(0), null);
-  assert.equal(scope.message(1), null);
-  assert.equal(scope.finishStream(0), null);
-  // what it recorded into is used again
+  assert.equal(scope.nextPiece(1), null);
+  assert.equal(scope.lastPiece(0), null);
+  // its writer is reused
   const other = new TestScope();
-  scope.replied(open, 0, null, false);
+  scope.recordReply(open, 0, null, false);
   assert.equal(decodeHistory(other.finish(0)!).segment.events.length, 1);
 });
 
-test('a history stays readable: what would be too much is left out, and the segment says so', () => {
+test('events beyond the limits are left out, and the segment is marked as truncated', () => {
   const large = new TestScope();
   for (let i = 0; i < 6; i++) {
     const call = send(large);
-    large.replied(call, 0, child(call, 1 << 20), false);
+    large.recordReply(call, 0, child(call, 1 << 20), false);
   }
   const bytes = large.finish(0)!;
   const { segment } = decodeHistory(bytes);
@@ -108,7 +109,7 @@ test('a history stays readable: what would be too much is left out, and the segm
 
   const many = new TestScope();
   for (let i = 0; i < 60_000; i++) {
-    many.replied(send(many), 0, null, false);
+    many.recordReply(send(many), 0, null, false);
   }
   assert.ok(decodeHistory(many.finish(0)!).segment.truncated);
 
@@ -119,7 +120,7 @@ test('a history stays readable: what would be too much is left out, and the segm
   assert.ok(decodeHistory(wide.finish(0)!).segment.truncated);
 });
 
-test('many names are found again', () => {
+test('repeated names are stored once', () => {
   const scope = new TestScope();
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 100; i++) {
@@ -132,83 +133,83 @@ test('many names are found again', () => {
   assert.equal(bytes.toString('latin1').split('/s/7').length - 1, 11); // 7 and 70 to 79, once each
 });
 
-test('a fault fires where it is planned, and not when faults are off', () => {
+test('a fault fires where it is planned, unless faults are disabled', () => {
   const plan = [fault('unavailable', { callee: 'back', nth: 2 }), fault('status', { call: 'Get', arg: 5, maxFires: 1 })];
-  const play = (settings: Settings) => {
+  const play = (settings: TrustSettings) => {
     const process = new Process('front', { receiver: Receiver.fixed(settings) });
     const scope = new TestScope({ plan }, process);
     const fired = [1, 2, 3].map(() => send(scope).fault?.kind ?? null);
     return { fired, off: decodeHistory(scope.finish(0)!).segment.faultsOff };
   };
   assert.deepEqual(play(SETTINGS), { fired: ['status', 'unavailable', null], off: false });
-  assert.deepEqual(play(new Settings('test', [FAULT_KEY], false)), { fired: [null, null, null], off: true });
+  assert.deepEqual(play(new TrustSettings('test', [FAULT_KEY], false)), { fired: [null, null, null], off: true });
   assert.deepEqual(play(SETTINGS), { fired: ['status', 'unavailable', null], off: false });
 });
 
-test('the next hop knows what happened below', () => {
+test('events of a returned history count as evidence', () => {
   const after = [{ caller: 'front', callee: '', call: 'Get', times: 2 }];
   const scope = new TestScope({ plan: [fault('reset', { callee: 'far', after })] });
   const first = send(scope);
   const below = new TestScope({ call: first.id, plan: scope.envelope.plan });
-  below.replied(send(below), 0, null, true);
-  scope.replied(first, 0, below.finish(0), false);
+  below.recordReply(send(below), 0, null, true);
+  scope.recordReply(first, 0, below.finish(0), false);
   assert.equal(send(scope, '/x', 'far').fault?.kind, 'reset');
 });
 
-test('what would be too large is not sent, and the call goes out without it', () => {
+test('a call whose envelope would be too large goes out without one', () => {
   const names = Array.from({ length: 64 }, (_, i) => fault('reset', { callee: `${i}${'x'.repeat(26)}`, nth: 1 }));
   const scope = new TestScope({ plan: names.slice(0, 56), evidence: new Array(56).fill((1n << 64n) - 1n) });
   assert.equal(send(scope).envelope, null);
 });
 
-test('a stream takes its history along in pieces, and what came is a history', () => {
+test('the pieces of a stream form a history at any time', () => {
   const scope = new TestScope();
-  const joiner = new Joiner();
+  const joiner = new PieceJoiner();
   const message = (bytes: number): boolean => {
-    const piece = scope.message(bytes);
+    const piece = scope.nextPiece(bytes);
     if (piece !== null) {
-      joiner.add(cutField(appendField(Buffer.alloc(bytes), piece)).history!);
+      joiner.add(splitField(appendField(Buffer.alloc(bytes), piece)).history!);
     }
     return piece !== null;
   };
   assert.equal(message(10), true);
-  assert.equal(message(10), false, 'nothing is new');
+  assert.equal(message(10), false, 'no new event');
   const call = send(scope);
-  assert.equal(message(4 << 20), false, 'no room');
+  assert.equal(message(4 << 20), false, 'message too large');
   assert.equal(message(10), true);
   const early = joiner.finish(new CallId(1, 2));
   assert.equal(early.complete, false);
   assert.equal(decodeHistory(early.history!).segment.events.length, 1);
-  scope.replied(call, 0, null, true);
-  joiner.add(scope.finishStream(0)!);
+  scope.recordReply(call, 0, null, true);
+  joiner.add(scope.lastPiece(0)!);
   const { history, complete } = joiner.finish(new CallId(1, 2));
   assert.ok(complete && decodeHistory(history!).segment.events.length === 3);
 });
 
-test('the pieces of a stream make the history that one reply would have brought', () => {
+test('the pieces of a stream form the history that a single reply would return', () => {
   everySeed((random) => {
-    const streamed = new TestScope({ receiveLimit: 200 + random.below(2000) });
+    const streaming = new TestScope({ receiveLimit: 200 + random.below(2000) });
     const whole = new TestScope();
-    const joiner = new Joiner();
+    const joiner = new PieceJoiner();
     for (let steps = random.below(30); steps > 0; steps--) {
-      streamed.atUs = whole.atUs += random.below(500);
+      streaming.atUs = whole.atUs += random.below(500);
       if (random.below(3) === 0) {
-        const piece = streamed.message(random.below(300));
+        const piece = streaming.nextPiece(random.below(300));
         if (piece !== null) {
           joiner.add(piece);
         }
         continue;
       }
       const name = `/s.S/${random.below(5)}`;
-      const calls = [streamed, whole].map((scope) => [scope, send(scope, name)] as const);
+      const calls = [streaming, whole].map((scope) => [scope, send(scope, name)] as const);
       const end = random.below(3);
       for (const [scope, call] of calls) {
         if (end > 0) {
-          scope.replied(call, end, end === 1 ? child(call, random.seed % 3000) : null, end === 2);
+          scope.recordReply(call, end, end === 1 ? child(call, random.seed % 3000) : null, end === 2);
         }
       }
     }
-    const last = streamed.finishStream(0);
+    const last = streaming.lastPiece(0);
     const history = whole.finish(0)!;
     assert.ok(last === null || last.length <= 3072);
     if (last !== null) {
@@ -223,55 +224,52 @@ test('the pieces of a stream make the history that one reply would have brought'
   });
 });
 
-test('an open stream keeps what has come', () => {
+test('an open stream keeps the pieces that have arrived', () => {
   const scope = new TestScope();
   const call = send(scope);
   const callee = new TestScope({ call: call.id });
   send(callee);
-  call.stream().add(callee.message(0)!);
+  scope.addPiece(call, callee.nextPiece(0)!);
   const end = decodeHistory(scope.finish(0)!).segment.events[1]!;
   assert.ok('child' in end && end.kind === 'CALL_FAILED' && end.status === 1 && !end.gap);
   assert.ok(end.child!.truncated && end.child!.events.length === 1);
 });
 
-test('a reply brings the history only if it was asked for, and not over a bridge', () => {
+test('a reply carries the history only if the envelope requests it, and not over a bridge', () => {
   assert.equal(new TestScope({ history: false }).finish(0), null);
   assert.equal(new TestScope({}, undefined, 'bridge').finish(0), null);
-  assert.equal(new TestScope({}, undefined, 'entry').finishStream(0), null);
+  assert.equal(new TestScope({}, undefined, 'entry').lastPiece(0), null);
 });
 
-test('waits are capped, and end early when they are cancelled or faults are off', async () => {
-  assert.equal(waitMs(fault('hang', { arg: 1n << 63n })), 30_000);
-  assert.equal(waitMs(fault('hang')), 30_000);
-  assert.equal(waitMs(fault('delay')), 0);
-  await new Promise<void>((done) => wait(Receiver.fixed(SETTINGS), fault('delay', { arg: 1 }), done));
-  // deaf is off
-  await new Promise<void>((done) => wait(new Receiver(Source.fixed(null)), fault('hang'), done));
-  const cancel = wait(Receiver.fixed(SETTINGS), fault('delay', { arg: 20 }), () => assert.fail('cancelled'));
+test('a wait ends early if it is canceled or faults are disabled', async () => {
+  await new Promise<void>((done) => waitForFault(Receiver.fixed(SETTINGS), 1, done));
+  // a receiver without settings has faults disabled
+  await new Promise<void>((done) => waitForFault(new Receiver(SettingsSource.fixed(null)), 30_000, done));
+  const cancel = waitForFault(Receiver.fixed(SETTINGS), 20, () => assert.fail('canceled'));
   cancel();
   await new Promise((done) => setTimeout(done, 40));
 });
 
-test('the context follows promises and timers, and ends with the scope', async () => {
+test('the current scope follows promises and timers until the scope has finished', async () => {
   const scope = new TestScope();
-  assert.equal(current(), undefined);
-  await within(scope, async () => {
-    assert.equal(current(), scope);
+  assert.equal(currentScope(), undefined);
+  await withScope(scope, async () => {
+    assert.equal(currentScope(), scope);
     await new Promise((done) => setTimeout(done, 1));
-    assert.equal(current(), scope);
-    assert.equal(outside(current), undefined);
+    assert.equal(currentScope(), scope);
+    assert.equal(withoutScope(currentScope), undefined);
     scope.finish(0);
-    assert.equal(current(), undefined);
+    assert.equal(currentScope(), undefined);
   });
-  assert.equal(current(), undefined);
+  assert.equal(currentScope(), undefined);
 });
 
-test('peers are parsed', () => {
+test('FAULTLOOM_PEERS is parsed', () => {
   const peers = parsePeers('127.0.0.1:1=a, [::1]:2=b,,=c,d=,e');
   assert.deepEqual([...peers], [['127.0.0.1:1', 'a'], ['[::1]:2', 'b']]);
 });
 
-// -- how scopes begin
+// -- opening scopes
 
 function now(parts: Partial<Envelope>): Partial<Envelope> {
   return { expires: Math.floor(Date.now() / 1000) + 60, ...parts };
@@ -279,43 +277,47 @@ function now(parts: Partial<Envelope>): Partial<Envelope> {
 
 const PARENT = `00-${'0a'.repeat(16)}-00000000000000ff-01`;
 
-test('an own envelope goes before a bridged one', () => {
+function open(process: Process, envelope: Buffer | string | undefined, traceparent?: string, baggage?: string): Scope | null {
+  return process.openScope({ envelope, attempt: 0, traceparent, baggage });
+}
+
+test('an envelope in its own carrier has precedence over a bridged one', () => {
   const process = new Process('front', { receiver: Receiver.fixed(SETTINGS) });
   const raw = envelope(now({}))!;
-  const baggage = `faultloom=${toHeader(raw)}`;
-  assert.equal(process.openGrpc(raw, 0, PARENT, baggage)?.origin, 'caller');
-  assert.equal(process.openHttp(toHeader(raw), PARENT, baggage)?.origin, 'caller');
-  const bridged = process.openHttp(undefined, PARENT, baggage)!;
+  const baggage = `faultloom=${encodeHeader(raw)}`;
+  assert.equal(open(process, raw, PARENT, baggage)?.origin, 'caller');
+  assert.equal(open(process, encodeHeader(raw), PARENT, baggage)?.origin, 'caller');
+  const bridged = open(process, undefined, PARENT, baggage)!;
   assert.equal(bridged.origin, 'bridge');
   assert.equal(bridged.envelope.call.toString(), '00000000000000ff');
   assert.deepEqual([bridged.envelope.accept, bridged.envelope.receiveLimit], [0, 0]);
-  assert.equal(process.openGrpc(undefined, 0, undefined, baggage), null);
-  assert.equal(process.openGrpc(undefined, 0, PARENT, undefined), null);
-  assert.equal(process.openHttp('nonsense', PARENT, undefined), null);
+  assert.equal(open(process, undefined, undefined, baggage), null);
+  assert.equal(open(process, undefined, PARENT), null);
+  assert.equal(open(process, 'nonsense', PARENT), null);
 });
 
-test('one in N of the requests without an envelope is traced from here on', () => {
+test('sampled requests are traced from here on', () => {
   const draws = [0.9, 0.2, 0.9];
   const sampler = new Sampler(4, () => draws.shift()!);
   const process = new Process('front', { receiver: Receiver.fixed(SETTINGS), sampler, bridge: true });
-  assert.equal(process.openHttp(undefined, undefined, undefined), null);
-  const scope = process.openHttp(undefined, PARENT, undefined)!;
+  assert.equal(open(process, undefined), null);
+  const scope = open(process, undefined, PARENT)!;
   assert.equal(scope.origin, 'entry');
   assert.equal(scope.envelope.call.toString(), '00000000000000ff');
   assert.ok(scope.envelope.trace.equals(Buffer.alloc(16, 10)) && scope.envelope.bridge);
-  assert.equal(process.openHttp(undefined, undefined, undefined), null);
-  // the next hop believes it, by the trace key
-  const accepted = Receiver.fixed(new Settings('test', [TRACE_KEY])).accept(send(scope).envelope!, Math.floor(Date.now() / 1000), 0);
+  assert.equal(open(process, undefined), null);
+  // the next service accepts it by the trace key
+  const accepted = Receiver.fixed(new TrustSettings('test', [TRACE_KEY])).accept(send(scope).envelope!, Math.floor(Date.now() / 1000), 0);
   assert.ok(accepted !== null && typeof accepted === 'object' && accepted.history && accepted.plan === null && accepted.run === null);
 });
 
-test('without a trace key nothing is drawn', () => {
-  const process = new Process('front', { receiver: Receiver.fixed(new Settings('test', [FAULT_KEY])), sampler: new Sampler(1) });
-  assert.equal(process.openHttp(undefined, undefined, undefined), null);
+test('nothing is sampled without a trace key', () => {
+  const process = new Process('front', { receiver: Receiver.fixed(new TrustSettings('test', [FAULT_KEY])), sampler: new Sampler(1) });
+  assert.equal(open(process, undefined), null);
   assert.equal(signed().history, true);
 });
 
-test('a sampler understands 1/N and needs an exporter', () => {
+test('a sampler accepts 1/N and requires an exporter', () => {
   const sampler = (FAULTLOOM_SAMPLE: string, exports = true) => Sampler.fromEnvironment({ FAULTLOOM_SAMPLE }, exports)?.n;
   assert.equal(sampler('1/1'), 1);
   assert.equal(sampler('1/1000000'), 1_000_000);
@@ -323,10 +325,10 @@ test('a sampler understands 1/N and needs an exporter', () => {
     assert.equal(sampler(bad), undefined, bad);
   }
   assert.equal(sampler('1/4', false), undefined);
-  const counted = new Sampler(4);
-  let drawn = 0;
+  const sampled = new Sampler(4);
+  let count = 0;
   for (let i = 0; i < 4000; i++) {
-    drawn += counted.draw() ? 1 : 0;
+    count += sampled.shouldSample() ? 1 : 0;
   }
-  assert.ok(drawn > 800 && drawn < 1200, `${drawn}`);
+  assert.ok(count > 800 && count < 1200, `${count}`);
 });

@@ -1,27 +1,27 @@
 /**
- * A scope: the work a service does to answer one call. It numbers the calls sent, decides which planned fault fires at each,
+ * A scope: the work of a service to serve one call. It numbers its outgoing calls, decides which planned fault fires at each,
  * and records one segment of the history (3MileBeach §4.2, §4.3).
  *
- * Events are written once, as they happen, in their final form; histories of callees are appended as they came and are looked
- * into only if a plan has conditions to count. A scope that has answered is *over*: it decides, sends and records nothing any
- * more, so work that outlives its request runs as if it had no scope.
+ * Events are encoded once, when they happen. Histories of callees are appended unchanged and decoded only if the plan has
+ * conditions to count. After a scope has finished, it decides, sends and records nothing, so work that outlives its request
+ * runs as if it had no scope.
  */
 
 import { performance } from 'node:perf_hooks';
-import { cut, Whole, Writer } from '../wire/bytes';
+import { truncateUtf8, Uint64, Writer } from '../wire/bytes';
 import type { CallId } from '../wire/callid';
 import { MAX_TRAILER_BYTES } from '../wire/carrier';
-import { encodeEnvelope, Envelope } from '../wire/envelope';
+import { assembleEnvelope, Envelope } from '../wire/envelope';
 import {
-  answers,
+  answersCall,
   CALL_FAILED,
-  CHILD_FLAG,
-  FAULT_FLAG,
+  TAG_CHILD,
+  TAG_FAULT,
   FAULTS_OFF,
-  GAP_FLAG,
+  TAG_GAP,
   HEAD_BYTES,
-  headRoom,
-  HTTP_FLAG,
+  maxHeadBytes,
+  TAG_HTTP,
   MAX_HISTORY_BYTES,
   MAX_HISTORY_EVENTS,
   readSegment,
@@ -32,157 +32,153 @@ import {
   TRUNCATED,
   writeHead,
 } from '../wire/history';
-import { MAX_NAME_BYTES, normalHttpName } from '../wire/names';
-import { Joiner, Pieces } from '../wire/piece';
+import { MAX_NAME_BYTES, normalizeHttpName } from '../wire/names';
+import { PieceJoiner, PieceWriter } from '../wire/piece';
 import { Fault, NO_COUNTERS } from '../wire/plan';
 import { Evidence } from './evidence';
-import type { Process } from './process';
+import type { Service } from './service';
 
-/** Left for the end of a history that would become too large to be read. */
-const ROOM = 1024;
+/** Bytes reserved for the end of a history that approaches the size limit. */
+const RESERVED_BYTES = 1024;
 
-/** gRPC's CANCELLED. */
+/** The gRPC code CANCELLED. */
 const CANCELLED = 1;
 
-/** How a request came to its scope: from a caller that takes the history back, over a bridge, or drawn at the entry. */
+/** Where a request's envelope comes from: a caller that takes the history, a bridge, or the sampler of this process. */
 export type Origin = 'caller' | 'bridge' | 'entry';
 
-/** One call that was sent. */
-export class Call {
-  /** Has its end been recorded? */
+/** An outgoing call of a scope. */
+export class OutgoingCall {
+  /** Whether its end has been recorded. */
   ended = false;
-  /** Of a reply that has begun, else -1. */
-  begun = -1;
-  /** Of a stream: the pieces that came. */
-  joiner: Joiner | null = null;
+  /** The status of a reply that has started but whose end has not been recorded, else -1. */
+  startedStatus = -1;
+  /** The received pieces, if the call is a stream. */
+  joiner: PieceJoiner | null = null;
 
   constructor(
     /** From 1. */
     readonly number: number,
     readonly id: CallId,
-    /** As selectors see them. */
+    /** Peer and name, as selectors match them. */
     readonly peer: string,
     readonly name: string,
     /** Index in the plan of the fault that fires, or -1. */
     readonly faultIndex: number,
-    /** Null: none fires. */
+    /** The fault that fires, or null. */
     readonly fault: Fault | null,
-    /** What the request must carry; null: it would be too large, nothing is sent. */
+    /** The envelope that the request must carry; null if it would be too large, so that none is sent. */
     readonly envelope: Buffer | null,
-    /** Is its send recorded? */
+    /** Whether its SEND_REQUEST event is in the history. */
     readonly recorded: boolean,
   ) {}
 
-  /** Makes it a stream, whose history comes in pieces. */
-  stream(): Joiner {
-    return (this.joiner ??= new Joiner());
-  }
-
-  /** The history that the pieces of a stream made so far, or null. */
-  joined(): Buffer | null {
+  /** The history that the received pieces of a stream form, or null. */
+  joinedHistory(): Buffer | null {
     return this.joiner === null ? null : this.joiner.finish(this.id).history;
   }
 }
 
 export class Scope {
-  /** Has it answered? */
-  over = false;
-  /** The call's name where the history has no caller that names it. */
-  called = '';
-  readonly startUs: Whole;
+  /** Whether the request has been answered. */
+  finished = false;
+  /** The name of the served call, for a history that no caller takes. */
+  callName = '';
+  readonly startUs: Uint64;
   private readonly startMs: number;
   private readonly evidence: Evidence | null;
-  private sent: Call[] = [];
+  private calls: OutgoingCall[] = [];
   private readonly strings: string[] = [];
   private indexes: Map<string, number> | null = null;
   private events: Writer;
   private eventCount = 0;
   private flags = 0;
   private lastUs = 0;
-  private pieces: Pieces | null = null;
+  private pieces: PieceWriter | null = null;
 
   /**
-   * `hasParent`: the request came with a `traceparent`; only what is exported tells it. `startUs`: µs since the epoch, given by
-   * tests only; `now` is then theirs as well.
+   * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch, given by tests only,
+   * which then override `now` too.
    */
   constructor(
-    readonly process: Process,
+    readonly service: Service,
     readonly envelope: Envelope,
     readonly origin: Origin = 'caller',
     private readonly hasParent = false,
-    startUs?: Whole,
+    startUs?: Uint64,
   ) {
     this.startMs = performance.now();
     this.startUs = startUs ?? wallUs(this.startMs);
-    this.events = recordings.pop() ?? new Writer(RECORDING_BYTES);
+    this.events = spareWriters.pop() ?? new Writer(INITIAL_BYTES);
     this.evidence = envelope.plan === null ? null : new Evidence(envelope.plan, envelope.evidence);
     if (this.evidence !== null) {
-      this.faultsOn();
+      this.checkFaultsEnabled();
     }
   }
 
-  /** µs since the start, by the monotonic clock. */
+  /** Monotonic time since the start, in µs. */
   now(): number {
     return Math.floor((performance.now() - this.startMs) * 1000);
   }
 
-  /** Does the reply bring the history back? */
+  /** Whether the reply carries the history. */
   get returnsHistory(): boolean {
     return this.origin === 'caller' && this.envelope.history;
   }
 
-  /** Notes that further requests of this method may have their envelopes in a field. */
-  takesField(): void {
+  /** Records that further requests of this method may carry their envelopes in a field. */
+  advertiseField(): void {
     this.flags |= TAKES_FIELD;
   }
 
-  /** Reads the switch; that it was off once stays on record. */
-  private faultsOn(): boolean {
-    const on = this.process.receiver.faultsOn();
-    if (!on) {
+  /** Whether faults are enabled now. If they are not, the segment records it. */
+  private checkFaultsEnabled(): boolean {
+    const enabled = this.service.receiver.faultsEnabled();
+    if (!enabled) {
       this.flags |= FAULTS_OFF;
     }
-    return on;
+    return enabled;
   }
 
   /**
-   * Decides about one send and records it. `name`: the gRPC method, or the raw "METHOD /path" without query; `peer`: see
-   * Process.peer; `receiveLimit`: bytes, 0 if unknown. Null if the scope is over: then the request goes out as if there were none.
+   * Begins an outgoing call: numbers it, decides which fault fires, and records SEND_REQUEST. `name`: the gRPC method, or the
+   * raw "METHOD /path" without query; `peer`: see Service.peerName; `accept`: bits ACCEPT_FIELD and ACCEPT_TAIL;
+   * `receiveLimit`: bytes, 0 if unknown. Returns null if the scope has finished; the request then goes out unchanged.
    */
-  send(http: boolean, peer: string, name: string, accept: number, receiveLimit: Whole): Call | null {
-    if (this.over) {
+  beginCall(http: boolean, peer: string, name: string, accept: number, receiveLimit: Uint64): OutgoingCall | null {
+    if (this.finished) {
       return null;
     }
-    const number = this.sent.length + 1;
+    const number = this.calls.length + 1;
     const id = this.envelope.call.derive(number);
     const evidence = this.evidence;
     let index = -1;
     if (evidence !== null) {
-      index = evidence.decide(this.process.service, peer, name, this.faultsOn());
+      index = evidence.decideFault(this.service.name, peer, name, this.checkFaultsEnabled());
     }
-    const recorded = this.recordSend(http, peer, name, index);
+    const recorded = this.recordRequest(http, peer, name, index);
     let counters = NO_COUNTERS;
     if (evidence !== null) {
-      evidence.count(true, this.process.service, peer, name);
-      counters = evidence.hop();
+      evidence.countPrerequisites(true, this.service.name, peer, name);
+      counters = evidence.values();
     }
-    const envelope = encodeEnvelope(this.envelope.passedOn, id, accept, receiveLimit, counters) ?? null;
-    const call = new Call(number, id, peer, name, index, index < 0 ? null : evidence!.plan[index]!, envelope, recorded);
-    this.sent.push(call);
+    const envelope = assembleEnvelope(this.envelope.signedPrefix, id, accept, receiveLimit, counters) ?? null;
+    const call = new OutgoingCall(number, id, peer, name, index, index < 0 ? null : evidence!.plan[index]!, envelope, recorded);
+    this.calls.push(call);
     return call;
   }
 
-  private recordSend(http: boolean, peer: string, name: string, index: number): boolean {
-    const shown = recordable(http ? normalHttpName(name) : name);
-    const shownPeer = recordable(peer);
-    const before = this.sent.length === 0 ? true : this.sent[this.sent.length - 1]!.recorded;
-    const tag = SEND_REQUEST | (http ? HTTP_FLAG : 0) | (index < 0 ? 0 : FAULT_FLAG);
-    // calls are numbered by position: after one that had no room, none may follow
-    if (!before || !this.event(tag, 3 * (shown.length + shownPeer.length) + 32)) {
+  private recordRequest(http: boolean, peer: string, name: string, index: number): boolean {
+    const recordedName = recordable(http ? normalizeHttpName(name) : name);
+    const recordedPeer = recordable(peer);
+    const previousRecorded = this.calls.length === 0 ? true : this.calls[this.calls.length - 1]!.recorded;
+    const tag = SEND_REQUEST | (http ? TAG_HTTP : 0) | (index < 0 ? 0 : TAG_FAULT);
+    // calls are numbered by position, so no event may follow one that was left out
+    if (!previousRecorded || !this.startEvent(tag, 3 * (recordedName.length + recordedPeer.length) + 32)) {
       return false;
     }
-    this.reference(shown);
-    this.reference(shownPeer);
+    this.writeReference(recordedName);
+    this.writeReference(recordedPeer);
     if (index >= 0) {
       this.events.varint(index);
     }
@@ -190,53 +186,63 @@ export class Scope {
   }
 
   /**
-   * Records that a call's reply arrived, of whatever status. A history is taken once per call and only if it answers this
-   * call: somebody else's (a caching proxy hands such back) is a gap. `gap`, without a history: the callee may have run.
+   * Records that the reply of a call arrived, whatever its status. Only the first end of a call is recorded. A history of
+   * another call (which a caching proxy may return) is recorded as a gap. `gap`: without a history, the callee may have run.
    */
-  replied(call: Call, status: Whole, history: Buffer | null, gap: boolean): void {
-    this.end(RECV_RESPONSE, call, status, history, gap);
+  recordReply(call: OutgoingCall, status: Uint64, history: Buffer | null, gap: boolean): void {
+    this.recordEnd(RECV_RESPONSE, call, status, history, gap);
   }
 
-  /** Records that a call ended without a reply. `code` is a gRPC code, for HTTP too. */
-  failed(call: Call, code: Whole, history: Buffer | null, gap: boolean): void {
-    this.end(CALL_FAILED, call, code, history, gap);
+  /** Records that a call ended without a reply. `code` is a gRPC code, also for HTTP. */
+  recordFailure(call: OutgoingCall, code: Uint64, history: Buffer | null, gap: boolean): void {
+    this.recordEnd(CALL_FAILED, call, code, history, gap);
   }
 
-  /** Notes that a reply has begun whose history is still to come. If it never does, that is a gap. */
-  begun(call: Call, status: number): void {
-    call.begun = status;
+  /** A reply has begun and its history is still to come. If it never arrives, the end of the scope records a gap. */
+  replyStarted(call: OutgoingCall, status: number): void {
+    call.startedStatus = status;
   }
 
-  private end(kind: number, call: Call, status: Whole, history: Buffer | null, gap: boolean): void {
-    if (this.over || call.ended) {
+  /** The call is a stream, whose history arrives in pieces. */
+  openStream(call: OutgoingCall): void {
+    call.joiner ??= new PieceJoiner();
+  }
+
+  /** A piece of a stream's history arrived. */
+  addPiece(call: OutgoingCall, piece: Buffer): void {
+    (call.joiner ??= new PieceJoiner()).add(piece);
+  }
+
+  private recordEnd(kind: number, call: OutgoingCall, status: Uint64, history: Buffer | null, gap: boolean): void {
+    if (this.finished || call.ended) {
       return;
     }
     call.ended = true;
-    let child = history !== null && answers(history, call.id) ? history : null;
+    let child = history !== null && answersCall(history, call.id) ? history : null;
     if (history !== null) {
       gap = child === null;
     }
-    if (this.evidence !== null && this.evidence.learns) {
+    if (this.evidence !== null && this.evidence.isConditional) {
       if (kind === RECV_RESPONSE) {
-        this.evidence.count(false, this.process.service, call.peer, call.name);
+        this.evidence.countPrerequisites(false, this.service.name, call.peer, call.name);
       }
       if (child !== null) {
         const segment = readSegment(child, HEAD_BYTES);
         if (segment !== undefined) {
-          this.evidence.walk(segment);
-        } // else it is embedded all the same: that the whole cannot be read tells more than a gap
+          this.evidence.countHistory(segment);
+        } // a malformed history is embedded all the same: an unreadable tree says more than a gap
       }
     }
     if (!call.recorded) {
       this.flags |= TRUNCATED;
       return;
     }
-    if (child !== null && this.events.length + child.length > MAX_HISTORY_BYTES - ROOM) {
+    if (child !== null && this.events.length + child.length > MAX_HISTORY_BYTES - RESERVED_BYTES) {
       child = null;
       gap = true;
       this.flags |= TRUNCATED;
     }
-    if (!this.event(kind | (child === null ? 0 : CHILD_FLAG) | (gap ? GAP_FLAG : 0), 32)) {
+    if (!this.startEvent(kind | (child === null ? 0 : TAG_CHILD) | (gap ? TAG_GAP : 0), 32)) {
       return;
     }
     this.events.varint(call.number);
@@ -248,111 +254,111 @@ export class Scope {
   }
 
   /**
-   * What a stream's reply message of that many bytes takes along, to be appended as its field; null if nothing. Streams end
-   * with `finishStream`.
+   * The next piece of the history, to be appended to a reply message of `messageBytes` bytes; null if there is none. A stream
+   * ends with `lastPiece`.
    */
-  message(bytes: number): Buffer | null {
-    if (this.over || !this.returnsHistory) {
+  nextPiece(messageBytes: number): Buffer | null {
+    if (this.finished || !this.returnsHistory) {
       return null;
     }
-    this.pieces ??= new Pieces(this.envelope.accept, this.envelope.receiveLimit);
-    if (!this.pieces.due(this.events.length)) {
+    this.pieces ??= new PieceWriter(this.envelope.accept, this.envelope.receiveLimit);
+    if (!this.pieces.isDue(this.events.length)) {
       return null;
     }
-    return this.pieces.message(bytes, this.head(''), this.events.view());
+    return this.pieces.nextPiece(messageBytes, this.head(''), this.events.view());
   }
 
-  /** Ends the scope of a stream; what is returned goes into the trailer, null: nothing does. */
-  finishStream(status: Whole, name = ''): Buffer | null {
+  /** Ends the scope of a stream and returns the last piece, for the trailer; null if there is none. */
+  lastPiece(status: Uint64, name = ''): Buffer | null {
     if (!this.close(status)) {
       return null;
     }
-    name = cut(name === '' ? this.called : name, MAX_NAME_BYTES);
-    const pieces = this.pieces ?? new Pieces(0, 0);
-    const last = this.returnsHistory ? pieces.last(MAX_TRAILER_BYTES, this.head(name), this.events.view()) : null;
+    name = truncateUtf8(name === '' ? this.callName : name, MAX_NAME_BYTES);
+    const pieces = this.pieces ?? new PieceWriter(0, 0);
+    const last = this.returnsHistory ? pieces.lastPiece(MAX_TRAILER_BYTES, this.head(name), this.events.view()) : null;
     this.release(name);
     return last;
   }
 
   /**
-   * Ends the scope and returns the history that the reply is to carry; null if it is to carry none, or was over already.
-   * `name`: the call as this service knows it (an HTTP route template), or empty: the same as the caller's.
+   * Ends the scope: records SEND_RESPONSE and returns the history for the reply, or null if the reply carries none or the scope
+   * has finished before. `name`: this service's name for the call (an HTTP route template); empty if it is the caller's.
    */
-  finish(status: Whole, name = ''): Buffer | null {
+  finish(status: Uint64, name = ''): Buffer | null {
     if (!this.close(status)) {
       return null;
     }
-    name = cut(name === '' ? this.called : name, MAX_NAME_BYTES);
+    name = truncateUtf8(name === '' ? this.callName : name, MAX_NAME_BYTES);
     const history = this.returnsHistory ? this.write(name) : null;
     this.release(name);
     return history;
   }
 
-  /** Ends the scope without an answer: nothing is returned and nothing exported. */
+  /** Ends the scope without a reply. Nothing is returned or exported. */
   abandon(): void {
-    if (!this.over) {
-      this.over = true;
+    if (!this.finished) {
+      this.finished = true;
       recycle(this.events);
     }
   }
 
-  private close(status: Whole): boolean {
-    if (this.over) {
+  private close(status: Uint64): boolean {
+    if (this.finished) {
       return false;
     }
-    for (const call of this.sent) {
+    for (const call of this.calls) {
       if (call.ended) {
         continue;
       }
       if (call.joiner !== null) {
-        const history = call.joined();
-        this.end(CALL_FAILED, call, CANCELLED, history, history === null);
-      } else if (call.begun >= 0) {
-        this.end(RECV_RESPONSE, call, call.begun, null, true);
+        const history = call.joinedHistory();
+        this.recordEnd(CALL_FAILED, call, CANCELLED, history, history === null);
+      } else if (call.startedStatus >= 0) {
+        this.recordEnd(RECV_RESPONSE, call, call.startedStatus, null, true);
       }
     }
-    this.time(SEND_RESPONSE);
+    this.writeTag(SEND_RESPONSE);
     this.events.varint(status);
-    this.over = true;
+    this.finished = true;
     return true;
   }
 
   private release(name: string): void {
-    const exporter = this.process.exporter;
+    const exporter = this.service.exporter;
     if (this.origin !== 'caller' && this.envelope.history && exporter !== null) {
       exporter.add({ trace: this.envelope.trace, hasParent: this.hasParent, history: this.write(name) });
     }
-    this.sent = NO_CALLS; // what still refers to the scope need not keep their bytes
+    this.calls = NO_CALLS; // whoever still refers to the scope must not keep their bytes alive
     recycle(this.events);
   }
 
   private head(name: string): Buffer {
-    const service = this.process.service;
-    const out = new Writer(headRoom(service, name));
+    const service = this.service.name;
+    const out = new Writer(maxHeadBytes(service, name));
     writeHead(out, this.envelope.call, this.flags, service, name, this.startUs);
     return out.view();
   }
 
   private write(name: string): Buffer {
-    const service = this.process.service;
-    const out = new Writer(headRoom(service, name) + this.events.length);
+    const service = this.service.name;
+    const out = new Writer(maxHeadBytes(service, name) + this.events.length);
     writeHead(out, this.envelope.call, this.flags, service, name, this.startUs);
     out.put(this.events.bytes, 0, this.events.length);
     return out.view();
   }
 
-  /** Starts an event, unless the history would become unreadable: then it is left out and the segment says so. */
-  private event(tag: number, room: number): boolean {
-    if (this.events.length + room > MAX_HISTORY_BYTES - ROOM || this.eventCount >= MAX_HISTORY_EVENTS - 1) {
+  /** Starts an event of at most `maxBytes` bytes. Beyond the limits of a history it is left out and the segment is marked. */
+  private startEvent(tag: number, maxBytes: number): boolean {
+    if (this.events.length + maxBytes > MAX_HISTORY_BYTES - RESERVED_BYTES || this.eventCount >= MAX_HISTORY_EVENTS - 1) {
       this.flags |= TRUNCATED;
       return false;
     }
     this.eventCount++;
-    this.time(tag);
+    this.writeTag(tag);
     return true;
   }
 
-  private time(tag: number): void {
+  private writeTag(tag: number): void {
     const at = this.now();
     const step = at > this.lastUs ? at - this.lastUs : 0;
     this.lastUs += step;
@@ -360,11 +366,11 @@ export class Scope {
     this.events.varint(step);
   }
 
-  private reference(text: string): void {
+  private writeReference(text: string): void {
     const strings = this.strings;
-    const known = this.indexes === null ? strings.indexOf(text) : (this.indexes.get(text) ?? -1);
-    if (known >= 0) {
-      this.events.varint(known + 1);
+    const index = this.indexes === null ? strings.indexOf(text) : (this.indexes.get(text) ?? -1);
+    if (index >= 0) {
+      this.events.varint(index + 1);
       return;
     }
     strings.push(text);
@@ -379,25 +385,25 @@ export class Scope {
 }
 
 function recordable(text: string): string {
-  return text === '' ? 'unknown' : cut(text, MAX_NAME_BYTES);
+  return text === '' ? 'unknown' : truncateUtf8(text, MAX_NAME_BYTES);
 }
 
-const NO_CALLS: Call[] = [];
+const NO_CALLS: OutgoingCall[] = [];
 
-/** What scopes recorded into, to be used again. */
-const recordings: Writer[] = [];
-const RECORDING_BYTES = 512;
+/** Writers of finished scopes, for reuse. */
+const spareWriters: Writer[] = [];
+const INITIAL_BYTES = 512;
 
 function recycle(events: Writer): void {
-  if (recordings.length < 64 && events.bytes.length <= 64 << 10) {
+  if (spareWriters.length < 64 && events.bytes.length <= 64 << 10) {
     events.length = 0;
-    recordings.push(events);
+    spareWriters.push(events);
   }
 }
 
 let epochMs = performance.timeOrigin;
 
-/** µs since the epoch at a moment of performance.now(), which is finer than Date's but knows nothing of clocks being set. */
+/** Converts performance.now() to µs since the epoch. It is finer than Date.now() but must follow changes of the system clock. */
 function wallUs(nowMs: number): number {
   const drift = Date.now() - (epochMs + nowMs);
   if (drift > 2 || drift < -2) {

@@ -1,54 +1,54 @@
-/** Whether to believe an envelope: the checks of the format in their order, and the memory against replays. */
+/** Verifies received envelopes: the checks of the format, in order, and the replay check. */
 
 import type { CallId } from '../wire/callid';
-import { complete, Envelope, fromHeader, MAX_EXPIRY_S, MAX_HEADER_CHARS, open } from '../wire/envelope';
+import { completeEnvelope, decodeEnvelope, decodeHeader, Envelope, MAX_EXPIRY_S, MAX_HEADER_CHARS } from '../wire/envelope';
 import type { ErrorCode } from '../wire/errors';
-import type { Settings } from './settings';
-import { Source } from './source';
+import type { TrustSettings } from './settings';
+import { SettingsSource } from './settings-source';
 
-/** The memory against replays holds this many; the oldest leave first. */
-export const MAX_SEEN = 65_536;
+/** Maximum number of entries in the replay cache; the oldest are evicted first. */
+export const REPLAY_CACHE_SIZE = 65_536;
 
-/** An envelope, why it was refused, or null: deaf. */
-export type Acceptance = Envelope | ErrorCode | null;
+/** The accepted envelope, the code of the failed check, or null if the SDK is deaf (has no trust settings). */
+export type AcceptResult = Envelope | ErrorCode | null;
 
 export class Receiver {
-  private readonly seen: Seen;
+  private readonly replayCache: ReplayCache;
 
   constructor(
-    readonly source: Source,
-    maxSeen = MAX_SEEN,
+    readonly source: SettingsSource,
+    replayCacheSize = REPLAY_CACHE_SIZE,
   ) {
-    this.seen = new Seen(maxSeen);
+    this.replayCache = new ReplayCache(replayCacheSize);
   }
 
-  /** With settings that stay. */
-  static fixed(settings: Settings | null): Receiver {
-    return new Receiver(Source.fixed(settings));
+  /** A receiver whose settings never change. */
+  static fixed(settings: TrustSettings | null): Receiver {
+    return new Receiver(SettingsSource.fixed(settings));
   }
 
   /**
-   * Judges the envelope of a gRPC request. `now`: unix seconds; `attempt`: the number in `grpc-previous-rpc-attempts`, or 0;
-   * `bridged`: the call id that takes the place of the hop part's.
+   * Verifies the envelope of a gRPC request. `now`: unix seconds; `attempt`: the value of `grpc-previous-rpc-attempts`, or 0;
+   * `bridged`: the call id that replaces the one in the hop part, for an envelope received over a bridge.
    */
-  accept(raw: Buffer, now: number, attempt: number, bridged?: CallId): Acceptance {
+  accept(raw: Buffer, now: number, attempt: number, bridged?: CallId): AcceptResult {
     const settings = this.source.settings();
     if (settings === null) {
       return null;
     }
-    const o = open(raw);
-    if (typeof o === 'string') {
-      return o;
+    const unverified = decodeEnvelope(raw);
+    if (typeof unverified === 'string') {
+      return unverified;
     }
-    if (isZero(raw, o.partEnd, o.hopAt)) {
+    if (isZero(raw, unverified.partEnd, unverified.hopAt)) {
       return 'unsigned';
     }
-    const e = o.envelope;
+    const e = unverified.envelope;
     const key = settings.key(e.key);
     if (key === undefined) {
       return 'unknown_key';
     }
-    if (!key.verifies(raw, o.partAt, o.partEnd)) {
+    if (!key.verifies(raw, unverified.partAt, unverified.partEnd)) {
       return 'bad_signature';
     }
     if (e.environment !== settings.environment) {
@@ -60,43 +60,43 @@ export class Receiver {
     if (e.expires > now + MAX_EXPIRY_S) {
       return 'expiry_too_far';
     }
-    if (o.hasPlan && !key.fault) {
+    if (unverified.hasPlan && !key.fault) {
       return 'plan_not_permitted';
     }
-    const envelope = complete(o);
+    const envelope = completeEnvelope(unverified);
     if (typeof envelope === 'string') {
       return envelope;
     }
     if (bridged !== undefined) {
-      // nobody up there would take a history away
+      // the hop before us cannot return a history
       envelope.call = bridged;
       envelope.accept = 0;
       envelope.receiveLimit = 0;
     }
     if (envelope.plan !== null) {
-      const key = `${envelope.trace.toString('latin1')}${envelope.call}${attempt}`;
-      if (!this.seen.admit(key, envelope.expires, now)) {
+      const request = `${envelope.trace.toString('latin1')}${envelope.call}${attempt}`;
+      if (!this.replayCache.add(request, envelope.expires, now)) {
         return 'replayed';
       }
     }
     return envelope;
   }
 
-  /** Judges the envelope of an HTTP request, or of `baggage`; see `accept`. */
-  acceptHeader(text: string, now: number, attempt: number, bridged?: CallId): Acceptance {
+  /** Verifies the envelope of an HTTP request or of `baggage`; see `accept`. */
+  acceptHeader(text: string, now: number, attempt: number, bridged?: CallId): AcceptResult {
     if (this.source.settings() === null) {
       return null;
     }
     if (text.length > MAX_HEADER_CHARS) {
       return 'oversized';
     }
-    const raw = fromHeader(text);
+    const raw = decodeHeader(text);
     return raw === undefined ? 'malformed' : this.accept(raw, now, attempt, bridged);
   }
 
-  /** May faults fire at this service now? A file that became invalid stops them too. */
-  faultsOn(): boolean {
-    return this.source.settings()?.faultsOn ?? false;
+  /** Whether faults may fire at this service now. They may not without valid trust settings. */
+  faultsEnabled(): boolean {
+    return this.source.settings()?.faultsEnabled ?? false;
   }
 }
 
@@ -109,16 +109,17 @@ function isZero(bytes: Buffer, from: number, end: number): boolean {
   return true;
 }
 
-/** What was seen and until when it counts, oldest first. */
-class Seen {
+/** The requests that were accepted, with their expiry times, oldest first. */
+class ReplayCache {
   private readonly expiries = new Map<string, number>();
 
   constructor(private readonly max: number) {}
 
-  admit(key: string, expires: number, now: number): boolean {
-    const known = this.expiries.get(key);
-    if (known !== undefined) {
-      if (known > now) {
+  /** Adds a request; false if it is present and has not expired. */
+  add(key: string, expires: number, now: number): boolean {
+    const expiry = this.expiries.get(key);
+    if (expiry !== undefined) {
+      if (expiry > now) {
         return false;
       }
       this.expiries.delete(key);

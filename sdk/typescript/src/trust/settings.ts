@@ -1,4 +1,4 @@
-/** Trust settings: who may ask for a history, who may plan faults, and the switch that stops all faults. */
+/** Trust settings: the keys that may request histories and plan faults, and the switch that disables all faults. */
 
 import { utf8Length } from '../wire/bytes';
 import { SIGNATURE_BYTES } from '../wire/envelope';
@@ -7,41 +7,46 @@ import { Mac } from './mac';
 const SECRET_BYTES = 32;
 const DOMAIN = Buffer.from('faultloom/1\n');
 
-/** Signs and verifies. */
+/** A key that signs and verifies envelopes. */
 export class Key {
   private readonly mac: Mac;
 
-  /** `fault`: may sign plans, else histories only. Throws RangeError unless the secret has 32 bytes and the id 1 to 32. */
+  /** `fault`: the key may sign plans. Throws RangeError unless the secret has 32 bytes and the id has 1 to 32 bytes. */
   constructor(
     readonly id: string,
     readonly fault: boolean,
     secret: Buffer,
   ) {
     if (secret.length !== SECRET_BYTES || id === '' || utf8Length(id) > 32) {
-      throw new RangeError('a key has 32 bytes and an id of 1 to 32');
+      throw new RangeError('a key needs 32 bytes and an id of 1 to 32 bytes');
     }
     this.mac = new Mac(secret);
   }
 
-  /** The signature of a signed part, 16 bytes. */
+  /** The 16-byte signature of a signed part. */
   sign(part: Buffer): Buffer {
     return this.mac.sign(DOMAIN, part, SIGNATURE_BYTES);
   }
 
-  /** Is the signed part within these bytes followed by its signature? Compares in constant time. */
+  /** Whether the signed part from `from` to `end` is followed by its signature. Compares in constant time. */
   verifies(bytes: Buffer, from: number, end: number): boolean {
     return this.mac.verifies(DOMAIN, bytes, from, end, SIGNATURE_BYTES);
   }
 }
 
-/** The contents of one trust file. They do not change; a changed file makes new ones. */
-export class Settings {
+/** The contents of a trust file. Immutable; a changed file results in a new object. */
+export class TrustSettings {
   constructor(
     readonly environment: string,
     readonly keys: readonly Key[],
-    /** The switch: false stops every fault at this service. */
-    readonly faultsOn = true,
+    /** False disables every fault at this service. */
+    readonly faultsEnabled = true,
   ) {}
+
+  /** Parses the text form, with line ends or ';' between the lines. Throws TrustError. */
+  static parse(text: string): TrustSettings {
+    return parse(text);
+  }
 
   /** The key with this id, or undefined. */
   key(id: string): Key | undefined {
@@ -53,16 +58,16 @@ export class Settings {
     return undefined;
   }
 
-  /** The first key for that purpose, or undefined. */
+  /** The first fault key or the first trace key, or undefined. */
   signingKey(fault: boolean): Key | undefined {
     return this.keys.find((key) => key.fault === fault);
   }
 }
 
-/** Settings that do not follow the format. The text names the line, never a key. */
+/** Invalid trust settings. The message names the line and never contains a key. */
 export class TrustError extends Error {
   constructor(
-    /** From 1; 0 if it is not one line's fault. */
+    /** Line number from 1; 0 if the error does not belong to a line. */
     readonly line: number,
     reason: string,
   ) {
@@ -71,32 +76,32 @@ export class TrustError extends Error {
   }
 }
 
-/** Reads the text form, with line ends or ';' between the lines. Throws TrustError. */
-export function parseSettings(text: string): Settings {
+/** Parses lines separated by line ends or ';'. */
+function parse(text: string): TrustSettings {
   let environment = '';
-  let faultsOn = true;
+  let faultsEnabled = true;
   const keys: Key[] = [];
   const lines = text.split(/[\n;]/);
   for (let i = 0; i < lines.length; i++) {
     const words = lines[i]!.split(/\s+/).filter((word) => word !== '');
-    const [what, first, second, third] = words;
-    if (what === undefined || what.startsWith('#')) {
+    const [keyword, first, second, third] = words;
+    if (keyword === undefined || keyword.startsWith('#')) {
       continue;
     }
-    if (what === 'environment' && words.length === 2 && utf8Length(first!) <= 64) {
+    if (keyword === 'environment' && words.length === 2 && utf8Length(first!) <= 64) {
       environment = first!;
-    } else if (what === 'faults' && words.length === 2 && (first === 'on' || first === 'off')) {
-      faultsOn = first === 'on';
-    } else if (what === 'key' && words.length === 4 && (first === 'trace' || first === 'fault')) {
+    } else if (keyword === 'faults' && words.length === 2 && (first === 'on' || first === 'off')) {
+      faultsEnabled = first === 'on';
+    } else if (keyword === 'key' && words.length === 4 && (first === 'trace' || first === 'fault')) {
       keys.push(parseKey(i + 1, second!, first === 'fault', third!));
     } else {
       throw new TrustError(i + 1, 'not one of: environment NAME, key trace|fault ID HEX, faults on|off');
     }
   }
   if (environment === '') {
-    throw new TrustError(0, 'no environment is named');
+    throw new TrustError(0, 'environment is missing');
   }
-  return new Settings(environment, keys, faultsOn);
+  return new TrustSettings(environment, keys, faultsEnabled);
 }
 
 function parseKey(line: number, id: string, fault: boolean, hex: string): Key {

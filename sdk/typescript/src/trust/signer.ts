@@ -1,14 +1,14 @@
-/** Making what is passed on: the part of an envelope that is written and signed once, by whoever starts a request. */
+/** Signs the part of an envelope that whoever starts a request writes once. */
 
-import { encodePassedOn, encodeSigned, Signed } from '../wire/envelope';
+import { encodeSignedPrefix, encodeSignedPart, SignedPart } from '../wire/envelope';
 import { FaultloomError } from '../wire/errors';
 import type { Key } from './settings';
 
-/** Version byte to signature. Throws as `encodeSigned` does, and `plan_not_permitted` for a plan and a trace key. */
-export function sign(key: Key, what: Omit<Signed, 'key'>): Buffer {
-  if (what.plan !== null && !key.fault) {
+/** Returns the bytes from version to signature. Throws as `encodeSignedPart` does, and `plan_not_permitted` for a plan with a trace key. */
+export function sign(key: Key, fields: Omit<SignedPart, 'key'>): Buffer {
+  if (fields.plan !== null && !key.fault) {
     throw new FaultloomError('plan_not_permitted');
   }
-  const part = encodeSigned({ ...what, key: key.id });
-  return encodePassedOn(part, key.sign(part));
+  const part = encodeSignedPart({ ...fields, key: key.id });
+  return encodeSignedPrefix(part, key.sign(part));
 }

@@ -1,4 +1,4 @@
-/** Who is believed: nobody without settings, keys that rotate, a switch, and every plan once. */
+/** Trust: no settings, rotating keys, the switch for faults, and the replay check. */
 
 import * as assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -9,28 +9,28 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { ENVIRONMENT, envelope, everySeed, FAULT_KEY, NOW, SETTINGS, TRACE_KEY, trustText, until } from '../testing';
 import { CallId } from '../wire/callid';
-import { toHeader } from '../wire/envelope';
+import { encodeHeader } from '../wire/envelope';
 import { fault } from '../wire/plan';
 import { Mac } from './mac';
 import { Receiver } from './receiver';
-import { Key, parseSettings, TrustError } from './settings';
+import { Key, TrustError, TrustSettings } from './settings';
 import { sign } from './signer';
-import { Source } from './source';
+import { SettingsSource } from './settings-source';
 
 const PLAN = [fault('reset')];
 
-test('without settings everything is ignored', () => {
+test('a receiver without settings ignores every envelope', () => {
   const deaf = Receiver.fixed(null);
   assert.equal(deaf.accept(envelope()!, NOW, 0), null);
   assert.equal(deaf.acceptHeader('!', NOW, 0), null);
-  assert.equal(deaf.faultsOn(), false);
-  assert.equal(Source.fromEnvironment({}).state(), 'no trust settings');
+  assert.equal(deaf.faultsEnabled(), false);
+  assert.equal(SettingsSource.fromEnvironment({}).describe(), 'no trust settings');
 });
 
-test('settings are taken whole or not at all', () => {
-  const settings = parseSettings(`# comment\n\nenvironment e;key trace t ${'ab'.repeat(32)}; faults off\r\n`);
+test('invalid settings are rejected as a whole', () => {
+  const settings = TrustSettings.parse(`# comment\n\nenvironment e;key trace t ${'ab'.repeat(32)}; faults off\r\n`);
   assert.equal(settings.environment, 'e');
-  assert.equal(settings.faultsOn, false);
+  assert.equal(settings.faultsEnabled, false);
   assert.equal(settings.key('t')?.fault, false);
   const bad: [string, number][] = [
     ['environment e\nkey fault f1 zz', 2],
@@ -44,64 +44,64 @@ test('settings are taken whole or not at all', () => {
   ];
   for (const [text, line] of bad) {
     assert.throws(
-      () => parseSettings(text),
+      () => TrustSettings.parse(text),
       (error: TrustError) => error.line === line && !error.message.includes('abab'),
     );
   }
   everySeed((random) => {
     try {
-      parseSettings(random.text(40));
+      TrustSettings.parse(random.text(40));
     } catch (error) {
       assert.ok(error instanceof TrustError);
     }
   });
 });
 
-test('a key does not show its secret', () => {
+test('printing a key does not reveal its secret', () => {
   assert.equal(JSON.stringify(FAULT_KEY), '{"id":"f1","fault":true,"mac":{}}');
   assert.equal(inspect(FAULT_KEY, { showHidden: true, depth: 9 }), "Key { id: 'f1', fault: true, mac: Mac {} }");
   assert.throws(() => new Key('k', true, Buffer.alloc(31)), RangeError);
 });
 
-test('a code is that of node:crypto', () => {
+test('authentication codes equal those of node:crypto', () => {
   everySeed((random) => {
     const [key, prefix, message] = [random.bytes(64), random.bytes(20), random.bytes(random.pick([70, 300, 5000]))];
-    const right = createHmac('sha256', key).update(prefix).update(message).digest();
-    assert.deepEqual(new Mac(key).sign(prefix, message, 32), right);
+    const expected = createHmac('sha256', key).update(prefix).update(message).digest();
+    assert.deepEqual(new Mac(key).sign(prefix, message, 32), expected);
   }, 100);
   for (let length = 0; length < 200; length++) {
     const message = Buffer.alloc(length, length);
-    const right = createHmac('sha256', 'key').update(message).digest();
-    assert.deepEqual(new Mac(Buffer.from('key')).sign(Buffer.alloc(0), message, 16), right.subarray(0, 16));
+    const expected = createHmac('sha256', 'key').update(message).digest();
+    assert.deepEqual(new Mac(Buffer.from('key')).sign(Buffer.alloc(0), message, 16), expected.subarray(0, 16));
   }
 });
 
-test('a trace key signs no plan', () => {
+test('a trace key cannot sign a plan', () => {
   assert.throws(() => envelope({ plan: PLAN }, TRACE_KEY), { code: 'plan_not_permitted' });
   const history = { ...SETTINGS, history: true, bridge: false, trace: Buffer.alloc(16), run: null, expires: 1, plan: null };
   assert.ok(sign(TRACE_KEY, history).length > 0);
 });
 
-test('a plan is accepted once per call and attempt, a history as often as it likes', () => {
+test('a plan is accepted once per call and attempt, an envelope without a plan any number of times', () => {
   const receiver = Receiver.fixed(SETTINGS);
   const plan = envelope({ plan: PLAN })!;
   assert.equal(typeof receiver.accept(plan, NOW, 0), 'object');
   assert.equal(receiver.accept(plan, NOW, 0), 'replayed');
   assert.equal(typeof receiver.accept(plan, NOW, 1), 'object');
   assert.equal(typeof receiver.accept(plan, NOW, 0, new CallId(9, 9)), 'object');
-  assert.equal(receiver.acceptHeader(toHeader(plan), NOW, 0, new CallId(9, 9)), 'replayed');
+  assert.equal(receiver.acceptHeader(encodeHeader(plan), NOW, 0, new CallId(9, 9)), 'replayed');
   const history = envelope()!;
   assert.equal(typeof receiver.accept(history, NOW, 0), 'object');
   assert.equal(typeof receiver.accept(history, NOW, 0), 'object');
 });
 
-test('the memory against replays forgets the oldest first, and only for what is new', () => {
-  const receiver = new Receiver(Source.fixed(SETTINGS), 3);
+test('the replay cache evicts the oldest entries, and only for new ones', () => {
+  const receiver = new Receiver(SettingsSource.fixed(SETTINGS), 3);
   const plan = (n: number) => envelope({ plan: PLAN, call: new CallId(0, n) })!;
   for (const n of [1, 2, 3]) {
     assert.equal(typeof receiver.accept(plan(n), NOW, 0), 'object');
   }
-  // a replay makes no room: all three stay known
+  // a replay evicts nothing: all three stay in the cache
   assert.equal(receiver.accept(plan(1), NOW, 0), 'replayed');
   assert.equal(receiver.accept(plan(2), NOW, 0), 'replayed');
   assert.equal(receiver.accept(plan(3), NOW, 0), 'replayed');
@@ -110,7 +110,7 @@ test('the memory against replays forgets the oldest first, and only for what is 
   assert.equal(receiver.accept(plan(3), NOW, 0), 'replayed');
 });
 
-/** A trust file that is replaced as administrators do, by rename. */
+/** A trust file that is replaced by rename. */
 class TrustFile {
   private readonly folder = mkdtempSync(join(tmpdir(), 'faultloom-trust-'));
   readonly path = join(this.folder, 'trust');
@@ -118,7 +118,7 @@ class TrustFile {
 
   write(text: string): void {
     writeFileSync(`${this.path}.new`, text);
-    // two writes within the clock's grain must differ all the same
+    // two writes within the resolution of the clock must differ
     utimesSync(`${this.path}.new`, 1_000_000, ++this.version);
     renameSync(`${this.path}.new`, this.path);
   }
@@ -130,52 +130,52 @@ class TrustFile {
 
 const FUTURE_KEY = `environment ${ENVIRONMENT}\nkey fault f2 ${'03'.repeat(32)}\n`;
 
-test('keys rotate and the switch works while the process runs', async () => {
+test('keys rotate and faults are disabled while the process runs', async () => {
   const file = new TrustFile();
   try {
     file.write(trustText());
-    const receiver = new Receiver(Source.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }));
-    const heard = (key: Key): boolean => {
+    const receiver = new Receiver(SettingsSource.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }));
+    const accepts = (key: Key): boolean => {
       const accepted = receiver.accept(envelope({}, key)!, NOW, 0);
       return accepted !== null && typeof accepted === 'object';
     };
     const next = new Key('f2', true, Buffer.alloc(32, 3));
-    assert.ok(heard(FAULT_KEY) && !heard(next) && receiver.faultsOn());
+    assert.ok(accepts(FAULT_KEY) && !accepts(next) && receiver.faultsEnabled());
     file.write(trustText('off'));
-    await until(() => !receiver.faultsOn());
-    assert.ok(heard(FAULT_KEY));
+    await until(() => !receiver.faultsEnabled());
+    assert.ok(accepts(FAULT_KEY));
     file.write(FUTURE_KEY);
-    await until(() => heard(next));
-    assert.ok(!heard(FAULT_KEY) && receiver.faultsOn());
+    await until(() => accepts(next));
+    assert.ok(!accepts(FAULT_KEY) && receiver.faultsEnabled());
     file.write('environment e\nbroken');
-    await until(() => !heard(next));
-    assert.ok(!receiver.faultsOn());
-    assert.equal(receiver.source.state(), 'line 2 of the trust settings');
+    await until(() => !accepts(next));
+    assert.ok(!receiver.faultsEnabled());
+    assert.equal(receiver.source.describe(), 'line 2 of the trust settings');
     file.write(trustText());
-    await until(() => heard(FAULT_KEY));
-    assert.equal(receiver.source.state(), 'keys');
+    await until(() => accepts(FAULT_KEY));
+    assert.equal(receiver.source.describe(), 'keys');
     file.remove();
-    await until(() => !heard(FAULT_KEY));
-    assert.match(receiver.source.state(), /ENOENT/);
+    await until(() => !accepts(FAULT_KEY));
+    assert.match(receiver.source.describe(), /ENOENT/);
   } finally {
     rmSync(file.path, { force: true });
   }
 });
 
-test('the file is looked at no more often than every 200 ms', async () => {
+test('the trust file is checked at most every 200 ms', async () => {
   const file = new TrustFile();
   try {
     file.write(trustText());
-    const source = Source.file(file.path);
+    const source = SettingsSource.file(file.path);
     const began = performance.now();
-    assert.ok(source.settings()!.faultsOn);
+    assert.ok(source.settings()!.faultsEnabled);
     file.write(trustText('off'));
-    let looks = 0;
-    while (source.settings()!.faultsOn) {
-      looks++;
+    let reads = 0;
+    while (source.settings()!.faultsEnabled) {
+      reads++;
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
-    assert.ok(performance.now() - began >= 200 && looks > 1);
+    assert.ok(performance.now() - began >= 200 && reads > 1);
   } finally {
     file.remove();
   }

@@ -1,12 +1,12 @@
 /**
- * Envelopes across hops that know OpenTelemetry only: the W3C headers `traceparent` and `baggage`.
+ * The bridge carries envelopes across hops that run only OpenTelemetry, in the W3C headers `traceparent` and `baggage`.
  *
- * Such a hop passes both on without knowing us. It puts an id of its own into `traceparent`, which therefore stands for the
- * call of whoever opens a scope behind it.
+ * Such a hop forwards `baggage` unchanged and puts its own span id into `traceparent`. The next scope uses that span id as the
+ * id of its call.
  */
 
 import { CallId } from './callid';
-import { toHeader } from './envelope';
+import { encodeHeader } from './envelope';
 
 export const TRACEPARENT = 'traceparent';
 export const BAGGAGE = 'baggage';
@@ -25,7 +25,7 @@ const SHAPE = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/s
 const ZERO_TRACE = '0'.repeat(32);
 const ZERO_PARENT = '0'.repeat(16);
 
-/** Null unless it is valid. */
+/** Parses a `traceparent`; null if it is invalid. */
 export function parseTraceparent(text: string): TraceParent | null {
   const parts = SHAPE.exec(text);
   if (parts === null) {
@@ -38,17 +38,17 @@ export function parseTraceparent(text: string): TraceParent | null {
   return { trace: Buffer.from(trace!, 'hex'), parent: CallId.parse(parent!) };
 }
 
-/** `traceparent` as it leaves: what the request has, else one of our own. */
+/** The outgoing `traceparent`: the one the request already has, else a new one. */
 export function traceparentOut(present: string | undefined, trace: Buffer, call: CallId): string {
   return present === undefined || present === '' ? `00-${trace.toString('hex')}-${call}-01` : present;
 }
 
-/** Blanks are those of HTTP; String.trim would take more. */
+/** Trims HTTP whitespace only; String.trim removes more. */
 function trim(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, '');
 }
 
-/** Undefined: a member without `=` has no key. */
+/** The key and value of a baggage member; undefined if it has no `=`. */
 function keyAndValue(member: string): [string, string] | undefined {
   const semicolon = member.indexOf(';');
   const plain = semicolon < 0 ? member : member.slice(0, semicolon);
@@ -56,26 +56,26 @@ function keyAndValue(member: string): [string, string] | undefined {
   return equals < 0 ? undefined : [trim(plain.slice(0, equals)), trim(plain.slice(equals + 1))];
 }
 
-/** `baggage` as it leaves; undefined if it would be empty. */
-export function baggageOut(present: string | undefined, envelope: Buffer): string | undefined {
+/** The outgoing `baggage`: the present members and the envelope. The envelope is left out if it would exceed the limit. */
+export function baggageOut(present: string | undefined, envelope: Buffer): string {
   const members = (present ?? '').split(',').map(trim);
   const others = members.filter((member) => member !== '' && keyAndValue(member)?.[0] !== KEY).join(',');
-  const own = `${KEY}=${toHeader(envelope)}`;
+  const own = `${KEY}=${encodeHeader(envelope)}`;
   if (others === '') {
     return own;
   }
   return Buffer.byteLength(others) + 1 + own.length <= MAX_BAGGAGE_BYTES ? `${others},${own}` : others;
 }
 
-/** An envelope that came in `baggage`. */
-export interface Bridged {
-  /** Its text, base64url; not checked yet. */
+/** An envelope received in `baggage`. */
+export interface BridgedEnvelope {
+  /** base64url, not verified yet. */
   envelope: string;
   traceparent: TraceParent;
 }
 
-/** Looks for an envelope in a request that has none in the usual carrier. */
-export function bridgeIn(traceparent: string | undefined, baggage: string | undefined): Bridged | null {
+/** Finds the envelope of a request that has none in its own carrier. */
+export function bridgeIn(traceparent: string | undefined, baggage: string | undefined): BridgedEnvelope | null {
   if (baggage === undefined || traceparent === undefined || !baggage.includes(KEY)) {
     return null;
   }

@@ -1,22 +1,22 @@
 /**
- * The primitives of the format.
+ * Primitives of the wire format: varints, strings, a reader and a writer.
  *
- * Counts and times are 64 bits wide on the wire. Nearly all are small, so they are plain numbers up to 2^53 - 1 and bigints
- * only above: arithmetic on the hot path never meets a bigint, and nothing is rounded.
+ * Counts and times are 64 bits wide on the wire, and nearly all are small. They are plain numbers up to 2^53 - 1 and bigints
+ * above, so the hot path never does bigint arithmetic and no value is rounded.
  */
 
-/** A whole number from 0 to 2^64 - 1; a bigint if and only if it is above Number.MAX_SAFE_INTEGER, so that === compares. */
-export type Whole = number | bigint;
+/** An integer from 0 to 2^64 - 1. It is a bigint if and only if it exceeds Number.MAX_SAFE_INTEGER, so === compares values. */
+export type Uint64 = number | bigint;
 
 const MAX_U64 = (1n << 64n) - 1n;
 
-/** The one form of a value as a Whole. */
-export function whole(value: bigint): Whole {
+/** Converts a bigint to the canonical representation. */
+export function toUint64(value: bigint): Uint64 {
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
 
-/** a + b, or undefined if that is 2^64 or more. */
-export function sum(a: Whole, b: Whole): Whole | undefined {
+/** a + b, or undefined if the sum is 2^64 or more. */
+export function addUint64(a: Uint64, b: Uint64): Uint64 | undefined {
   if (typeof a === 'number' && typeof b === 'number') {
     const s = a + b;
     if (s <= Number.MAX_SAFE_INTEGER) {
@@ -24,15 +24,15 @@ export function sum(a: Whole, b: Whole): Whole | undefined {
     }
   }
   const s = BigInt(a) + BigInt(b);
-  return s > MAX_U64 ? undefined : whole(s);
+  return s > MAX_U64 ? undefined : toUint64(s);
 }
 
-/** value + 1, which stays at 2^64 - 1. */
-export function next(value: Whole): Whole {
-  return typeof value === 'number' && value < Number.MAX_SAFE_INTEGER ? value + 1 : (sum(value, 1) ?? value);
+/** value + 1, saturating at 2^64 - 1. */
+export function increment(value: Uint64): Uint64 {
+  return typeof value === 'number' && value < Number.MAX_SAFE_INTEGER ? value + 1 : (addUint64(value, 1) ?? value);
 }
 
-/** Length of a text in UTF-8. */
+/** Length of a string in UTF-8 bytes. */
 export function utf8Length(text: string): number {
   for (let i = 0; i < text.length; i++) {
     if (text.charCodeAt(i) > 0x7f) {
@@ -42,8 +42,8 @@ export function utf8Length(text: string): number {
   return text.length;
 }
 
-/** Shortens a text to at most max bytes of UTF-8, at a character boundary. */
-export function cut(text: string, max: number): string {
+/** Truncates a string to at most max bytes of UTF-8, at a character boundary. */
+export function truncateUtf8(text: string, max: number): string {
   if (text.length * 3 <= max || utf8Length(text) <= max) {
     return text;
   }
@@ -55,8 +55,8 @@ export function cut(text: string, max: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** How many bytes a varint takes. */
-export function varintLength(value: Whole): number {
+/** Encoded size of a varint, in bytes. */
+export function varintLength(value: Uint64): number {
   let n = 1;
   if (typeof value === 'number') {
     for (; value >= 0x80; n++) {
@@ -70,7 +70,7 @@ export function varintLength(value: Whole): number {
   return n;
 }
 
-/** Consumes bytes. After the first failure every further read fails too, so that callers check `bad` once, at the end. */
+/** Reads from a buffer. After the first failure all further reads fail too, so callers check `bad` once, at the end. */
 export class Reader {
   bad = false;
 
@@ -109,11 +109,11 @@ export class Reader {
     return ((b[at]! << 24) | (b[at + 1]! << 16) | (b[at + 2]! << 8) | b[at + 3]!) >>> 0;
   }
 
-  varint(): Whole {
+  varint(): Uint64 {
     const b = this.bytes;
     let value = 0;
     let scale = 1;
-    // four bytes of seven bits stay clear of the sign
+    // four groups of seven bits cannot reach the sign bit
     for (let i = 0; i < 4; i++) {
       if (this.at >= this.end) {
         this.fail();
@@ -129,7 +129,7 @@ export class Reader {
     return this.longVarint(value);
   }
 
-  private longVarint(low: number): Whole {
+  private longVarint(low: number): Uint64 {
     let value = BigInt(low);
     for (let i = 4n; i < 10n; i++) {
       const byte = this.u8();
@@ -138,14 +138,14 @@ export class Reader {
       }
       value |= BigInt(byte & 0x7f) << (7n * i);
       if (byte < 0x80) {
-        return whole(value);
+        return toUint64(value);
       }
     }
     this.fail();
     return 0;
   }
 
-  /** A varint that may be at most max. */
+  /** A varint of at most max; a larger one is a failure. */
   count(max: number): number {
     const n = this.varint();
     if (n > max) {
@@ -155,7 +155,7 @@ export class Reader {
     return n as number;
   }
 
-  /** The next n bytes, not copied. */
+  /** The next n bytes as a view. */
   take(n: number): Buffer {
     if (n < 0 || n > this.end - this.at) {
       this.fail();
@@ -165,7 +165,7 @@ export class Reader {
     return this.bytes.subarray(this.at - n, this.at);
   }
 
-  /** Goes past the next n bytes. */
+  /** Skips n bytes. */
   skip(n: number): void {
     if (n < 0 || n > this.end - this.at) {
       this.fail();
@@ -174,9 +174,9 @@ export class Reader {
     }
   }
 
-  /** As `str`, for a text that is nearly always the one before: making a string takes longer than comparing it. */
-  sameStr(memo: Memo, min: number, max: number): string {
-    const { text } = memo;
+  /** Like `str`, for a string that rarely changes: comparing with the previous value is cheaper than creating a string. */
+  cachedStr(cache: CachedText, min: number, max: number): string {
+    const { text } = cache;
     const from = this.at;
     if (text.length >= min && text.length < 0x80 && text.length < this.end - from && this.bytes[from] === text.length) {
       let i = 0;
@@ -191,14 +191,14 @@ export class Reader {
       }
     }
     const found = this.str(min, max);
-    // only of one that is all ASCII the characters are the bytes
+    // characters can be compared with bytes only if all of them are ASCII
     if (!this.bad && this.at - from - 1 === found.length) {
-      memo.text = found;
+      cache.text = found;
     }
     return found;
   }
 
-  /** A length and that many bytes of UTF-8. */
+  /** A length followed by that many bytes of UTF-8. */
   str(min: number, max: number): string {
     const n = this.count(max);
     if (n < min || n > this.end - this.at) {
@@ -217,7 +217,7 @@ export class Reader {
 
   private wideStr(from: number): string {
     const text = this.bytes.toString('utf8', from, this.at);
-    // what is no UTF-8 comes back as U+FFFD, which has other bytes
+    // invalid UTF-8 decodes to U+FFFD, which encodes to different bytes
     if (Buffer.compare(Buffer.from(text), this.bytes.subarray(from, this.at)) !== 0) {
       this.fail();
       return '';
@@ -226,14 +226,14 @@ export class Reader {
   }
 }
 
-/** A text that was read before. */
-export interface Memo {
+/** The last string that `Reader.cachedStr` decoded. */
+export interface CachedText {
   text: string;
 }
 
 export const EMPTY: Buffer = Buffer.alloc(0);
 
-/** Appends to a buffer that grows. */
+/** Appends to a growing buffer. */
 export class Writer {
   bytes: Buffer;
   length = 0;
@@ -242,8 +242,8 @@ export class Writer {
     this.bytes = Buffer.allocUnsafe(capacity);
   }
 
-  /** Makes room for n more bytes. */
-  room(n: number): void {
+  /** Ensures capacity for n more bytes. */
+  reserve(n: number): void {
     if (this.length + n > this.bytes.length) {
       const larger = Buffer.allocUnsafe(Math.max(this.length + n, 2 * this.bytes.length));
       this.bytes.copy(larger, 0, 0, this.length);
@@ -252,43 +252,44 @@ export class Writer {
   }
 
   u8(value: number): void {
-    this.room(1);
+    this.reserve(1);
     this.bytes[this.length++] = value;
   }
 
   /** Big endian. */
   u32(value: number): void {
-    this.room(4);
+    this.reserve(4);
     this.length = putU32(this.bytes, value, this.length);
   }
 
-  varint(value: Whole): void {
-    this.room(10);
+  varint(value: Uint64): void {
+    this.reserve(10);
     this.length = putVarint(this.bytes, value, this.length);
   }
 
-  /** The length in bytes and the text. */
+  /** Length in bytes, then the string. */
   str(text: string): void {
-    this.room(3 * text.length + 5);
+    this.reserve(3 * text.length + 5);
     this.length = putString(this.bytes, text, this.length);
   }
 
-  /** The bytes from one place to another. */
+  /** Copies bytes from `from` up to `end`. */
   put(bytes: Buffer, from = 0, end = bytes.length): void {
-    this.room(end - from);
+    this.reserve(end - from);
     this.length = putBytes(this.bytes, bytes, from, end, this.length);
   }
 
-  /** What was written, not copied: valid until more is written. */
+  /** A view of the written bytes, valid until the next write. */
   view(): Buffer {
     return this.bytes.subarray(0, this.length);
   }
 }
 
-/** Each writes into room that is known to be there, and returns where it ended. */
+// The put functions write at an offset where the caller has ensured capacity, and return the offset after the last byte.
+
 export function putBytes(out: Buffer, bytes: Buffer, from: number, end: number, at: number): number {
   if (end - from <= 128) {
-    // Buffer.copy makes a view first if it is not given all
+    // Buffer.copy of a part creates a view first, which is slower for short copies
     for (let i = from; i < end; i++) {
       out[at++] = bytes[i]!;
     }
@@ -305,7 +306,7 @@ export function putU32(out: Buffer, value: number, at: number): number {
   return at + 4;
 }
 
-export function putVarint(out: Buffer, value: Whole, at: number): number {
+export function putVarint(out: Buffer, value: Uint64, at: number): number {
   if (typeof value === 'bigint') {
     for (; value >= 0x80n; value >>= 7n) {
       out[at++] = Number(value & 0x7fn) | 0x80;
@@ -326,7 +327,7 @@ export function putVarint(out: Buffer, value: Whole, at: number): number {
 export function putString(out: Buffer, text: string, at: number): number {
   const n = text.length;
   if (n < 0x80) {
-    // short names are nearly all of it; leaving JavaScript for them costs more than the loop
+    // most strings are short names; a call into native code costs more than this loop
     let i = 0;
     for (; i < n; i++) {
       const c = text.charCodeAt(i);

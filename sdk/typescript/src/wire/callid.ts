@@ -1,7 +1,7 @@
 /**
- * Ids of calls: 64 bits, derived from the id of the scope's call and the call's number, so that they need no room in the
- * history and are the same in every repetition (SplitMix64). As two halves, because JavaScript's numbers end at 53 bits
- * and bigints cost more than everything else a send does.
+ * Call ids: 64 bits, derived by SplitMix64 from the id of the scope's call and the call's number. Derived ids take no space in
+ * the history and are the same in every repetition. An id is stored as two 32-bit halves because bigints would cost more than
+ * everything else on the send path.
  */
 
 import { randomFillSync } from 'node:crypto';
@@ -23,14 +23,16 @@ export class CallId {
     return new CallId(Number.parseInt(hex.slice(0, 8), 16), Number.parseInt(hex.slice(8, 16), 16));
   }
 
-  /** Never zero. */
+  /** A random id, never zero. */
   static random(): CallId {
     const bytes = randomFillSync(Buffer.allocUnsafe(8));
     const id = CallId.read(bytes, 0);
     return id.high === 0 && id.low === 0 ? new CallId(0, 1) : id;
   }
 
-  /** The id of the n-th call sent by the scope of this call, counted from 1 (at most 2^53 - 1); 0 gives the scope's own span in OTLP. */
+  /**
+   * The id of call number n (from 1 to 2^53 - 1) of the scope that serves this call. Number 0 is the scope's own span in OTLP.
+   */
   derive(n: number): CallId {
     // z = p + n * 0x9E3779B97F4A7C15
     let high = multiplyHigh(n >>> 0, 0x9e3779b9, 0x7f4a7c15);
@@ -61,7 +63,7 @@ export class CallId {
     return this.high === other.high && this.low === other.low;
   }
 
-  /** Are these the eight bytes, big endian? */
+  /** Whether the eight bytes at an offset, big endian, are this id. */
   isAt(bytes: Buffer, at: number): boolean {
     return bytes.readUInt32BE(at) === this.high && bytes.readUInt32BE(at + 4) === this.low;
   }
@@ -76,7 +78,7 @@ function hex8(value: number): string {
   return value.toString(16).padStart(8, '0');
 }
 
-/** The upper half of a * (high:low), modulo 2^64; all operands 32 bits. */
+/** The upper 32 bits of a * (high:low) modulo 2^64; all operands have 32 bits. */
 function multiplyHigh(a: number, high: number, low: number): number {
   const a0 = a & 0xffff;
   const a1 = a >>> 16;

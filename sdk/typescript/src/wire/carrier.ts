@@ -1,6 +1,6 @@
 /**
- * How a history rides on a reply: appended protobuf field (gRPC), HTTP header, tail behind an HTTP body. An envelope may ride
- * on a gRPC request in the same field, in the history's place.
+ * Carriers of a history: a protobuf field appended to a gRPC message, an HTTP header, or a tail after an HTTP body. A gRPC
+ * request may carry its envelope in the same field.
  *
  *   field   tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
  *   tail    history  u32 BE: length of the history  "flm" 0x01
@@ -20,12 +20,12 @@ const MAGIC = 0x666c6d01;
 /** u32 length and magic. */
 export const ENDING_BYTES = 8;
 
-/** How many bytes `appendField` adds for a history of that many bytes. */
-export function fieldLength(history: number): number {
-  return TAG.length + varintLength(history + ENDING_BYTES) + history + ENDING_BYTES;
+/** How many bytes `appendField` adds for a history of `historyBytes` bytes. */
+export function fieldLength(historyBytes: number): number {
+  return TAG.length + varintLength(historyBytes + ENDING_BYTES) + historyBytes + ENDING_BYTES;
 }
 
-/** A serialized protobuf message with the history appended to it. */
+/** A serialized protobuf message with the history appended as a field. */
 export function appendField(message: Uint8Array, history: Buffer): Buffer {
   const field = fieldLength(history.length);
   const out = Buffer.allocUnsafe(message.length + field);
@@ -37,19 +37,19 @@ export function appendField(message: Uint8Array, history: Buffer): Buffer {
   return out;
 }
 
-/** What was carried, and the rest; both are views. */
-export interface Carried {
+/** A message and the history that was attached to it, or null; both are views. */
+export interface SplitMessage {
   message: Buffer;
   history: Buffer | null;
 }
 
-/** The number before the magic, or -1. */
-function ending(b: Buffer): number {
+/** The length that precedes the magic number, or -1 if there is no magic number. */
+function endingLength(b: Buffer): number {
   return b.length >= ENDING_BYTES && b.readUInt32BE(b.length - 4) === MAGIC ? b.readUInt32BE(b.length - ENDING_BYTES) : -1;
 }
 
-/** Leaving JavaScript to compare five bytes takes longer. */
-function tagged(bytes: Buffer, at: number): boolean {
+// a loop is faster than a native comparison of five bytes
+function hasTagAt(bytes: Buffer, at: number): boolean {
   for (let i = 0; i < TAG.length; i++) {
     if (bytes[at + i] !== TAG[i]) {
       return false;
@@ -58,16 +58,16 @@ function tagged(bytes: Buffer, at: number): boolean {
   return true;
 }
 
-/** False: there is certainly no field, and `cutField` would say so. */
-export function mayHaveField(bytes: Buffer): boolean {
-  return ending(bytes) >= 0;
+/** A cheap test: if false, `splitField` finds no field. */
+export function mightHaveField(bytes: Buffer): boolean {
+  return endingLength(bytes) >= 0;
 }
 
-/** Splits the field off; the message is the very buffer that was given if there is none. */
-export function cutField(bytes: Buffer): Carried {
-  const n = ending(bytes);
+/** Splits off the field. Without one, `message` is the given buffer itself. */
+export function splitField(bytes: Buffer): SplitMessage {
+  const n = endingLength(bytes);
   const start = bytes.length - n;
-  if (n < TAG.length + 1 + ENDING_BYTES || start < 0 || !tagged(bytes, start)) {
+  if (n < TAG.length + 1 + ENDING_BYTES || start < 0 || !hasTagAt(bytes, start)) {
     return { message: bytes, history: null };
   }
   const r = new Reader(bytes, start + TAG.length);
@@ -78,7 +78,7 @@ export function cutField(bytes: Buffer): Carried {
   return { message: bytes.subarray(0, start), history: bytes.subarray(r.at, bytes.length - ENDING_BYTES) };
 }
 
-/** The tail to send behind an HTTP body. */
+/** The tail to send after an HTTP body. */
 export function encodeTail(history: Buffer): Buffer {
   const out = Buffer.allocUnsafe(history.length + ENDING_BYTES);
   out.set(history, 0);
@@ -86,9 +86,9 @@ export function encodeTail(history: Buffer): Buffer {
   return out;
 }
 
-/** Splits the tail off; the message is the very buffer that was given if there is none. */
-export function cutTail(bytes: Buffer): Carried {
-  const n = ending(bytes);
+/** Splits off the tail. Without one, `message` is the given buffer itself. */
+export function splitTail(bytes: Buffer): SplitMessage {
+  const n = endingLength(bytes);
   const start = bytes.length - ENDING_BYTES - n;
   if (n < 0 || start < 0) {
     return { message: bytes, history: null };
@@ -96,13 +96,13 @@ export function cutTail(bytes: Buffer): Carried {
   return { message: bytes.subarray(0, start), history: bytes.subarray(start, bytes.length - ENDING_BYTES) };
 }
 
-/** A header's value by its lower-case name; undefined if it is not there. Several values may come as a list. */
-export type Headers = (name: string) => string | number | readonly string[] | undefined;
+/** Looks up a header by its lower-case name; undefined if it is absent. Several values may be returned as a list. */
+export type HeaderLookup = (name: string) => string | number | readonly string[] | undefined;
 
 const NO_TAIL = ['content-range', 'digest', 'content-digest', 'repr-digest', 'content-md5', 'trailer', 'upgrade'];
 
-/** May an HTTP reply carry a tail, provided that its handler completes? */
-export function mayTail(accept: number, method: string, request: Headers, status: number, reply: Headers): boolean {
+/** Whether an HTTP reply may carry a tail, provided that its handler completes. */
+export function allowsTail(accept: number, method: string, request: HeaderLookup, status: number, reply: HeaderLookup): boolean {
   if ((accept & ACCEPT_TAIL) === 0 || !(status === 200 || status >= 400) || method === 'HEAD') {
     return false;
   }
@@ -132,10 +132,10 @@ const STREAMS = new Set([
 ]);
 
 /**
- * Is a reply that leaves in pieces a stream of things its reader waits for one by one? Such a reply gets no tail: where the
- * tail begins is certain only at the end, and a reader may hold bytes back until then.
+ * Whether a reply streams items that its reader waits for one at a time. Such a reply gets no tail: the start of a tail is
+ * certain only at the end of the body, so the reader's SDK might hold back bytes until then.
  */
-export function streamed(reply: Headers): boolean {
+export function isStreamingReply(reply: HeaderLookup): boolean {
   const type = reply('content-type');
   if (type !== undefined && STREAMS.has(String(type).split(';', 1)[0]!.trim().toLowerCase())) {
     return true;
@@ -144,7 +144,7 @@ export function streamed(reply: Headers): boolean {
   return buffering !== undefined && String(buffering).trim().toLowerCase() === 'no';
 }
 
-/** A body with its second half overwritten by 0xFF; the one that was given stays as it is. */
+/** A copy of a body with its second half overwritten by 0xFF. */
 export function corrupt(body: Uint8Array): Buffer {
   const out = Buffer.from(body);
   out.fill(0xff, Math.floor(out.length / 2));

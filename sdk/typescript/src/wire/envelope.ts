@@ -1,18 +1,18 @@
 /**
- * What travels with a request.
+ * The envelope that travels with a request.
  *
  *   u8 version = 1   varint length   signed part   16 B signature   hop part
  *
- * The signed part is written once, by whoever starts the request, and passed on unchanged; the hop part is written anew
- * for every call. Nothing here checks a signature: that is trust/receiver.
+ * Whoever starts the request writes the signed part once, and every service forwards it unchanged. The hop part is written
+ * for each call. This module does not check signatures; trust/receiver does.
  */
 
-import { Memo, putU32, putVarint, Reader, utf8Length, varintLength, Whole, Writer } from './bytes';
+import { CachedText, putU32, putVarint, Reader, utf8Length, varintLength, Uint64, Writer } from './bytes';
 import { CallId } from './callid';
 import { ErrorCode, FaultloomError } from './errors';
-import { counters, decodePlan, encodePlan, Fault, NO_COUNTERS } from './plan';
+import { counterCount, decodePlan, encodePlan, Fault, NO_COUNTERS } from './plan';
 
-/** Where an envelope and a history travel. */
+/** Metadata key and headers that carry envelopes and histories. */
 export const GRPC_KEY = 'x-faultloom-bin';
 export const HTTP_HEADER = 'x-faultloom';
 export const HISTORY_HEADER = 'x-faultloom-history';
@@ -26,7 +26,7 @@ export const SIGNATURE_BYTES = 16;
 export const TRACE_BYTES = 16;
 export const VERSION = 1;
 
-/** Bits of `accept`: how the reply may bring the history back. */
+/** Bits of `accept`: the carriers of a history that the caller supports besides headers and trailers. */
 export const ACCEPT_FIELD = 1;
 export const ACCEPT_TAIL = 2;
 
@@ -35,9 +35,9 @@ const PLAN = 2;
 const RUN = 4;
 const BRIDGE = 8;
 
-/** The part that is signed. */
-export interface Signed {
-  /** Replies bring a history back. */
+/** The fields that the signature covers. */
+export interface SignedPart {
+  /** Replies return a history. */
   history: boolean;
   /** The envelope also travels in `traceparent` and `baggage`. */
   bridge: boolean;
@@ -52,43 +52,43 @@ export interface Signed {
   plan: readonly Fault[] | null;
 }
 
-/** An accepted envelope. */
-export interface Envelope extends Signed {
-  /** The call it came with. */
+/** An envelope. */
+export interface Envelope extends SignedPart {
+  /** The id of the call that carries it. */
   call: CallId;
-  /** ACCEPT_FIELD, ACCEPT_TAIL: what the caller can take a history from. */
+  /** Bits ACCEPT_FIELD and ACCEPT_TAIL. */
   accept: number;
-  /** Bytes the caller can receive in one message; 0: unknown, then no reply field. */
-  receiveLimit: Whole;
-  /** Counters in the order of the format. */
-  evidence: readonly Whole[];
-  /** Version byte to signature, as received: what every further call repeats. */
-  passedOn: Buffer;
+  /** The largest message the caller can receive, in bytes. 0 means unknown; the reply then gets no field. */
+  receiveLimit: Uint64;
+  /** Counters, in the order of the format. */
+  evidence: readonly Uint64[];
+  /** The bytes from version to signature as received, which every further call repeats. */
+  signedPrefix: Buffer;
 }
 
 /**
- * What an envelope's outer layers are made of; nothing of it has been believed yet. Places, not views: making one takes longer
- * than reading what it shows.
+ * A parsed envelope whose signature has not been verified. Parts are given as offsets, because creating a buffer view costs
+ * more than reading the part.
  */
-export interface Opened {
+export interface UnverifiedEnvelope {
   envelope: Envelope;
   raw: Buffer;
-  /** Where the part that the signature covers begins and ends; the signature is next. */
+  /** Start and end of the signed part; the signature follows. */
   partAt: number;
   partEnd: number;
   hasPlan: boolean;
-  /** Where the plan begins; it ends with the part. */
+  /** Start of the plan, which ends with the signed part. */
   planAt: number;
   hopAt: number;
 }
 
-const NOBODY = new CallId(0, 0);
+const NO_CALL = new CallId(0, 0);
 
-const lastKey: Memo = { text: '' };
-const lastEnvironment: Memo = { text: '' };
+const keyCache: CachedText = { text: '' };
+const environmentCache: CachedText = { text: '' };
 
-/** Parses the outer layers: checks 1, 3 and 4 of the format. Plan and hop part are left for `complete`. */
-export function open(raw: Buffer): Opened | ErrorCode {
+/** Parses all but the plan and the hop part (checks 1, 3 and 4 of the format). `completeEnvelope` parses the rest. */
+export function decodeEnvelope(raw: Buffer): UnverifiedEnvelope | ErrorCode {
   if (raw.length > MAX_ENVELOPE_BYTES) {
     return 'oversized';
   }
@@ -113,8 +113,8 @@ export function open(raw: Buffer): Opened | ErrorCode {
   const trace = s.take(TRACE_BYTES);
   const run = (permissions & RUN) === 0 ? null : s.take(TRACE_BYTES);
   const expires = s.u32();
-  const key = s.sameStr(lastKey, 1, 32);
-  const environment = s.sameStr(lastEnvironment, 1, 64);
+  const key = s.cachedStr(keyCache, 1, 32);
+  const environment = s.cachedStr(environmentCache, 1, 64);
   const hasPlan = (permissions & PLAN) !== 0;
   if (s.bad || (permissions & ~(HISTORY | PLAN | RUN | BRIDGE)) !== 0 || (!hasPlan && s.left > 0)) {
     return 'malformed';
@@ -128,33 +128,33 @@ export function open(raw: Buffer): Opened | ErrorCode {
     key,
     environment,
     plan: null,
-    call: NOBODY,
+    call: NO_CALL,
     accept: 0,
     receiveLimit: 0,
     evidence: NO_COUNTERS,
-    passedOn: raw.subarray(0, hopAt),
+    signedPrefix: raw.subarray(0, hopAt),
   };
   return { envelope, raw, partAt, partEnd, hasPlan, planAt: s.at, hopAt };
 }
 
-/** Parses plan and hop part: checks 12 and 13. Only after the signature was found right. */
-export function complete(o: Opened): Envelope | ErrorCode {
-  const e = o.envelope;
-  if (o.hasPlan) {
-    const plan = decodePlan(o.raw.subarray(o.planAt, o.partEnd));
+/** Parses the plan and the hop part (checks 12 and 13). Call it only after the signature has been verified. */
+export function completeEnvelope(unverified: UnverifiedEnvelope): Envelope | ErrorCode {
+  const e = unverified.envelope;
+  if (unverified.hasPlan) {
+    const plan = decodePlan(unverified.raw.subarray(unverified.planAt, unverified.partEnd));
     if (typeof plan === 'string') {
       return plan;
     }
     e.plan = plan;
   }
-  const r = new Reader(o.raw, o.hopAt);
+  const r = new Reader(unverified.raw, unverified.hopAt);
   const high = r.u32();
   e.call = new CallId(high, r.u32());
   e.accept = r.u8();
   e.receiveLimit = r.varint();
   if (e.plan !== null) {
-    const evidence: Whole[] = [];
-    for (let n = counters(e.plan); n > 0; n--) {
+    const evidence: Uint64[] = [];
+    for (let n = counterCount(e.plan); n > 0; n--) {
       evidence.push(r.varint());
     }
     e.evidence = evidence;
@@ -162,24 +162,24 @@ export function complete(o: Opened): Envelope | ErrorCode {
   return r.bad || r.left > 0 || (e.accept & ~(ACCEPT_FIELD | ACCEPT_TAIL)) !== 0 ? 'malformed' : e;
 }
 
-/** The text of an HTTP header for envelopes and histories. */
-export function toHeader(bytes: Buffer): string {
+/** Encodes an envelope or a history as the value of an HTTP header. */
+export function encodeHeader(bytes: Buffer): string {
   return bytes.toString('base64url');
 }
 
-/** The bytes of a header's text, or undefined unless it is base64url without padding, stray characters or stray bits. */
-export function fromHeader(text: string): Buffer | undefined {
+/** Decodes the value of a header; undefined unless it is base64url without padding, stray characters or stray bits. */
+export function decodeHeader(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** The signed part, ready to be signed. Throws as encodePlan does, and `malformed` for ids and names that cannot be written. */
-export function encodeSigned(s: Signed): Buffer {
+/** Encodes the signed part. Throws as encodePlan does, and `malformed` for ids and names that cannot be encoded. */
+export function encodeSignedPart(s: SignedPart): Buffer {
   if (
     s.trace.length !== TRACE_BYTES ||
     (s.run !== null && s.run.length !== TRACE_BYTES) ||
-    !within(s.key, 32) ||
-    !within(s.environment, 64)
+    !fits(s.key, 32) ||
+    !fits(s.environment, 64)
   ) {
     throw new FaultloomError('malformed');
   }
@@ -201,13 +201,13 @@ export function encodeSigned(s: Signed): Buffer {
   return out.view();
 }
 
-function within(text: string, max: number): boolean {
+function fits(text: string, max: number): boolean {
   const n = utf8Length(text);
   return n >= 1 && n <= max;
 }
 
-/** Version byte to signature. */
-export function encodePassedOn(part: Buffer, signature: Buffer): Buffer {
+/** Encodes the bytes from version to signature. */
+export function encodeSignedPrefix(part: Buffer, signature: Buffer): Buffer {
   const out = new Writer(3 + part.length + SIGNATURE_BYTES);
   out.u8(VERSION);
   out.varint(part.length);
@@ -217,17 +217,17 @@ export function encodePassedOn(part: Buffer, signature: Buffer): Buffer {
 }
 
 /**
- * An envelope: what is passed on, then the hop part with the counters as they are now. Undefined if it would be too large;
- * then nothing may be sent.
+ * Assembles an envelope from the signed prefix and a new hop part. Returns undefined if it would be too large; the request must
+ * then go out without one.
  */
-export function encodeEnvelope(
-  passedOn: Buffer,
+export function assembleEnvelope(
+  signedPrefix: Buffer,
   call: CallId,
   accept: number,
-  receiveLimit: Whole,
-  evidence: readonly Whole[],
+  receiveLimit: Uint64,
+  evidence: readonly Uint64[],
 ): Buffer | undefined {
-  let size = passedOn.length + 9 + varintLength(receiveLimit);
+  let size = signedPrefix.length + 9 + varintLength(receiveLimit);
   for (let i = 0; i < evidence.length; i++) {
     size += varintLength(evidence[i]!);
   }
@@ -235,8 +235,8 @@ export function encodeEnvelope(
     return undefined;
   }
   const out = Buffer.allocUnsafe(size);
-  out.set(passedOn, 0);
-  let at = putU32(out, call.high, passedOn.length);
+  out.set(signedPrefix, 0);
+  let at = putU32(out, call.high, signedPrefix.length);
   at = putU32(out, call.low, at);
   out[at++] = accept;
   at = putVarint(out, receiveLimit, at);

@@ -1,4 +1,4 @@
-/** The stable codes of spec/errors.json that an SDK can meet: why an envelope was refused, in the order of the checks. */
+/** The stable codes of spec/errors.json that concern an SDK, in the order of the checks. */
 export type ErrorCode =
   | 'oversized'
   | 'malformed'
@@ -15,7 +15,10 @@ export type ErrorCode =
   | 'replayed'
   | 'envelope_too_large';
 
-/** What encoders and decoders throw. Receivers return the code instead: refusing a stranger's envelope should cost no stack trace. */
+/**
+ * Thrown by encoders and decoders. Receivers return the code instead, so that rejecting an untrusted envelope does not cost a
+ * stack trace.
+ */
 export class FaultloomError extends Error {
   constructor(readonly code: ErrorCode) {
     super(`faultloom: ${code}`);

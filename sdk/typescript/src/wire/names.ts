@@ -1,12 +1,12 @@
-/** Names of calls and peers, as selectors see them and as histories record them. */
+/** Names of calls and peers, as selectors match them and as histories record them. */
 
-import { cut, utf8Length } from './bytes';
+import { truncateUtf8, utf8Length } from './bytes';
 
 /** Limits in bytes. */
 export const MAX_NAME_BYTES = 200;
 export const MAX_SERVICE_BYTES = 64;
 
-/** What local selectors are matched with: "METHOD /path" without query and fragment. */
+/** The name that local selectors match: "METHOD /path" without query and fragment. */
 export function rawHttpName(method: string, target: string): string {
   for (let i = 0; i < target.length; i++) {
     const c = target.charCodeAt(i);
@@ -18,25 +18,28 @@ export function rawHttpName(method: string, target: string): string {
   return `${method} ${target === '' ? '/' : target}`;
 }
 
-/** What is recorded of a raw HTTP name: its variable parts become {id}, and it is cut to 200 bytes. */
-export function normalHttpName(raw: string): string {
+/** The name that is recorded: variable path segments become {id}, and the result is truncated to 200 bytes. */
+export function normalizeHttpName(raw: string): string {
   let at = raw.indexOf('/');
   let out = '';
   let kept = 0;
   while (at >= 0) {
     const slash = raw.indexOf('/', at + 1);
     const end = slash < 0 ? raw.length : slash;
-    if (variable(raw, at + 1, end)) {
+    if (isVariable(raw, at + 1, end)) {
       out += raw.slice(kept, at) + '/{id}';
       kept = end;
     }
     at = slash;
   }
-  return cut(kept === 0 ? raw : out + raw.slice(kept), MAX_NAME_BYTES);
+  return truncateUtf8(kept === 0 ? raw : out + raw.slice(kept), MAX_NAME_BYTES);
 }
 
-/** All digits, a UUID, at least 8 hex digits among them a decimal digit, or at least 20 bytes with a decimal digit. */
-function variable(text: string, from: number, to: number): boolean {
+/**
+ * A path segment is variable if it is all digits, a UUID, at least 8 hex digits including a decimal digit, or at least 20
+ * bytes including a decimal digit.
+ */
+function isVariable(text: string, from: number, to: number): boolean {
   const length = to - from;
   let digits = 0;
   let letters = 0;
@@ -58,9 +61,9 @@ function variable(text: string, from: number, to: number): boolean {
       return true;
     }
   }
-  return length === 36 && hexes === 32 && dash(text, from + 8) && dash(text, from + 13) && dash(text, from + 18) && dash(text, from + 23);
+  return length === 36 && hexes === 32 && isDash(text, from + 8) && isDash(text, from + 13) && isDash(text, from + 18) && isDash(text, from + 23);
 }
 
-function dash(text: string, at: number): boolean {
+function isDash(text: string, at: number): boolean {
   return text.charCodeAt(at) === 0x2d;
 }

@@ -1,6 +1,6 @@
-/** A history as spans, in OTLP's JSON: a server span per segment, a client span per call. Keys are written in sorted order. */
+/** Converts a history to OTLP/JSON spans: a server span per segment, a client span per call. Keys are in sorted order. */
 
-import { sum, Whole } from './bytes';
+import { addUint64, Uint64 } from './bytes';
 import type { CallId } from './callid';
 import type { Event, History, Segment } from './history';
 
@@ -11,7 +11,7 @@ interface Attribute {
   value: Value;
 }
 
-/** One span as OTLP/HTTP has it in JSON. */
+/** A span in OTLP/JSON. */
 export interface Span {
   attributes: Attribute[];
   endTimeUnixNano: string;
@@ -30,37 +30,37 @@ export interface ResourceSpans {
   scopeSpans: [{ scope: { name: string }; spans: Span[] }];
 }
 
-/** `trace`: 16 bytes; `hasParent`: the request came with a `traceparent`. */
+/** `trace`: 16 bytes; `hasParent`: the request had a `traceparent`. */
 export function resourceSpans(trace: Buffer, hasParent: boolean, history: History): ResourceSpans[] {
-  const document = new Document(trace.toString('hex'));
-  document.segment(history.call, history.segment, hasParent, '');
-  return document.services;
+  const collector = new SpanCollector(trace.toString('hex'));
+  collector.addSegment(history.call, history.segment, hasParent, '');
+  return collector.services;
 }
 
 type Send = Extract<Event, { kind: 'SEND_REQUEST' }>;
 type End = Extract<Event, { child: unknown }>;
 
-class Document {
+class SpanCollector {
   readonly services: ResourceSpans[] = [];
   private readonly spans = new Map<string, Span[]>();
 
   constructor(private readonly traceId: string) {}
 
-  segment(id: CallId, segment: Segment, hasParent: boolean, callersName: string): void {
-    const spans = this.of(segment.service);
+  addSegment(id: CallId, segment: Segment, hasParent: boolean, callerName: string): void {
+    const spans = this.spansOf(segment.service);
     const server = id.derive(0).toString();
     const last = segment.events[segment.events.length - 1];
     const lastUs = last === undefined ? 0 : last.atUs;
-    const answer = last?.kind === 'SEND_RESPONSE' ? last.status : null;
+    const status = last?.kind === 'SEND_RESPONSE' ? last.status : null;
     spans.push({
-      attributes: serverAttributes(segment, answer),
+      attributes: serverAttributes(segment, status),
       endTimeUnixNano: nanoseconds(segment.startUs, lastUs),
       kind: 2,
-      name: segment.name || callersName || segment.service,
+      name: segment.name || callerName || segment.service,
       ...(hasParent ? { parentSpanId: id.toString() } : {}),
       spanId: server,
       startTimeUnixNano: nanoseconds(segment.startUs, 0),
-      status: answer !== null && (answer < 100 ? answer !== 0 : answer >= 500) ? { code: 2 } : {},
+      status: status !== null && (status < 100 ? status !== 0 : status >= 500) ? { code: 2 } : {},
       traceId: this.traceId,
     });
     const ends = new Map<number, End>();
@@ -73,16 +73,16 @@ class Document {
       if (event.kind === 'SEND_REQUEST') {
         const end = ends.get(event.call);
         const call = id.derive(event.call);
-        spans.push(this.client(segment, server, call, event, end, lastUs));
+        spans.push(this.clientSpan(segment, server, call, event, end, lastUs));
         if (end?.child) {
-          this.segment(call, end.child, true, event.name);
+          this.addSegment(call, end.child, true, event.name);
         }
       }
     }
   }
 
-  private client(segment: Segment, server: string, id: CallId, send: Send, end: End | undefined, lastUs: Whole): Span {
-    const bad = end !== undefined && (end.kind === 'CALL_FAILED' || (send.http ? end.status >= 400 : end.status !== 0));
+  private clientSpan(segment: Segment, server: string, id: CallId, send: Send, end: End | undefined, lastUs: Uint64): Span {
+    const isError = end !== undefined && (end.kind === 'CALL_FAILED' || (send.http ? end.status >= 400 : end.status !== 0));
     return {
       attributes: clientAttributes(send, end),
       endTimeUnixNano: nanoseconds(segment.startUs, end === undefined ? lastUs : end.atUs),
@@ -91,12 +91,12 @@ class Document {
       parentSpanId: server,
       spanId: id.toString(),
       startTimeUnixNano: nanoseconds(segment.startUs, send.atUs),
-      status: bad ? { code: 2 } : {},
+      status: isError ? { code: 2 } : {},
       traceId: this.traceId,
     };
   }
 
-  private of(service: string): Span[] {
+  private spansOf(service: string): Span[] {
     let spans = this.spans.get(service);
     if (spans === undefined) {
       spans = [];
@@ -110,24 +110,24 @@ class Document {
   }
 }
 
-function status(http: boolean, value: Whole): Attribute {
+function statusAttribute(http: boolean, value: Uint64): Attribute {
   return { key: http ? 'http.response.status_code' : 'rpc.grpc.status_code', value: { intValue: String(value) } };
 }
 
-function flag(key: string): Attribute {
+function trueAttribute(key: string): Attribute {
   return { key, value: { boolValue: true } };
 }
 
-function serverAttributes(segment: Segment, answer: Whole | null): Attribute[] {
+function serverAttributes(segment: Segment, status: Uint64 | null): Attribute[] {
   const out: Attribute[] = [];
-  if (answer !== null) {
-    out.push(status(answer >= 100, answer));
+  if (status !== null) {
+    out.push(statusAttribute(status >= 100, status));
   }
   if (segment.truncated) {
-    out.push(flag('faultloom.truncated'));
+    out.push(trueAttribute('faultloom.truncated'));
   }
   if (segment.faultsOff) {
-    out.push(flag('faultloom.faults_off'));
+    out.push(trueAttribute('faultloom.faults_off'));
   }
   return out;
 }
@@ -135,25 +135,25 @@ function serverAttributes(segment: Segment, answer: Whole | null): Attribute[] {
 function clientAttributes(send: Send, end: End | undefined): Attribute[] {
   const out: Attribute[] = [];
   if (end !== undefined) {
-    out.push(status(send.http && end.kind === 'RECV_RESPONSE', end.status));
+    out.push(statusAttribute(send.http && end.kind === 'RECV_RESPONSE', end.status));
   }
   out.push({ key: 'peer.service', value: { stringValue: send.peer } });
   if (send.fault !== null) {
     out.push({ key: 'faultloom.fault', value: { intValue: String(send.fault) } });
   }
   if (end?.kind === 'CALL_FAILED') {
-    out.push(flag('faultloom.failed'));
+    out.push(trueAttribute('faultloom.failed'));
   }
   if (end === undefined || end.gap) {
-    out.push(flag('faultloom.gap'));
+    out.push(trueAttribute('faultloom.gap'));
   }
   return out;
 }
 
 const MAX_U64 = (1n << 64n) - 1n;
 
-/** Saturates at what 64 bits hold. */
-function nanoseconds(startUs: Whole, atUs: Whole): string {
-  const ns = BigInt(sum(startUs, atUs) ?? MAX_U64) * 1000n;
+/** Nanoseconds since the epoch as a decimal string, saturating at 2^64 - 1. */
+function nanoseconds(startUs: Uint64, atUs: Uint64): string {
+  const ns = BigInt(addUint64(startUs, atUs) ?? MAX_U64) * 1000n;
   return (ns > MAX_U64 ? MAX_U64 : ns).toString();
 }

@@ -1,27 +1,27 @@
 /**
- * The history of a stream, in pieces: what a caller has when it ends the stream early is a history, only shorter.
+ * The history of a stream, sent in pieces. A caller that ends the stream early holds a valid, truncated history.
  *
  *   u8 0x81   u8 flags   varint offset   the next bytes of the history
  */
 
-import { EMPTY, putVarint, Reader, varintLength, Whole, Writer } from './bytes';
+import { EMPTY, putVarint, Reader, varintLength, Uint64, Writer } from './bytes';
 import type { CallId } from './callid';
 import { fieldLength } from './carrier';
 import { ACCEPT_FIELD } from './envelope';
-import { answers, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from './history';
-import { eventsAt, shorten } from './truncate';
+import { answersCall, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from './history';
+import { eventsOffset, truncateEvents } from './truncate';
 
-/** Tells a piece from a history, whose first byte is its version. */
+/** The first byte of a piece; the first byte of a whole history is its version. */
 export const PIECE = 0x81;
 const LAST = 1;
-const CUT = 2;
+const CUT_SHORT = 2;
 
-/** Is this a piece, and not a whole history? */
+/** Whether these bytes are a piece and not a whole history. */
 export function isPiece(bytes: Buffer): boolean {
   return bytes.length > 0 && bytes[0] === PIECE;
 }
 
-function piece(flags: number, offset: number, head: Buffer, events: Buffer): Buffer {
+function encodePiece(flags: number, offset: number, head: Buffer, events: Buffer): Buffer {
   const out = Buffer.allocUnsafe(2 + varintLength(offset) + head.length + events.length);
   out[0] = PIECE;
   out[1] = flags;
@@ -31,95 +31,98 @@ function piece(flags: number, offset: number, head: Buffer, events: Buffer): Buf
   return out;
 }
 
-/** How far a stream's history has left; the history itself is kept by the scope, which hands it in as it stands. */
-export class Pieces {
-  /** The head as it left: what the first piece said stays said. */
+/** Cuts the history of one stream into pieces. The scope keeps the history and passes its current state to each call. */
+export class PieceWriter {
+  /** The head that the first piece contained; it does not change afterwards. */
   head: Buffer | null = null;
-  private gone = 0;
+  private sentEventBytes = 0;
   private offset = 0;
 
   constructor(
     private readonly accept: number,
-    private readonly receiveLimit: Whole,
+    private readonly receiveLimit: Uint64,
   ) {}
 
-  /** Could a message that leaves now take something along? `events`: how many bytes of them there are. */
-  due(events: number): boolean {
-    return (this.accept & ACCEPT_FIELD) !== 0 && (this.head === null || events > this.gone);
+  /** Whether there is something new to send. `eventBytes`: size of the events so far. */
+  isDue(eventBytes: number): boolean {
+    return (this.accept & ACCEPT_FIELD) !== 0 && (this.head === null || eventBytes > this.sentEventBytes);
   }
 
-  /** What goes along with a reply message of that many bytes, or null. `head`: up to the events; both are kept or copied. */
-  message(messageBytes: number, head: Buffer, events: Buffer): Buffer | null {
-    if (!this.due(events.length)) {
+  /**
+   * The piece for a reply message of `messageBytes` bytes; null if nothing is new or the message would become too large.
+   * `head`: the history up to its events. Both buffers are copied.
+   */
+  nextPiece(messageBytes: number, head: Buffer, events: Buffer): Buffer | null {
+    if (!this.isDue(events.length)) {
       return null;
     }
-    const out = piece(0, this.offset, this.head === null ? head : EMPTY, events.subarray(this.gone));
+    const out = encodePiece(0, this.offset, this.head === null ? head : EMPTY, events.subarray(this.sentEventBytes));
     if (messageBytes + fieldLength(out.length) > this.receiveLimit) {
       return null;
     }
     this.head ??= Buffer.from(head);
-    this.gone = events.length;
-    this.offset = this.head.length + this.gone;
+    this.sentEventBytes = events.length;
+    this.offset = this.head.length + this.sentEventBytes;
     return out;
   }
 
-  /** What is left when the handler has ended, in at most `limit` bytes; null if nothing of it fits. */
-  last(limit: number, head: Buffer, events: Buffer): Buffer | null {
+  /** The last piece, after the handler has ended, in at most `limit` bytes; null if nothing fits. */
+  lastPiece(limit: number, head: Buffer, events: Buffer): Buffer | null {
     const start = this.head === null ? head : EMPTY;
-    const news = events.subarray(this.gone);
+    const unsent = events.subarray(this.sentEventBytes);
     const room = limit - (2 + varintLength(this.offset) + start.length);
-    if (news.length <= room) {
-      return piece(LAST, this.offset, start, news);
+    if (unsent.length <= room) {
+      return encodePiece(LAST, this.offset, start, unsent);
     }
-    const shorter = room < 0 ? null : shorten(news, room);
-    return shorter == null ? null : piece(LAST | CUT, this.offset, start, shorter);
+    const shorter = room < 0 ? null : truncateEvents(unsent, room);
+    return shorter == null ? null : encodePiece(LAST | CUT_SHORT, this.offset, start, shorter);
   }
 }
 
-/** What pieces made. */
-export interface Joined {
-  /** Null: not even a head arrived, or it answers another call. */
+/** The history assembled from pieces. */
+export interface JoinedHistory {
+  /** Null if no complete head arrived or it belongs to another call. */
   history: Buffer | null;
-  /** The last piece is there, and none was truncated. */
+  /** The last piece arrived and nothing was truncated. */
   complete: boolean;
 }
 
-/** Collects the pieces of one call in the order in which they arrive. */
-export class Joiner {
+/** Assembles the pieces of one call, in order of arrival. */
+export class PieceJoiner {
   private readonly out = new Writer(256);
-  private cut = false;
+  private truncated = false;
   private last = false;
-  /** A piece that did not fit ends the history: what follows it may hang in the air. */
+  /** A piece out of sequence ends the history; later pieces may refer to missing bytes. */
   private ended = false;
 
   add(bytes: Buffer): void {
-    this.ended ||= this.last || !this.fits(bytes);
+    this.ended ||= this.last || !this.append(bytes);
   }
 
-  private fits(bytes: Buffer): boolean {
+  private append(bytes: Buffer): boolean {
     const r = new Reader(bytes);
     const kind = r.u8();
     const flags = r.u8();
     const offset = r.varint();
-    if (r.bad || kind !== PIECE || (flags & ~(LAST | CUT)) !== 0 || offset !== this.out.length) {
+    if (r.bad || kind !== PIECE || (flags & ~(LAST | CUT_SHORT)) !== 0 || offset !== this.out.length) {
       return false;
     }
     if (this.out.length + r.left > MAX_HISTORY_BYTES) {
       return false;
     }
     this.out.put(r.take(r.left));
-    this.cut ||= (flags & CUT) !== 0;
+    this.truncated ||= (flags & CUT_SHORT) !== 0;
     this.last ||= (flags & LAST) !== 0;
     return true;
   }
 
-  /** The history so far, which must answer `call`. */
-  finish(call: CallId): Joined {
+  /** The history so far; it must belong to `call`. */
+  finish(call: CallId): JoinedHistory {
     const bytes = Buffer.from(this.out.view());
-    if (!answers(bytes, call) || eventsAt(bytes) < 0) {
+    if (!answersCall(bytes, call) || eventsOffset(bytes) < 0) {
       return { history: null, complete: false };
     }
-    const complete = this.last && !this.cut;
+    const complete = this.last && !this.truncated;
     if (!complete) {
       bytes[HEAD_BYTES]! |= TRUNCATED;
     }

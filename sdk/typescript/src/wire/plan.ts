@@ -1,6 +1,6 @@
-/** The faults of one request. */
+/** The plan: the faults of one request. */
 
-import { Reader, utf8Length, Whole, Writer } from './bytes';
+import { Reader, utf8Length, Uint64, Writer } from './bytes';
 import { ErrorCode, FaultloomError } from './errors';
 import type { Selector } from './selector';
 
@@ -11,11 +11,12 @@ const MAX_STRING_BYTES = 128;
 const MAX_AFTER = 8;
 
 /**
- * What a fault makes the caller see; numbered on the wire from 1 in this order.
+ * What the caller observes. Kinds are numbered from 1 on the wire, in this order. hooks/faults.ts defines their effects.
  *
  * - `unavailable`: connection refused · `status`: status `arg` · `deadline`: deadline exceeded at once · `reset`: connection reset
- * - `delay`: the reply, after `arg` milliseconds · `hang`: nothing until the deadline or `arg` milliseconds, then deadline exceeded
- * - `lost-reply`: the callee runs, the connection breaks · `empty-reply`, `corrupt-reply`: the callee runs, its reply arrives so
+ * - `delay`: the call waits `arg` ms, then goes on · `hang`: nothing happens for `arg` ms, then deadline exceeded
+ * - `lost-reply`: the callee runs, then the connection breaks
+ * - `empty-reply`, `corrupt-reply`: the callee runs; its reply arrives empty or corrupted
  */
 export type Kind = 'unavailable' | 'status' | 'deadline' | 'reset' | 'delay' | 'hang' | 'lost-reply' | 'empty-reply' | 'corrupt-reply';
 
@@ -31,32 +32,27 @@ export const KINDS: readonly Kind[] = [
   'corrupt-reply',
 ];
 
-/** Is the request really sent? */
-export function calleeRuns(kind: Kind): boolean {
-  return kind === 'delay' || kind === 'lost-reply' || kind === 'empty-reply' || kind === 'corrupt-reply';
-}
-
-/** A prerequisite: calls that match must have happened `times` (≥ 1) times. */
+/** A prerequisite: matching calls must have happened `times` (≥ 1) times. */
 export interface After extends Selector {
-  readonly times: Whole;
+  readonly times: Uint64;
 }
 
-/** One entry of a plan. Zero means "not set" for `arg`, `nth` and `maxFires`. */
+/** A planned fault. Zero means "not set" for `arg`, `nth` and `maxFires`. */
 export interface Fault extends Selector {
   readonly kind: Kind;
-  /** status: the code; delay, hang: milliseconds. */
-  readonly arg: Whole;
-  /** Fire at this matching send only, counted from 1. */
-  readonly nth: Whole;
-  /** Fire at most this often. */
-  readonly maxFires: Whole;
-  /** All must hold; at most 8. */
+  /** For status: the code. For delay and hang: milliseconds. */
+  readonly arg: Uint64;
+  /** Fire at this matching call only, counted from 1. */
+  readonly nth: Uint64;
+  /** Fire at most this many times. */
+  readonly maxFires: Uint64;
+  /** Prerequisites, at most 8; all of them must hold. */
   readonly after: readonly After[];
-  /** `after` counts calls when they are sent, instead of when they are completed. */
+  /** Whether `after` counts calls when they are sent instead of when they complete. */
   readonly afterSent: boolean;
 }
 
-/** A whole fault from the parts that matter: `fault('status', { callee: 'currency', arg: 14 })`. */
+/** Creates a fault, with defaults for all parts that are not given: `fault('status', { callee: 'currency', arg: 14 })`. */
 export function fault(kind: Kind, parts: Partial<Omit<Fault, 'kind'>> = {}): Fault {
   return { kind, caller: '', callee: '', call: '', arg: 0, nth: 0, maxFires: 0, after: [], afterSent: false, ...parts };
 }
@@ -67,8 +63,8 @@ const MAX_FIRES = 4;
 const AFTER = 8;
 const AFTER_SENT = 16;
 
-/** How many evidence counters a plan has in the hop part. */
-export function counters(plan: readonly Fault[]): number {
+/** The number of evidence counters of a plan in the hop part. */
+export function counterCount(plan: readonly Fault[]): number {
   let n = 0;
   for (const f of plan) {
     n += (f.nth === 0 ? 0 : 1) + (f.maxFires === 0 ? 0 : 1) + f.after.length;
@@ -76,7 +72,7 @@ export function counters(plan: readonly Fault[]): number {
   return n;
 }
 
-/** Reads a plan that fills the bytes; the code says why it cannot be. */
+/** Decodes a plan; returns the error code if it is invalid. */
 export function decodePlan(bytes: Buffer): Fault[] | ErrorCode {
   const r = new Reader(bytes);
   const strings = [''];
@@ -114,10 +110,10 @@ function decodeFault(r: Reader, strings: readonly string[]): Fault | ErrorCode {
   if ((flags & ~(ARG | NTH | MAX_FIRES | AFTER | AFTER_SENT)) !== 0) {
     return 'malformed';
   }
-  const part = (): string => strings[r.count(strings.length - 1)]!;
-  const caller = part();
-  const callee = part();
-  const call = part();
+  const string = (): string => strings[r.count(strings.length - 1)]!;
+  const caller = string();
+  const callee = string();
+  const call = string();
   const arg = (flags & ARG) === 0 ? 0 : r.varint();
   const nth = (flags & NTH) === 0 ? 0 : positive(r);
   const maxFires = (flags & MAX_FIRES) === 0 ? 0 : positive(r);
@@ -128,13 +124,13 @@ function decodeFault(r: Reader, strings: readonly string[]): Fault | ErrorCode {
       return 'malformed';
     }
     for (let i = 0; i < n; i++) {
-      after.push({ caller: part(), callee: part(), call: part(), times: positive(r) });
+      after.push({ caller: string(), callee: string(), call: string(), times: positive(r) });
     }
   }
   return r.bad ? 'malformed' : { kind, caller, callee, call, arg, nth, maxFires, after, afterSent: (flags & AFTER_SENT) !== 0 };
 }
 
-function positive(r: Reader): Whole {
+function positive(r: Reader): Uint64 {
   const value = r.varint();
   if (value === 0) {
     r.fail();
@@ -143,8 +139,8 @@ function positive(r: Reader): Whole {
 }
 
 /**
- * Writes a plan. Throws `too_many_faults`, `unknown_fault`, `malformed` for an empty plan or a prerequisite of zero times, and
- * `envelope_too_large` for anything else beyond the format's limits.
+ * Encodes a plan. Throws `too_many_faults`, `unknown_fault`, `malformed` for an empty plan or a prerequisite of zero times, and
+ * `envelope_too_large` if another limit of the format is exceeded.
  */
 export function encodePlan(plan: readonly Fault[]): Buffer {
   if (plan.length === 0) {
@@ -222,4 +218,4 @@ function encodeSelector(body: Writer, strings: Map<string, number>, s: Selector)
   }
 }
 
-export const NO_COUNTERS: readonly Whole[] = [];
+export const NO_COUNTERS: readonly Uint64[] = [];

@@ -1,18 +1,18 @@
-/** Which sends are meant. */
+/** Selectors: which calls a fault or a prerequisite applies to. */
 
 import { isIP } from 'node:net';
 
-/** An empty part matches anything. */
+/** An empty field matches anything. */
 export interface Selector {
   /** Service name of the sender. */
   readonly caller: string;
-  /** Name of the peer, its host, or the first label of its host. */
+  /** The peer's name, its host, or the first label of its host. */
   readonly callee: string;
-  /** Full name, what follows the name's last '/', or a template with '*' or '{…}' parts. */
+  /** The full name, the part after its last '/', or a template with '*' or '{…}' parts. */
   readonly call: string;
 }
 
-/** Decides about a send of caller to peer; name is the gRPC method or the raw "METHOD /path" without the query. */
+/** Whether a call from caller to peer matches. `name`: the gRPC method, or the raw "METHOD /path" without the query. */
 export function matches(s: Selector, caller: string, peer: string, name: string): boolean {
   return (
     (s.caller === '' || s.caller === caller) &&
@@ -50,14 +50,14 @@ export function callMatches(call: string, name: string): boolean {
     const slash = name.lastIndexOf('/');
     return slash >= 0 && name.length - slash - 1 === call.length && name.endsWith(call);
   }
-  const wanted = call.split('/');
-  const given = name.split('/');
-  if (wanted.length !== given.length) {
+  const pattern = call.split('/');
+  const actual = name.split('/');
+  if (pattern.length !== actual.length) {
     return false;
   }
-  for (let i = 0; i < wanted.length; i++) {
-    const w = wanted[i]!;
-    if (w !== given[i] && w !== '*' && !(w.length >= 2 && w.startsWith('{') && w.endsWith('}'))) {
+  for (let i = 0; i < pattern.length; i++) {
+    const part = pattern[i]!;
+    if (part !== actual[i] && part !== '*' && !(part.length >= 2 && part.startsWith('{') && part.endsWith('}'))) {
       return false;
     }
   }

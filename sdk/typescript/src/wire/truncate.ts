@@ -1,30 +1,30 @@
-/** Cutting a history down to what a carrier holds, between events. */
+/** Truncates a history to the capacity of its carrier, at event boundaries. */
 
-import { EMPTY, putVarint, Reader, sum, varintLength, Whole, Writer } from './bytes';
+import { addUint64, EMPTY, putVarint, Reader, varintLength, Uint64, Writer } from './bytes';
 import { FaultloomError } from './errors';
 import {
   CALL_FAILED,
-  CHILD_FLAG,
-  FAULT_FLAG,
-  GAP_FLAG,
+  TAG_CHILD,
+  TAG_FAULT,
+  TAG_GAP,
   HEAD_BYTES,
-  KIND_BITS,
+  TAG_KIND_BITS,
   MAX_HISTORY_BYTES,
-  readPrefix,
+  readSegmentHead,
   RECV_RESPONSE,
   SEND_REQUEST,
   SEND_RESPONSE,
   TRUNCATED,
 } from './history';
 
-/** Where an event lies. */
+/** An encoded event. */
 interface RawEvent {
   tag: number;
-  dt: Whole;
-  /** All of it, without a child history (which becomes a gap). */
+  dt: Uint64;
+  /** The whole event; a child segment is replaced by a gap. */
   flat: Buffer;
-  /** What follows tag and time, without a child history. */
-  fixed: Buffer;
+  /** The fields after tag and time, without a child segment. */
+  fields: Buffer;
 }
 
 function rawEvents(bytes: Buffer): RawEvent[] | undefined {
@@ -35,12 +35,12 @@ function rawEvents(bytes: Buffer): RawEvent[] | undefined {
     const tag = r.u8();
     const dt = r.varint();
     const from = r.at;
-    let fixedEnd = -1;
-    switch (tag & KIND_BITS) {
+    let fieldsEnd = -1;
+    switch (tag & TAG_KIND_BITS) {
       case SEND_REQUEST:
         skipReference(r);
         skipReference(r);
-        if ((tag & FAULT_FLAG) !== 0) {
+        if ((tag & TAG_FAULT) !== 0) {
           r.varint();
         }
         break;
@@ -48,8 +48,8 @@ function rawEvents(bytes: Buffer): RawEvent[] | undefined {
       case CALL_FAILED:
         r.varint();
         r.varint();
-        if ((tag & CHILD_FLAG) !== 0) {
-          fixedEnd = r.at;
+        if ((tag & TAG_CHILD) !== 0) {
+          fieldsEnd = r.at;
           r.take(r.count(MAX_HISTORY_BYTES));
         }
         break;
@@ -59,18 +59,18 @@ function rawEvents(bytes: Buffer): RawEvent[] | undefined {
       default:
         return undefined;
     }
-    const fixed = bytes.subarray(from, fixedEnd < 0 ? r.at : fixedEnd);
+    const fields = bytes.subarray(from, fieldsEnd < 0 ? r.at : fieldsEnd);
     let flat = bytes.subarray(start, r.at);
-    if (fixedEnd >= 0) {
-      flat = Buffer.from(bytes.subarray(start, fixedEnd));
-      flat[0] = (tag & ~CHILD_FLAG) | GAP_FLAG;
+    if (fieldsEnd >= 0) {
+      flat = Buffer.from(bytes.subarray(start, fieldsEnd));
+      flat[0] = (tag & ~TAG_CHILD) | TAG_GAP;
     }
-    events.push({ tag, dt, flat, fixed });
+    events.push({ tag, dt, flat, fields });
   }
   return r.bad ? undefined : events;
 }
 
-/** Past a `ref`; the table it points into may have begun in an earlier piece. */
+/** Skips a string reference. Its table may have begun in an earlier piece, so the reference is not resolved. */
 function skipReference(r: Reader): void {
   if (r.varint() === 0) {
     r.take(r.count(MAX_HISTORY_BYTES));
@@ -78,10 +78,10 @@ function skipReference(r: Reader): void {
 }
 
 /**
- * Events without child histories; if that is still too large, as many of the first ones as leave room for the final
- * SEND_RESPONSE. Null if not even that fits, undefined if the events are malformed.
+ * Removes the child segments of events. If the result is still too large, keeps as many of the first events as leave room for
+ * the final SEND_RESPONSE. Returns null if not even that fits, and undefined if the events are malformed.
  */
-export function shorten(bytes: Buffer, room: number): Buffer | null | undefined {
+export function truncateEvents(bytes: Buffer, room: number): Buffer | null | undefined {
   const events = rawEvents(bytes);
   if (events === undefined) {
     return undefined;
@@ -94,19 +94,19 @@ export function shorten(bytes: Buffer, room: number): Buffer | null | undefined 
     return concat(events, events.length, size, EMPTY);
   }
   const last = events[events.length - 1];
-  if (last === undefined || (last.tag & KIND_BITS) !== SEND_RESPONSE) {
+  if (last === undefined || (last.tag & TAG_KIND_BITS) !== SEND_RESPONSE) {
     return null;
   }
-  let skipped: Whole = 0;
+  let skipped: Uint64 = 0;
   for (let kept = events.length - 1; kept >= 0; kept--) {
     size -= events[kept]!.flat.length;
-    skipped = sum(skipped, events[kept]!.dt) ?? skipped;
+    skipped = addUint64(skipped, events[kept]!.dt) ?? skipped;
     const time = varintLength(skipped);
-    if (size + 1 + time + last.fixed.length <= room) {
-      const end = Buffer.allocUnsafe(1 + time + last.fixed.length);
+    if (size + 1 + time + last.fields.length <= room) {
+      const end = Buffer.allocUnsafe(1 + time + last.fields.length);
       end[0] = SEND_RESPONSE;
       putVarint(end, skipped, 1);
-      end.set(last.fixed, 1 + time);
+      end.set(last.fields, 1 + time);
       return concat(events, kept, size, end);
     }
   }
@@ -122,20 +122,20 @@ function concat(events: RawEvent[], count: number, size: number, end: Buffer): B
   return out.view();
 }
 
-/** Where the events of a history begin; -1 if it has no whole head. */
-export function eventsAt(history: Buffer): number {
+/** The offset of the first event; -1 if the head is incomplete. */
+export function eventsOffset(history: Buffer): number {
   const r = new Reader(history, Math.min(HEAD_BYTES, history.length));
-  readPrefix(r);
+  readSegmentHead(r);
   return r.bad ? -1 : r.at;
 }
 
-/** A history cut to at most `limit` bytes; null if not even its frame fits. Throws `malformed`. */
-export function truncate(history: Buffer, limit: number): Buffer | null {
+/** Truncates a history to at most `limit` bytes; null if not even its head and last event fit. Throws `malformed`. */
+export function truncateHistory(history: Buffer, limit: number): Buffer | null {
   if (history.length <= limit) {
     return history;
   }
-  const at = eventsAt(history);
-  const events = at < 0 ? undefined : shorten(history.subarray(at), limit - at);
+  const at = eventsOffset(history);
+  const events = at < 0 ? undefined : truncateEvents(history.subarray(at), limit - at);
   if (events === undefined) {
     throw new FaultloomError('malformed');
   }

@@ -1,34 +1,34 @@
-/** Whatever bytes come from outside: a result or our code, never anything else; and what was encoded comes back. */
+/** The codec: round trips, and for arbitrary bytes a result or a stable error code. */
 
 import * as assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Receiver } from '../trust/receiver';
 import { sign } from '../trust/signer';
 import { envelope, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScope } from '../testing';
-import { cut, next, Reader, sum, Whole, whole, Writer } from './bytes';
+import { addUint64, increment, Reader, toUint64, truncateUtf8, Uint64, Writer } from './bytes';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from './bridge';
 import { CallId } from './callid';
-import { appendField, corrupt, cutField, cutTail, encodeTail, fieldLength, mayHaveField, mayTail, streamed } from './carrier';
-import { Envelope, fromHeader, toHeader } from './envelope';
+import { appendField, corrupt, splitField, splitTail, encodeTail, fieldLength, mightHaveField, allowsTail, isStreamingReply } from './carrier';
+import { Envelope, decodeHeader, encodeHeader } from './envelope';
 import { ErrorCode } from './errors';
 import { decodeHistory, HEAD_BYTES, readHistory } from './history';
-import { normalHttpName, rawHttpName } from './names';
+import { normalizeHttpName, rawHttpName } from './names';
 import { resourceSpans } from './otlp';
-import { Joiner, PIECE } from './piece';
-import { counters, decodePlan, encodePlan } from './plan';
+import { PieceJoiner, PIECE } from './piece';
+import { counterCount, decodePlan, encodePlan } from './plan';
 import { calleeMatches, callMatches } from './selector';
-import { truncate } from './truncate';
+import { truncateHistory } from './truncate';
 
 test('a varint survives a round trip', () => {
-  const edges: Whole[] = [0, 127, 128, 2 ** 28 - 1, 2 ** 28, 2 ** 31, 2 ** 32, Number.MAX_SAFE_INTEGER, 1n << 53n, (1n << 64n) - 1n];
-  const check = (value: Whole): void => {
+  const edges: Uint64[] = [0, 127, 128, 2 ** 28 - 1, 2 ** 28, 2 ** 31, 2 ** 32, Number.MAX_SAFE_INTEGER, 1n << 53n, (1n << 64n) - 1n];
+  const check = (value: Uint64): void => {
     const out = new Writer(1);
     out.varint(value);
     const r = new Reader(out.view());
     assert.deepEqual([r.varint(), r.bad, r.left], [value, false, 0]);
   };
   edges.forEach(check);
-  everySeed((random) => check(random.whole()));
+  everySeed((random) => check(random.uint64()));
 });
 
 test('a varint of 2^64 or of eleven bytes is refused', () => {
@@ -39,18 +39,18 @@ test('a varint of 2^64 or of eleven bytes is refused', () => {
   }
 });
 
-test('64 bits neither wrap nor round', () => {
-  assert.equal(sum(Number.MAX_SAFE_INTEGER, 1), 1n << 53n);
-  assert.equal(sum((1n << 64n) - 1n, 1), undefined);
-  assert.equal(next((1n << 64n) - 1n), (1n << 64n) - 1n);
-  assert.equal(whole(5n), 5);
+test('64-bit arithmetic neither wraps nor rounds', () => {
+  assert.equal(addUint64(Number.MAX_SAFE_INTEGER, 1), 1n << 53n);
+  assert.equal(addUint64((1n << 64n) - 1n, 1), undefined);
+  assert.equal(increment((1n << 64n) - 1n), (1n << 64n) - 1n);
+  assert.equal(toUint64(5n), 5);
 });
 
-test('a text is cut at a character boundary', () => {
+test('a string is truncated at a character boundary', () => {
   everySeed((random) => {
     const text = random.text(40);
     const max = random.below(50);
-    const short = cut(text, max);
+    const short = truncateUtf8(text, max);
     assert.ok(Buffer.byteLength(short) <= max && text.startsWith(short));
     assert.ok(short === text || Buffer.byteLength(short) > max - 4);
     assert.ok(!short.includes('\ufffd'));
@@ -77,7 +77,7 @@ test('a plan survives a round trip', () => {
   });
 });
 
-test('a plan beyond the limits is not written', () => {
+test('a plan beyond the limits is not encoded', () => {
   const faults = Array.from({ length: 65 }, () => new Random(1).fault());
   assert.throws(() => encodePlan(faults), { code: 'too_many_faults' });
   assert.throws(() => encodePlan([]), { code: 'malformed' });
@@ -87,21 +87,21 @@ test('a plan beyond the limits is not written', () => {
 test('an envelope survives a round trip', () => {
   everySeed((random) => {
     const plan = random.below(2) === 0 ? null : Array.from({ length: 1 + random.below(3) }, () => random.fault());
-    const evidence = Array.from({ length: counters(plan ?? []) }, () => random.whole());
+    const evidence = Array.from({ length: counterCount(plan ?? []) }, () => random.uint64());
     const run = random.below(2) === 0 ? null : Buffer.alloc(16, 9);
-    const want = signed({ plan, evidence, run, bridge: random.below(2) === 0, accept: random.below(4), receiveLimit: random.whole() });
-    const bytes = envelope(want);
+    const expected = signed({ plan, evidence, run, bridge: random.below(2) === 0, accept: random.below(4), receiveLimit: random.uint64() });
+    const bytes = envelope(expected);
     if (bytes === null) {
       return;
     }
-    const got = Receiver.fixed(SETTINGS).acceptHeader(toHeader(bytes), NOW, 0);
-    assert.deepEqual(got, { ...want, key: 'f1', passedOn: sign(FAULT_KEY, want) });
+    const got = Receiver.fixed(SETTINGS).acceptHeader(encodeHeader(bytes), NOW, 0);
+    assert.deepEqual(got, { ...expected, key: 'f1', signedPrefix: sign(FAULT_KEY, expected) });
   });
 });
 
 const CODES: unknown[] = ['malformed', 'unsupported_version', 'oversized', 'unsigned', 'unknown_key', 'bad_signature', 'too_many_faults', 'unknown_fault'];
 
-test('a changed envelope is refused or differs in its unsigned part only', () => {
+test('a modified envelope is refused or differs in its unsigned part only', () => {
   const plan = [new Random(3).fault()];
   const good = envelope({ plan })!;
   const signedBytes = sign(FAULT_KEY, signed({ plan })).length;
@@ -114,7 +114,7 @@ test('a changed envelope is refused or differs in its unsigned part only', () =>
   });
 });
 
-test('random bytes are no envelope, plan, history, piece or field', () => {
+test('random bytes are rejected as envelope, plan, history, piece and field', () => {
   everySeed((random) => {
     const bytes = random.bytes(200);
     const receiver = Receiver.fixed(SETTINGS);
@@ -123,46 +123,46 @@ test('random bytes are no envelope, plan, history, piece or field', () => {
     assert.equal(typeof receiver.acceptHeader(random.text(40), NOW, 0), 'string');
     decodePlan(bytes);
     readHistory(Buffer.concat([Buffer.of(1), bytes]));
-    const joiner = new Joiner();
+    const joiner = new PieceJoiner();
     joiner.add(Buffer.concat([Buffer.of(PIECE, 0, 0), bytes]));
     joiner.finish(new CallId(0, 1));
-    cutField(bytes);
-    cutTail(bytes);
+    splitField(bytes);
+    splitTail(bytes);
   });
 });
 
-test('a header is exactly one text', () => {
-  assert.deepEqual(fromHeader('AQ'), Buffer.of(1));
+test('bytes have exactly one header encoding', () => {
+  assert.deepEqual(decodeHeader('AQ'), Buffer.of(1));
   for (const text of ['AR', 'AQ=', 'AQ==', 'A', 'AQ\n', ' AQ', 'A+8', 'A/8']) {
-    assert.equal(fromHeader(text), undefined, JSON.stringify(text));
+    assert.equal(decodeHeader(text), undefined, JSON.stringify(text));
   }
 });
 
-/** A history made by scopes, as services make them. */
-export function recorded(random: Random, depth = 2, call = new CallId(1, 2)): Buffer {
+/** A random history recorded by scopes. */
+function recordedHistory(random: Random, depth = 2, call = new CallId(1, 2)): Buffer {
   const scope = new TestScope({ call });
   for (let n = random.below(8); n > 0; n--) {
     const http = random.below(2) === 0;
-    const sent = scope.send(http, random.pick(['back:80', 'cart', '語']), http ? `GET /item/${n}` : '/s.S/Call', 0, 0)!;
+    const sent = scope.beginCall(http, random.pick(['back:80', 'cart', '語']), http ? `GET /item/${n}` : '/s.S/Call', 0, 0)!;
     scope.atUs += random.below(2000);
     const how = random.below(4);
-    const child = how === 0 && depth > 0 ? recorded(random, depth - 1, sent.id) : null;
+    const child = how === 0 && depth > 0 ? recordedHistory(random, depth - 1, sent.id) : null;
     if (how < 3) {
       const status = random.below(2) === 0 ? 0 : random.below(600);
       const gap = child === null && how === 1;
-      random.below(3) === 0 ? scope.failed(sent, status % 17, child, gap) : scope.replied(sent, status, child, gap);
+      random.below(3) === 0 ? scope.recordFailure(sent, status % 17, child, gap) : scope.recordReply(sent, status, child, gap);
     }
   }
   scope.atUs += random.below(2000);
   return scope.finish(random.below(600), random.pick(['', 'GET /r/{id}']))!;
 }
 
-test('a truncated history fits, and what is left is a prefix', () => {
+test('a truncated history fits the limit and keeps a prefix of the events', () => {
   everySeed((random) => {
-    const history = recorded(random);
+    const history = recordedHistory(random);
     const whole = decodeHistory(history).segment;
     const limit = random.below(400);
-    const short = truncate(history, limit);
+    const short = truncateHistory(history, limit);
     if (short === null) {
       assert.ok(limit < history.length);
       return;
@@ -178,17 +178,17 @@ test('a truncated history fits, and what is left is a prefix', () => {
   });
 });
 
-test('a broken history is malformed, or is another history', () => {
+test('a damaged history is malformed or a different history', () => {
   everySeed((random) => {
-    const history = recorded(random);
+    const history = recordedHistory(random);
     const at = random.below(history.length);
-    const broken = Buffer.concat([history.subarray(0, at), random.bytes(3), history.subarray(at + random.below(4))]);
+    const damaged = Buffer.concat([history.subarray(0, at), random.bytes(3), history.subarray(at + random.below(4))]);
     const codes: (ErrorCode | undefined)[] = ['malformed', 'unsupported_version'];
-    const got = readHistory(broken);
+    const got = readHistory(damaged);
     assert.ok(typeof got !== 'string' || codes.includes(got));
-    for (const limit of [broken.length - 1, HEAD_BYTES + 8]) {
+    for (const limit of [damaged.length - 1, HEAD_BYTES + 8]) {
       try {
-        truncate(broken, limit);
+        truncateHistory(damaged, limit);
       } catch (error) {
         assert.equal((error as { code: string }).code, 'malformed');
       }
@@ -196,7 +196,7 @@ test('a broken history is malformed, or is another history', () => {
   });
 });
 
-test('depth and number of events are limited', () => {
+test('nesting depth and number of events are limited', () => {
   const nested = (levels: number): Buffer => {
     let segment: Buffer = Buffer.from('0001730001', 'hex');
     for (let i = 0; i < levels; i++) {
@@ -216,50 +216,50 @@ test('depth and number of events are limited', () => {
   assert.equal(readHistory(sends(100_000)), 'malformed');
 });
 
-test('what is appended is cut off again', () => {
+test('an appended field or tail is split off again', () => {
   everySeed((random) => {
     const message = random.bytes(100);
     const history = random.bytes(300);
     const field = appendField(message, history);
     assert.equal(field.length, message.length + fieldLength(history.length));
-    assert.deepEqual(cutField(field), { message, history });
-    assert.equal(mayHaveField(field), true);
-    assert.deepEqual(cutTail(Buffer.concat([message, encodeTail(history)])), { message, history });
+    assert.deepEqual(splitField(field), { message, history });
+    assert.equal(mightHaveField(field), true);
+    assert.deepEqual(splitTail(Buffer.concat([message, encodeTail(history)])), { message, history });
   });
 });
 
-test('what only looks appended stays', () => {
+test('bytes that only resemble a field are kept', () => {
   everySeed((random) => {
     const bytes = Buffer.concat([random.bytes(60), Buffer.from([0, 0, 0, random.below(80)]), Buffer.from('flm\x01')]);
-    const { message, history } = cutField(bytes);
+    const { message, history } = splitField(bytes);
     assert.ok(history !== null || message === bytes);
-    assert.ok(history === null || mayHaveField(bytes));
-    assert.equal(mayHaveField(bytes.subarray(0, -1)), false);
+    assert.ok(history === null || mightHaveField(bytes));
+    assert.equal(mightHaveField(bytes.subarray(0, -1)), false);
   });
 });
 
-test('corruption keeps the length, the first half and the original', () => {
+test('corruption keeps the length, the first half and the original buffer', () => {
   const body = Buffer.from('abcde');
   assert.deepEqual(corrupt(body), Buffer.from([0x61, 0x62, 0xff, 0xff, 0xff]));
   assert.equal(body.toString(), 'abcde');
 });
 
-test('headers decide about tails whatever their form', () => {
+test('tails depend on headers in any form', () => {
   const none = () => undefined;
   const one = (name: string, value: string | string[]) => (wanted: string) => (wanted === name ? value : undefined);
-  assert.equal(mayTail(2, 'GET', none, 200, none), true);
-  assert.equal(mayTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'Identity'])), true);
-  assert.equal(mayTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'br'])), false);
-  assert.equal(mayTail(2, 'GET', one('range', 'bytes=0-'), 200, none), false);
-  assert.equal(streamed(one('content-type', 'Text/Event-Stream; charset=utf-8')), true);
-  assert.equal(streamed(one('x-accel-buffering', ' NO ')), true);
-  assert.equal(streamed(one('content-type', 'text/html')), false);
+  assert.equal(allowsTail(2, 'GET', none, 200, none), true);
+  assert.equal(allowsTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'Identity'])), true);
+  assert.equal(allowsTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'br'])), false);
+  assert.equal(allowsTail(2, 'GET', one('range', 'bytes=0-'), 200, none), false);
+  assert.equal(isStreamingReply(one('content-type', 'Text/Event-Stream; charset=utf-8')), true);
+  assert.equal(isStreamingReply(one('x-accel-buffering', ' NO ')), true);
+  assert.equal(isStreamingReply(one('content-type', 'text/html')), false);
 });
 
-test('names and selectors take any text', () => {
+test('names and selectors accept any string', () => {
   everySeed((random) => {
     const path = random.text(120);
-    const name = normalHttpName(rawHttpName('GET', `/${path}`));
+    const name = normalizeHttpName(rawHttpName('GET', `/${path}`));
     assert.ok(Buffer.byteLength(name) <= 200);
     assert.ok(callMatches(name, name) && calleeMatches(path, path));
     calleeMatches(random.text(10), path);
@@ -267,14 +267,14 @@ test('names and selectors take any text', () => {
   });
 });
 
-test('a bridge passes an envelope on beside what was there', () => {
+test('a bridge adds an envelope and keeps other members', () => {
   const bytes = envelope()!;
   const call = new CallId(5, 6);
   const headers = { traceparent: traceparentOut('', Buffer.alloc(16, 7), call), baggage: baggageOut('a=1, faultloom=old ,b=2;p', bytes) };
   assert.equal(headers.traceparent, `00-${'07'.repeat(16)}-${call}-01`);
-  assert.equal(headers.baggage, `a=1,b=2;p,faultloom=${toHeader(bytes)}`);
+  assert.equal(headers.baggage, `a=1,b=2;p,faultloom=${encodeHeader(bytes)}`);
   assert.deepEqual(bridgeIn(headers.traceparent, headers.baggage), {
-    envelope: toHeader(bytes),
+    envelope: encodeHeader(bytes),
     traceparent: { trace: Buffer.alloc(16, 7), parent: call },
   });
   assert.equal(baggageOut('x'.repeat(8190), bytes), 'x'.repeat(8190));
@@ -284,9 +284,9 @@ test('a bridge passes an envelope on beside what was there', () => {
   });
 });
 
-test('every segment and every call has a span, and parents are there', () => {
+test('every segment and call has a span whose parent exists', () => {
   everySeed((random) => {
-    const history = decodeHistory(recorded(random, 3));
+    const history = decodeHistory(recordedHistory(random, 3));
     const spans = resourceSpans(Buffer.alloc(16, 1), false, history).flatMap((service) => service.scopeSpans[0].spans);
     const ids = new Set(spans.map((span) => span.spanId));
     assert.equal(ids.size, spans.length);
@@ -295,11 +295,11 @@ test('every segment and every call has a span, and parents are there', () => {
   }, 100);
 });
 
-test('a text that is nearly always the same is read as any other', () => {
-  const memo = { text: '' };
+test('cachedStr reads the same strings as str', () => {
+  const cache = { text: '' };
   const read = (...bytes: number[]): string | null => {
     const r = new Reader(Buffer.from(bytes));
-    const text = r.sameStr(memo, 1, 4);
+    const text = r.cachedStr(cache, 1, 4);
     return r.bad || r.left > 0 ? null : text;
   };
   assert.strictEqual(read(2, 0x61, 0x62), 'ab');
@@ -309,7 +309,7 @@ test('a text that is nearly always the same is read as any other', () => {
   assert.strictEqual(read(2, 0x61), null);
   assert.strictEqual(read(0), null);
   assert.strictEqual(read(5, 0x61, 0x61, 0x61, 0x61, 0x61), null);
-  // what is no ASCII is not compared: U+00E9 is not the byte 0xE9
+  // non-ASCII strings are not cached: U+00E9 is not the byte 0xE9
   assert.strictEqual(read(2, 0xc3, 0xa9), '\u00e9');
   assert.strictEqual(read(1, 0xe9), null);
 });

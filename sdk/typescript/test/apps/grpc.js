@@ -1,4 +1,4 @@
-// An echo service over gRPC. NEXT=host:port: what "call …" and "stream …" are passed on to.
+// An echo service over gRPC. NEXT=host:port is the service that "call …" calls.
 'use strict';
 
 const path = require('node:path');
@@ -11,7 +11,7 @@ function connect(address, options = {}) {
   return new Echo(address, grpc.credentials.createInsecure(), options);
 }
 
-/** Calls a unary method; [code, details] of an error, else the text. */
+/** Calls a unary method. Returns the text, or [code, details, message] of an error. */
 function unary(client, text, options = {}, count = 0) {
   return new Promise((resolve) => {
     client.Unary({ text, count }, options, (error, reply) => resolve(error ? [error.code, error.details, error.message] : reply.text));
@@ -20,10 +20,10 @@ function unary(client, text, options = {}, count = 0) {
 
 function fail(text) {
   const [, code] = text.split(' ');
-  return Object.assign(new Error('as asked'), { code: Number(code), details: 'as asked' });
+  return Object.assign(new Error('as requested'), { code: Number(code), details: 'as requested' });
 }
 
-/** What the four methods do with a text. */
+/** The reply of the four methods to a text. */
 async function serve(next, text) {
   const [verb, ...rest] = text.split(' ');
   if (verb === 'call') {
@@ -50,7 +50,7 @@ const SERVICE = (next) => ({
   Upload(call, callback) {
     const texts = [];
     call.on('data', (message) => texts.push(message.text));
-    // an event of the connection, in the context of the call
+    // an event of the connection, which must run in the scope of the call
     call.on('end', () => serve(next, texts.join(' ')).then((text) => callback(null, { text }), callback));
   },
   async Download(call) {

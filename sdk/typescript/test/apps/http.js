@@ -1,4 +1,4 @@
-// An HTTP service in plain Node. NEXT=host:port: what /call/… passes on. FRAMEWORK=express|fastify, CLIENT=http|fetch|undici.
+// An HTTP service. NEXT=host:port is the service that /call/… calls. FRAMEWORK=express|fastify, CLIENT=http|fetch|undici.
 'use strict';
 
 const http = require('node:http');
@@ -6,7 +6,7 @@ const http = require('node:http');
 const NEXT = process.env.NEXT;
 const agent = new http.Agent({ keepAlive: true });
 
-/** One GET by Node's client: [status, body], or [code of the error, its message]. */
+/** Sends a GET by Node's client. Returns [status, body], or the error's [code, message]. */
 function get(path, options = {}) {
   return new Promise((resolve) => {
     const request = http.get(`http://${NEXT}${path}`, { agent, ...options }, (response) => {
@@ -75,7 +75,7 @@ function plain(request, response) {
       response.writeHead(Number(rest[0])).end();
       break;
     case 'echo': {
-      // events of the connection, in the context of the request
+      // events of the connection, which must run in the scope of the request
       const chunks = [];
       request.on('data', (chunk) => chunks.push(chunk));
       request.on('end', () => {

@@ -1,3 +1,3 @@
-// One import in front of everything else, for programs that cannot be started with --require.
+// One import before all others, for programs that cannot be started with --require.
 import 'faultloom/auto';
 await import('./modules.mjs');

@@ -1,4 +1,4 @@
-// Required before every application: it ends with the test that started it, even if that was killed.
+// Required by every application: ends it with the test that started it, even if the test was killed.
 'use strict';
 
 const { isMainThread } = require('node:worker_threads');

@@ -1,4 +1,4 @@
-// The same in ECMAScript modules, with Node's own parts imported by name. FIRST: a module to import before.
+// A service in ECMAScript modules, with named imports from Node's modules.
 import { createServer, get } from 'node:http';
 import { Server } from '@grpc/grpc-js';
 import express from 'express';

@@ -1,4 +1,4 @@
-// Required before an application: OpenTelemetry's own instrumentation, and nothing of ours.
+// Required by an application: OpenTelemetry's own instrumentation, without the SDK.
 'use strict';
 
 const { registerInstrumentations } = require('@opentelemetry/instrumentation');

@@ -1,4 +1,4 @@
-// TypeScript, as compilers translate it for CommonJS.
+// A service in TypeScript, compiled to CommonJS.
 import * as http from 'node:http';
 import express, { Request, Response } from 'express';
 

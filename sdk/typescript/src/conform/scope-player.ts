@@ -1,0 +1,134 @@
+/** Plays vectors of kind `scope`: the steps of a scope, with the clock in the input. */
+
+import { Process } from '../scope/process';
+import { OutgoingCall, Scope } from '../scope/scope';
+import { Receiver } from '../trust/receiver';
+import { TrustSettings } from '../trust/settings';
+import type { Uint64 } from '../wire/bytes';
+import { ACCEPT_FIELD, ACCEPT_TAIL } from '../wire/envelope';
+import { rawHttpName } from '../wire/names';
+import { PieceJoiner } from '../wire/piece';
+import type { Json } from './json';
+import { hex, orNull } from './kinds';
+
+interface End {
+  call: number;
+  status: Uint64;
+  history: string | null;
+  gap: boolean;
+}
+
+interface Step {
+  at_us: number;
+  send?: { protocol: 'grpc' | 'http'; authority: string; name: string };
+  reply?: End;
+  failed?: End;
+  message?: { bytes: number };
+  respond?: { status: Uint64; name: string };
+}
+
+interface Input {
+  trust: string;
+  now: number;
+  service: string;
+  peers: { [address: string]: string };
+  envelope: string;
+  start_us: Uint64;
+  stream?: boolean;
+  steps: Step[];
+}
+
+class PlayedScope extends Scope {
+  atUs = 0;
+
+  override now(): number {
+    return this.atUs;
+  }
+}
+
+const RECEIVE_LIMIT = 4 << 20;
+
+export function scope(input: Input): Json {
+  const receiver = Receiver.fixed(TrustSettings.parse(input.trust));
+  const process = new Process(input.service, { peers: new Map(Object.entries(input.peers)), receiver });
+  const envelope = receiver.accept(hex(input.envelope), input.now, 0);
+  if (envelope === null || typeof envelope === 'string') {
+    throw new Error(`the envelope was refused: ${envelope}`);
+  }
+  const player = new Player(new PlayedScope(process, envelope, 'caller', false, input.start_us), input.stream ?? false);
+  const steps = input.steps.map((step) => player.play(step));
+  return { steps, history: orNull(player.history()) };
+}
+
+class Player {
+  private readonly calls: OutgoingCall[] = [];
+  private readonly joiner = new PieceJoiner();
+  private unaryHistory: Buffer | null = null;
+
+  constructor(
+    private readonly scope: PlayedScope,
+    private readonly stream: boolean,
+  ) {}
+
+  history(): Buffer | null {
+    return this.stream ? this.joiner.finish(this.scope.envelope.call).history : this.unaryHistory;
+  }
+
+  play(step: Step): Json {
+    this.scope.atUs = step.at_us;
+    if (step.send !== undefined) {
+      return this.beginCall(step.send);
+    }
+    if (step.reply !== undefined) {
+      const { call, status, history, gap } = step.reply;
+      this.scope.recordReply(this.calls[call - 1]!, status, history === null ? null : hex(history), gap);
+      return {};
+    }
+    if (step.failed !== undefined) {
+      const { call, status, history, gap } = step.failed;
+      this.scope.recordFailure(this.calls[call - 1]!, status, history === null ? null : hex(history), gap);
+      return {};
+    }
+    if (step.message !== undefined) {
+      return { piece: this.piece(this.scope.nextPiece(step.message.bytes)) };
+    }
+    if (step.respond === undefined) {
+      throw new Error('a step must be send, reply, failed, message or respond');
+    }
+    const { status, name } = step.respond;
+    if (this.stream) {
+      return { piece: this.piece(this.scope.lastPiece(status, name)) };
+    }
+    this.unaryHistory = this.scope.finish(status, name);
+    return {};
+  }
+
+  private piece(piece: Buffer | null): string | null {
+    if (piece !== null) {
+      this.joiner.add(piece);
+    }
+    return orNull(piece);
+  }
+
+  private beginCall({ protocol, authority, name }: NonNullable<Step['send']>): Json {
+    const peer = this.scope.service.peerName(authority);
+    let call: OutgoingCall | null;
+    if (protocol === 'http') {
+      const blank = name.indexOf(' ');
+      call = this.scope.beginCall(true, peer, rawHttpName(name.slice(0, blank), name.slice(blank + 1)), ACCEPT_TAIL, 0);
+    } else {
+      call = this.scope.beginCall(false, peer, name, ACCEPT_FIELD, RECEIVE_LIMIT);
+    }
+    if (call === null) {
+      throw new Error('a call after the end of the scope');
+    }
+    this.calls.push(call);
+    return {
+      call: call.number,
+      id: call.id.toString(),
+      fault: call.fault === null ? null : call.faultIndex,
+      kind: call.fault === null ? null : call.fault.kind,
+      envelope: orNull(call.envelope),
+    };
+  }
+}

@@ -1,0 +1,21 @@
+/** A process that ends with 70 unsent histories; its second argument says how it ends. */
+
+import { TestScope } from '../testing';
+import { Exporter } from './exporter';
+
+const [url, way] = process.argv.slice(2);
+const exporter = Exporter.fromEnvironment({ FAULTLOOM_EXPORT: url })!;
+
+// a full batch is sent at once, so some histories are in flight and some are queued
+for (let i = 0; i < 70; i++) {
+  exporter.add({ trace: Buffer.alloc(16, i), hasParent: false, history: new TestScope().finish(0)! });
+}
+
+if (way === 'process.exit') {
+  process.exit(3);
+} else if (way === 'SIGTERM') {
+  setInterval(() => undefined, 1000);
+  process.send!('ready');
+} else {
+  process.disconnect();
+}

@@ -1,0 +1,214 @@
+/** A request of Node's HTTP client in a scope, from its sending to its reply or failure. */
+
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { withScope } from '../../scope/context';
+import type { OutgoingCall, Scope } from '../../scope/scope';
+import { FaultEffect, replyEffect, unsentEffect } from '../faults';
+import { CANCELLED, DEADLINE_EXCEEDED } from '../grpc/status';
+import type { Fn, Loose } from '../patch';
+import { recordEffect } from '../record';
+import { alterationOf, Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './body';
+import { failureCode, hangUp } from './errors';
+import { MessageHeaders } from './message-headers';
+import { takeReplyCarrier } from './reply-headers';
+
+export class HttpCall {
+  private readonly emit: Fn;
+  private readonly destroy: Fn;
+  private timedOut = false;
+  /** Whether the application ended the request. */
+  private endedByApplication = false;
+  /** Whether a reply has begun. It is recorded when its history has arrived. */
+  private hasReply = false;
+
+  constructor(
+    readonly scope: Scope,
+    readonly call: OutgoingCall,
+    private readonly effect: FaultEffect,
+    private readonly request: ClientRequest,
+  ) {
+    const loose = request as unknown as Loose;
+    this.emit = loose['emit'];
+    this.destroy = loose['destroy'];
+    loose['emit'] = (...args: unknown[]) => withScope(scope, () => this.onEvent(args));
+    loose['destroy'] = (error?: unknown) => {
+      this.endedByApplication = true;
+      return this.destroy.call(request, error);
+    };
+  }
+
+  private onEvent(args: unknown[]): unknown {
+    try {
+      switch (args[0]) {
+        case 'response':
+          return this.onResponse(args[1] as IncomingMessage);
+        case 'upgrade':
+        case 'connect':
+          this.scope.recordReply(this.call, (args[1] as IncomingMessage).statusCode ?? 0, null, true);
+          break;
+        case 'timeout':
+          this.timedOut = true;
+          break;
+        case 'error':
+          this.onFailure(args[1]);
+          break;
+        case 'close':
+          this.onFailure(undefined);
+      }
+    } catch {
+      // the application gets the event in any case
+    }
+    return this.emit.apply(this.request, args);
+  }
+
+  private onFailure(error: unknown): void {
+    if (this.hasReply) {
+      return;
+    }
+    const { scope, call, effect } = this;
+    if (this.endedByApplication || (error === undefined && effect.sends)) {
+      // after a timeout, or for reasons of the application
+      const code = this.timedOut || failureCode(error) === DEADLINE_EXCEEDED ? DEADLINE_EXCEEDED : CANCELLED;
+      scope.recordFailure(call, code, null, effect.sends && this.request.socket != null);
+    } else if (!effect.sends) {
+      recordEffect(scope, call, unsentEffect(effect), null);
+    } else {
+      recordEffect(scope, call, replyEffect('http', call.fault, { failed: failureCode(error), history: false }), null);
+    }
+  }
+
+  private onResponse(response: IncomingMessage): unknown {
+    const { scope, call } = this;
+    const status = response.statusCode ?? 0;
+    this.hasReply = true;
+    if (!this.effect.sends) {
+      recordEffect(scope, call, unsentEffect(this.effect), null);
+      return this.emit.call(this.request, 'response', response);
+    }
+    const { tail, coding, history } = takeReplyCarrier(new MessageHeaders(response));
+    const record = (late: Buffer | null): void => {
+      const found = late ?? history;
+      recordEffect(scope, call, replyEffect('http', call.fault, { status, history: found !== null }), found);
+    };
+    const effect = replyEffect('http', call.fault, { status, history: history !== null });
+    const alteration = alterationOf(effect);
+    if (!tail && alteration === 'none') {
+      recordEffect(scope, call, effect, history);
+      return this.emit.call(this.request, 'response', response);
+    }
+    const length = Number(response.headers['content-length'] ?? Infinity);
+    const reply = new Reply(response, alteration !== 'none' || length <= MAX_EAGER_BYTES, () => {
+      if (effect.outcome === 'reset') {
+        this.destroy.call(this.request, hangUp());
+        return true;
+      }
+      return this.emit.call(this.request, 'response', response) as boolean;
+    });
+    reply.body = new Body(call.id, tail, coding, alteration, {
+      data: (chunk) => reply.data(chunk),
+      end: (error) => {
+        if (!tail) {
+          record(null);
+        }
+        reply.end(error);
+      },
+      history: record,
+    });
+    scope.replyStarted(call, status);
+    return reply.begin(tail || effect.outcome === 'empty');
+  }
+}
+
+/** A reply between the parser and the application: the chunks that the parser pushes pass through a Body. */
+class Reply {
+  body!: Body;
+  private readonly push: Fn;
+  private readonly headers: MessageHeaders;
+  private readonly chunks: Buffer[] = [];
+  private bytes = 0;
+  private isFinished = false;
+
+  constructor(
+    private readonly response: IncomingMessage,
+    /** Whether the body is read completely before the application gets the response. */
+    private eager: boolean,
+    /** Emits the response; returns whether anybody listens. */
+    private readonly announce: () => boolean,
+  ) {
+    const loose = response as unknown as Loose;
+    this.push = loose['push'];
+    this.headers = new MessageHeaders(response);
+    loose['push'] = (chunk: Buffer | null) => {
+      if (chunk === null) {
+        this.body.end();
+        return false;
+      }
+      return this.body.feed(chunk);
+    };
+    const destroy = loose['_destroy'] as Fn;
+    loose['_destroy'] = (error: unknown, done: unknown) => {
+      if (!this.isFinished) {
+        this.isFinished = true;
+        this.body.abandon();
+        this.release(false);
+      }
+      destroy.call(response, error, done);
+    };
+  }
+
+  begin(removesEncoding: boolean): boolean {
+    if (removesEncoding) {
+      this.headers.remove('content-encoding');
+    }
+    if (this.eager) {
+      return true;
+    }
+    this.headers.remove('content-length');
+    return this.announce();
+  }
+
+  data(chunk: Buffer): boolean {
+    if (this.eager) {
+      this.chunks.push(Buffer.from(chunk));
+      this.bytes += chunk.length;
+      if (this.bytes > MAX_ALTERED_BYTES) {
+        this.release(false);
+      }
+      return true;
+    }
+    this.push.call(this.response, chunk);
+    return this.response.readableLength < this.response.readableHighWaterMark;
+  }
+
+  end(error?: Error): void {
+    if (this.isFinished) {
+      return;
+    }
+    this.isFinished = true;
+    if (error !== undefined) {
+      this.release(false);
+      this.response.destroy(error);
+      return;
+    }
+    this.release(true);
+    this.push.call(this.response, null);
+  }
+
+  /** Delivers what was read eagerly. */
+  private release(isComplete: boolean): void {
+    if (!this.eager) {
+      return;
+    }
+    this.eager = false;
+    const body = Buffer.concat(this.chunks.splice(0));
+    if (isComplete && this.headers.get('content-length') !== undefined) {
+      this.headers.set('content-length', String(body.length));
+    }
+    if (!this.announce()) {
+      this.response.resume();
+    }
+    if (body.length > 0) {
+      this.push.call(this.response, body);
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Splits the tail off a streaming HTTP body.
+ *
+ * The start of the tail is certain only at the end of the body. Bytes are therefore held back from the first offset where a tail
+ * could start: version, call id, flags, a short name without control characters. Text never matches. In binary data most
+ * candidates are ruled out within a few bytes; one that is not is dropped after the maximum size of a tail.
+ */
+
+import { EMPTY } from '../../wire/bytes';
+import type { CallId } from '../../wire/callid';
+import { splitTail, ENDING_BYTES } from '../../wire/carrier';
+import { answersCall, MAX_HISTORY_BYTES } from '../../wire/history';
+
+const MAX_TAIL_BYTES = MAX_HISTORY_BYTES + ENDING_BYTES;
+const VERSION = 1;
+const FLAGS_AT = 9;
+const LENGTH_AT = 10;
+const NAME_AT = 11;
+const LARGEST_FLAGS = 3;
+const LONGEST_NAME = 64;
+
+/** Splits one body. `onHistory` is called once, with null if there is no history. */
+export class TailSplitter {
+  private held: Buffer = EMPTY;
+  private reported = false;
+
+  constructor(
+    private readonly call: CallId,
+    private readonly onHistory: (history: Buffer | null) => void,
+  ) {}
+
+  /** Takes the next bytes of the body and returns those that are certainly not part of the tail. */
+  feed(chunk: Buffer): Buffer {
+    const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    const at = tailCandidate(bytes);
+    this.held = bytes.subarray(at);
+    if (this.held.length > ENDING_BYTES && !this.reported) {
+      // a complete tail for this very call is certain; the application's next call may depend on its counters
+      const { message, history } = splitTail(this.held);
+      if (history !== null && message.length === 0 && answersCall(history, this.call)) {
+        this.report(Buffer.from(history));
+      }
+    }
+    return bytes.subarray(0, at);
+  }
+
+  /** The body has ended; returns the rest of it. */
+  end(): Buffer {
+    const { message, history } = splitTail(this.held);
+    const rest = history !== null && history[0] === VERSION ? message : this.held;
+    this.report(rest === this.held ? null : Buffer.from(history!));
+    this.held = EMPTY;
+    return rest;
+  }
+
+  /** The body is incomplete or nobody reads it; returns the bytes that were held back. */
+  abandon(): Buffer {
+    const rest = this.held;
+    this.held = EMPTY;
+    this.report(null);
+    return rest;
+  }
+
+  private report(history: Buffer | null): void {
+    if (!this.reported) {
+      this.reported = true;
+      this.onHistory(history);
+    }
+  }
+}
+
+/** The first offset from which all bytes could be a tail, or their length. */
+function tailCandidate(bytes: Buffer): number {
+  for (let at = bytes.indexOf(VERSION); at >= 0; at = bytes.indexOf(VERSION, at + 1)) {
+    if (bytes.length - at <= MAX_TAIL_BYTES && couldStartAt(bytes, at)) {
+      return at;
+    }
+  }
+  return bytes.length;
+}
+
+function couldStartAt(bytes: Buffer, at: number): boolean {
+  const end = bytes.length;
+  if (at + FLAGS_AT < end && bytes[at + FLAGS_AT]! > LARGEST_FLAGS) {
+    return false;
+  }
+  if (at + LENGTH_AT >= end) {
+    return true;
+  }
+  const length = bytes[at + LENGTH_AT]!;
+  if (length === 0 || length > LONGEST_NAME) {
+    return false;
+  }
+  for (let i = at + NAME_AT; i < end && i < at + NAME_AT + length; i++) {
+    if (bytes[i]! < 0x20 || bytes[i] === 0x7f) {
+      return false;
+    }
+  }
+  return true;
+}
