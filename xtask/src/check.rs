@@ -1,42 +1,87 @@
-//! `make check`: format, lint, layering, unit tests, vectors. About two minutes.
+//! `make check`: what a contributor runs before each commit. Areas by toolchain, so that each needs only its own.
 
-use crate::conform;
-use crate::programs;
-use crate::shell::{command, quiet, root, run};
-use crate::stage::Stages;
+pub mod words;
+
+use crate::areas::{self, Area};
+use crate::shell::{command, quiet, root};
+use crate::{cargo, conform};
 use std::collections::BTreeMap;
+use std::time::Instant;
 
-pub fn check() -> Result<(), String> {
-    let mut stages = Stages::new();
-    stages.run("format", format)?;
-    stages.run("layers", layers)?;
-    stages.run("places", places)?;
-    stages.run("lint", lint)?;
-    stages.run("unit tests", || {
-        run(&mut command("cargo", &["test", "--quiet", "--workspace", "--lib", "--bins"])).map(|()| "Rust".into())
-    })?;
-    stages.run("drift", || conform::drift().map(|()| "spec/vectors".into()))?;
-    stages.run("programs", programs::drift)?;
-    println!();
-    conform::conform()
+fn areas() -> Vec<Area> {
+    let area = |name, budget_min, work| Area { name, budget_min, needs: &[], alone: false, work };
+    vec![
+        area("rust", 3, rust),
+        area("text", 1, text),
+        area("go", 1, go),
+        area("python", 1, || conform::conform_of(&["python"])),
+        area("node", 1, || conform::conform_of(&["node"])),
+        area("java", 1, || conform::conform_of(&["java"])),
+    ]
 }
 
-pub fn format() -> Result<String, String> {
-    quiet(&mut command("cargo", &["fmt", "--all", "--check"])).map_err(|e| format!("{e}\n  next: cargo fmt --all"))?;
+/// All areas, or the named ones.
+pub fn check(only: &[&str]) -> Result<(), String> {
+    let all = areas();
+    if let Some(unknown) = only.iter().find(|name| all.iter().all(|area| area.name != **name)) {
+        let names: Vec<&str> = all.iter().map(|area| area.name).collect();
+        return Err(format!("there is no area '{unknown}'; areas: {}", names.join(", ")));
+    }
+    let begin = Instant::now();
+    let chosen = all.into_iter().filter(|area| only.is_empty() || only.contains(&area.name)).collect();
+    let ended = areas::run(chosen, "check")?;
+    let failed: Vec<&str> = ended.iter().filter(|area| area.result.is_err()).map(|area| area.name).collect();
+    println!("\n {:.0} s; logs: out/check/AREA.log", begin.elapsed().as_secs_f64());
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+fn rust() -> Result<String, String> {
+    format_rust()?;
+    layers()?;
+    cargo::clippy()?;
+    let tests = cargo::unit_tests()?;
+    conform::drift()?;
+    Ok(format!("format, layers, clippy, {tests}, vectors"))
+}
+
+fn text() -> Result<String, String> {
+    places()
+}
+
+fn go() -> Result<String, String> {
+    format_go()?;
+    vet()?;
+    conform::conform_of(&["go"]).map(|sums| format!("gofmt, vet, vectors: {sums}"))
+}
+
+pub fn format() -> Result<(), String> {
+    format_rust()?;
+    format_go()
+}
+
+fn format_rust() -> Result<(), String> {
+    quiet(&mut command("cargo", &["fmt", "--all", "--check"]))
+        .map(|_| ())
+        .map_err(|e| format!("{e}\n  next: cargo fmt --all"))
+}
+
+fn format_go() -> Result<(), String> {
     let unformatted =
         quiet(&mut command("gofmt", &["-l", "sdk/go", "lab/shop/go", "lab/relay/go", "lab/collector", "bench"]))?;
     let files = String::from_utf8_lossy(&unformatted.stdout).into_owned();
-    if files.is_empty() { Ok("Rust, Go".into()) } else { Err(format!("not formatted (gofmt -w):\n{files}")) }
+    if files.is_empty() { Ok(()) } else { Err(format!("not formatted (gofmt -w):\n{files}")) }
 }
 
-pub fn lint() -> Result<String, String> {
-    quiet(&mut command("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
-    let with_postgres = ["--package", "flowdb", "--features", "postgres", "--all-targets", "--", "--deny", "warnings"];
-    quiet(command("cargo", &["clippy", "--quiet"]).args(with_postgres))?;
+pub fn lint() -> Result<(), String> {
+    cargo::clippy()?;
+    vet()
+}
+
+fn vet() -> Result<(), String> {
     for module in ["sdk/go", "sdk/go/newest", "lab/shop/go", "bench/tracing"] {
         quiet(command("go", &["vet", "./..."]).current_dir(root().join(module)))?;
     }
-    Ok("clippy, go vet".into())
+    Ok(())
 }
 
 /// The layer of a folder; a crate may use layers below its own, and crates of `base` one another.
@@ -53,7 +98,7 @@ const LAYERS: [(&str, u8); 10] = [
     ("xtask", 7),
 ];
 
-/// One-way dependencies: base; then observe, break, harden; then study; then app; then serve; then cli. Siblings meet in base and in the store.
+/// One-way dependencies: base; then observe, break, harden; then study; then app; then serve; then cli. Siblings meet in base and in the stores.
 pub fn layers() -> Result<String, String> {
     let mut homes: BTreeMap<String, (String, u8)> = BTreeMap::new();
     let mut manifests = Vec::new();

@@ -4,22 +4,31 @@ pub mod mutants;
 
 use crate::programs;
 use crate::setup;
-use crate::shell::{built, command, quiet, root, run};
+use crate::shell::{built, command, note, quiet, root, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// The reference implementation and the SDKs.
+pub const LANGUAGES: [&str; 5] = ["reference", "go", "python", "java", "node"];
 
 struct Program {
     name: &'static str,
     argv: Vec<String>,
 }
 
-/// Builds the programs and prints the parity table; an error names what differs.
-pub fn conform() -> Result<(), String> {
+/// Builds the programs of all languages and prints the parity table. An error names what differs.
+pub fn conform() -> Result<String, String> {
+    conform_of(&LANGUAGES)
+}
+
+/// The same for some of the programs; only their toolchains are needed.
+pub fn conform_of(names: &[&str]) -> Result<String, String> {
     let vectors = root().join("spec/vectors");
     let expected = expected(&vectors)?;
     let mut results: Vec<(&str, BTreeMap<String, String>)> = Vec::new();
-    for program in programs()? {
+    for name in names {
+        let program = program(name)?;
         results.push((program.name, compute(&program, &vectors)?));
     }
     table(&expected, &results)
@@ -35,32 +44,40 @@ fn compute(program: &Program, vectors: &Path) -> Result<BTreeMap<String, String>
     Ok(lines.map(|(name, result)| (name.to_owned(), result.to_owned())).collect())
 }
 
-fn programs() -> Result<Vec<Program>, String> {
-    run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
-    let out = root().join("out/conform");
-    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let go = out.join("go-conform").to_string_lossy().into_owned();
-    quiet(command("go", &["build", "-o", &go, "./cmd/faultloom-conform"]).current_dir(root().join("sdk/go")))?;
+/// Builds a language's conformance program.
+fn program(name: &str) -> Result<Program, String> {
     let path = |p: &str| root().join(p).to_string_lossy().into_owned();
-    setup::build_agent()?; // builds the whole project, and nothing if it is there
-    let classes = format!("{}:{}", path("sdk/java/core/target/classes"), path("sdk/java/conform/target/classes"));
-    let java = ["java", "-cp", &classes, "dev.faultloom.conform.Main"].map(str::to_owned).to_vec();
-    setup::build_node_sdk()?;
-    // `env` because the package need not be installed to be tried
-    let python = vec![
-        "env".to_owned(),
-        format!("PYTHONPATH={}", path("sdk/python/src")),
-        "python3".into(),
-        "-m".into(),
-        "faultloom.conform".into(),
-    ];
-    Ok(vec![
-        Program { name: "reference", argv: vec![built("wire-conform")] },
-        Program { name: "go", argv: vec![go] },
-        Program { name: "python", argv: python },
-        Program { name: "java", argv: java },
-        Program { name: "node", argv: vec!["node".to_owned(), path("sdk/typescript/dist/conform.js")] },
-    ])
+    match name {
+        "reference" => {
+            crate::cargo::build(&["--package", "wire"])?;
+            Ok(Program { name: "reference", argv: vec![built("wire-conform")] })
+        }
+        "go" => {
+            let out = root().join("out/conform");
+            std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+            let go = out.join("go-conform").to_string_lossy().into_owned();
+            quiet(command("go", &["build", "-o", &go, "./cmd/faultloom-conform"]).current_dir(root().join("sdk/go")))?;
+            Ok(Program { name: "go", argv: vec![go] })
+        }
+        "python" => {
+            // `env`, because the package need not be installed
+            let source = format!("PYTHONPATH={}", path("sdk/python/src"));
+            let argv = ["env", &source, "python3", "-m", "faultloom.conform"].map(str::to_owned).to_vec();
+            Ok(Program { name: "python", argv })
+        }
+        "java" => {
+            setup::build_agent()?; // builds the whole project unless it is up to date
+            let classes =
+                format!("{}:{}", path("sdk/java/core/target/classes"), path("sdk/java/conform/target/classes"));
+            let argv = ["java", "-cp", &classes, "dev.faultloom.conform.Main"].map(str::to_owned).to_vec();
+            Ok(Program { name: "java", argv })
+        }
+        "node" => {
+            setup::build_node_sdk()?;
+            Ok(Program { name: "node", argv: vec!["node".to_owned(), path("sdk/typescript/dist/conform.js")] })
+        }
+        other => Err(format!("there is no conformance program for '{other}'")),
+    }
 }
 
 /// Vector name to its kind and canonical expected result.
@@ -79,24 +96,25 @@ fn expected(vectors: &Path) -> Result<BTreeMap<String, (String, String)>, String
     Ok(all)
 }
 
+/// Prints the parity table and returns the counts in words.
 fn table(
     expected: &BTreeMap<String, (String, String)>,
     results: &[(&str, BTreeMap<String, String>)],
-) -> Result<(), String> {
+) -> Result<String, String> {
     let mut kinds: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
     for (name, (kind, _)) in expected {
         kinds.entry(kind).or_default().push(name);
     }
-    print!("{:<12} {:>8}", "kind", "vectors");
-    results.iter().for_each(|(program, _)| print!(" {program:>10}"));
-    println!();
+    let mut line = format!("{:<12} {:>8}", "kind", "vectors");
+    results.iter().for_each(|(program, _)| line += &format!(" {program:>10}"));
+    note(&line);
     let (mut passed, mut failures) = (0, Vec::new());
     for (kind, names) in kinds {
-        print!("{kind:<12} {:>8}", names.len());
+        let mut line = format!("{kind:<12} {:>8}", names.len());
         for (program, lines) in results {
             let mut right = 0;
             for name in &names {
-                // parsed and printed again: the order of keys and blanks are not what is compared
+                // parsed and printed again, since the order of keys and blanks does not matter
                 let got = lines.get(*name).and_then(|l| serde_json::from_str::<Value>(l).ok()).map(|v| v.to_string());
                 if got.as_deref() == Some(&expected[*name].1) {
                     right += 1;
@@ -109,20 +127,21 @@ fn table(
                 }
             }
             passed += right;
-            print!(" {right:>10}");
+            line += &format!(" {right:>10}");
         }
-        println!();
+        note(&line);
     }
-    for failure in failures.iter().take(10) {
-        println!("{}", failure.chars().take(900).collect::<String>());
+    let sums = format!("{passed} passed, {} failed", failures.len());
+    if failures.is_empty() {
+        return Ok(sums);
     }
-    println!("{passed} passed, {} failed", failures.len());
-    if failures.is_empty() { Ok(()) } else { Err("the SDKs do not all do the same".into()) }
+    let first = failures.iter().take(10).map(|failure| failure.chars().take(900).collect::<String>());
+    Err(format!("{sums}\n{}", first.collect::<Vec<_>>().join("\n")))
 }
 
 /// Rewrites the vectors, the goldens of messages about target files and of exports, and the kernel's programs.
 pub fn bless() -> Result<(), String> {
-    run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
+    crate::cargo::build(&["--package", "wire"])?;
     run(&mut command(&built("wire-vectors"), &["spec/vectors"]))?;
     for package in ["target", "exchange"] {
         quiet(command("cargo", &["test", "--quiet", "--package", package]).env("BLESS", "1"))?;
@@ -135,7 +154,7 @@ pub fn bless() -> Result<(), String> {
 pub fn drift() -> Result<(), String> {
     let fresh = root().join("out/vectors");
     std::fs::create_dir_all(&fresh).map_err(|e| format!("{}: {e}", fresh.display()))?;
-    run(&mut command("cargo", &["build", "--quiet", "--package", "wire"]))?;
+    crate::cargo::build(&["--package", "wire"])?;
     quiet(&mut command(&built("wire-vectors"), &[&fresh.to_string_lossy()]))?;
     quiet(&mut command("diff", &["-r", &fresh.to_string_lossy(), "spec/vectors"]))
         .map(|_| ())

@@ -4,7 +4,7 @@
 
 use crate::setup::{self, JDK, MAVEN, MEMCACHED, NODE, NPM, Up};
 use crate::shell::{built, command, root, run, text, words};
-use crate::stage::Stages;
+use crate::steps::Steps;
 use crate::watching::Watching;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -20,25 +20,24 @@ pub fn demo() -> Result<(), String> {
     println!(
         "Faultloom demo · 10 services, 4 languages · everything stops and is removed at the end (Ctrl-C any time)\n"
     );
-    let mut stages = Stages::new();
-    stages.run("packages", || setup::packages(&[&MEMCACHED, &JDK, &MAVEN, &NODE, &NPM]))?;
-    stages
-        .run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
+    let mut steps = Steps::new();
+    steps.run("packages", || setup::packages(&[&MEMCACHED, &JDK, &MAVEN, &NODE, &NPM]))?;
+    steps.run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
     let mut watching = Watching::start(&out.join("agent"));
     let mut up = None;
-    stages.run("start", || {
+    steps.run("start", || {
         let started = up.insert(Up::start(TARGET, None)?);
         Ok(format!("{} services healthy", started.services()))
     })?;
-    let result = tour(&mut stages, &out, &mut watching);
+    let result = tour(&mut steps, &out, &mut watching);
     // the shop is stopped whatever happened
-    let stopped = stages.run("stop", || {
+    let stopped = steps.run("stop", || {
         let stopped = up.take().map_or(Ok(0), Up::stop)?;
         Ok(format!("{stopped} processes, nothing left behind"))
     });
     let summary = result?;
     stopped?;
-    write_summary(&stages, summary, &out)?;
+    write_summary(&steps, summary, &out)?;
     println!("\n report   out/demo/report.html        next: {} --help   (docs/guides/first-minutes.md)", tool());
     Ok(())
 }
@@ -67,9 +66,9 @@ fn ask(arguments: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
 }
 
-fn tour(stages: &mut Stages, out: &std::path::Path, watching: &mut Watching) -> Result<Summary, String> {
+fn tour(steps: &mut Steps, out: &std::path::Path, watching: &mut Watching) -> Result<Summary, String> {
     let mut recorded = Value::Null;
-    stages.run("record", || {
+    steps.run("record", || {
         // the first requests meet cold connections
         ask(&["record", "--count", "2"])?;
         recorded = ask(&["record"])?;
@@ -83,7 +82,7 @@ fn tour(stages: &mut Stages, out: &std::path::Path, watching: &mut Watching) -> 
     })?;
     run(&mut faultloom(&["show", "last"]))?;
     let mut sweep = Value::Null;
-    stages.run("sweep", || {
+    steps.run("sweep", || {
         println!();
         let mut arguments = vec!["sweep"];
         SPACES.iter().for_each(|s| arguments.extend(["--space", s]));
@@ -91,7 +90,7 @@ fn tour(stages: &mut Stages, out: &std::path::Path, watching: &mut Watching) -> 
         Ok(SPACES.join(", "))
     })?;
     let mut map = Value::Null;
-    stages.run("map", || {
+    steps.run("map", || {
         let beside = match watching.stop() {
             Some(state) => ask(&["map", "--state", &state, "--beside", "last"]),
             // what is kept open can still be looked at
@@ -105,7 +104,7 @@ fn tour(stages: &mut Stages, out: &std::path::Path, watching: &mut Watching) -> 
         Ok(format!("{both} edges in sockets and messages, {sockets} only in sockets, {messages} only in messages"))
     })?;
     let report = out.join("report.html").to_string_lossy().into_owned();
-    stages.run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
+    steps.run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
     Ok(Summary { recorded, sweep, map })
 }
 
@@ -134,10 +133,10 @@ struct Summary {
     map: Value,
 }
 
-fn write_summary(stages: &Stages, summary: Summary, out: &std::path::Path) -> Result<(), String> {
+fn write_summary(steps: &Steps, summary: Summary, out: &std::path::Path) -> Result<(), String> {
     let languages = languages();
     let state: Value = json!(
-        stages
+        steps
             .seconds()
             .iter()
             .map(|(name, s)| (name.clone(), json!((s * 100.0).round() / 100.0)))

@@ -1,6 +1,8 @@
 //! The logic behind the Makefile: set-up, demo, tests, benches, conformance.
 
+mod areas;
 mod bench;
+mod cargo;
 mod check;
 mod conform;
 mod demo;
@@ -8,7 +10,7 @@ mod papers;
 mod programs;
 mod setup;
 mod shell;
-mod stage;
+mod steps;
 mod test;
 mod watching;
 
@@ -21,8 +23,9 @@ fn main() -> ExitCode {
         ["demo"] => demo::demo(),
         ["test", areas @ ..] => test::test(areas),
         ["soak"] => test::soak(),
-        ["check"] => check::check(),
-        ["conform"] => conform::conform(),
+        ["check", areas @ ..] => check::check(areas),
+        ["check-words"] => check::words::check().map(|summary| println!("{summary}")),
+        ["conform"] => conform::conform().map(|sums| println!("{sums}")),
         ["conform", "mutants", seed] => seed.parse().map_err(|_| "a seed is a number".to_owned()).and_then(|seed| {
             conform::mutants::compare(seed, conform::mutants::MANY).map(|counts| println!("{counts}"))
         }),
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
         ["bench", name] => bench::bench(name),
         ["papers", name] => papers::papers(name),
         _ => {
-            Err("usage: xtask demo | test [AREA…] | soak | check | conform [mutants SEED] | bless | bench NAME | papers NAME"
+            Err("usage: xtask demo | test [AREA…] | soak | check [AREA…] | conform [mutants SEED] | bless | bench NAME | papers NAME"
                 .to_owned())
         }
     };

@@ -2,7 +2,7 @@
 //! tool needs a compiler for them. Built with one version of one compiler, so that the object can be compared.
 
 use crate::setup::{self, Package};
-use crate::shell::{have, quiet, root};
+use crate::shell::{is_installed, quiet, root};
 use std::path::Path;
 use std::process::Command;
 
@@ -51,7 +51,7 @@ fn missing() -> Option<String> {
 }
 
 fn complete() -> bool {
-    have(CLANG.program) && have(STRIP.program) && Path::new(HEADERS).exists()
+    is_installed(CLANG.program) && is_installed(STRIP.program) && Path::new(HEADERS).exists()
 }
 
 /// Line information stays, for the kernel's verifier to quote; the folder it was built in does not.

@@ -1,6 +1,6 @@
 //! Set-up: Debian packages, the tool, the SDKs' environments, the shop. Everything is skipped when it is there, so a second run needs no network.
 
-use crate::shell::{built, command, have, quiet, root, run, text};
+use crate::shell::{built, command, is_installed, quiet, root, text};
 use std::path::{Path, PathBuf};
 
 /// A Debian package and the program that tells whether it is installed.
@@ -36,7 +36,7 @@ impl Package {
     /// Debian's python3 can make no virtual environment without the package of that name.
     fn is_there(&self) -> bool {
         let venv = || quiet(&mut command("python3", &["-c", "import ensurepip, venv"])).is_ok();
-        have(self.program) && (self.name != "python3-venv" || venv())
+        is_installed(self.program) && (self.name != "python3-venv" || venv())
     }
 }
 
@@ -93,7 +93,7 @@ pub fn version(package: &Package) -> String {
 }
 
 pub fn build_tool() -> Result<(), String> {
-    run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom"]))
+    crate::cargo::build(&["--package", "faultloom"])
 }
 
 /// The Java agent, which every Java service is started with.

@@ -1,13 +1,23 @@
-//! Running other programs, from the repository's root, with errors that name the command.
+//! Runs other programs from the repository's root. Errors name the command.
+//!
+//! A thread may have a log file ([`log_to`]): then everything its commands print is appended to it while they run, and nothing reaches the
+//! terminal. `make test` gives each area its own log in this way.
 
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+thread_local! {
+    static LOG: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// A program of this workspace, beside this one: whoever sets a folder for builds sets it for all of them.
+/// A program of this workspace. Programs lie beside this one, so CARGO_TARGET_DIR applies to all of them.
 pub fn built(program: &str) -> String {
     let own = std::env::current_exe().unwrap_or_else(|_| root().join("target/debug/xtask"));
     own.with_file_name(program).to_string_lossy().into_owned()
@@ -28,15 +38,43 @@ pub fn words(command: &Command) -> String {
     text
 }
 
+/// From now on the commands of this thread print to `path`, which is created empty.
+pub fn log_to(path: &Path) -> Result<(), String> {
+    File::create(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    LOG.with_borrow_mut(|log| *log = Some(path.to_owned()));
+    Ok(())
+}
+
+/// This thread's log, opened for appending.
+fn log() -> Option<File> {
+    LOG.with_borrow(|path| path.as_ref().and_then(|path| File::options().append(true).open(path).ok()))
+}
+
+/// Prints a line: to this thread's log if it has one, else to the terminal.
+pub fn note(line: &str) {
+    match log() {
+        Some(mut log) => drop(writeln!(log, "{line}")),
+        None => println!("{line}"),
+    }
+}
+
 /// Runs with the output passed through.
 pub fn run(command: &mut Command) -> Result<(), String> {
+    if let Some(log) = log() {
+        let copy = log.try_clone().map_err(|e| e.to_string())?;
+        command.stdout(log).stderr(copy);
+    }
     let status = command.status().map_err(|e| format!("{}: {e}", words(command)))?;
     if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", words(command))) }
 }
 
-/// Runs quietly; on failure the error holds what the command printed.
+/// Runs without output on the terminal. On failure the error holds everything that the command printed.
 pub fn quiet(command: &mut Command) -> Result<Output, String> {
+    note_command(command);
     let output = command.output().map_err(|e| format!("{}: {e}", words(command)))?;
+    if let Some(mut log) = log() {
+        let _ = log.write_all(&output.stdout).and_then(|()| log.write_all(&output.stderr));
+    }
     if output.status.success() {
         return Ok(output);
     }
@@ -49,7 +87,37 @@ pub fn quiet(command: &mut Command) -> Result<Output, String> {
     ))
 }
 
-/// Standard output as text, trimmed; empty if the command fails or is not there.
+/// Runs with standard output and error in one stream, as a person would see them. Returns whether the command succeeded, and the stream.
+pub fn combined(command: &mut Command) -> Result<(bool, String), String> {
+    note_command(command);
+    let (mut reader, writer) = std::io::pipe().map_err(|e| e.to_string())?;
+    let copy = writer.try_clone().map_err(|e| e.to_string())?;
+    let mut child = command.stdout(writer).stderr(copy).spawn().map_err(|e| format!("{}: {e}", words(command)))?;
+    // the command holds both ends for writing: without this, reading would never end
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut log = log();
+    let (mut all, mut buffer) = (Vec::new(), [0; 1 << 16]);
+    loop {
+        let bytes = std::io::Read::read(&mut reader, &mut buffer).map_err(|e| e.to_string())?;
+        if bytes == 0 {
+            break;
+        }
+        all.extend_from_slice(&buffer[..bytes]);
+        if let Some(log) = &mut log {
+            let _ = log.write_all(&buffer[..bytes]);
+        }
+    }
+    let status = child.wait().map_err(|e| e.to_string())?;
+    Ok((status.success(), String::from_utf8_lossy(&all).into_owned()))
+}
+
+fn note_command(command: &Command) {
+    if let Some(mut log) = log() {
+        let _ = writeln!(log, "$ {}", words(command));
+    }
+}
+
+/// Standard output as text, trimmed; empty if the command fails or does not exist.
 pub fn text(program: &str, arguments: &[&str]) -> String {
     command(program, arguments)
         .output()
@@ -57,7 +125,7 @@ pub fn text(program: &str, arguments: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-pub fn have(program: &str) -> bool {
+pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).any(|dir| dir.join(program).is_file())
 }

@@ -1,96 +1,126 @@
-//! `make test`: every area with a budget of minutes, set-up included.
+//! `make test`: the list of areas, set-up included, and what each does.
 
+mod binaries;
 mod counts;
 mod soak;
 
 pub use soak::soak;
 
+use crate::areas::{self, Area, Ended};
+use crate::cargo::PREBUILT;
 use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
-use crate::stage::Stages;
 use crate::{check, conform, programs};
-use counts::{counted, failed, failure, skip, sums};
+use binaries::{binaries, build_rust};
+use counts::{add, counted, failed, failure, skip, sums};
 use std::path::PathBuf;
+use std::time::Instant;
 
-/// An area of the suite: its name, the minutes it may take on two cores, and what it does.
-type Area = (&'static str, u32, fn() -> Result<String, String>);
+/// Set-up comes first and in this order; `set-up` on the command line stands for all of it.
+const SET_UP: [&str; 4] = ["packages", "build-rust", "build-sdks", "build-apps"];
 
-const AREAS: [Area; 13] = [
-    ("set-up", 12, set_up),
-    ("check", 6, checks),
-    ("rust", 9, rust_tests),
-    ("vectors", 2, vectors),
-    ("sdk-go", 5, sdk_go),
-    ("sdk-python", 4, sdk_python),
-    ("sdk-java", 4, sdk_java),
-    ("sdk-node", 3, sdk_node),
-    ("shop", 3, shop),
-    ("tool", 9, tool),
-    ("map", 5, map),
-    ("flips", 5, flips),
-    ("benches", 6, benches),
-];
+fn areas() -> Vec<Area> {
+    let area = |name, budget_min, needs, work| Area { name, budget_min, needs, alone: false, work };
+    let alone = |name, budget_min, needs, work| Area { name, budget_min, needs, alone: true, work };
+    vec![
+        area("packages", 3, &[], packages),
+        area("build-rust", 6, &["packages"], build_rust),
+        area("build-sdks", 4, &["packages"], build_sdks),
+        area("build-apps", 3, &["build-rust", "build-sdks"], build_apps),
+        // what takes longest starts first
+        area("tool", 6, &["build-apps"], tool),
+        area("sdk-go", 4, &["packages"], sdk_go),
+        area("sdk-java", 4, &["build-sdks"], sdk_java),
+        area("check", 4, &["build-rust"], checks),
+        area("rust", 4, &["build-rust"], rust_tests),
+        area("sdk-python", 3, &["packages"], sdk_python),
+        area("sdk-node", 3, &["build-sdks"], sdk_node),
+        area("shop", 3, &["build-apps"], shop),
+        area("vectors", 1, &["build-rust", "build-sdks"], vectors),
+        area("benches", 4, &["build-apps"], benches),
+        alone("sockets", 3, &["build-rust"], socket_tests),
+        alone("flips", 4, &["build-rust"], flips),
+        alone("map", 4, &["build-apps"], map),
+    ]
+}
 
 /// All areas, or the named ones: what they need (the set-up) is then taken as done.
 pub fn test(only: &[&str]) -> Result<(), String> {
-    if let Some(unknown) = only.iter().find(|name| AREAS.iter().all(|(known, ..)| known != *name)) {
-        let known: Vec<&str> = AREAS.iter().map(|(name, ..)| *name).collect();
-        return Err(format!("there is no area '{unknown}'; there are: {}", known.join(", ")));
+    let all = areas();
+    let named = |name: &str| only.contains(&name) || (only.contains(&"set-up") && SET_UP.contains(&name));
+    if let Some(unknown) = only.iter().find(|name| **name != "set-up" && all.iter().all(|area| area.name != **name)) {
+        let names: Vec<&str> = all.iter().map(|area| area.name).collect();
+        return Err(format!("there is no area '{unknown}'; areas: set-up, {}", names.join(", ")));
     }
-    let areas: Vec<Area> = AREAS.into_iter().filter(|(name, ..)| only.is_empty() || only.contains(name)).collect();
-    let mut stages = Stages::new();
-    let mut failures: Vec<(&str, String)> = Vec::new();
-    for (name, _, work) in &areas {
-        let failed_before = failed();
-        if let Err(e) = stages.run(name, *work) {
-            println!("{e}");
-            // what failed without counting tests (a build, a lint) counts as one
-            if failed() == failed_before {
-                failure();
-            }
-            failures.push((name, e));
-            // without its set-up nothing below says anything
-            if *name == "set-up" {
-                break;
-            }
-        }
-    }
-    println!();
-    for ((name, seconds), (_, minutes, _)) in stages.seconds().iter().zip(&areas) {
-        let budget = f64::from(*minutes) * 60.0;
-        if *seconds > budget {
-            println!(" {name} took {seconds:.0} s, its budget is {budget:.0} s");
-        }
-    }
-    for (name, e) in &failures {
-        println!(" ✗ {name}: {}", e.lines().next().unwrap_or_default());
-    }
-    if !failures.is_empty() {
-        let names: Vec<&str> = failures.iter().map(|(name, _)| *name).collect();
-        println!("failed areas: {}", names.join(", "));
-    }
-    println!("{}", sums());
-    if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), areas.len())) }
+    let begin = Instant::now();
+    let chosen = all.into_iter().filter(|area| only.is_empty() || named(area.name)).collect();
+    let ended = areas::run(chosen, "test")?;
+    summarize(&ended, begin.elapsed().as_secs_f64(), only.is_empty())
 }
 
-fn set_up() -> Result<String, String> {
+/// Prints minutes per area and the totals. The last line is the sum of all tests.
+fn summarize(ended: &[Ended], seconds: f64, is_full: bool) -> Result<(), String> {
+    println!("\n {:<11} {:>7} {:>7}", "area", "minutes", "budget");
+    for area in ended {
+        let over = if area.seconds > f64::from(area.budget_min) * 60.0 { "  over its budget" } else { "" };
+        println!(" {:<11} {:>7.1} {:>7}{over}", area.name, area.seconds / 60.0, area.budget_min);
+    }
+    println!(" {:<11} {:>7.1}   logs: out/test/AREA.log\n", "total", seconds / 60.0);
+    if is_full {
+        record_minutes(ended, seconds)?;
+    }
+    let failures: Vec<&str> = ended.iter().filter(|area| area.result.is_err()).map(|area| area.name).collect();
+    if !failures.is_empty() {
+        println!("failed areas: {}", failures.join(", "));
+    }
+    // a build or a lint that failed without counting tests counts as one
+    if !failures.is_empty() && failed() == 0 {
+        failure();
+    }
+    println!("{}", sums());
+    if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), ended.len())) }
+}
+
+/// Keeps the minutes of a full run for `make bench-build`.
+fn record_minutes(ended: &[Ended], seconds: f64) -> Result<(), String> {
+    let minutes = |seconds: f64| (seconds / 6.0).round() / 10.0;
+    let areas: serde_json::Map<String, serde_json::Value> =
+        ended.iter().map(|area| (area.name.to_owned(), minutes(area.seconds).into())).collect();
+    let value = serde_json::json!({
+        "areas": areas,
+        "total_min": minutes(seconds),
+        "commit": text("git", &["rev-parse", "--short", "HEAD"]),
+        "tests": sums(),
+    });
+    let path = root().join("out/test/minutes.json");
+    std::fs::write(&path, format!("{value:#}\n")).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn packages() -> Result<String, String> {
     let languages = [&JDK, &MAVEN, &NODE, &NPM];
     let servers = [&MEMCACHED, &DNSCACHE, &NGINX, &POSTGRESQL];
     let network = [&NFTABLES, &CONNTRACK, &IPROUTE, &ULOGD, &WRK];
-    let packages = match setup::packages(&[&languages[..], &servers, &network].concat()) {
-        Ok(versions) => versions,
-        // what needs them is skipped and counted where it would run
-        Err(missing) => missing.lines().next().unwrap_or_default().to_owned(),
-    };
-    setup::build_tool()?;
+    match setup::packages(&[&languages[..], &servers, &network].concat()) {
+        Ok(versions) => Ok(format!("{} packages", versions.split(", ").count())),
+        // tests that need them are skipped and counted
+        Err(missing) => Ok(missing.lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+fn build_sdks() -> Result<String, String> {
     setup::build_agent()?;
     setup::build_node_sdk()?;
+    setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
+    Ok("Java, Node.js, Python".into())
+}
+
+fn build_apps() -> Result<String, String> {
     setup::build_shop()?;
     setup::build_relay()?;
     setup::build_collector()?;
-    Ok(packages)
+    Ok("shop, relay, collector".into())
 }
 
 fn checks() -> Result<String, String> {
@@ -101,10 +131,10 @@ fn checks() -> Result<String, String> {
     conform::drift()?;
     programs::drift()?;
     generated()?;
-    Ok("format, layers, places, lint, drift, programs".into())
+    Ok("format, layers, places, words, lint, drift".into())
 }
 
-/// Code that was generated is what its generator writes now. Without the tools, and without a registry that has them, it is a skip.
+/// Generated code is what its generator writes now. Without the tools, and without a registry that has them, it is a skip.
 fn generated() -> Result<(), String> {
     let listed = text("git", &["ls-files", "*/generate.sh"]);
     let changes = || quiet(&mut command("git", &["diff", "--", "lab", "bench"])).map(|output| output.stdout);
@@ -116,27 +146,34 @@ fn generated() -> Result<(), String> {
     }
     match changes()? == before {
         true => Ok(()),
-        false => Err("generated code is not what its generate.sh writes now: look at `git diff`, and commit it".into()),
+        false => Err("generated code is not what its generate.sh writes now: review `git diff`, and commit it".into()),
     }
 }
 
-/// Everything but the tool's end-to-end tests, which have an area of their own.
+/// Everything but the tool's end-to-end tests and the tests of the kernel's sockets, which have areas of their own.
 fn rust_tests() -> Result<String, String> {
-    // one set of features, so that everything is built once; the demo does without PostgreSQL, so it is no default
-    let arguments = ["--workspace", "--exclude", "faultloom", "--features", "flowdb/postgres", "--tests"];
-    counted(command("cargo", &["test", "--no-fail-fast"]).args(arguments))
+    binaries(|test| test.package != "sockets" && (test.package != "faultloom" || test.is_unit), &[], &[])
+}
+
+/// Counts of connections depend on what the kernel delivers in time, so nothing else runs beside them.
+fn socket_tests() -> Result<String, String> {
+    binaries(|test| test.package == "sockets", &[], &[])
+}
+
+fn tool() -> Result<String, String> {
+    binaries(|test| test.package == "faultloom" && !test.is_unit, &[], &[])
 }
 
 fn vectors() -> Result<String, String> {
-    conform::conform().map(|()| "every SDK, every vector".into())
+    conform::conform().inspect(|sums| add(sums))
 }
 
 fn sdk_go() -> Result<String, String> {
-    counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("sdk/go")))?;
+    let mut counts = counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("sdk/go")))?;
     for module in nested_modules("sdk/go")? {
-        counted(command("go", &["test", "-v", "./..."]).current_dir(module))?;
+        counts = counts + counted(command("go", &["test", "-v", "./..."]).current_dir(module))?;
     }
-    Ok("stock peers, faults, overlays".into())
+    Ok(counts.to_string())
 }
 
 /// Modules below a module, which its own `./...` leaves out.
@@ -157,7 +194,8 @@ fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
 fn sdk_python() -> Result<String, String> {
     setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
     let python = root().join("out/python-sdk/bin/python");
-    counted(command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]).current_dir(root().join("sdk/python")))
+    let mut pytest = command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]);
+    Ok(counted(pytest.current_dir(root().join("sdk/python")))?.to_string())
 }
 
 fn sdk_java() -> Result<String, String> {
@@ -168,64 +206,52 @@ fn sdk_java() -> Result<String, String> {
         Ok(java) => java,
         Err(e) => {
             skip(&format!("Java 11: {}", e.lines().last().unwrap_or_default()));
-            return Ok(all);
+            return Ok(all.to_string());
         }
     };
     let tests = "-Dtest=GrpcTest,GrpcStreamsTest,HttpClientsTest,JettyTest,TomcatTest,ThreadsTest";
-    let old = counted(
-        command("mvn", &maven)
-            .args([
-                "test-compile",
-                "surefire:test",
-                "-pl",
-                "agent",
-                "-am",
-                "-Dsurefire.failIfNoSpecifiedTests=false",
-                tests,
-            ])
-            .env("FAULTLOOM_TEST_JAVA", java)
-            .current_dir(root().join("sdk/java")),
-    )?;
+    let selected = ["test-compile", "surefire:test", "-pl", "agent", "-am"];
+    let mut old = command("mvn", &maven);
+    old.args(selected).args(["-Dsurefire.failIfNoSpecifiedTests=false", tests]);
+    let old = counted(old.env("FAULTLOOM_TEST_JAVA", java).current_dir(root().join("sdk/java")))?;
     Ok(format!("{all}; Java 11: {old}"))
 }
 
 fn sdk_node() -> Result<String, String> {
     setup::build_node_sdk()?;
-    counted(command("npm", &["--loglevel=error", "test"]).current_dir(root().join("sdk/typescript")))
+    let mut npm = command("npm", &["--loglevel=error", "test"]);
+    Ok(counted(npm.current_dir(root().join("sdk/typescript")))?.to_string())
 }
 
 fn shop() -> Result<String, String> {
-    counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("lab/shop/go")))?;
-    counted(
-        command("mvn", &["--batch-mode", "--no-transfer-progress", "test"]).current_dir(root().join("lab/shop/java")),
-    )?;
+    let mut counts = counted(command("go", &["test", "-v", "./..."]).current_dir(root().join("lab/shop/go")))?;
+    let maven = ["--batch-mode", "--no-transfer-progress", "test"];
+    counts = counts + counted(command("mvn", &maven).current_dir(root().join("lab/shop/java")))?;
     setup::npm("lab/shop/node")?;
-    counted(command("npm", &["--loglevel=error", "test"]).current_dir(root().join("lab/shop/node")))?;
+    counts = counts + counted(command("npm", &["--loglevel=error", "test"]).current_dir(root().join("lab/shop/node")))?;
     setup::venv("out/shop/test-venv", "lab/shop/python/requirements-test.txt")?;
     let python = root().join("out/shop/test-venv/bin/python");
-    counted(&mut command(&python.to_string_lossy(), &["-m", "pytest", "-rs", "lab/shop/python"]))
+    let pytest = ["-m", "pytest", "-rs", "lab/shop/python"];
+    Ok((counts + counted(&mut command(&python.to_string_lossy(), &pytest))?).to_string())
 }
 
-fn tool() -> Result<String, String> {
-    counted(&mut command("cargo", &["test", "--package", "faultloom", "--tests"]))
+/// This program again, with another target of the Makefile in its quick form.
+fn quick(words: &[&str]) -> Result<(), String> {
+    let mut call = command(&built("xtask"), words);
+    quiet(call.env("FAULTLOOM_BENCH", "quick").env(PREBUILT, "1")).map(|_| ())
 }
 
-/// The agent with PostgreSQL built in, and that what measures it runs.
+/// That what measures the agent runs.
 fn map() -> Result<String, String> {
-    let arguments =
-        ["test", "--package", "faultloom", "--features", "postgres", "--test", "agent", "--", "fleet", "database"];
-    let counts = counted(&mut command("cargo", &arguments))?;
     if text("id", &["-u"]) != "0" {
         for area in ["bench sockets", "papers transtracer"] {
             skip(&format!("{area}: a network namespace of its own needs root"));
         }
-        return Ok(counts);
+        return Ok(String::new());
     }
-    for words in [["bench", "sockets"], ["papers", "transtracer"]] {
-        let mut call = command("cargo", &["run", "--quiet", "--package", "xtask", "--"]);
-        quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
-    }
-    Ok(counts)
+    quick(&["bench", "sockets"])?;
+    quick(&["papers", "transtracer"])?;
+    Ok("they run".into())
 }
 
 /// Campaigns of bit flips in programs and servers: that what measures them runs, and that its short cuts change nothing.
@@ -241,10 +267,8 @@ fn flips() -> Result<String, String> {
         }
         return Ok(String::new());
     }
-    for words in [["bench", "flips"], ["papers", "sei"]] {
-        let mut call = command("cargo", &["run", "--quiet", "--package", "xtask", "--"]);
-        quiet(call.args(words).env("FAULTLOOM_BENCH", "quick"))?;
-    }
+    quick(&["bench", "flips"])?;
+    quick(&["papers", "sei"])?;
     no_differences()
 }
 
@@ -266,10 +290,7 @@ fn no_differences() -> Result<String, String> {
 /// Only that benches run; their figures mean nothing on a shared machine.
 fn benches() -> Result<String, String> {
     for name in ["sweep", "attach", "tracing"] {
-        quiet(
-            command("cargo", &["run", "--quiet", "--package", "xtask", "--", "bench", name])
-                .env("FAULTLOOM_BENCH", "quick"),
-        )?;
+        quick(&["bench", name])?;
     }
     Ok("they run".into())
 }

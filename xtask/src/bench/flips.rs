@@ -10,7 +10,6 @@ mod targets;
 use super::statistics::Interval;
 use super::{Goal, finish};
 use crate::setup::{self, MEMCACHED};
-use crate::shell::{command, run};
 use agreement::Agreement;
 use model::campaign::{Seconds, Variant};
 use serde_json::{Value, json};
@@ -44,7 +43,7 @@ pub fn bench() -> Result<(), String> {
         Sizes { rounds: 5, lines: 400, commands: 1_200, small: 40, large: 340, compared: 100, replayed: 70 }
     };
     setup::packages(&[&MEMCACHED])?;
-    run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]))?;
+    crate::cargo::build(&["--package", "faultloom", "--package", "sei-inputs"])?;
     let tool = Tool::new()?;
     let targets = [Target::sums(&tool, sizes.lines)?, Target::memcached(&tool, sizes.commands)?];
     let mut measured: BTreeMap<&str, Vec<Round>> = BTreeMap::new();

@@ -16,7 +16,7 @@ pub mod tracer;
 use super::statistics::Interval;
 use super::{Goal, finish};
 use crate::setup::{self, CONNTRACK, IPROUTE, NFTABLES, POSTGRESQL, ULOGD};
-use crate::shell::{command, quiet, root};
+use crate::shell::root;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,17 +67,12 @@ pub fn bench() -> Result<(), String> {
 
 /// The tool as everybody here builds it, and the load generator.
 pub fn build() -> Result<(), String> {
-    quiet(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "connections"]))
-        .map(|_| ())
+    crate::cargo::build(&["--package", "faultloom", "--package", "connections"])
 }
 
 /// What simulates a fleet, with the database it needs.
 fn build_fleet() -> Result<(), String> {
-    quiet(&mut command(
-        "cargo",
-        &["build", "--quiet", "--package", "flowdb", "--features", "postgres", "--example", "load"],
-    ))
-    .map(|_| ())
+    crate::cargo::build(&["--package", "flowdb", "--features", "postgres", "--example", "load"])
 }
 
 /// Figures of an earlier run, for parts that are not measured again.

@@ -21,7 +21,7 @@ pub fn bench() -> Result<(), String> {
     setup::packages(&[&MEMCACHED])?;
     setup::build_tool()?;
     setup::build_shop()?;
-    quiet(&mut command("cargo", &["build", "--quiet", "--package", "explore", "--examples"]))?;
+    crate::cargo::build(&["--package", "explore", "--examples"])?;
     let up = setup::Up::start(TARGET, Some(HOME))?;
     let result = measure(&up.state, if quick { 1 } else { 5 }, if quick { 50 } else { 400 });
     let stopped = up.stop();

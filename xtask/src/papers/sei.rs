@@ -9,7 +9,7 @@ mod published;
 mod tables;
 
 use crate::setup::{self, DNSCACHE, MEMCACHED};
-use crate::shell::{built, command, quiet, root, run, text, words};
+use crate::shell::{built, command, quiet, root, text, words};
 pub use campaign::MC;
 use campaign::{Campaign, Done};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ impl Place {
     fn prepare(quick: bool) -> Result<Place, String> {
         let work = root().join(if quick { "out/papers/sei-quick" } else { "out/papers/sei" });
         std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
-        run(&mut command("cargo", &["build", "--quiet", "--package", "faultloom", "--package", "sei-inputs"]))?;
+        crate::cargo::build(&["--package", "faultloom", "--package", "sei-inputs"])?;
         Ok(Place { work })
     }
 

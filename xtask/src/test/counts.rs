@@ -1,5 +1,8 @@
-//! What the runners of all languages say they ran, added up.
+//! The counts that test runners of all languages print, summed up.
 
+use crate::shell::{combined, note, words};
+use std::fmt;
+use std::ops::Add;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +10,7 @@ static PASSED: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
-/// So far, in words.
+/// The totals so far, as the last line of `make test`.
 pub fn sums() -> String {
     let [passed, failed, skipped] = [&PASSED, &FAILED, &SKIPPED].map(|sum| sum.load(Ordering::Relaxed));
     format!("{passed} passed, {failed} failed, {skipped} skipped")
@@ -17,46 +20,78 @@ pub fn failed() -> u64 {
     FAILED.load(Ordering::Relaxed)
 }
 
-/// One that no runner counted.
+/// Adds tests that this program ran itself, as `N passed, N failed`.
+pub fn add(sums: &str) {
+    let passed = sums.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    PASSED.fetch_add(passed, Ordering::Relaxed);
+}
+
+/// Counts a failure that no runner counted.
 pub fn failure() {
     FAILED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// One that no runner counted, with its reason.
+/// Counts a skip that no runner counted, with its reason.
 pub fn skip(reason: &str) {
     println!("   skipped: {reason}");
+    note(&format!("skipped: {reason}"));
     SKIPPED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Runs a test program, prints its last lines on failure, and adds what it counted.
-pub fn counted(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|e| format!("{}: {e}", crate::shell::words(command)))?;
-    let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let counts = Counts::of(&all);
+/// Runs a test program and adds what it counted to the totals. If it fails, the error holds the output of the tests that failed, in full.
+pub fn counted(command: &mut Command) -> Result<Counts, String> {
+    let (is_success, output) = combined(command)?;
+    let counts = Counts::of(&output);
     PASSED.fetch_add(counts.passed, Ordering::Relaxed);
     FAILED.fetch_add(counts.failed, Ordering::Relaxed);
     SKIPPED.fetch_add(counts.skipped, Ordering::Relaxed);
-    if !output.status.success() {
-        let lines: Vec<&str> = all
-            .lines()
-            .filter(|l| !l.starts_with("=== ") && !l.contains("--- PASS") && !l.ends_with("... ok"))
-            .collect();
-        let tail = lines[lines.len().saturating_sub(120)..].join("\n");
-        return Err(format!("failed: {}\n{tail}", crate::shell::words(command)));
+    if !is_success {
+        return Err(format!("failed: {}\n{}", words(command), failures(&output)));
     }
-    for reason in counts.reasons {
+    for reason in &counts.reasons {
         println!("   skipped: {reason}");
     }
-    Ok(format!("{} passed, {} skipped", counts.passed, counts.skipped))
+    Ok(counts)
 }
 
-/// What runners say at their end: cargo's and pytest's sums, Go's lines per test, our own `skipped:` lines.
+/// The part of the output that says what failed: everything but the lines of tests that passed.
+fn failures(output: &str) -> String {
+    let is_pass = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("=== ")
+            || line.starts_with("--- PASS")
+            || line.starts_with("✔ ")
+            || (line.starts_with("test ") && line.ends_with("... ok"))
+    };
+    output.lines().filter(|line| !is_pass(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Counts of one runner: totals of cargo, pytest, Maven and Node, Go's lines for each test, and our own `skipped:` lines.
 #[derive(Default)]
-struct Counts {
+pub struct Counts {
     passed: u64,
     failed: u64,
     skipped: u64,
     reasons: Vec<String>,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} skipped", self.passed, self.skipped)
+    }
+}
+
+impl Add for Counts {
+    type Output = Counts;
+
+    fn add(self, other: Counts) -> Counts {
+        Counts {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+            reasons: [self.reasons, other.reasons].concat(),
+        }
+    }
 }
 
 impl Counts {
@@ -131,7 +166,7 @@ fn node_sum(line: &str, what: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Counts;
+    use super::{Counts, failures};
 
     #[test]
     fn every_runner_is_counted() {
@@ -145,5 +180,13 @@ mod tests {
             [ERROR] Tests run: 12, Failures: 1, Errors: 2, Skipped: 1\n# pass 7\n# fail 3\n";
         let counts = Counts::of(output);
         assert_eq!((counts.passed, counts.failed, counts.skipped), (5 + 22 + 8 + 7, 2 + 1 + 1 + 4 + 3 + 3, 4));
+    }
+
+    #[test]
+    fn a_failure_is_kept_in_full() {
+        let panic = (0..500).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        let output = format!("test a ... ok\n---- b stdout ----\n{panic}\ntest result: FAILED. 1 passed; 1 failed");
+        let kept = failures(&output);
+        assert!(kept.starts_with("---- b stdout ----\nline 0\n") && kept.contains("line 499"), "{kept}");
     }
 }

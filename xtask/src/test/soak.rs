@@ -1,34 +1,86 @@
-//! `make soak`: more of what `make test` does a little of.
+//! `make soak`: what takes longer than a test may. More seeds, fuzzing, the race detector, and every area again and again on a busy machine.
 
+use super::binaries::binaries;
 use super::counts::counted;
-use super::set_up;
+use super::{SET_UP, areas};
 use crate::setup;
-use crate::shell::{command, root, run, text};
-use crate::stage::Stages;
+use crate::shell::{command, log_to, root, run, text};
+use crate::steps::Steps;
 use std::path::PathBuf;
+use std::process::{Child, Stdio};
 
-/// Fuzzing of everything that parses, more seeds, the sanitised Go suite. Half an hour or so.
+/// How often each area runs beside busy loops. A test that fails once in ten runs is found with a probability of 65 %.
+const REPEATS: usize = 10;
+
+/// Runs everything and reports all that failed at the end. Hours.
 pub fn soak() -> Result<(), String> {
-    let mut stages = Stages::new();
-    stages.run("set-up", set_up)?;
-    stages.run("mutants", || {
+    super::test(&["set-up"])?;
+    let mut steps = Steps::new();
+    steps.run("mutants", || {
         let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_secs());
         crate::conform::mutants::compare(seed, crate::conform::mutants::MANY)
     })?;
-    stages.run("go race", || counted(command("go", &["test", "-race", "./..."]).current_dir(root().join("sdk/go"))))?;
-    stages.run("go fuzz", || fuzz_go("60s"))?;
-    stages.run("properties", || {
-        counted(command("cargo", &["test", "--workspace", "--lib"]).env("PROPTEST_CASES", "200000"))
+    steps.run("go race", || {
+        let mut go = command("go", &["test", "-race", "./..."]);
+        counted(go.current_dir(root().join("sdk/go"))).map(|counts| counts.to_string())
     })?;
-    stages.run("seeds", || {
-        counted(command("cargo", &["test", "--package", "faultloom", "--tests"]).env("FAULTLOOM_SOAK", "1"))
+    steps.run("go fuzz", || fuzz_go("60s"))?;
+    steps.run("properties", || {
+        let mut cargo = command("cargo", &["test", "--workspace", "--lib"]);
+        counted(cargo.env("PROPTEST_CASES", "200000")).map(|counts| counts.to_string())
     })?;
-    stages.run("python", || {
+    steps.run("seeds", || {
+        binaries(|test| test.package == "faultloom" && !test.is_unit, &[], &[("FAULTLOOM_SOAK", "1")])
+    })?;
+    steps.run("python", || {
         setup::venv("out/python-sdk", "sdk/python/requirements-test.txt")?;
         let python = root().join("out/python-sdk/bin/python");
         let mut call = command(&python.to_string_lossy(), &["-m", "pytest", "-rs"]);
-        counted(call.current_dir(root().join("sdk/python")).env("FAULTLOOM_SOAK", "1"))
-    })
+        counted(call.current_dir(root().join("sdk/python")).env("FAULTLOOM_SOAK", "1")).map(|counts| counts.to_string())
+    })?;
+    steps.run("flaky", flaky)
+}
+
+/// Every area [`REPEATS`] times beside three busy loops. The error has the output of each run that failed; the logs of all stay.
+fn flaky() -> Result<String, String> {
+    let logs = root().join("out/soak");
+    std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
+    let _busy = BusyLoops::start(3)?;
+    let (mut runs, mut failures) = (0, Vec::new());
+    for area in areas().into_iter().filter(|area| !SET_UP.contains(&area.name)) {
+        for repeat in 1..=REPEATS {
+            runs += 1;
+            log_to(&logs.join(format!("{}-{repeat}.log", area.name)))?;
+            if let Err(e) = (area.work)() {
+                println!("   {} failed in run {repeat} of {REPEATS}", area.name);
+                failures.push(format!("{} (run {repeat}): {e}", area.name));
+            }
+        }
+    }
+    if failures.is_empty() { Ok(format!("{runs} runs of areas, none failed")) } else { Err(failures.join("\n")) }
+}
+
+/// Processes that keep the processors busy until this is dropped.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    fn start(count: usize) -> Result<BusyLoops, String> {
+        let mut loops = BusyLoops(Vec::new());
+        for _ in 0..count {
+            let mut call = command("sh", &["-c", "while :; do :; done"]);
+            loops.0.push(call.stdout(Stdio::null()).spawn().map_err(|e| format!("sh: {e}"))?);
+        }
+        Ok(loops)
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 fn fuzz_go(each: &str) -> Result<String, String> {

@@ -1,25 +1,25 @@
-//! Stages with their times, printed as they end: what `demo` and `test` are made of.
+//! Named steps with their durations, printed as they end: the output of `demo` and `check`.
 
 use std::time::Instant;
 
-pub struct Stages {
+pub struct Steps {
     list: Vec<(String, f64)>,
 }
 
-impl Stages {
-    pub fn new() -> Stages {
-        Stages { list: Vec::new() }
+impl Steps {
+    pub fn new() -> Steps {
+        Steps { list: Vec::new() }
     }
 
-    /// Runs one stage; `work` returns the words behind its name.
+    /// Runs one step. `work` returns the summary that is printed beside its name.
     pub fn run(&mut self, name: &str, work: impl FnOnce() -> Result<String, String>) -> Result<(), String> {
         let begin = Instant::now();
         let result = work();
         let seconds = begin.elapsed().as_secs_f64();
         self.list.push((name.to_owned(), seconds));
         match result {
-            Ok(words) => {
-                println!(" ✓ {name:<10} {words:<62} {seconds:>5.0} s");
+            Ok(summary) => {
+                println!(" ✓ {name:<10} {summary:<62} {seconds:>5.0} s");
                 Ok(())
             }
             Err(e) => {
@@ -29,7 +29,7 @@ impl Stages {
         }
     }
 
-    /// Name and seconds of every stage so far.
+    /// Name and duration in seconds of every step so far.
     pub fn seconds(&self) -> &[(String, f64)] {
         &self.list
     }

@@ -1,0 +1,114 @@
+//! Builds of this workspace: which profile, which features, and the test binaries.
+//!
+//! Everything that `make test` runs is built by one command with one set of features ([`build_tests`]): a second command with other
+//! features would compile the same dependencies again. Benches build with the profile `bench-tool`, see Cargo.toml.
+
+use crate::shell::{combined, command, note, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Features beyond the default ones that tests need. The demo does without PostgreSQL, so it is not a default.
+const FEATURES: [&str; 3] = ["--workspace", "--features", "faultloom/postgres"];
+
+/// The profile of this program, and so of everything that it builds: `dev`, or `bench-tool` in benches.
+fn profile() -> String {
+    let own = std::env::current_exe().unwrap_or_default();
+    let folder = own.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    match folder.as_deref() {
+        None | Some("debug" | "deps") => "dev".to_owned(),
+        Some(profile) => profile.to_owned(),
+    }
+}
+
+/// Set by `make test`, which has built everything before.
+pub const PREBUILT: &str = "FAULTLOOM_PREBUILT";
+
+/// `cargo build` of packages, examples or both, with the profile that this program was built with.
+pub fn build(arguments: &[&str]) -> Result<(), String> {
+    if std::env::var_os(PREBUILT).is_some() {
+        return Ok(());
+    }
+    run(&mut command("cargo", &[&["build", "--quiet", "--profile", &profile()], arguments].concat()))
+}
+
+pub fn clippy() -> Result<(), String> {
+    let strict = ["--all-targets", "--", "--deny", "warnings"];
+    succeed(&[&["clippy", "--quiet"], &FEATURES[..], &strict].concat())
+}
+
+/// Builds and runs the unit tests of libraries and programs.
+pub fn unit_tests() -> Result<String, String> {
+    let mut call = command("cargo", &[&["test", "--quiet", "--lib", "--bins"], &FEATURES[..]].concat());
+    match combined(&mut call)? {
+        (true, output) => {
+            let passed =
+                output.lines().filter_map(|line| line.split("ok. ").nth(1)?.split(' ').next()?.parse::<u64>().ok());
+            Ok(format!("{} unit tests", passed.sum::<u64>()))
+        }
+        (false, output) => Err(format!("failed: {}\n{output}", crate::shell::words(&call))),
+    }
+}
+
+fn succeed(arguments: &[&str]) -> Result<(), String> {
+    let mut call = command("cargo", arguments);
+    match combined(&mut call)? {
+        (true, _) => Ok(()),
+        (false, output) => Err(format!("failed: {}\n{output}", crate::shell::words(&call))),
+    }
+}
+
+/// One test program: an integration test or the unit tests of a library or program.
+pub struct TestBinary {
+    pub package: String,
+    /// Name of the target, such as `main` for `tests/main.rs`.
+    pub target: String,
+    pub path: PathBuf,
+    /// The folder that its tests expect to run in.
+    pub folder: PathBuf,
+    /// Unit tests of a library or program.
+    pub is_unit: bool,
+}
+
+/// Builds all tests, programs and examples of the workspace and returns the test binaries.
+pub fn build_tests() -> Result<Vec<TestBinary>, String> {
+    let arguments = [&["test", "--no-run", "--message-format", "json-render-diagnostics"], &FEATURES[..]].concat();
+    let output = command("cargo", &arguments).output().map_err(|e| format!("cargo: {e}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    note(&errors);
+    if !output.status.success() {
+        return Err(format!("cargo test --no-run failed\n{errors}"));
+    }
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(messages.lines().filter_map(|line| test_binary(&serde_json::from_str(line).ok()?)).collect())
+}
+
+fn test_binary(message: &Value) -> Option<TestBinary> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let folder = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+    let package = manifest.lines().find_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"'))?.to_owned();
+    Some(TestBinary {
+        package,
+        target: message["target"]["name"].as_str()?.to_owned(),
+        path: PathBuf::from(message["executable"].as_str()?),
+        folder,
+        is_unit: message["target"]["kind"].as_array()?.iter().any(|kind| kind != "test" && kind != "example"),
+    })
+}
+
+impl TestBinary {
+    /// The command that runs it, with arguments of the test harness.
+    pub fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut call = command(&self.path.to_string_lossy(), arguments);
+        // as cargo does it
+        call.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        call
+    }
+
+    /// `package` or `package/target`.
+    pub fn name(&self) -> String {
+        if self.is_unit { self.package.clone() } else { format!("{}/{}", self.package, self.target) }
+    }
+}

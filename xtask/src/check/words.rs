@@ -1,0 +1,129 @@
+//! The words that this repository does not use, each with its replacement and the reason.
+//!
+//! A reader who is new here must understand names, comments and messages at first reading. The list keeps words out that an earlier version
+//! of the code had; it is not a style guide. A line that needs a banned word (a key on disk, a quotation) says `words: allow` in a comment
+//! or stands in a file of [`EXEMPT`].
+
+use crate::shell::{quiet, root};
+use regex::RegexBuilder;
+
+/// A banned word as a regular expression without regard to case, its replacement, and why.
+struct Banned(&'static str, &'static str, &'static str);
+
+const PERSON: &str = "data and programs are not people";
+const RIDDLE: &str = "readers need a second look";
+const ARCHAIC: &str = "not today's English";
+const AMERICAN: &str = "American spelling everywhere";
+const FIELD: &str = "the field has a term for it";
+
+const BANNED: &[Banned] = &[
+    Banned(r"\btold\b", "reported, returned, recorded", PERSON),
+    Banned(r"\bhears?\b|\bheard\b", "receives, received", PERSON),
+    Banned(r"\bsaw to\b|\bsees to\b", "ensures", RIDDLE),
+    Banned(r"what (came|comes|became|becomes) of", "result, outcome", RIDDLE),
+    Banned(r"\b(come|comes|came) to the same\b", "are equivalent", RIDDLE),
+    Banned(r"as if (it|there) had(n't| not)", "say what happens instead", RIDDLE),
+    Banned(r"\bis none that\b|\bare none that\b", "no … does", RIDDLE),
+    Banned(r"a user that nobody is", "a dedicated unprivileged UID", RIDDLE),
+    Banned(r"what (is|was|were) asked", "the request", PERSON),
+    Banned(r"\bthat nobody (asked|traces|reads|wants|needs)\b", "unrequested, untraced, unused", RIDDLE),
+    Banned(r"\bwhoever\b|\bwhomever\b|\bwhosoever\b", "the caller, the user", ARCHAIC),
+    Banned(
+        r"\bwhilst\b|\bthereof\b|\btherein\b|\bherein\b|\bhitherto\b|\bnought\b|\bfor ever\b",
+        "while, of it, until now, forever",
+        ARCHAIC,
+    ),
+    Banned(r"\baway with it\b|\bnothing speaks against\b", "say it plainly", RIDDLE),
+    Banned(r"\bcmdb\b", "flowdb", FIELD),
+    Banned(r"\batlas\b", "graph", FIELD),
+    Banned(r"\bdefuse\b", "def_use", FIELD),
+    Banned(r"\bshelf\b", "store, WindowStore", FIELD),
+    Banned(r"\bkeeper\b", "reaper, LocalWriter", "it had two meanings"),
+    Banned(
+        r"\bstruct (Blow|Wound|Aim|Begun|Seen|Known|Asked|Heard|Place|Room|Trouble|Audience|Whole|Went|Ran)\b",
+        "a noun of the field",
+        FIELD,
+    ),
+    Banned(r"\bFLAG_[AB]\b", "TAG_CHILD, TAG_GAP", RIDDLE),
+    Banned(r"\bbehaviour", "behavior", AMERICAN),
+    Banned(r"\bneighbour", "neighbor", AMERICAN),
+    Banned(r"\bcolour", "color", AMERICAN),
+    Banned(r"\bhonour|\bfavour|\bflavour|\blabour", "-or", AMERICAN),
+    Banned(r"\bartefact", "artifact", AMERICAN),
+    Banned(r"\blicence\b", "license", AMERICAN),
+    Banned(r"\bgrey\b|\bcentre\b|\bjudgement\b|\bprogramme\b", "gray, center, judgment, program", AMERICAN),
+    Banned(
+        r"\bcancelled\b|\bcancelling\b|\blabelled\b|\bmodelled\b|\btravell(ed|ing)\b|\bsignall(ed|ing)\b",
+        "one l",
+        AMERICAN,
+    ),
+    Banned(
+        r"\b(un|re|de)?(normal|serial|recogn|initial|optim|organ|minim|maxim|summar|synchron|sanit|general|special|final|character|real|util|random|parallel|local|global)is(e|es|ed|ing|ation)\b",
+        "-ize",
+        AMERICAN,
+    ),
+    Banned(r"\banalys(e|es|ed|ing)\b", "analyze", AMERICAN),
+];
+
+/// Files that keep what they say: the license, recorded decisions, the history of changes, data, and this list.
+const EXEMPT: &[&str] = &[
+    ":!LICENSE",
+    ":!CHANGELOG.md",
+    ":!docs/decisions/*",
+    ":!docs/research/*",
+    ":!docs/papers.md",
+    ":!xtask/src/check/words.rs",
+    ":!*.lock",
+    ":!*lock.json",
+    ":!*.sum",
+    ":!*.svg",
+    ":!*/fixtures/*",
+    ":!*/testdata/*",
+    ":!spec/vectors/*",
+    ":!bench/results/*",
+];
+
+/// Fails with every line that has a banned word.
+pub fn check() -> Result<String, String> {
+    let mut listed = crate::shell::command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let listed = quiet(listed.args(["--", "."]).args(EXEMPT))?;
+    let files = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let banned: Vec<(regex::Regex, &Banned)> = BANNED
+        .iter()
+        .map(|word| {
+            let compiled = RegexBuilder::new(word.0).case_insensitive(true).build();
+            compiled.map(|regex| (regex, word)).map_err(|e| format!("{}: {e}", word.0))
+        })
+        .collect::<Result<_, _>>()?;
+    let mut found = Vec::new();
+    for file in files.split('\0').filter(|file| !file.is_empty()) {
+        // a binary file or a deleted one has no words
+        let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.contains("words: allow")) {
+            for (regex, Banned(_, replacement, reason)) in &banned {
+                if let Some(hit) = regex.find(line) {
+                    let at = format!("{file}:{}", number + 1);
+                    found.push(format!("{at}: \"{}\" → {replacement} ({reason})", hit.as_str()));
+                }
+            }
+        }
+    }
+    if found.is_empty() {
+        return Ok(format!("{} banned words do not occur", BANNED.len()));
+    }
+    Err(format!("{} uses of banned words\n{}", found.len(), found.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BANNED;
+    use regex::RegexBuilder;
+
+    #[test]
+    fn every_entry_is_a_regular_expression_that_spares_its_replacement() {
+        for banned in BANNED {
+            let regex = RegexBuilder::new(banned.0).case_insensitive(true).build().unwrap();
+            assert!(!regex.is_match(banned.1), "{} forbids its own replacement", banned.0);
+        }
+    }
+}
