@@ -1,6 +1,7 @@
 //! Benches: each prints a table, writes `bench/results/NAME.json` and prints that JSON as its last line.
 
 pub mod attach;
+pub mod build;
 pub mod flips;
 pub mod sockets;
 pub mod statistics;
@@ -46,12 +47,13 @@ pub fn bench(name: &str) -> Result<(), String> {
         "attach" => attach::bench(),
         "sockets" => sockets::bench(),
         "flips" => flips::bench(),
+        "build" => build::bench(),
         "all" => sweep::bench()
             .and_then(|()| attach::bench())
             .and_then(|()| tracing::bench())
             .and_then(|()| sockets::bench())
             .and_then(|()| flips::bench()),
-        _ => Err(format!("there is no bench '{name}'; benches: sweep, tracing, attach, sockets, flips")),
+        _ => Err(format!("there is no bench '{name}'; benches: build, sweep, tracing, attach, sockets, flips")),
     }
 }
 

@@ -38,7 +38,11 @@ pub fn conform_of(names: &[&str]) -> Result<String, String> {
 fn compute(program: &Program, vectors: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut call = command(&program.argv[0], &[]);
     call.args(&program.argv[1..]).arg(vectors);
-    let output = quiet(&mut call).map_err(|e| format!("{}: {e}", program.name))?;
+    let output = call.output().map_err(|e| format!("{}: {e}", program.name))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("the conformance program of {} failed ({})\n{errors}", program.name, output.status));
+    }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines = text.lines().filter_map(|l| l.split_once(' '));
     Ok(lines.map(|(name, result)| (name.to_owned(), result.to_owned())).collect())

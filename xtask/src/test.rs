@@ -54,23 +54,26 @@ pub fn test(only: &[&str]) -> Result<(), String> {
         let names: Vec<&str> = all.iter().map(|area| area.name).collect();
         return Err(format!("there is no area '{unknown}'; areas: set-up, {}", names.join(", ")));
     }
+    // the tool is built by the first area
+    let is_cold = !std::path::Path::new(&built("faultloom")).exists();
     let begin = Instant::now();
     let chosen = all.into_iter().filter(|area| only.is_empty() || named(area.name)).collect();
     let ended = areas::run(chosen, "test")?;
-    summarize(&ended, begin.elapsed().as_secs_f64(), only.is_empty())
+    let seconds = begin.elapsed().as_secs_f64();
+    if only.is_empty() {
+        record_minutes(&ended, seconds, is_cold)?;
+    }
+    summarize(&ended, seconds)
 }
 
 /// Prints minutes per area and the totals. The last line is the sum of all tests.
-fn summarize(ended: &[Ended], seconds: f64, is_full: bool) -> Result<(), String> {
+fn summarize(ended: &[Ended], seconds: f64) -> Result<(), String> {
     println!("\n {:<11} {:>7} {:>7}", "area", "minutes", "budget");
     for area in ended {
         let over = if area.seconds > f64::from(area.budget_min) * 60.0 { "  over its budget" } else { "" };
         println!(" {:<11} {:>7.1} {:>7}{over}", area.name, area.seconds / 60.0, area.budget_min);
     }
     println!(" {:<11} {:>7.1}   logs: out/test/AREA.log\n", "total", seconds / 60.0);
-    if is_full {
-        record_minutes(ended, seconds)?;
-    }
     let failures: Vec<&str> = ended.iter().filter(|area| area.result.is_err()).map(|area| area.name).collect();
     if !failures.is_empty() {
         println!("failed areas: {}", failures.join(", "));
@@ -84,13 +87,14 @@ fn summarize(ended: &[Ended], seconds: f64, is_full: bool) -> Result<(), String>
 }
 
 /// Keeps the minutes of a full run for `make bench-build`.
-fn record_minutes(ended: &[Ended], seconds: f64) -> Result<(), String> {
+fn record_minutes(ended: &[Ended], seconds: f64, is_cold: bool) -> Result<(), String> {
     let minutes = |seconds: f64| (seconds / 6.0).round() / 10.0;
     let areas: serde_json::Map<String, serde_json::Value> =
         ended.iter().map(|area| (area.name.to_owned(), minutes(area.seconds).into())).collect();
     let value = serde_json::json!({
         "areas": areas,
         "total_min": minutes(seconds),
+        "cold": is_cold,
         "commit": text("git", &["rev-parse", "--short", "HEAD"]),
         "tests": sums(),
     });
