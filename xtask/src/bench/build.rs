@@ -116,13 +116,13 @@ fn lines() -> Result<Map<String, Value>, String> {
     for file in String::from_utf8_lossy(&listed.stdout).lines() {
         let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
         let parts: Vec<&str> = file.split('/').collect();
-        let folder = if parts.len() > 2 && !["cli", "app", "xtask", "docs", "bench"].contains(&parts[0]) {
-            parts[..2].join("/")
-        } else {
-            parts[..parts.len().min(2) - 1].join("/")
+        let depth = if ["cli", "app", "xtask", "docs", "bench"].contains(&parts[0]) { 1 } else { 2 };
+        let folder = match parts[..parts.len() - 1].iter().take(depth).copied().collect::<Vec<_>>().join("/") {
+            top if top.is_empty() => ".".to_owned(),
+            folder => folder,
         };
         let sum = sums.get(&folder).and_then(Value::as_u64).unwrap_or(0) + text.lines().count() as u64;
-        sums.insert(if folder.is_empty() { ".".to_owned() } else { folder }, sum.into());
+        sums.insert(folder, sum.into());
     }
     Ok(sums)
 }
