@@ -134,6 +134,7 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
     const plan = [fault(kind, { arg: 20_000 })];
     const end = ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0'];
     const cancelled = ['SEND GET /hello fault 0', 'FAILED 1', 'ANSWER 0'];
+    const startMs = Date.now();
     const byEvent = await request(plan, () => {
       return new Promise((resolve) => {
         const one = http.get(url, { timeout: 50 });
@@ -157,6 +158,8 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
     const aborted = await request(plan, () => fetch(url, { signal: controller.signal }));
     assert.strictEqual(aborted.result.name, 'AbortError');
     assert.deepStrictEqual(events(aborted.segment), cancelled);
+
+    assert.ok(Date.now() - startMs < 10_000, 'no timeout waits for the fault to end');
 
     const healthy = await request([], () => fetch(url).then((response) => response.text()));
     assert.strictEqual(healthy.result, 'hello /hello');

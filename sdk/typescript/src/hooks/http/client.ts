@@ -113,7 +113,7 @@ function send(make: Fn, { scope, call, options, callback, agent, address }: Prep
   if (!effect.sends) {
     connect = (request) => simulate(scope, effect, address, request);
   } else if (effect.waitMs > 0) {
-    connect = (request, proceed) => delay(scope, effect.waitMs, options, request, proceed);
+    connect = (request, proceed) => delay(scope, effect.waitMs, request, proceed);
   }
   const atOnce = sendsHeadersAtOnce(options.headers);
   if (atOnce) {
@@ -177,7 +177,7 @@ function agentlessConnections(options: RequestOptions): object {
 }
 
 /** Waits before the request is connected. A shorter timeout of the request itself ends the wait. */
-function delay(scope: Scope, waitMs: number, options: RequestOptions, request: ClientRequest, proceed: () => void): void {
+function delay(scope: Scope, waitMs: number, request: ClientRequest, proceed: () => void): void {
   const loose = request as unknown as Loose;
   const destroy = loose['destroy'] as Fn;
   let isWaiting = true;
@@ -186,7 +186,7 @@ function delay(scope: Scope, waitMs: number, options: RequestOptions, request: C
     cancelWait();
     stopTimeouts();
   };
-  const stopTimeouts = emitTimeouts(request, options, waitMs);
+  const stopTimeouts = emitTimeouts(request, waitMs);
   const cancelWait = waitForFault(scope.service.receiver, waitMs, () => {
     if (isWaiting) {
       endWait();
@@ -205,7 +205,7 @@ function delay(scope: Scope, waitMs: number, options: RequestOptions, request: C
 }
 
 /** Emits the timeouts below `waitMs` of a request that has no socket yet. Returns a function that stops this. */
-function emitTimeouts(request: ClientRequest, options: RequestOptions, waitMs: number): () => void {
+function emitTimeouts(request: ClientRequest, waitMs: number): () => void {
   let timer: NodeJS.Timeout | undefined;
   const setTimer = (ms: unknown): void => {
     clearTimeout(timer);
@@ -219,16 +219,24 @@ function emitTimeouts(request: ClientRequest, options: RequestOptions, waitMs: n
     setTimer(ms);
     return requestSetTimeout.call(request, ms, callback);
   };
-  setTimer(options.timeout);
+  setTimer(timeoutOf(request));
   return () => {
     clearTimeout(timer);
     delete loose['setTimeout'];
   };
 }
 
+/** The timeout of a request, as its agent would set it on the socket; 0: none. */
+function timeoutOf(request: ClientRequest): number {
+  const loose = request as unknown as Loose;
+  const timeout: unknown = loose['timeout'] ?? loose['agent']?.options?.timeout;
+  return typeof timeout === 'number' ? timeout : 0;
+}
+
 /** Ends a call that is not sent as its fault demands. */
 function simulate(scope: Scope, effect: FaultEffect, address: Address, request: ClientRequest): void {
   const socket = new UnconnectedSocket();
+  socket.setTimeout(timeoutOf(request));
   request.onSocket(socket);
   const end = (): void => {
     switch (effect.outcome) {
