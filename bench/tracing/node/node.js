@@ -1,14 +1,14 @@
 /**
- * A service of the chain that the tracing bench measures, in JavaScript: the counterpart of ../chain/node.go.
+ * A service of the chain that the tracing bench measures. The counterpart of ../chain/node.go.
  *
- *     node node.js node [NEXT [CALLS]]     NEXT is the address of the service it calls, CALLS times each (1)
+ *     node node.js node [NEXT [CALLS]]     NEXT: address of the next service; CALLS: calls per request (default 1)
  *
- * The same file runs untraced, with Faultloom's SDK (--require …/sdk/typescript/register.js), and with OpenTelemetry's (--require
- * ./otel.js). It prints one JSON line when it is ready, then answers commands on its input:
+ * The same file runs untraced, with Faultloom's SDK (--require …/sdk/typescript/register.js), and with OpenTelemetry's
+ * (--require ./otel.js). It prints a JSON line when it is ready, then executes commands from its input:
  *
  *     cpu              {"cpu_us": user and system time of this process so far}
- *     profile FILE     begins a CPU profile, written to FILE by the next `profile`
- *     flush            OpenTelemetry exports what its batches hold, so that their cost does not fall into somebody else's window
+ *     profile FILE     starts a CPU profile, which the next `profile` writes to FILE
+ *     flush            exports OpenTelemetry's batches, so that their cost is not measured in the next window
  */
 
 'use strict';
@@ -23,7 +23,7 @@ const loader = require('@grpc/proto-loader');
 const definition = loader.loadSync(path.join(__dirname, '../proto/chain.proto'), { defaults: true, keepCase: true });
 const { Chain } = grpc.loadPackageDefinition(definition).bench.chain.v1;
 
-/** Passes a parcel on, if there is a next service, and hands back the receipt with one hop more. */
+/** The method Forward: calls the next service, if any, and returns the receipt with one more hop. */
 function forward(next, calls) {
   if (next === null) {
     return ({ request }, reply) => reply(null, { id: request.id, hops: request.hops + 1, items: request.items });
@@ -49,7 +49,9 @@ let session = null;
 
 function profile([file]) {
   if (session !== null) {
-    session.running.post('Profiler.stop', (_error, { profile: seen }) => fs.writeFileSync(session.file, JSON.stringify(seen)));
+    session.running.post('Profiler.stop', (_error, { profile: data }) =>
+      fs.writeFileSync(session.file, JSON.stringify(data)),
+    );
     session.running.disconnect();
     session = null;
   }
@@ -75,16 +77,16 @@ const commands = {
 };
 
 async function control(ready) {
-  const say = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
-  say(ready);
+  const print = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
+  print(ready);
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const [name, ...rest] = line.split(' ');
     if (commands[name] === undefined) {
       throw new Error(`unknown command ${name}`);
     }
-    say(await commands[name](rest));
+    print(await commands[name](rest));
   }
-  process.exit(0); // whatever is still to be exported is nobody's business any more
+  process.exit(0); // without exporting the rest, which is not measured
 }
 
 function main([role, address, calls = '1', ...more]) {

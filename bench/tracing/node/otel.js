@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry as its manual sets it up, for `node --require ./otel.js`: batches with their defaults, W3C headers, OTLP/HTTP.
- * OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME are its own variables.
+ * OpenTelemetry in its documented setup, for `node --require ./otel.js`: batches with default settings, W3C headers,
+ * OTLP/HTTP. It reads OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME.
  */
 
 'use strict';
@@ -14,7 +14,7 @@ if (!process.env.OTEL_EXPORTER_OTLP_ENDPOINT) {
   throw new Error('OTEL_EXPORTER_OTLP_ENDPOINT is not set');
 }
 
-// the others are not what is compared
+// only traces are compared
 process.env.OTEL_METRICS_EXPORTER = 'none';
 process.env.OTEL_LOGS_EXPORTER = 'none';
 

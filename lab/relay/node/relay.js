@@ -1,4 +1,4 @@
-// Passes journeys on over HTTP and gRPC. See ../README.md.
+// Forwards a journey over HTTP and gRPC. See ../README.md.
 'use strict';
 
 const path = require('node:path');
@@ -6,7 +6,7 @@ const grpc = require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 const express = require('express');
 
-/** What a relay waits for its next stop. */
+/** The timeout for a call to the next stop. */
 const CALL_TIMEOUT_MS = 5000;
 
 const name = process.env.NAME;
@@ -14,46 +14,46 @@ const definition = loader.loadSync(path.join(__dirname, '../proto/relay.proto'),
 const { Relay } = grpc.loadPackageDefinition(definition).relay;
 const clients = new Map();
 
-/** Makes a journey: this relay, then the stops. */
+/** Visits this relay, then the remaining stops. */
 async function visit(stops) {
   const visits = { names: [name], failure: '' };
   if (stops.length === 0) return visits;
   const [kind, address] = stops[0].split(' ');
-  const further = { names: [], failure: '' };
+  const next = { names: [], failure: '' };
   let failure = '';
   if (kind === 'http') {
-    failure = await callHttp(address, stops.slice(1), further);
+    failure = await callHttp(address, stops.slice(1), next);
   } else {
     try {
-      await callGrpc(kind, address, { stops: stops.slice(1) }, further);
+      await callGrpc(kind, address, { stops: stops.slice(1) }, next);
     } catch (error) {
       failure = `grpc ${error.code}`;
     }
   }
-  visits.names.push(...further.names);
-  visits.failure = failure || further.failure;
+  visits.names.push(...next.names);
+  visits.failure = failure || next.failure;
   return visits;
 }
 
-async function callHttp(address, stops, further) {
+async function callHttp(address, stops, next) {
   const query = new URLSearchParams(stops.map((stop) => ['stop', stop]));
   let reply, body;
   try {
     reply = await fetch(`http://${address}/relay?${query}`, { signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
     body = await reply.text();
   } catch (error) {
-    return lost(error);
+    return describeFailure(error);
   }
   if (reply.status !== 200) return `status ${reply.status}`;
   try {
-    join(further, JSON.parse(body));
+    addVisits(next, JSON.parse(body));
   } catch {
     return 'garbled';
   }
   return '';
 }
 
-function lost(error) {
+function describeFailure(error) {
   if (error.name === 'TimeoutError') return 'timeout';
   const code = error.cause?.code ?? error.cause?.errors?.[0]?.code;
   switch (code) {
@@ -69,7 +69,7 @@ function lost(error) {
   return `${error} ${code}`;
 }
 
-function callGrpc(kind, address, journey, further) {
+function callGrpc(kind, address, journey, next) {
   let client = clients.get(address);
   if (!client) {
     client = new Relay(address, grpc.credentials.createInsecure());
@@ -79,7 +79,7 @@ function callGrpc(kind, address, journey, further) {
   return new Promise((resolve, reject) => {
     const unary = (error, reply) => {
       if (error) return reject(error);
-      join(further, reply);
+      addVisits(next, reply);
       resolve();
     };
     if (kind === 'call') return client.Call(journey, deadline, unary);
@@ -91,8 +91,8 @@ function callGrpc(kind, address, journey, further) {
     }
     const call = kind === 'watch' ? client.Watch(journey, deadline) : client.Talk(deadline);
     let received = 0;
-    call.on('data', (one) => {
-      join(further, one);
+    call.on('data', (visits) => {
+      addVisits(next, visits);
       received += 1;
       if (kind === 'talk') received < 2 ? call.write(journey) : call.end();
     });
@@ -102,9 +102,9 @@ function callGrpc(kind, address, journey, further) {
   });
 }
 
-function join(all, one) {
-  all.names.push(...one.names);
-  all.failure ||= one.failure;
+function addVisits(all, visits) {
+  all.names.push(...visits.names);
+  all.failure ||= visits.failure;
 }
 
 const app = express();
@@ -125,7 +125,7 @@ server.addService(Relay.service, {
     const all = { names: [], failure: '' };
     let journeys = Promise.resolve();
     call.on('data', (journey) => {
-      journeys = journeys.then(async () => join(all, await visit(journey.stops)));
+      journeys = journeys.then(async () => addVisits(all, await visit(journey.stops)));
     });
     call.on('end', () => journeys.then(() => reply(null, all)));
   },

@@ -1,14 +1,14 @@
 /**
- * The currency service: which currencies the shop accepts and what an amount is worth in each. Rates are fixed and amounts are
- * whole hundredths, so equal questions always get equal answers.
+ * The currency service lists the accepted currencies and converts amounts. Rates are fixed and amounts are integers in
+ * hundredths, so equal requests always get equal replies.
  */
 
 'use strict';
 
 const { status } = require('@grpc/grpc-js');
-const { main, refusal, shop } = require('./service');
+const { errorReply, main, shop } = require('./service');
 
-/** How many units of each currency a million USD buys. */
+/** The value of a million USD in units of each currency. */
 const UNITS_PER_MILLION_USD = new Map([
   ['AUD', 1_530_000],
   ['CHF', 880_000],
@@ -24,17 +24,20 @@ const LIST = { codes: [...UNITS_PER_MILLION_USD.keys()].sort() };
 
 const MAX_INT64 = (1n << 63n) - 1n;
 
-/** amount * times / by, rounded half up; null if the amount is negative or the result does not fit. `amount` is decimal text. */
-function scale(amount, times, by) {
+/**
+ * amount * numerator / denominator, rounded half up. `amount` is a decimal string. Null if it is negative or the result
+ * exceeds 64 bits.
+ */
+function scale(amount, numerator, denominator) {
   const small = Number(amount);
   if (small < 0) {
     return null;
   }
-  const product = small * times + Math.floor(by / 2);
+  const product = small * numerator + Math.floor(denominator / 2);
   if (product <= Number.MAX_SAFE_INTEGER) {
-    return Math.floor(product / by);
+    return Math.floor(product / denominator);
   }
-  const large = (BigInt(amount) * BigInt(times) + BigInt(by) / 2n) / BigInt(by);
+  const large = (BigInt(amount) * BigInt(numerator) + BigInt(denominator) / 2n) / BigInt(denominator);
   return large <= MAX_INT64 ? large.toString() : null;
 }
 
@@ -45,20 +48,25 @@ const methods = {
   },
 
   /**
-   * The same value in another currency, rounded half up. INVALID_ARGUMENT: an unknown currency, a negative amount, or one too
-   * large to count.
+   * Converts an amount to another currency, rounded half up. INVALID_ARGUMENT: the currency is unknown, or the amount
+   * is negative or too large.
    */
   Convert({ request }, reply) {
     const { currency, hundredths } = request.from ?? { currency: '', hundredths: '0' };
     const from = UNITS_PER_MILLION_USD.get(currency);
     const to = UNITS_PER_MILLION_USD.get(request.to);
     if (from === undefined || to === undefined) {
-      reply(refusal(status.INVALID_ARGUMENT, `no rate from ${JSON.stringify(currency)} to ${JSON.stringify(request.to)}`));
+      reply(
+        errorReply(
+          status.INVALID_ARGUMENT,
+          `no rate from ${JSON.stringify(currency)} to ${JSON.stringify(request.to)}`,
+        ),
+      );
       return;
     }
     const amount = scale(hundredths, to, from);
     if (amount === null) {
-      reply(refusal(status.INVALID_ARGUMENT, `amount ${hundredths} out of range`));
+      reply(errorReply(status.INVALID_ARGUMENT, `amount ${hundredths} out of range`));
       return;
     }
     reply(null, { currency: request.to, hundredths: amount });

@@ -1,8 +1,8 @@
 /**
- * What every Node.js service of the shop does in the same way.
+ * The server that all Node.js services of the shop share.
  *
- * Settings come from the environment: PORT (required) and BIND (127.0.0.1). A service runs until SIGTERM or SIGINT; calls in
- * progress then get one and a half seconds.
+ * Settings are environment variables: PORT (required) and BIND (default: 127.0.0.1). A service runs until SIGTERM or
+ * SIGINT; calls in progress then have 1.5 seconds to finish.
  */
 
 'use strict';
@@ -14,13 +14,16 @@ const loader = require('@grpc/proto-loader');
 
 const STOP_TIMEOUT_MS = 1500;
 
-/** The services of shop.proto. 64-bit amounts come as decimal text, which loses no digit; missing values as the type's zero. */
+/**
+ * The services of shop.proto. 64-bit amounts are decimal strings, which are exact; missing values are the zero of the
+ * type.
+ */
 const shop = grpc.loadPackageDefinition(
   loader.loadSync(path.join(__dirname, '../proto/shop.proto'), { defaults: true, keepCase: true, longs: String }),
 ).shop;
 
-/** The host:port to serve on. Throws Error for a setting that makes no sense. */
-function ownAddress(environment) {
+/** The host:port to listen on. Throws Error for an invalid setting. */
+function listenAddress(environment) {
   const port = environment.PORT ?? '';
   if (!/^[0-9]+$/.test(port) || Number(port) > 65535) {
     throw new Error(`PORT must be a port number, not ${JSON.stringify(port)}`);
@@ -30,11 +33,11 @@ function ownAddress(environment) {
 }
 
 /** An error reply. */
-function refusal(code, details) {
+function errorReply(code, details) {
   return { code, details };
 }
 
-/** Starts a server with the service's methods and the standard health service; resolves to it and its port. */
+/** Starts a server with the service's methods and the standard health service. Resolves to the server and its port. */
 async function serve(address, service, methods) {
   const server = new grpc.Server();
   server.addService(service, methods);
@@ -48,15 +51,15 @@ async function serve(address, service, methods) {
   return { server, health, port };
 }
 
-/** Serves until the process is told to stop; what prevents it is one line on stderr and status 1. */
+/** Serves until SIGTERM or SIGINT. If the server cannot start, prints one line on stderr and exits with status 1. */
 async function main(name, service, methods) {
-  grpc.setLogVerbosity(grpc.logVerbosity.NONE); // what it would say stands in the errors
+  grpc.setLogVerbosity(grpc.logVerbosity.NONE); // the errors contain the same information
   try {
-    const { server, health } = await serve(ownAddress(process.env), service, methods);
+    const { server, health } = await serve(listenAddress(process.env), service, methods);
     const stop = () => {
       health.setStatus('', 'NOT_SERVING');
-      const late = setTimeout(() => server.forceShutdown(), STOP_TIMEOUT_MS);
-      server.tryShutdown(() => clearTimeout(late));
+      const timer = setTimeout(() => server.forceShutdown(), STOP_TIMEOUT_MS);
+      server.tryShutdown(() => clearTimeout(timer));
     };
     process.once('SIGTERM', stop);
     process.once('SIGINT', stop);
@@ -66,4 +69,4 @@ async function main(name, service, methods) {
   }
 }
 
-module.exports = { main, ownAddress, refusal, serve, shop };
+module.exports = { errorReply, listenAddress, main, serve, shop };

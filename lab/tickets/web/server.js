@@ -1,4 +1,4 @@
-// The page about a show.
+// The web service: a page about a show, assembled from three other services.
 'use strict';
 
 const express = require('express');
@@ -27,7 +27,7 @@ app.get('/show/:id', async (request, response) => {
   try {
     seats = (await get(`${SEATS_URL}/seats/${id}`)).free;
   } catch {
-    // the page is useful without
+    // the page is useful without the number of free seats
   }
   const price = await get(`${PRICES_URL}/prices/${id}`);
   response.json({ title: show.title, hall: show.hall, seats, cents: price.cents });

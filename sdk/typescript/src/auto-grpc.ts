@@ -1,4 +1,6 @@
-/** `import 'faultloom/auto-grpc'` installs the hooks, including in a copy of @grpc/grpc-js that is inlined in a bundle. */
+/**
+ * `import 'faultloom/auto-grpc'` installs the hooks, including in a copy of @grpc/grpc-js that is inlined in a bundle.
+ */
 
 import grpc = require('@grpc/grpc-js');
 import manifest = require('@grpc/grpc-js/package.json');

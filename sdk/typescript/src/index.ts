@@ -1,9 +1,9 @@
 /**
- * Faultloom for Node.js: traces a request through services message by message and injects planned faults at exact moments,
- * where messages are serialized (3MileBeach).
+ * Faultloom for Node.js: traces a request through services message by message and injects planned faults at exact
+ * moments, where messages are serialized (3MileBeach).
  *
- * Applications do not need this module. It is for programs that start traced requests, such as tests. Without trust settings
- * (FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST) the SDK does nothing.
+ * Applications do not need this module. It is for programs that start traced requests, such as tests. Without trust
+ * settings (FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST) the SDK does nothing.
  */
 
 export { Options, start, Started } from './start';

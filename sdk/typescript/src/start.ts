@@ -36,12 +36,18 @@ export interface Options {
 export class Started {
   constructor(readonly scope: Scope) {}
 
-  /** Runs the function that makes the request's calls. The hooks must be installed; the calls and all calls below them are traced. */
+  /**
+   * Runs the function that makes the request's calls. The hooks must be installed; the calls and all calls below them
+   * are traced.
+   */
   run<T>(work: () => T): T {
     return withScope(this.scope, work);
   }
 
-  /** Ends the request and returns its history; the root segment is the starter's. Throws `malformed` if a callee returned an invalid history. */
+  /**
+   * Ends the request and returns its history; the root segment is the starter's. Throws `malformed` if a callee
+   * returned an invalid history.
+   */
   finish(): History {
     const bytes = this.scope.finish(0);
     if (bytes === null) {
@@ -51,7 +57,10 @@ export class Started {
   }
 }
 
-/** Starts a request. Throws Error if there is no key to sign with, and FaultloomError if the plan exceeds the limits of the format. */
+/**
+ * Starts a request. Throws Error if there is no key to sign with, and FaultloomError if the plan exceeds the limits of
+ * the format.
+ */
 export function start(options: Options = {}): Started {
   const local = thisProcess();
   const settings = options.settings ?? local.receiver.source.settings();
@@ -73,6 +82,14 @@ export function start(options: Options = {}): Started {
   const receiver = options.settings === undefined ? local.receiver : Receiver.fixed(options.settings);
   const starter = new Process(options.service ?? local.name, { peers: local.peers, receiver });
   const call = options.root ?? CallId.random();
-  const envelope = { ...signed, key: key.id, call, accept: 0, receiveLimit: 0, evidence: [], signedPrefix: sign(key, signed) };
+  const envelope = {
+    ...signed,
+    key: key.id,
+    call,
+    accept: 0,
+    receiveLimit: 0,
+    evidence: [],
+    signedPrefix: sign(key, signed),
+  };
   return new Started(new Scope(starter, envelope));
 }

@@ -51,7 +51,11 @@ export function envelope(parts: Partial<Envelope> = {}, key = FAULT_KEY): Buffer
 export class TestScope extends Scope {
   atUs = 0;
 
-  constructor(parts: Partial<Envelope> = {}, process = testProcess(), origin: 'caller' | 'bridge' | 'entry' = 'caller') {
+  constructor(
+    parts: Partial<Envelope> = {},
+    process = testProcess(),
+    origin: 'caller' | 'bridge' | 'entry' = 'caller',
+  ) {
     const e = { ...signed(parts), key: FAULT_KEY.id };
     super(process, { ...e, signedPrefix: sign(FAULT_KEY, e) }, origin, false, 1e15);
   }
@@ -89,7 +93,9 @@ export class Random {
 
   /** Up to `most` characters of one to four bytes each. */
   text(most: number): string {
-    return Array.from({ length: this.below(most + 1) }, () => this.pick(['a', '/', '7', ' ', 'é', '語', '😀', ':', '.', '*', '{', '}'])).join('');
+    return Array.from({ length: this.below(most + 1) }, () =>
+      this.pick(['a', '/', '7', ' ', 'é', '語', '😀', ':', '.', '*', '{', '}']),
+    ).join('');
   }
 
   /** A small value, or one at the boundary of 32, 53 or 64 bits. */
@@ -128,7 +134,7 @@ export function everySeed(check: (random: Random) => void, times = 300): void {
 
 /** Resolves when a condition holds; fails after 10 s. */
 export async function until(condition: () => boolean): Promise<void> {
-  for (const end = Date.now() + 10_000; !condition(); ) {
+  for (const end = Date.now() + 10_000; !condition();) {
     if (Date.now() > end) {
       throw new Error('the condition did not hold within 10 s');
     }

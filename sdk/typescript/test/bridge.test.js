@@ -40,7 +40,10 @@ async function collector(t) {
 
 /** The services and the names of their spans. */
 function spansOf({ resourceSpans }) {
-  return resourceSpans.map((one) => [one.resource.attributes[0].value.stringValue, one.scopeSpans[0].spans.map((span) => span.name)]);
+  return resourceSpans.map((one) => [
+    one.resource.attributes[0].value.stringValue,
+    one.scopeSpans[0].spans.map((span) => span.name),
+  ]);
 }
 
 for (const client of ['http', 'fetch']) {
@@ -51,7 +54,11 @@ for (const client of ['http', 'fetch']) {
       service: 'mid',
       env: { NEXT: `127.0.0.1:${back.port}`, FAULTLOOM_PEERS: `127.0.0.1:${back.port}=back`, FAULTLOOM_EXPORT: url },
     });
-    const hop = await app(t, 'http.js', { sdk: false, flags: ['--require', OPENTELEMETRY], env: { NEXT: `127.0.0.1:${mid.port}`, CLIENT: client } });
+    const hop = await app(t, 'http.js', {
+      sdk: false,
+      flags: ['--require', OPENTELEMETRY],
+      env: { NEXT: `127.0.0.1:${mid.port}`, CLIENT: client },
+    });
     const plan = [fault('unavailable', { caller: 'mid', callee: 'back' })];
     const { result, segment } = await request(plan, () => ask(hop.port, '/call/1/call/1/hello'), { bridge: true });
     const [[status, inner]] = JSON.parse(result.body);
@@ -69,7 +76,11 @@ for (const client of ['http', 'fetch']) {
 test('a plan crosses a gRPC hop with only OpenTelemetry', async (t) => {
   const back = await app(t, 'grpc.js', { service: 'back' });
   const mid = await app(t, 'grpc.js', { service: 'mid', env: { NEXT: `127.0.0.1:${back.port}` } });
-  const hop = await app(t, 'grpc.js', { sdk: false, flags: ['--require', OPENTELEMETRY], env: { NEXT: `127.0.0.1:${mid.port}` } });
+  const hop = await app(t, 'grpc.js', {
+    sdk: false,
+    flags: ['--require', OPENTELEMETRY],
+    env: { NEXT: `127.0.0.1:${mid.port}` },
+  });
   const client = connect(`127.0.0.1:${hop.port}`);
   t.after(() => client.close());
   const plan = [fault('status', { arg: 7, caller: 'mid' })];

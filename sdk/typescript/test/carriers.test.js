@@ -21,7 +21,11 @@ const CALLERS = {
   http: (port, path, options) => ask(port, path, options),
   fetch: async (port, path, options = {}) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, options);
-    return { status: response.status, headers: Object.fromEntries(response.headers), body: Buffer.from(await response.arrayBuffer()) };
+    return {
+      status: response.status,
+      headers: Object.fromEntries(response.headers),
+      body: Buffer.from(await response.arrayBuffer()),
+    };
   },
   undici: async (port, path, options = {}) => {
     const { statusCode, headers, body } = await require('undici').request(`http://127.0.0.1:${port}${path}`, options);
@@ -81,7 +85,9 @@ test('only replies to an accepted envelope are changed, and they are marked as n
   const bare = await app(t, 'http.js', { sdk: false });
   const back = await app(t, 'http.js', { service: 'back' });
   // the headers of a request as they are sent
-  const observed = await request([], () => ask(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }));
+  const observed = await request([], () =>
+    ask(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }),
+  );
   const sent = JSON.parse(observed.result.body);
   assert.strictEqual(sent['accept-encoding'], 'gzip, br');
   assert.deepStrictEqual(events(observed.segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);

@@ -31,7 +31,9 @@ const WAYS = {
   'text and nothing else': (port) => finish(http.request(`http://127.0.0.1:${port}/hello`)),
   'no agent': (port) => finish(http.request({ host: '127.0.0.1', port, path: '/hello', agent: false })),
   'connections of its own': (port) =>
-    finish(http.request({ host: '127.0.0.1', port, path: '/hello', createConnection: () => net.connect(port, '127.0.0.1') })),
+    finish(
+      http.request({ host: '127.0.0.1', port, path: '/hello', createConnection: () => net.connect(port, '127.0.0.1') }),
+    ),
   'connections of its own, later': (port) =>
     finish(
       http.request({
@@ -43,14 +45,21 @@ const WAYS = {
         },
       }),
     ),
-  'headers in a list': (port) => finish(http.request({ host: '127.0.0.1', port, path: '/hello', headers: ['Host', 'a', 'Accept', '*/*'] })),
+  'headers in a list': (port) =>
+    finish(http.request({ host: '127.0.0.1', port, path: '/hello', headers: ['Host', 'a', 'Accept', '*/*'] })),
   'headers in pairs, set later': (port) => {
     const one = http.request({ host: '127.0.0.1', port, path: '/hello' });
     one.setHeader('accept-encoding', 'zstd');
     return finish(one);
   },
   'an expectation': (port) => {
-    const one = http.request({ host: '127.0.0.1', port, path: '/hello', method: 'GET', headers: { Expect: '100-continue' } });
+    const one = http.request({
+      host: '127.0.0.1',
+      port,
+      path: '/hello',
+      method: 'GET',
+      headers: { Expect: '100-continue' },
+    });
     one.flushHeaders();
     return finish(one);
   },
@@ -76,7 +85,21 @@ for (const [way, make] of Object.entries(WAYS)) {
 test('https, both sides', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'faultloom-tls-'));
   t.after(() => fs.rmSync(folder, { recursive: true }));
-  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', `${folder}/key`, '-out', `${folder}/cert`, '-days', '2', '-subj', '/CN=localhost'];
+  const args = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-keyout',
+    `${folder}/key`,
+    '-out',
+    `${folder}/cert`,
+    '-days',
+    '2',
+    '-subj',
+    '/CN=localhost',
+  ];
   if (spawnSync('openssl', args).status !== 0) {
     t.skip('openssl is not installed: https is not tested');
     return;
@@ -90,7 +113,8 @@ test('https, both sides', async (t) => {
     server.closeAllConnections();
   });
   const { port } = server.address();
-  const make = () => finish(https.request({ host: '127.0.0.1', port, path: '/hello', ca: cert, servername: 'localhost' }));
+  const make = () =>
+    finish(https.request({ host: '127.0.0.1', port, path: '/hello', ca: cert, servername: 'localhost' }));
   for (const [plan, text, end] of [
     [[], 'secret', 'RECV 200 < test'],
     [[fault('unavailable')], 'ECONNREFUSED', 'FAILED 14'],
@@ -113,7 +137,10 @@ test('real failures are recorded with their code and a gap', async (t) => {
   assert.strictEqual(dropped.result, 'ECONNRESET');
   assert.strictEqual(events(dropped.segment)[1], 'FAILED 14 gap');
   await new Promise((resolve) => closed.close(resolve));
-  for (const call of [() => finish(http.request({ host: '127.0.0.1', port })), () => fetch(`http://127.0.0.1:${port}/`).catch((e) => e.cause.code)]) {
+  for (const call of [
+    () => finish(http.request({ host: '127.0.0.1', port })),
+    () => fetch(`http://127.0.0.1:${port}/`).catch((e) => e.cause.code),
+  ]) {
     const { result, segment } = await request([], call);
     assert.strictEqual(result, 'ECONNREFUSED');
     assert.strictEqual(events(segment)[1], 'FAILED 14 gap');

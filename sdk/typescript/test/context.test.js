@@ -25,16 +25,20 @@ const WAYS = {
     await new Promise((resolve) => fs.readFile(__filename, () => resolve(call())));
   },
   streams: async (call) => {
-    await pipeline(Readable.from(['a', 'b']), async function* (source) {
-      for await (const chunk of source) {
-        yield chunk;
-      }
-      await call();
-    }, async (source) => {
-      for await (const chunk of source) {
-        void chunk;
-      }
-    });
+    await pipeline(
+      Readable.from(['a', 'b']),
+      async function* (source) {
+        for await (const chunk of source) {
+          yield chunk;
+        }
+        await call();
+      },
+      async (source) => {
+        for await (const chunk of source) {
+          void chunk;
+        }
+      },
+    );
   },
   emitters: async (call) => {
     const emitter = new EventEmitter();
@@ -90,7 +94,13 @@ test('events of a shared connection run in the scope of their request', async (t
   const traced = () => request([], twice).then(({ segment }) => segment);
   const [one, two] = await Promise.all([traced(), traced(), twice(), twice()]);
   for (const segment of [one, two]) {
-    assert.deepStrictEqual(events(segment), ['SEND GET /hello', 'RECV 200 < back', 'SEND GET /hello', 'RECV 200 < back', 'ANSWER 0']);
+    assert.deepStrictEqual(events(segment), [
+      'SEND GET /hello',
+      'RECV 200 < back',
+      'SEND GET /hello',
+      'RECV 200 < back',
+      'ANSWER 0',
+    ]);
   }
 });
 
@@ -99,14 +109,22 @@ test('many requests at once, each with its own faults', async (t) => {
   const all = Array.from({ length: 60 }, async (_, n) => {
     if (n % 3 === 2) {
       const { body } = await ask(first.port, '/call/3/hello');
-      assert.deepStrictEqual(JSON.parse(body).map(([code]) => code), [200, 200, 200]);
+      assert.deepStrictEqual(
+        JSON.parse(body).map(([code]) => code),
+        [200, 200, 200],
+      );
       return;
     }
     const nth = 1 + (n % 2);
-    const { result, segment } = await request([fault('unavailable', { callee: 'back', nth })], () => ask(first.port, '/call/3/hello'));
+    const { result, segment } = await request([fault('unavailable', { callee: 'back', nth })], () =>
+      ask(first.port, '/call/3/hello'),
+    );
     const wanted = [200, 200, 200];
     wanted[nth - 1] = 'ECONNREFUSED';
-    assert.deepStrictEqual(JSON.parse(result.body).map(([code]) => code), wanted);
+    assert.deepStrictEqual(
+      JSON.parse(result.body).map(([code]) => code),
+      wanted,
+    );
     assert.strictEqual(descendants(segment)[0].events.length, 7);
   });
   await Promise.all(all);

@@ -1,4 +1,5 @@
-// Envelopes in a field of a gRPC request message: when it is advertised, when it is used, and that applications never get it.
+// Envelopes in a field of a gRPC request message: when it is advertised, when it is used, and that applications never
+// get it.
 'use strict';
 
 const assert = require('node:assert');
@@ -42,29 +43,41 @@ function history(envelope, flags) {
 }
 
 /**
- * A callee on plain HTTP/2. It records the carriers of envelopes and replies to call n by `replies[n]`, or by the last one.
+ * A callee on plain HTTP/2. It records the carriers of envelopes and replies to call n by `replies[n]`, or by the last
+ * one.
  */
 async function callee(t, replies) {
   const received = [];
   const server = http2.createServer();
   server.on('stream', (stream, headers) => {
     stream.on('error', () => 0);
-    read(stream).then((body) => {
-      const { message, history: field } = unframe(body);
-      const header = headers[KEY] === undefined ? null : Buffer.from(headers[KEY], 'base64');
-      received.push({ carrier: [header && 'metadata', field && 'field'].filter(Boolean).join(' and '), message, envelope: field ?? header, headers });
-      const { status = 0, flags = null } = replies[Math.min(received.length, replies.length) - 1];
-      const returned = flags === null || (field ?? header) === null ? null : history(field ?? header, flags);
-      const trailers = { 'grpc-status': status, ...(status !== 0 && returned !== null ? { [KEY]: returned.toString('base64') } : {}) };
-      const common = { ':status': 200, 'content-type': 'application/grpc' };
-      if (status !== 0) {
-        stream.respond({ ...common, ...trailers }, { endStream: true });
-        return;
-      }
-      stream.respond(common, { waitForTrailers: true });
-      stream.on('wantTrailers', () => stream.sendTrailers(trailers));
-      stream.end(frame(returned === null ? message : appendField(message, returned)));
-    }, () => 0);
+    read(stream).then(
+      (body) => {
+        const { message, history: field } = unframe(body);
+        const header = headers[KEY] === undefined ? null : Buffer.from(headers[KEY], 'base64');
+        received.push({
+          carrier: [header && 'metadata', field && 'field'].filter(Boolean).join(' and '),
+          message,
+          envelope: field ?? header,
+          headers,
+        });
+        const { status = 0, flags = null } = replies[Math.min(received.length, replies.length) - 1];
+        const returned = flags === null || (field ?? header) === null ? null : history(field ?? header, flags);
+        const trailers = {
+          'grpc-status': status,
+          ...(status !== 0 && returned !== null ? { [KEY]: returned.toString('base64') } : {}),
+        };
+        const common = { ':status': 200, 'content-type': 'application/grpc' };
+        if (status !== 0) {
+          stream.respond({ ...common, ...trailers }, { endStream: true });
+          return;
+        }
+        stream.respond(common, { waitForTrailers: true });
+        stream.on('wantTrailers', () => stream.sendTrailers(trailers));
+        stream.end(frame(returned === null ? message : appendField(message, returned)));
+      },
+      () => 0,
+    );
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -103,7 +116,13 @@ for (const version of VERSIONS) {
     const client = clientOf(t, port, { version });
     const { result, segment } = await request([], async () => [await call(client, 'one'), await call(client, 'two')]);
     assert.deepStrictEqual(result, ['one', 'two']);
-    assert.deepStrictEqual(events(segment), [`SEND ${METHOD}`, 'RECV 0 < b', `SEND ${METHOD}`, 'RECV 0 < b', 'ANSWER 0']);
+    assert.deepStrictEqual(events(segment), [
+      `SEND ${METHOD}`,
+      'RECV 0 < b',
+      `SEND ${METHOD}`,
+      'RECV 0 < b',
+      'ANSWER 0',
+    ]);
     assert.deepStrictEqual(carriers(), ['metadata', 'field']);
     assert.strictEqual(received[1].message.toString(), 'two');
     await traced(client, 'other', { method: '/test.Echo/Other' });
@@ -150,7 +169,11 @@ for (const version of VERSIONS) {
 
   test(`${version}: only a server that accepts large messages advertises the field`, async (t) => {
     const envelope = (await anEnvelope(t)).toString('base64');
-    for (const [limit, takes] of [[(1 << 20) - 1, false], [1 << 20, true], [-1, true]]) {
+    for (const [limit, takes] of [
+      [(1 << 20) - 1, false],
+      [1 << 20, true],
+      [-1, true],
+    ]) {
       const { port } = await server(t, { version, 'grpc.max_receive_message_length': limit });
       const { history } = await post(port, Buffer.from('hello'), { [KEY]: envelope });
       assert.strictEqual(takesField(history), takes, String(limit));
@@ -188,7 +211,9 @@ async function server(t, { version = VERSIONS[0], ...options } = {}) {
   one.register(METHOD, handler, same, same, 'unary');
   one.register(STREAM, (stream) => stream.end(), same, same, 'serverStream');
   calls.port = await new Promise((resolve, reject) =>
-    one.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) => (error ? reject(error) : resolve(port))),
+    one.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) =>
+      error ? reject(error) : resolve(port),
+    ),
   );
   if (!grpc.ServerInterceptingCall) {
     one.start();
@@ -208,7 +233,13 @@ async function anEnvelope(t) {
 async function post(port, message, headers, method = METHOD) {
   const session = http2.connect(`http://127.0.0.1:${port}`);
   try {
-    const stream = session.request({ ':method': 'POST', ':path': method, 'content-type': 'application/grpc', te: 'trailers', ...headers });
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': method,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...headers,
+    });
     let trailers = {};
     stream.on('response', (all) => (trailers = all));
     stream.on('trailers', (all) => (trailers = all));
@@ -222,12 +253,28 @@ async function post(port, message, headers, method = METHOD) {
 }
 
 const STATES = [
-  ['a reply that no longer advertises the field', [ADVERTISES, ADVERTISES, NOT_ADVERTISES, NOT_ADVERTISES], ['metadata', 'field', 'field', 'metadata', 'metadata']],
-  ['a reply without a history: metadata for good', [ADVERTISES, NO_HISTORY, ADVERTISES], ['metadata', 'field', 'metadata', 'metadata', 'metadata']],
-  ['an error without a history: metadata for good', [ADVERTISES, { status: 9 }, ADVERTISES], ['metadata', 'field', 'metadata', 'metadata', 'metadata']],
+  [
+    'a reply that no longer advertises the field',
+    [ADVERTISES, ADVERTISES, NOT_ADVERTISES, NOT_ADVERTISES],
+    ['metadata', 'field', 'field', 'metadata', 'metadata'],
+  ],
+  [
+    'a reply without a history: metadata for good',
+    [ADVERTISES, NO_HISTORY, ADVERTISES],
+    ['metadata', 'field', 'metadata', 'metadata', 'metadata'],
+  ],
+  [
+    'an error without a history: metadata for good',
+    [ADVERTISES, { status: 9 }, ADVERTISES],
+    ['metadata', 'field', 'metadata', 'metadata', 'metadata'],
+  ],
   ['no reply', [ADVERTISES, { status: 14 }, ADVERTISES], ['metadata', 'field', 'metadata', 'field', 'field']],
   ['an error that advertises the field', [{ status: 9, flags: 4 }], ['metadata', 'field', 'field', 'field', 'field']],
-  ['a reply without a history to an envelope in metadata', [NO_HISTORY, ADVERTISES, ADVERTISES], ['metadata', 'metadata', 'field', 'field', 'field']],
+  [
+    'a reply without a history to an envelope in metadata',
+    [NO_HISTORY, ADVERTISES, ADVERTISES],
+    ['metadata', 'metadata', 'field', 'field', 'field'],
+  ],
 ];
 
 for (const [reply, replies, carriers] of STATES) {
@@ -272,11 +319,20 @@ test('a channel tracks 1,024 methods', () => {
   for (let n = 0; n < 1025; n++) {
     carriers.callEnded(`/${n}`, false, true, advertising);
   }
-  assert.deepStrictEqual([carriers.usesField('/0'), carriers.usesField('/1023'), carriers.usesField('/1024')], [true, true, false]);
+  assert.deepStrictEqual(
+    [carriers.usesField('/0'), carriers.usesField('/1023'), carriers.usesField('/1024')],
+    [true, true, false],
+  );
 });
 
 test('retries send the field again', async (t) => {
-  const policy = { maxAttempts: 3, initialBackoff: '0.01s', maxBackoff: '0.01s', backoffMultiplier: 1, retryableStatusCodes: ['RESOURCE_EXHAUSTED'] };
+  const policy = {
+    maxAttempts: 3,
+    initialBackoff: '0.01s',
+    maxBackoff: '0.01s',
+    backoffMultiplier: 1,
+    retryableStatusCodes: ['RESOURCE_EXHAUSTED'],
+  };
   const config = JSON.stringify({ loadBalancingConfig: [], methodConfig: [{ name: [{}], retryPolicy: policy }] });
   const { received, carriers, port } = await callee(t, [ADVERTISES, { status: 8 }, ADVERTISES]);
   const client = clientOf(t, port, { 'grpc.service_config': config });
@@ -295,7 +351,9 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
 
   // the message arrives late, and the application changes its metadata meanwhile
   const late = (options, next) =>
-    new grpc.InterceptingCall(next(options), { sendMessage: (message, pass) => setImmediate(() => pass(Buffer.concat([message, Buffer.from('!')]))) });
+    new grpc.InterceptingCall(next(options), {
+      sendMessage: (message, pass) => setImmediate(() => pass(Buffer.concat([message, Buffer.from('!')]))),
+    });
   for (const before of ['before', undefined]) {
     const metadata = new grpc.Metadata();
     if (before !== undefined) {
@@ -320,14 +378,19 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
   const refused = await request([fault('unavailable')], () => call(client));
   assert.strictEqual(refused.result, 14);
 
-  const never = (options, next) => new grpc.InterceptingCall(next(options), { sendMessage: () => 0, halfClose: () => 0 });
+  const never = (options, next) =>
+    new grpc.InterceptingCall(next(options), { sendMessage: () => 0, halfClose: () => 0 });
   const expired = await request([], () => call(client, 'hello', { interceptors: [never], deadline: Date.now() + 20 }));
   assert.strictEqual(expired.result, 4);
   // the callee certainly did not run, so there is no gap
   assert.deepStrictEqual(events(expired.segment), [`SEND ${METHOD}`, 'FAILED 4', 'ANSWER 0']);
   const cancelled = await request([], () => {
     return new Promise((resolve) => {
-      client.makeUnaryRequest(METHOD, same, same, Buffer.from('hello'), { interceptors: [never] }, (error) => resolve(error.code)).cancel();
+      client
+        .makeUnaryRequest(METHOD, same, same, Buffer.from('hello'), { interceptors: [never] }, (error) =>
+          resolve(error.code),
+        )
+        .cancel();
     });
   });
   assert.strictEqual(cancelled.result, 1);
@@ -340,7 +403,11 @@ test('with the SDK at both ends the second call of a channel has no metadata of 
   for (const options of [{}, { 'grpc.default_compression_algorithm': 2 }]) {
     const { handled, intercepted, envelopes, port } = await server(t);
     const client = clientOf(t, port, options);
-    const { result, segment } = await request([], async () => [await call(client, 'one'), await call(client, 'two'), await call(client, 'fail')]);
+    const { result, segment } = await request([], async () => [
+      await call(client, 'one'),
+      await call(client, 'two'),
+      await call(client, 'fail'),
+    ]);
     assert.deepStrictEqual(result, ['one', 'two', 9]);
     assert.deepStrictEqual(handled, ['one', 'two', 'fail']);
     assert.deepStrictEqual(intercepted, handled);
@@ -373,7 +440,10 @@ test('a peer without the SDK never gets a field, and streams use metadata', asyn
     });
     await request([], () => {
       return new Promise((resolve) => {
-        streams.client.makeServerStreamRequest(METHOD, same, same, Buffer.from('hello')).on('data', () => 0).on('end', resolve);
+        streams.client
+          .makeServerStreamRequest(METHOD, same, same, Buffer.from('hello'))
+          .on('data', () => 0)
+          .on('end', resolve);
       });
     });
   }
@@ -384,5 +454,8 @@ test('a peer without the SDK never gets a field, and streams use metadata', asyn
   const { history: piece } = await post(port, Buffer.from('hello'), { [KEY]: envelope.toString('base64') }, STREAM);
   assert.strictEqual(piece[0], 0x81);
   assert.strictEqual(takesField(piece.subarray(3)), false);
-  assert.deepStrictEqual(piece.subarray(4, 12), envelope.subarray(decodeEnvelope(envelope).hopAt, decodeEnvelope(envelope).hopAt + 8));
+  assert.deepStrictEqual(
+    piece.subarray(4, 12),
+    envelope.subarray(decodeEnvelope(envelope).hopAt, decodeEnvelope(envelope).hopAt + 8),
+  );
 });

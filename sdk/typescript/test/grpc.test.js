@@ -124,7 +124,9 @@ function stream(call, { read = Infinity, write = [] } = {}) {
 const STREAMS = {
   Upload: (client, text, options = {}) =>
     new Promise((resolve) => {
-      const call = client.Upload(options, (error, reply) => resolve({ texts: error ? [] : [reply.text], error: error ? [error.code, error.details] : null }));
+      const call = client.Upload(options, (error, reply) =>
+        resolve({ texts: error ? [] : [reply.text], error: error ? [error.code, error.details] : null }),
+      );
       call.write({ text });
       call.end();
     }),
@@ -141,7 +143,10 @@ for (const [method, call] of Object.entries(STREAMS)) {
     assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method}`, 'RECV 0 < front', 'ANSWER 0']);
     const [front] = descendants(segment);
     assert.strictEqual(front.truncated, false);
-    assert.deepStrictEqual(events(front), [...Array(times).fill(['SEND /test.Echo/Unary', 'RECV 0 < back']).flat(), 'ANSWER 0']);
+    assert.deepStrictEqual(events(front), [
+      ...Array(times).fill(['SEND /test.Echo/Unary', 'RECV 0 < back']).flat(),
+      'ANSWER 0',
+    ]);
   });
 
   test(`${method}: each fault has the same error as the real failure`, async (t) => {
@@ -155,7 +160,8 @@ for (const [method, call] of Object.entries(STREAMS)) {
       assert.match(result.error[1], details, kind);
       assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method} fault 0`, ...end, 'ANSWER 0'], kind);
       for (const callee of descendants(segment)) {
-        // a single reply message is withheld until the history is complete; otherwise the callee is canceled at the first message
+        // a single reply message is withheld until the history is complete; otherwise the callee is canceled at the
+        // first message
         assert.strictEqual(callee.truncated, kind === 'lost-reply' && method !== 'Upload');
       }
       const healthy = await request([], () => call(client, 'hello'));
@@ -176,7 +182,9 @@ for (const [method, call] of Object.entries(STREAMS)) {
 
 test('a canceled stream keeps the history received so far', async (t) => {
   const { client } = await clientOf(t);
-  const { result, segment } = await request([], () => stream(client.Download({ text: 'call 1', count: 50 }), { read: 2 }));
+  const { result, segment } = await request([], () =>
+    stream(client.Download({ text: 'call 1', count: 50 }), { read: 2 }),
+  );
   assert.strictEqual(result.error[0], 1);
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Download', 'FAILED 1 < front', 'ANSWER 0']);
   const [front] = descendants(segment);
@@ -201,7 +209,9 @@ test('a history of 5,000 events is complete after a message, and truncated in a 
   assert.strictEqual(front.events.length, 2501);
   assert.strictEqual(backs.length, 1250);
   // a caller whose receive limit leaves little space after the message
-  const small = connect(client.getChannel().getTarget().replace('dns:', ''), { 'grpc.max_receive_message_length': 20_000 });
+  const small = connect(client.getChannel().getTarget().replace('dns:', ''), {
+    'grpc.max_receive_message_length': 20_000,
+  });
   t.after(() => small.close());
   const cut = await request([], () => unary(small, 'call 1250'));
   assert.strictEqual(JSON.parse(cut.result).length, 1250);

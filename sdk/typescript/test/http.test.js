@@ -15,7 +15,13 @@ test('a request returns the whole tree', async (t) => {
     [200, 'hello /hello'],
   ]);
   assert.deepStrictEqual(events(segment), ['SEND GET /call/{id}/hello', 'RECV 200 < front', 'ANSWER 0']);
-  assert.deepStrictEqual(events(descendants(segment)[0]), ['SEND GET /hello', 'RECV 200 < back', 'SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
+  assert.deepStrictEqual(events(descendants(segment)[0]), [
+    'SEND GET /hello',
+    'RECV 200 < back',
+    'SEND GET /hello',
+    'RECV 200 < back',
+    'ANSWER 200',
+  ]);
   for (const name of ['x-faultloom-history', 'x-faultloom-reply']) {
     assert.strictEqual(result.headers[name], undefined);
   }
@@ -85,7 +91,11 @@ for (const framework of ['express', 'fastify']) {
   test(`${framework}: the callee's name is the route template, and parsing a body keeps the scope`, async (t) => {
     const { first } = await chain(t, 'http.js', { front: { env: { FRAMEWORK: framework } } });
     const { result, segment } = await request([], () =>
-      ask(first.port, '/cart/jo/items', { method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } }),
+      ask(first.port, '/cart/jo/items', {
+        method: 'POST',
+        body: '{"a":1}',
+        headers: { 'content-type': 'application/json' },
+      }),
     );
     assert.deepStrictEqual(JSON.parse(result.body), { got: { a: 1 }, answers: [[200, 'hello /hello']] });
     const [front] = descendants(segment);

@@ -23,7 +23,10 @@ function folder(t) {
 /** Runs a script with the SDK and returns its output. */
 function run(code, env = {}, flags = ['--require', REGISTER]) {
   const { FAULTLOOM_TRUST, FAULTLOOM_SERVICE, ...rest } = process.env;
-  const { stdout, stderr, status } = spawnSync(process.execPath, [...flags, '-e', code], { env: { ...rest, ...env }, encoding: 'utf8' });
+  const { stdout, stderr, status } = spawnSync(process.execPath, [...flags, '-e', code], {
+    env: { ...rest, ...env },
+    encoding: 'utf8',
+  });
   return { stdout: stdout.trim(), stderr: stderr.trim(), status };
 }
 
@@ -63,7 +66,11 @@ test('a trust file that is created later is used', async (t) => {
 /** Asserts that a service with the route /cart/:user is traced together with its callee. */
 async function assertTraced(t, file, options = {}) {
   const back = await app(t, 'http.js', { service: 'back' });
-  const front = await app(t, file, { service: 'front', ...options, env: { NEXT: `127.0.0.1:${back.port}`, ...options.env } });
+  const front = await app(t, file, {
+    service: 'front',
+    ...options,
+    env: { NEXT: `127.0.0.1:${back.port}`, ...options.env },
+  });
   const { segment } = await request([], () => ask(front.port, '/cart/jo'));
   const [found] = descendants(segment);
   assert.strictEqual(found.name, 'GET /cart/{user}');
@@ -76,7 +83,8 @@ test('ECMAScript modules, by --require', (t) => assertTraced(t, 'modules.mjs'));
 test('ECMAScript modules, by NODE_OPTIONS', (t) =>
   assertTraced(t, 'modules.mjs', { flags: ['--no-register'], env: { NODE_OPTIONS: `--require ${REGISTER}` } }));
 
-test("ECMAScript modules, by import 'faultloom/auto'", (t) => assertTraced(t, 'imports.mjs', { flags: ['--no-register'] }));
+test("ECMAScript modules, by import 'faultloom/auto'", (t) =>
+  assertTraced(t, 'imports.mjs', { flags: ['--no-register'] }));
 
 test("CommonJS, by require('faultloom/auto'), also after the libraries", async (t) => {
   const file = path.join(folder(t), 'late.js');
@@ -96,7 +104,12 @@ test("CommonJS, by require('faultloom/auto'), also after the libraries", async (
 
 test('TypeScript output', async (t) => {
   const file = path.join(PACKAGE, 'node_modules/.cache/typed.cjs');
-  esbuild.buildSync({ entryPoints: [path.join(__dirname, 'apps/typed.ts')], outfile: file, format: 'cjs', platform: 'node' });
+  esbuild.buildSync({
+    entryPoints: [path.join(__dirname, 'apps/typed.ts')],
+    outfile: file,
+    format: 'cjs',
+    platform: 'node',
+  });
   await assertTraced(t, file);
 });
 
@@ -117,9 +130,18 @@ test('an unsupported version is reported, and the library is left unchanged', as
   const root = folder(t);
   const library = path.join(root, 'node_modules/@grpc/grpc-js');
   fs.mkdirSync(path.join(library, 'build/src'), { recursive: true });
-  fs.writeFileSync(path.join(library, 'package.json'), '{"name":"@grpc/grpc-js","version":"1.7.3","main":"build/src/index.js"}');
-  fs.writeFileSync(path.join(library, 'build/src/index.js'), 'exports.Client = class { makeUnaryRequest() { return 1; } };');
-  fs.writeFileSync(path.join(root, 'main.js'), "console.log(new (require('@grpc/grpc-js').Client)().makeUnaryRequest.toString());");
+  fs.writeFileSync(
+    path.join(library, 'package.json'),
+    '{"name":"@grpc/grpc-js","version":"1.7.3","main":"build/src/index.js"}',
+  );
+  fs.writeFileSync(
+    path.join(library, 'build/src/index.js'),
+    'exports.Client = class { makeUnaryRequest() { return 1; } };',
+  );
+  fs.writeFileSync(
+    path.join(root, 'main.js'),
+    "console.log(new (require('@grpc/grpc-js').Client)().makeUnaryRequest.toString());",
+  );
   const status = path.join(root, 'status');
   const { stdout, stderr } = spawnSync(process.execPath, ['--require', REGISTER, path.join(root, 'main.js')], {
     env: { ...process.env, FAULTLOOM_SERVICE: 'old', FAULTLOOM_STATUS: status },
@@ -144,7 +166,10 @@ test('an unsupported version is reported, and the library is left unchanged', as
 function bundle(t, first) {
   const file = path.join(folder(t), 'bundle.js');
   esbuild.buildSync({
-    stdin: { contents: `${first}\nrequire('./grpc.js').listen(null).then(({ port }) => console.log(JSON.stringify({ port })));`, resolveDir: path.join(__dirname, 'apps') },
+    stdin: {
+      contents: `${first}\nrequire('./grpc.js').listen(null).then(({ port }) => console.log(JSON.stringify({ port })));`,
+      resolveDir: path.join(__dirname, 'apps'),
+    },
     outfile: file,
     bundle: true,
     minify: true,
@@ -192,10 +217,16 @@ test('an unwritable status folder and a missing home directory do not affect the
 
 for (const version of ['grpc-js-1.8', 'grpc-js-1.10']) {
   test(`${version} as caller and callee`, async (t) => {
-    const { first } = await chain(t, 'grpc.js', { front: { env: { GRPC: version } }, back: { env: { GRPC: version } } });
+    const { first } = await chain(t, 'grpc.js', {
+      front: { env: { GRPC: version } },
+      back: { env: { GRPC: version } },
+    });
     const client = connect(`127.0.0.1:${first.port}`);
     t.after(() => client.close());
-    const { result, segment } = await request([{ ...require('../dist').fault('unavailable', { callee: 'back', nth: 2 }) }], () => unary(client, 'call 3'));
+    const { result, segment } = await request(
+      [{ ...require('../dist').fault('unavailable', { callee: 'back', nth: 2 }) }],
+      () => unary(client, 'call 3'),
+    );
     const [before, disturbed, after] = JSON.parse(result);
     assert.deepStrictEqual([before, disturbed[0], after], ['hello', 14, 'hello']);
     assert.deepStrictEqual(events(descendants(segment)[0]).slice(0, 5), [
@@ -205,7 +236,16 @@ for (const version of ['grpc-js-1.8', 'grpc-js-1.10']) {
       'FAILED 14',
       'SEND /test.Echo/Unary',
     ]);
-    const stream = await request([], () => new Promise((resolve) => client.Download({ text: 'call 1', count: 3 }).on('data', () => 0).on('end', resolve)));
+    const stream = await request(
+      [],
+      () =>
+        new Promise((resolve) =>
+          client
+            .Download({ text: 'call 1', count: 3 })
+            .on('data', () => 0)
+            .on('end', resolve),
+        ),
+    );
     assert.strictEqual(descendants(stream.segment)[0].events.length, 7);
   });
 }
@@ -215,5 +255,7 @@ for (const [what, env] of [
   ['Fastify 4', { FRAMEWORK: 'fastify', FASTIFY: 'fastify4' }],
   ['undici 7', { FRAMEWORK: 'express', CLIENT: 'undici', UNDICI: 'undici7' }],
 ]) {
-  test(what, { skip: what === 'undici 7' && NODE < 20 ? 'undici 7 needs Node.js 20' : false }, (t) => assertTraced(t, 'http.js', { env }));
+  test(what, { skip: what === 'undici 7' && NODE < 20 ? 'undici 7 needs Node.js 20' : false }, (t) =>
+    assertTraced(t, 'http.js', { env }),
+  );
 }

@@ -20,7 +20,10 @@ function find() {
 }
 
 const NGINX = find();
-const skip = NGINX === undefined ? 'nginx is not installed (Debian package nginx-light): behavior behind a proxy is not tested' : false;
+const skip =
+  NGINX === undefined
+    ? 'nginx is not installed (Debian package nginx-light): behavior behind a proxy is not tested'
+    : false;
 
 const CONFIG = ({ root, port, upstream }) => `
 daemon off;
@@ -130,11 +133,19 @@ test('a history of another request from a misconfigured cache is a gap', { skip 
 
 test('faults look the same behind a proxy', { skip }, async (t) => {
   const port = await proxied(t);
-  const plan = [fault('corrupt-reply', { nth: 2, callee: '127.0.0.1' }), fault('lost-reply', { nth: 3, callee: '127.0.0.1' })];
+  const plan = [
+    fault('corrupt-reply', { nth: 2, callee: '127.0.0.1' }),
+    fault('lost-reply', { nth: 3, callee: '127.0.0.1' }),
+  ];
   const { result, segment } = await request(plan, async () => {
     const bodies = [];
     for (let n = 0; n < 4; n++) {
-      bodies.push(await ask(port, '/other').then(({ body }) => body.toString('latin1'), (error) => error.code));
+      bodies.push(
+        await ask(port, '/other').then(
+          ({ body }) => body.toString('latin1'),
+          (error) => error.code,
+        ),
+      );
     }
     return bodies;
   });

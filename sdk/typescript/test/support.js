@@ -17,12 +17,17 @@ require('../dist/auto.js');
 const faultloom = require('../dist/index.js');
 
 /**
- * Starts an application of test/apps with the SDK (`sdk: false`: without) and waits for the line with its port. The application
- * is killed at the end of the test.
+ * Starts an application of test/apps with the SDK (`sdk: false`: without) and waits for the line with its port. The
+ * application is killed at the end of the test.
  */
 async function app(t, file, { service = 'app', sdk = true, env = {}, flags = [], args = [] } = {}) {
   const settings = sdk ? { FAULTLOOM_TRUST: TRUST, FAULTLOOM_SERVICE: service } : { FAULTLOOM_TRUST: '' };
-  const all = ['--require', path.join(__dirname, 'apps/lifetime.js'), ...(sdk && !flags.includes('--no-register') ? ['--require', REGISTER] : []), ...flags.filter((f) => f !== '--no-register')];
+  const all = [
+    '--require',
+    path.join(__dirname, 'apps/lifetime.js'),
+    ...(sdk && !flags.includes('--no-register') ? ['--require', REGISTER] : []),
+    ...flags.filter((f) => f !== '--no-register'),
+  ];
   const child = spawn(process.execPath, [...all, path.resolve(__dirname, 'apps', file), ...args], {
     env: { ...process.env, ...settings, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -63,7 +68,9 @@ function ask(port, path, { body, ...options } = {}) {
     const one = http.request({ host: '127.0.0.1', port, path, ...options }, (response) => {
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }));
+      response.on('end', () =>
+        resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }),
+      );
       response.on('error', reject);
     });
     one.on('error', reject);
@@ -71,7 +78,9 @@ function ask(port, path, { body, ...options } = {}) {
   });
 }
 
-/** Runs `work` as a traced request with these faults. Returns its result (or the error it threw) and the root segment. */
+/**
+ * Runs `work` as a traced request with these faults. Returns its result (or the error it threw) and the root segment.
+ */
 async function request(plan, work, options = {}) {
   const started = faultloom.start({ plan, ...options });
   let result;

@@ -15,12 +15,20 @@ function ways(undici, origin) {
   const text = async ({ body }) => body.text();
   return {
     request: () => undici.request(`${origin}/hello`, { headers: new Map([['x-a', '1']]) }).then(text),
-    Client: () => closing(new undici.Client(origin), (client) => client.request({ path: '/hello', method: 'GET' }).then(text)),
-    Pool: () => closing(new undici.Pool(origin), (pool) => pool.request({ path: '/hello', method: 'GET', headers: ['x-a', '1'] }).then(text)),
+    Client: () =>
+      closing(new undici.Client(origin), (client) => client.request({ path: '/hello', method: 'GET' }).then(text)),
+    Pool: () =>
+      closing(new undici.Pool(origin), (pool) =>
+        pool.request({ path: '/hello', method: 'GET', headers: ['x-a', '1'] }).then(text),
+      ),
     fetch: () => undici.fetch(`${origin}/hello`).then((response) => response.text()),
     stream: async () => {
       const chunks = [];
-      await undici.stream(`${origin}/hello`, { method: 'GET' }, () => new Writable({ write: (chunk, _, done) => done(null, chunks.push(chunk)) }));
+      await undici.stream(
+        `${origin}/hello`,
+        { method: 'GET' },
+        () => new Writable({ write: (chunk, _, done) => done(null, chunks.push(chunk)) }),
+      );
       return Buffer.concat(chunks).toString();
     },
     pipeline: () =>
@@ -29,7 +37,9 @@ function ways(undici, origin) {
         const chunks = [];
         out.on('data', (chunk) => chunks.push(chunk));
         const through = undici.pipeline(`${origin}/echo`, { method: 'POST' }, ({ body }) => body);
-        pipeline(Readable.from(['hello /hello']), through, out, (error) => (error ? reject(error) : resolve(Buffer.concat(chunks).toString())));
+        pipeline(Readable.from(['hello /hello']), through, out, (error) =>
+          error ? reject(error) : resolve(Buffer.concat(chunks).toString()),
+        );
       }),
   };
 }
@@ -64,9 +74,17 @@ for (const name of ['undici', 'undici7']) {
       [fault('reset', { maxFires: 1 }), 'FAILED 14'],
     ]) {
       const dispatcher = new undici.RetryAgent(new undici.Agent(), { minTimeout: 1 });
-      const { result, segment } = await request([plan], () => undici.request(`http://127.0.0.1:${port}/hello`, { dispatcher }).then(({ body }) => body.text()));
+      const { result, segment } = await request([plan], () =>
+        undici.request(`http://127.0.0.1:${port}/hello`, { dispatcher }).then(({ body }) => body.text()),
+      );
       assert.strictEqual(result, 'hello /hello');
-      assert.deepStrictEqual(events(segment), ['SEND GET /hello fault 0', end, 'SEND GET /hello', 'RECV 200 < back', 'ANSWER 0']);
+      assert.deepStrictEqual(events(segment), [
+        'SEND GET /hello fault 0',
+        end,
+        'SEND GET /hello',
+        'RECV 200 < back',
+        'ANSWER 0',
+      ]);
       await dispatcher.close();
     }
   });

@@ -5,14 +5,14 @@ const { test } = require('node:test');
 const { status } = require('@grpc/grpc-js');
 const { methods } = require('../currency');
 const { shop } = require('../service');
-const { ask } = require('./ask');
+const { startService } = require('./client');
 
 const MAX_INT64 = '9223372036854775807';
 const REFUSED = null;
 
-test('amounts are converted exactly, and what cannot be is refused', async (t) => {
-  const currency = await ask(t, shop.Currency, methods);
-  for (const [from, to, hundredths, want] of [
+test('amounts are converted exactly, and invalid ones are refused', async (t) => {
+  const currency = await startService(t, shop.Currency, methods);
+  for (const [from, to, hundredths, expected] of [
     ['USD', 'USD', '1234', '1234'],
     ['USD', 'EUR', '1450', '1334'],
     ['USD', 'JPY', '1450', '218950'],
@@ -28,24 +28,24 @@ test('amounts are converted exactly, and what cannot be is refused', async (t) =
     ['', 'EUR', '1', REFUSED],
     ['constructor', 'EUR', '1', REFUSED],
   ]) {
-    const asked = currency.Convert({ from: { currency: from, hundredths }, to });
-    if (want === REFUSED) {
-      await assert.rejects(asked, { code: status.INVALID_ARGUMENT }, `${from} ${to} ${hundredths}`);
+    const reply = currency.Convert({ from: { currency: from, hundredths }, to });
+    if (expected === REFUSED) {
+      await assert.rejects(reply, { code: status.INVALID_ARGUMENT }, `${from} ${to} ${hundredths}`);
     } else {
-      assert.deepEqual({ ...(await asked) }, { currency: to, hundredths: want });
+      assert.deepEqual({ ...(await reply) }, { currency: to, hundredths: expected });
     }
   }
 });
 
-test('a refusal says what is wrong', async (t) => {
-  const currency = await ask(t, shop.Currency, methods);
+test('an error names the reason', async (t) => {
+  const currency = await startService(t, shop.Currency, methods);
   await assert.rejects(currency.Convert({ to: 'EUR' }), { details: 'no rate from "" to "EUR"' });
   const negative = { from: { currency: 'USD', hundredths: '-1' }, to: 'EUR' };
   await assert.rejects(currency.Convert(negative), { details: 'amount -1 out of range' });
 });
 
 test('currencies are sorted', async (t) => {
-  const { codes } = await (await ask(t, shop.Currency, methods)).GetCurrencies({});
+  const { codes } = await (await startService(t, shop.Currency, methods)).GetCurrencies({});
   assert.equal(codes.length, 8);
   assert.deepEqual(codes, [...codes].sort());
 });

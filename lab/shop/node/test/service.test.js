@@ -8,11 +8,14 @@ const path = require('node:path');
 const { test } = require('node:test');
 const grpc = require('@grpc/grpc-js');
 const health = require('grpc-health-check');
-const { ownAddress } = require('../service');
+const { listenAddress } = require('../service');
 
 function start(name, environment) {
   const env = { PATH: process.env.PATH, ...environment };
-  const child = spawn(process.execPath, [path.join(__dirname, '..', `${name}.js`)], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(process.execPath, [path.join(__dirname, '..', `${name}.js`)], {
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let stderr = '';
   child.stderr.on('data', (part) => (stderr += part));
   return { child, ended: once(child, 'close').then(([code]) => ({ code, stderr })) };
@@ -34,7 +37,7 @@ async function freePort() {
 }
 
 for (const name of ['currency', 'payment']) {
-  test(`${name} answers health checks and stops when told`, async (t) => {
+  test(`${name} answers health checks and stops on SIGTERM`, async (t) => {
     const port = await freePort();
     const { child, ended } = start(name, { PORT: String(port) });
     t.after(() => child.kill('SIGKILL'));
@@ -56,18 +59,18 @@ for (const name of ['currency', 'payment']) {
   });
 }
 
-test('settings that make no sense are named', async () => {
-  for (const [environment, complaint] of [
+test('invalid settings are reported', async () => {
+  for (const [environment, message] of [
     [{}, 'payment: PORT must be a port number, not ""\n'],
     [{ PORT: '70000' }, 'payment: PORT must be a port number, not "70000"\n'],
   ]) {
-    assert.deepEqual(await start('payment', environment).ended, { code: 1, stderr: complaint });
+    assert.deepEqual(await start('payment', environment).ended, { code: 1, stderr: message });
   }
-  assert.equal(ownAddress({ PORT: '0', BIND: '' }), '127.0.0.1:0');
-  assert.equal(ownAddress({ PORT: '1', BIND: '::1' }), '[::1]:1');
+  assert.equal(listenAddress({ PORT: '0', BIND: '' }), '127.0.0.1:0');
+  assert.equal(listenAddress({ PORT: '1', BIND: '::1' }), '[::1]:1');
 });
 
-test('a port that is taken is one line and a failure', async (t) => {
+test('a port in use is reported in one line', async (t) => {
   const server = await listening();
   t.after(() => server.close());
   const { code, stderr } = await start('currency', { PORT: String(server.address().port) }).ended;

@@ -7,7 +7,9 @@ export type Json = { [key: string]: unknown };
 
 /** Numbers above 2^53 - 1 become bigints. */
 export function parse(text: string): unknown {
-  const exact = text.replace(/"(?:[^"\\]|\\.)*"|\b\d{16,}\b/g, (token) => (token.startsWith('"') ? token : `{"\\u0000":"${token}"}`));
+  const exact = text.replace(/"(?:[^"\\]|\\.)*"|\b\d{16,}\b/g, (token) =>
+    token.startsWith('"') ? token : `{"\\u0000":"${token}"}`,
+  );
   return JSON.parse(exact, (_key, value: unknown) => {
     const digits = typeof value === 'object' && value !== null ? (value as Json)['\0'] : undefined;
     return typeof digits === 'string' ? toUint64(BigInt(digits)) : value;

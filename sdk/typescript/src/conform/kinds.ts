@@ -5,7 +5,17 @@ import { Receiver } from '../trust/receiver';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from '../wire/bridge';
 import { Uint64 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
-import { allowsTail, appendField, corrupt, encodeTail, HeaderLookup, MAX_HEADER_BYTES, splitField, SplitMessage, splitTail } from '../wire/carrier';
+import {
+  allowsTail,
+  appendField,
+  corrupt,
+  encodeTail,
+  HeaderLookup,
+  MAX_HEADER_BYTES,
+  splitField,
+  SplitMessage,
+  splitTail,
+} from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
 import { Event, readHistory, Segment, takesField } from '../wire/history';
 import { normalizeHttpName, rawHttpName } from '../wire/names';
@@ -41,9 +51,13 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   scope,
   history: ({ bytes }: Bytes) => {
     const history = readHistory(hex(bytes));
-    return typeof history === 'string' ? { error: history } : { call: history.call.toString(), segment: segmentJson(history.segment, history.call) };
+    return typeof history === 'string'
+      ? { error: history }
+      : { call: history.call.toString(), segment: segmentJson(history.segment, history.call) };
   },
-  truncate: (input: { history: string; limit: number }) => ({ history: orNull(truncateHistory(hex(input.history), input.limit)) }),
+  truncate: (input: { history: string; limit: number }) => ({
+    history: orNull(truncateHistory(hex(input.history), input.limit)),
+  }),
   field: ({ message, history }: Message) => ({ bytes: appendField(hex(message), hex(history)).toString('hex') }),
   cut_field: ({ bytes }: Bytes) => splitJson(splitField(hex(bytes))),
   takes_field: ({ history }: { history: string }) => ({ takes_field: takesField(hex(history)) }),
@@ -88,7 +102,9 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   }),
   otlp: (input: { trace: string; has_parent: boolean; history: string }) => {
     const history = readHistory(hex(input.history));
-    return typeof history === 'string' ? { error: 'malformed' } : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
+    return typeof history === 'string'
+      ? { error: 'malformed' }
+      : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
   corrupt: ({ bytes }: Bytes) => ({ bytes: corrupt(hex(bytes)).toString('hex') }),
   hook,
@@ -124,7 +140,9 @@ function envelope({ trust, now, attempts }: { trust: string; now: number; attemp
   const results = attempts.map(({ carrier, value, attempt, call }) => {
     const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
     const accepted =
-      carrier === 'grpc' ? receiver.accept(hex(value), now, attempt) : receiver.acceptHeader(header(value), now, attempt, bridged);
+      carrier === 'grpc'
+        ? receiver.accept(hex(value), now, attempt)
+        : receiver.acceptHeader(header(value), now, attempt, bridged);
     return accepted === null || typeof accepted === 'string' ? { error: accepted } : acceptedEnvelope(accepted);
   });
   return { results };
@@ -141,7 +159,10 @@ function acceptedEnvelope(e: Envelope): Json {
     history: e.history,
     plan: e.plan && e.plan.map(faultJson),
     call: e.call.toString(),
-    accept: [...((e.accept & ACCEPT_FIELD) === 0 ? [] : ['field']), ...((e.accept & ACCEPT_TAIL) === 0 ? [] : ['tail'])],
+    accept: [
+      ...((e.accept & ACCEPT_FIELD) === 0 ? [] : ['field']),
+      ...((e.accept & ACCEPT_TAIL) === 0 ? [] : ['tail']),
+    ],
     receive_limit: e.receiveLimit,
     evidence: e.evidence,
   };
@@ -197,7 +218,9 @@ function carrier(input: Reply): Json {
   if (input.history_bytes <= MAX_HEADER_BYTES) {
     return { carrier: 'header' };
   }
-  const isAllowed = input.complete && allowsTail(accept, input.method, headers(input.request_headers), input.status, headers(input.headers));
+  const isAllowed =
+    input.complete &&
+    allowsTail(accept, input.method, headers(input.request_headers), input.status, headers(input.headers));
   return { carrier: isAllowed ? 'tail' : 'truncated_header' };
 }
 

@@ -75,7 +75,10 @@ test('a full batch is sent at once, and batches have a maximum size', async () =
     out.add(finished());
   }
   await out.flush(5000);
-  assert.deepEqual(collector.bodies.map((body) => body.resourceSpans.length), [64, 64, 22]);
+  assert.deepEqual(
+    collector.bodies.map((body) => body.resourceSpans.length),
+    [64, 64, 22],
+  );
 });
 
 test('a full queue drops new histories, a refused batch is dropped, and the next one is delivered', async () => {
@@ -113,13 +116,18 @@ for (const way of ['nothing left', 'process.exit', 'SIGTERM']) {
   test(`queued histories are sent when the process ends: ${way}`, async () => {
     const collector = await Collector.start();
     const child = fork(join(__dirname, 'exit.fixture.js'), [collector.url, way], { execArgv: [] });
-    const ended = new Promise<[number | null, string | null]>((end) => child.on('exit', (code, signal) => end([code, signal])));
+    const ended = new Promise<[number | null, string | null]>((end) =>
+      child.on('exit', (code, signal) => end([code, signal])),
+    );
     if (way === 'SIGTERM') {
       await new Promise((ready) => child.once('message', ready));
       child.kill('SIGTERM');
     }
     const [code, signal] = await ended;
-    assert.deepEqual([code, signal], way === 'SIGTERM' ? [null, 'SIGTERM'] : way === 'process.exit' ? [3, null] : [0, null]);
+    assert.deepEqual(
+      [code, signal],
+      way === 'SIGTERM' ? [null, 'SIGTERM'] : way === 'process.exit' ? [3, null] : [0, null],
+    );
     assert.equal(collector.histories, 70);
   });
 }

@@ -1,8 +1,9 @@
 /**
  * Flushes exporters when the process ends, for at most a second.
  *
- * Node.js ends in three ways: the event loop is empty (`beforeExit`; asynchronous work is still possible), SIGTERM (asynchronous
- * work is possible if there is a listener), or process.exit (it is not: a worker thread sends while the main thread blocks).
+ * Node.js ends in three ways: the event loop is empty (`beforeExit`; asynchronous work is still possible), SIGTERM
+ * (asynchronous work is possible if there is a listener), or process.exit (it is not: a worker thread sends while the
+ * main thread blocks).
  */
 
 import { Worker } from 'node:worker_threads';
@@ -22,7 +23,9 @@ export interface Flushable {
 /** Other signals may be ignored by the process (nohup, background jobs of a shell), which a listener would undo. */
 const SIGNAL = 'SIGTERM';
 
-/** Marks the listeners of this package, including further copies. A process without other listeners ends by the signal. */
+/**
+ * Marks the listeners of this package, including further copies. A process without other listeners ends by the signal.
+ */
 const OWN_LISTENER = Symbol.for('faultloom.signal');
 
 const registered: Flushable[] = [];

@@ -1,6 +1,7 @@
 /**
- * Exports finished histories to an OpenTelemetry collector by OTLP/HTTP in JSON. Each history is sent at most once, and replies
- * never wait for an export. Histories that cannot be delivered are dropped and counted; a warning appears at most once a minute.
+ * Exports finished histories to an OpenTelemetry collector by OTLP/HTTP in JSON. Each history is sent at most once, and
+ * replies never wait for an export. Histories that cannot be delivered are dropped and counted; a warning appears at
+ * most once a minute.
  */
 
 import * as http from 'node:http';
@@ -198,7 +199,9 @@ export class Exporter implements HistorySink, Flushable {
     this.lost += count;
     const now = Date.now();
     if (now - this.lastWarningMs >= WARNING_INTERVAL_MS) {
-      warn(`${this.lost} ${this.lost === 1 ? 'history was' : 'histories were'} lost on the way to ${this.endpoint.host}`);
+      warn(
+        `${this.lost} ${this.lost === 1 ? 'history was' : 'histories were'} lost on the way to ${this.endpoint.host}`,
+      );
       this.lastWarningMs = now;
       this.lost = 0;
     }
@@ -220,7 +223,12 @@ function encodeBody(spans: ResourceSpans[]): string {
 }
 
 /** Encodes a batch, one history per turn of the event loop, so that replies are not delayed. */
-function encodeBatch(batch: readonly FinishedHistory[], done: ResourceSpans[], then: (body: string) => void, at = 0): void {
+function encodeBatch(
+  batch: readonly FinishedHistory[],
+  done: ResourceSpans[],
+  then: (body: string) => void,
+  at = 0,
+): void {
   const finished = batch[at];
   if (finished === undefined) {
     then(encodeBody(done));

@@ -1,4 +1,7 @@
-/** The status file, from which `faultloom doctor` reads what is hooked in this process. A folder that is not writable is ignored. */
+/**
+ * The status file, from which `faultloom doctor` reads what is hooked in this process. A folder that is not writable is
+ * ignored.
+ */
 
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Detects a bundle with @grpc/grpc-js inlined. Such a copy is not loaded from its own file, so it cannot be hooked. Libraries on
- * top of Node's http and fetch are traced in a bundle too.
+ * Detects a bundle with @grpc/grpc-js inlined. Such a copy is not loaded from its own file, so it cannot be hooked.
+ * Libraries on top of Node's http and fetch are traced in a bundle too.
  */
 
 import { readFile, stat } from 'node:fs';
@@ -23,7 +23,10 @@ export function checkBundle(found: (name: string, reason: string) => void): void
       }
       readFile(main, 'latin1', (problem, text) => {
         if (problem === null && text.includes(MARK)) {
-          found(GRPC, "is inlined in the program's bundle: leave it out of the bundle, or import 'faultloom/auto-grpc' first in it");
+          found(
+            GRPC,
+            "is inlined in the program's bundle: leave it out of the bundle, or import 'faultloom/auto-grpc' first in it",
+          );
         }
       });
     });

@@ -1,6 +1,6 @@
 /**
- * The effect of each kind of fault on a call. Pure functions; no other module distinguishes kinds of faults. Hooks map an
- * outcome to the errors and objects of their library.
+ * The effect of each kind of fault on a call. Pure functions; no other module distinguishes kinds of faults. Hooks map
+ * an outcome to the errors and objects of their library.
  */
 
 import type { Uint64 } from '../wire/bytes';
@@ -24,14 +24,18 @@ export interface FaultEffect {
   /** Whether the request is sent afterwards. */
   readonly sends: boolean;
   readonly outcome: 'refused' | 'reset' | 'deadline' | 'status' | 'reply' | 'lost' | 'empty' | 'corrupt';
-  /** For `status`: the code that the caller gets, of the protocol. For `refused`, `reset`, `deadline`, `lost`: the gRPC code. Else 0. */
+  /**
+   * For `status`: the code that the caller gets, of the protocol. For `refused`, `reset`, `deadline`, `lost`: the gRPC
+   * code. Else 0.
+   */
   readonly status: number;
   /** The status to record: for `status` the argument of the fault, unchanged; else equal to `status`. */
   readonly recordedStatus: Uint64;
 }
 
 /** How a call ended at the transport: with a reply, or without one. `history`: whether a history arrived. */
-export type CallResult = { readonly status: number; readonly history: boolean } | { readonly failed: number; readonly history: boolean };
+export type CallResult =
+  { readonly status: number; readonly history: boolean } | { readonly failed: number; readonly history: boolean };
 
 /** What the caller gets and what is recorded at the end of a call. */
 export interface CallEffect {
@@ -69,14 +73,25 @@ export function faultEffect(protocol: Protocol, fault: Fault | null, timeoutMs: 
     case 'deadline':
       return DEADLINE;
     case 'status':
-      return { waitMs: 0, sends: false, outcome: 'status', status: visibleStatus(protocol, fault.arg), recordedStatus: fault.arg };
+      return {
+        waitMs: 0,
+        sends: false,
+        outcome: 'status',
+        status: visibleStatus(protocol, fault.arg),
+        recordedStatus: fault.arg,
+      };
     case 'delay':
     case 'hang': {
-      const waitMs = fault.kind === 'hang' && fault.arg === 0 ? MAX_WAIT_MS : Number(fault.arg < MAX_WAIT_MS ? fault.arg : MAX_WAIT_MS);
+      const waitMs =
+        fault.kind === 'hang' && fault.arg === 0
+          ? MAX_WAIT_MS
+          : Number(fault.arg < MAX_WAIT_MS ? fault.arg : MAX_WAIT_MS);
       if (timeoutMs !== null && timeoutMs <= waitMs) {
         return effect('deadline', false, CODE_DEADLINE_EXCEEDED, timeoutMs);
       }
-      return fault.kind === 'hang' ? effect('deadline', false, CODE_DEADLINE_EXCEEDED, waitMs) : effect('reply', true, 0, waitMs);
+      return fault.kind === 'hang'
+        ? effect('deadline', false, CODE_DEADLINE_EXCEEDED, waitMs)
+        : effect('reply', true, 0, waitMs);
     }
     case 'lost-reply':
       return LOST;
@@ -116,7 +131,13 @@ export function replyEffect(protocol: Protocol, fault: Fault | null, result: Cal
       return { outcome: isAltered ? 'empty' : 'reply', status, event: 'reply', eventStatus: status, gap };
     case 'corrupt-reply':
       if (isAltered) {
-        return { outcome: 'corrupt', status: protocol === 'grpc' ? CODE_INTERNAL : status, event: 'reply', eventStatus: status, gap };
+        return {
+          outcome: 'corrupt',
+          status: protocol === 'grpc' ? CODE_INTERNAL : status,
+          event: 'reply',
+          eventStatus: status,
+          gap,
+        };
       }
   }
   return { outcome: 'reply', status, event: 'reply', eventStatus: status, gap };

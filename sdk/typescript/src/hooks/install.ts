@@ -50,8 +50,8 @@ function supportedLibraries(process: Process): Library[] {
 }
 
 /**
- * Hooks the libraries that are loaded and those that will be. Without trust settings nothing is hooked, because such a process
- * can neither accept nor send an envelope. Never throws.
+ * Hooks the libraries that are loaded and those that will be. Without trust settings nothing is hooked, because such a
+ * process can neither accept nor send an envelope. Never throws.
  */
 export function install(environment: NodeJS.ProcessEnv = process.env): void {
   if (shared[INSTALLED] !== undefined) {
@@ -88,7 +88,13 @@ export function installInto(name: string, exports: object, version: string): voi
   shared[INSTALLED]?.hook(name, exports, version);
 }
 
-function hookInlined(libraries: readonly Library[], name: string, exports: object, version: string, report: ReportLibrary): void {
+function hookInlined(
+  libraries: readonly Library[],
+  name: string,
+  exports: object,
+  version: string,
+  report: ReportLibrary,
+): void {
   const library = libraries.find((one) => one.name === name);
   if (library !== undefined) {
     hookLibrary(library, exports as Loose, version, report);
@@ -120,7 +126,9 @@ function reportTo(status: StatusFile | null, reported: Set<string>): ReportLibra
     if (reason === '') {
       status?.hooked(name, version);
     } else {
-      warn(`${name}${version === '' ? '' : ` ${version}`} ${reason}; it is left unchanged and its messages are not traced`);
+      warn(
+        `${name}${version === '' ? '' : ` ${version}`} ${reason}; it is left unchanged and its messages are not traced`,
+      );
       status?.refused(name, version, reason);
     }
   };

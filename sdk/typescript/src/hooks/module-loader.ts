@@ -1,9 +1,10 @@
 /**
  * Hooks libraries when they are loaded, or at once if they are loaded already.
  *
- * Node passes each CommonJS file to `Module.prototype.load` once, for `require` and for `import`, and all supported libraries
- * are CommonJS. Replacing that function therefore covers every copy of a library, and an application pays nothing for libraries
- * it does not use. Loader hooks for ECMAScript modules are not needed, because prototypes are patched.
+ * Node passes each CommonJS file to `Module.prototype.load` once, for `require` and for `import`, and all supported
+ * libraries are CommonJS. Replacing that function therefore covers every copy of a library, and an application pays
+ * nothing for libraries it does not use. Loader hooks for ECMAScript modules are not needed, because prototypes are
+ * patched.
  */
 
 import Module = require('node:module');
@@ -34,7 +35,12 @@ export function hookWhenLoaded(libraries: readonly Library[], report: ReportLibr
   const handled = new WeakSet<object>();
   const checkModule = (filename: string, exports: unknown): void => {
     const library = libraries.find((one) => isCandidate(filename, one));
-    if (library === undefined || exports === null || (typeof exports !== 'object' && typeof exports !== 'function') || handled.has(exports)) {
+    if (
+      library === undefined ||
+      exports === null ||
+      (typeof exports !== 'object' && typeof exports !== 'function') ||
+      handled.has(exports)
+    ) {
       return;
     }
     const { name, version } = readPackage(filename.slice(0, -library.file.length));
@@ -60,7 +66,10 @@ export function hookWhenLoaded(libraries: readonly Library[], report: ReportLibr
   }
 }
 
-/** A cheap check of the path, which differs from the library's name under an alias. Only candidates' package.json is read. */
+/**
+ * A cheap check of the path, which differs from the library's name under an alias. Only candidates' package.json is
+ * read.
+ */
 function isCandidate(filename: string, library: Library): boolean {
   if (!filename.endsWith(library.file)) {
     return false;
@@ -70,7 +79,10 @@ function isCandidate(filename: string, library: Library): boolean {
 }
 
 function readPackage(folder: string): { name: string; version: string } {
-  const { name, version } = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as { name?: unknown; version?: unknown };
+  const { name, version } = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')) as {
+    name?: unknown;
+    version?: unknown;
+  };
   return { name: String(name), version: String(version) };
 }
 
@@ -85,6 +97,10 @@ export function hookLibrary(library: Library, exports: Loose, version: string, r
     report(library.name, version, '');
   } catch (error) {
     patch.undo();
-    report(library.name, version, error instanceof Unsupported ? error.message : `could not be hooked: ${String(error)}`);
+    report(
+      library.name,
+      version,
+      error instanceof Unsupported ? error.message : `could not be hooked: ${String(error)}`,
+    );
   }
 }

@@ -1,4 +1,6 @@
-/** Replaces functions of libraries. A patch that fails half-way is undone, so a library is either hooked or unchanged. */
+/**
+ * Replaces functions of libraries. A patch that fails half-way is undone, so a library is either hooked or unchanged.
+ */
 
 /** A function of a library, of any signature. */
 export type Fn = (this: any, ...args: any[]) => any;

@@ -1,6 +1,6 @@
 /**
- * Evidence: the counters that decide the conditions of a plan. They contain only causally known events: those that the caller
- * had recorded when it sent the request, and those that replies have reported since (3MileBeach §4.2).
+ * Evidence: the counters that decide the conditions of a plan. They contain only causally known events: those that the
+ * caller had recorded when it sent the request, and those that replies have reported since (3MileBeach §4.2).
  */
 
 import { increment, Uint64 } from '../wire/bytes';

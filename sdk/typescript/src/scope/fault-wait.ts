@@ -8,8 +8,8 @@ const CHECK_INTERVAL_MS = 200;
 const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
 
 /**
- * Calls `done` once, asynchronously, after `waitMs` milliseconds or as soon as faults are disabled. The returned function
- * cancels the wait; `done` is then not called.
+ * Calls `done` once, asynchronously, after `waitMs` milliseconds or as soon as faults are disabled. The returned
+ * function cancels the wait; `done` is then not called.
  */
 export function waitForFault(receiver: Receiver, waitMs: number, done: () => void): () => void {
   const cancel = (): void => {

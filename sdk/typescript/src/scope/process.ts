@@ -66,8 +66,8 @@ export class Process implements Service {
   }
 
   /**
-   * Verifies the envelope of an incoming request, or samples the request, and begins its scope. Returns null if the request is
-   * not traced; it must then be served unchanged.
+   * Verifies the envelope of an incoming request, or samples the request, and begins its scope. Returns null if the
+   * request is not traced; it must then be served unchanged.
    */
   openScope(request: IncomingRequest): Scope | null {
     const { envelope, attempt, traceparent, baggage } = request;

@@ -134,7 +134,10 @@ test('repeated names are stored once', () => {
 });
 
 test('a fault fires where it is planned, unless faults are disabled', () => {
-  const plan = [fault('unavailable', { callee: 'back', nth: 2 }), fault('status', { call: 'Get', arg: 5, maxFires: 1 })];
+  const plan = [
+    fault('unavailable', { callee: 'back', nth: 2 }),
+    fault('status', { call: 'Get', arg: 5, maxFires: 1 }),
+  ];
   const play = (settings: TrustSettings) => {
     const process = new Process('front', { receiver: Receiver.fixed(settings) });
     const scope = new TestScope({ plan }, process);
@@ -266,7 +269,13 @@ test('the current scope follows promises and timers until the scope has finished
 
 test('FAULTLOOM_PEERS is parsed', () => {
   const peers = parsePeers('127.0.0.1:1=a, [::1]:2=b,,=c,d=,e');
-  assert.deepEqual([...peers], [['127.0.0.1:1', 'a'], ['[::1]:2', 'b']]);
+  assert.deepEqual(
+    [...peers],
+    [
+      ['127.0.0.1:1', 'a'],
+      ['[::1]:2', 'b'],
+    ],
+  );
 });
 
 // -- opening scopes
@@ -277,7 +286,12 @@ function now(parts: Partial<Envelope>): Partial<Envelope> {
 
 const PARENT = `00-${'0a'.repeat(16)}-00000000000000ff-01`;
 
-function open(process: Process, envelope: Buffer | string | undefined, traceparent?: string, baggage?: string): Scope | null {
+function open(
+  process: Process,
+  envelope: Buffer | string | undefined,
+  traceparent?: string,
+  baggage?: string,
+): Scope | null {
   return process.openScope({ envelope, attempt: 0, traceparent, baggage });
 }
 
@@ -307,18 +321,32 @@ test('sampled requests are traced from here on', () => {
   assert.ok(scope.envelope.trace.equals(Buffer.alloc(16, 10)) && scope.envelope.bridge);
   assert.equal(open(process, undefined), null);
   // the next service accepts it by the trace key
-  const accepted = Receiver.fixed(new TrustSettings('test', [TRACE_KEY])).accept(send(scope).envelope!, Math.floor(Date.now() / 1000), 0);
-  assert.ok(accepted !== null && typeof accepted === 'object' && accepted.history && accepted.plan === null && accepted.run === null);
+  const accepted = Receiver.fixed(new TrustSettings('test', [TRACE_KEY])).accept(
+    send(scope).envelope!,
+    Math.floor(Date.now() / 1000),
+    0,
+  );
+  assert.ok(
+    accepted !== null &&
+      typeof accepted === 'object' &&
+      accepted.history &&
+      accepted.plan === null &&
+      accepted.run === null,
+  );
 });
 
 test('nothing is sampled without a trace key', () => {
-  const process = new Process('front', { receiver: Receiver.fixed(new TrustSettings('test', [FAULT_KEY])), sampler: new Sampler(1) });
+  const process = new Process('front', {
+    receiver: Receiver.fixed(new TrustSettings('test', [FAULT_KEY])),
+    sampler: new Sampler(1),
+  });
   assert.equal(open(process, undefined), null);
   assert.equal(signed().history, true);
 });
 
 test('a sampler accepts 1/N and requires an exporter', () => {
-  const sampler = (FAULTLOOM_SAMPLE: string, exports = true) => Sampler.fromEnvironment({ FAULTLOOM_SAMPLE }, exports)?.n;
+  const sampler = (FAULTLOOM_SAMPLE: string, exports = true) =>
+    Sampler.fromEnvironment({ FAULTLOOM_SAMPLE }, exports)?.n;
   assert.equal(sampler('1/1'), 1);
   assert.equal(sampler('1/1000000'), 1_000_000);
   for (const bad of ['1/0', '1/1000001', '2/4', '0.5', '1/4x', '1/04']) {

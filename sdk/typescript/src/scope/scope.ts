@@ -1,10 +1,10 @@
 /**
- * A scope: the work of a service to serve one call. It numbers its outgoing calls, decides which planned fault fires at each,
- * and records one segment of the history (3MileBeach §4.2, §4.3).
+ * A scope: the work of a service to serve one call. It numbers its outgoing calls, decides which planned fault fires at
+ * each, and records one segment of the history (3MileBeach §4.2, §4.3).
  *
- * Events are encoded once, when they happen. Histories of callees are appended unchanged and decoded only if the plan has
- * conditions to count. After a scope has finished, it decides, sends and records nothing, so work that outlives its request
- * runs as if it had no scope.
+ * Events are encoded once, when they happen. Histories of callees are appended unchanged and decoded only if the plan
+ * has conditions to count. After a scope has finished, it decides, sends and records nothing, so work that outlives its
+ * request runs as if it had no scope.
  */
 
 import { performance } from 'node:perf_hooks';
@@ -97,8 +97,8 @@ export class Scope {
   private pieces: PieceWriter | null = null;
 
   /**
-   * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch, given by tests only,
-   * which then override `now` too.
+   * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch, given by
+   * tests only, which then override `now` too.
    */
   constructor(
     readonly service: Service,
@@ -141,8 +141,8 @@ export class Scope {
   }
 
   /**
-   * Begins an outgoing call: numbers it, decides which fault fires, and records SEND_REQUEST. `name`: the gRPC method, or the
-   * raw "METHOD /path" without query; `peer`: see Service.peerName; `accept`: bits ACCEPT_FIELD and ACCEPT_TAIL;
+   * Begins an outgoing call: numbers it, decides which fault fires, and records SEND_REQUEST. `name`: the gRPC method,
+   * or the raw "METHOD /path" without query; `peer`: see Service.peerName; `accept`: bits ACCEPT_FIELD and ACCEPT_TAIL;
    * `receiveLimit`: bytes, 0 if unknown. Returns null if the scope has finished; the request then goes out unchanged.
    */
   beginCall(http: boolean, peer: string, name: string, accept: number, receiveLimit: Uint64): OutgoingCall | null {
@@ -163,7 +163,16 @@ export class Scope {
       counters = evidence.values();
     }
     const envelope = assembleEnvelope(this.envelope.signedPrefix, id, accept, receiveLimit, counters) ?? null;
-    const call = new OutgoingCall(number, id, peer, name, index, index < 0 ? null : evidence!.plan[index]!, envelope, recorded);
+    const call = new OutgoingCall(
+      number,
+      id,
+      peer,
+      name,
+      index,
+      index < 0 ? null : evidence!.plan[index]!,
+      envelope,
+      recorded,
+    );
     this.calls.push(call);
     return call;
   }
@@ -186,8 +195,9 @@ export class Scope {
   }
 
   /**
-   * Records that the reply of a call arrived, whatever its status. Only the first end of a call is recorded. A history of
-   * another call (which a caching proxy may return) is recorded as a gap. `gap`: without a history, the callee may have run.
+   * Records that the reply of a call arrived, whatever its status. Only the first end of a call is recorded. A history
+   * of another call (which a caching proxy may return) is recorded as a gap. `gap`: without a history, the callee may
+   * have run.
    */
   recordReply(call: OutgoingCall, status: Uint64, history: Buffer | null, gap: boolean): void {
     this.recordEnd(RECV_RESPONSE, call, status, history, gap);
@@ -254,8 +264,8 @@ export class Scope {
   }
 
   /**
-   * The next piece of the history, to be appended to a reply message of `messageBytes` bytes; null if there is none. A stream
-   * ends with `lastPiece`.
+   * The next piece of the history, to be appended to a reply message of `messageBytes` bytes; null if there is none. A
+   * stream ends with `lastPiece`.
    */
   nextPiece(messageBytes: number): Buffer | null {
     if (this.finished || !this.returnsHistory) {
@@ -281,8 +291,9 @@ export class Scope {
   }
 
   /**
-   * Ends the scope: records SEND_RESPONSE and returns the history for the reply, or null if the reply carries none or the scope
-   * has finished before. `name`: this service's name for the call (an HTTP route template); empty if it is the caller's.
+   * Ends the scope: records SEND_RESPONSE and returns the history for the reply, or null if the reply carries none or
+   * the scope has finished before. `name`: this service's name for the call (an HTTP route template); empty if it is
+   * the caller's.
    */
   finish(status: Uint64, name = ''): Buffer | null {
     if (!this.close(status)) {
@@ -347,9 +358,15 @@ export class Scope {
     return out.view();
   }
 
-  /** Starts an event of at most `maxBytes` bytes. Beyond the limits of a history it is left out and the segment is marked. */
+  /**
+   * Starts an event of at most `maxBytes` bytes. Beyond the limits of a history it is left out and the segment is
+   * marked.
+   */
   private startEvent(tag: number, maxBytes: number): boolean {
-    if (this.events.length + maxBytes > MAX_HISTORY_BYTES - RESERVED_BYTES || this.eventCount >= MAX_HISTORY_EVENTS - 1) {
+    if (
+      this.events.length + maxBytes > MAX_HISTORY_BYTES - RESERVED_BYTES ||
+      this.eventCount >= MAX_HISTORY_EVENTS - 1
+    ) {
       this.flags |= TRUNCATED;
       return false;
     }
@@ -403,7 +420,10 @@ function recycle(events: Writer): void {
 
 let epochMs = performance.timeOrigin;
 
-/** Converts performance.now() to µs since the epoch. It is finer than Date.now() but must follow changes of the system clock. */
+/**
+ * Converts performance.now() to µs since the epoch. It is finer than Date.now() but must follow changes of the system
+ * clock.
+ */
 function wallUs(nowMs: number): number {
   const drift = Date.now() - (epochMs + nowMs);
   if (drift > 2 || drift < -2) {

@@ -1,8 +1,8 @@
 /**
  * HMAC-SHA-256 (RFC 2104, FIPS 180-4) with a prepared key.
  *
- * node:crypto computes the same code, but for an envelope of a hundred bytes most of its time is overhead: a call of createHmac
- * takes 20 µs in a busy process, this implementation takes 5 µs. A test compares the two.
+ * node:crypto computes the same code, but for an envelope of a hundred bytes most of its time is overhead: a call of
+ * createHmac takes 20 µs in a busy process, this implementation takes 5 µs. A test compares the two.
  *
  * No branch and no index depends on the key or the message.
  */
@@ -74,7 +74,10 @@ function compress(state: Int32Array, block: Buffer, at: number): void {
 const state = new Int32Array(8);
 let scratch = Buffer.alloc(4096);
 
-/** Completes a digest whose first block is already processed: pads the first `length` bytes of scratch and processes them. */
+/**
+ * Completes a digest whose first block is already processed: pads the first `length` bytes of scratch and processes
+ * them.
+ */
 function finishDigest(before: Int32Array, length: number): void {
   scratch[length] = 0x80;
   const end = Math.ceil((length + 9) / BLOCK_BYTES) * BLOCK_BYTES;
@@ -104,7 +107,10 @@ export class Mac {
     this.#outer = padded(0x5c);
   }
 
-  /** The first `bytes` bytes (a multiple of four) of the code of prefix and message, which have less than 2^28 bytes together. */
+  /**
+   * The first `bytes` bytes (a multiple of four) of the code of prefix and message, which have less than 2^28 bytes
+   * together.
+   */
   sign(prefix: Buffer, message: Buffer, bytes: number): Buffer {
     this.compute(prefix, message, 0, message.length);
     const out = Buffer.allocUnsafe(bytes);
@@ -115,8 +121,8 @@ export class Mac {
   }
 
   /**
-   * Whether the code of prefix and message (the bytes from `from` to `end`) follows the message, compared over `bytes` bytes
-   * in constant time.
+   * Whether the code of prefix and message (the bytes from `from` to `end`) follows the message, compared over `bytes`
+   * bytes in constant time.
    */
   verifies(prefix: Buffer, message: Buffer, from: number, end: number, bytes: number): boolean {
     this.compute(prefix, message, from, end);

@@ -1,7 +1,14 @@
 /** Verifies received envelopes: the checks of the format, in order, and the replay check. */
 
 import type { CallId } from '../wire/callid';
-import { completeEnvelope, decodeEnvelope, decodeHeader, Envelope, MAX_EXPIRY_S, MAX_HEADER_CHARS } from '../wire/envelope';
+import {
+  completeEnvelope,
+  decodeEnvelope,
+  decodeHeader,
+  Envelope,
+  MAX_EXPIRY_S,
+  MAX_HEADER_CHARS,
+} from '../wire/envelope';
 import type { ErrorCode } from '../wire/errors';
 import type { TrustSettings } from './settings';
 import { SettingsSource } from './settings-source';
@@ -28,8 +35,8 @@ export class Receiver {
   }
 
   /**
-   * Verifies the envelope of a gRPC request. `now`: unix seconds; `attempt`: the value of `grpc-previous-rpc-attempts`, or 0;
-   * `bridged`: the call id that replaces the one in the hop part, for an envelope received over a bridge.
+   * Verifies the envelope of a gRPC request. `now`: unix seconds; `attempt`: the value of `grpc-previous-rpc-attempts`,
+   * or 0; `bridged`: the call id that replaces the one in the hop part, for an envelope received over a bridge.
    */
   accept(raw: Buffer, now: number, attempt: number, bridged?: CallId): AcceptResult {
     const settings = this.source.settings();

@@ -1,6 +1,6 @@
 /**
- * The source of the trust settings. A trust file is reloaded when it changes; that is how keys rotate and how all faults are
- * disabled at once. The file is checked at most every 200 ms, and only when settings are requested.
+ * The source of the trust settings. A trust file is reloaded when it changes; that is how keys rotate and how all
+ * faults are disabled at once. The file is checked at most every 200 ms, and only when settings are requested.
  */
 
 import { readFileSync, statSync } from 'node:fs';
@@ -98,7 +98,8 @@ export class SettingsSource {
         throw error;
       }
       warn(`${error.message}: tracing is off`);
-      this.reason = error.line > 0 ? `line ${error.line} of the trust settings` : 'no environment in the trust settings';
+      this.reason =
+        error.line > 0 ? `line ${error.line} of the trust settings` : 'no environment in the trust settings';
       this.current = null;
     }
   }

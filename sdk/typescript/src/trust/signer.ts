@@ -4,7 +4,10 @@ import { encodeSignedPrefix, encodeSignedPart, SignedPart } from '../wire/envelo
 import { FaultloomError } from '../wire/errors';
 import type { Key } from './settings';
 
-/** Returns the bytes from version to signature. Throws as `encodeSignedPart` does, and `plan_not_permitted` for a plan with a trace key. */
+/**
+ * Returns the bytes from version to signature. Throws as `encodeSignedPart` does, and `plan_not_permitted` for a plan
+ * with a trace key.
+ */
 export function sign(key: Key, fields: Omit<SignedPart, 'key'>): Buffer {
   if (fields.plan !== null && !key.fault) {
     throw new FaultloomError('plan_not_permitted');

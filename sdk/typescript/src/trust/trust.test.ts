@@ -78,7 +78,15 @@ test('authentication codes equal those of node:crypto', () => {
 
 test('a trace key cannot sign a plan', () => {
   assert.throws(() => envelope({ plan: PLAN }, TRACE_KEY), { code: 'plan_not_permitted' });
-  const history = { ...SETTINGS, history: true, bridge: false, trace: Buffer.alloc(16), run: null, expires: 1, plan: null };
+  const history = {
+    ...SETTINGS,
+    history: true,
+    bridge: false,
+    trace: Buffer.alloc(16),
+    run: null,
+    expires: 1,
+    plan: null,
+  };
   assert.ok(sign(TRACE_KEY, history).length > 0);
 });
 
@@ -134,7 +142,9 @@ test('keys rotate and faults are disabled while the process runs', async () => {
   const file = new TrustFile();
   try {
     file.write(trustText());
-    const receiver = new Receiver(SettingsSource.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }));
+    const receiver = new Receiver(
+      SettingsSource.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }),
+    );
     const accepts = (key: Key): boolean => {
       const accepted = receiver.accept(envelope({}, key)!, NOW, 0);
       return accepted !== null && typeof accepted === 'object';

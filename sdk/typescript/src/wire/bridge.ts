@@ -1,8 +1,8 @@
 /**
  * The bridge carries envelopes across hops that run only OpenTelemetry, in the W3C headers `traceparent` and `baggage`.
  *
- * Such a hop forwards `baggage` unchanged and puts its own span id into `traceparent`. The next scope uses that span id as the
- * id of its call.
+ * Such a hop forwards `baggage` unchanged and puts its own span id into `traceparent`. The next scope uses that span id
+ * as the id of its call.
  */
 
 import { CallId } from './callid';
@@ -56,7 +56,9 @@ function keyAndValue(member: string): [string, string] | undefined {
   return equals < 0 ? undefined : [trim(plain.slice(0, equals)), trim(plain.slice(equals + 1))];
 }
 
-/** The outgoing `baggage`: the present members and the envelope. The envelope is left out if it would exceed the limit. */
+/**
+ * The outgoing `baggage`: the present members and the envelope. The envelope is left out if it would exceed the limit.
+ */
 export function baggageOut(present: string | undefined, envelope: Buffer): string {
   const members = (present ?? '').split(',').map(trim);
   const others = members.filter((member) => member !== '' && keyAndValue(member)?.[0] !== KEY).join(',');

@@ -1,11 +1,14 @@
 /**
  * Primitives of the wire format: varints, strings, a reader and a writer.
  *
- * Counts and times are 64 bits wide on the wire, and nearly all are small. They are plain numbers up to 2^53 - 1 and bigints
- * above, so the hot path never does bigint arithmetic and no value is rounded.
+ * Counts and times are 64 bits wide on the wire, and nearly all are small. They are plain numbers up to 2^53 - 1 and
+ * bigints above, so the hot path never does bigint arithmetic and no value is rounded.
  */
 
-/** An integer from 0 to 2^64 - 1. It is a bigint if and only if it exceeds Number.MAX_SAFE_INTEGER, so === compares values. */
+/**
+ * An integer from 0 to 2^64 - 1. It is a bigint if and only if it exceeds Number.MAX_SAFE_INTEGER, so === compares
+ * values.
+ */
 export type Uint64 = number | bigint;
 
 const MAX_U64 = (1n << 64n) - 1n;
@@ -174,7 +177,9 @@ export class Reader {
     }
   }
 
-  /** Like `str`, for a string that rarely changes: comparing with the previous value is cheaper than creating a string. */
+  /**
+   * Like `str`, for a string that rarely changes: comparing with the previous value is cheaper than creating a string.
+   */
   cachedStr(cache: CachedText, min: number, max: number): string {
     const { text } = cache;
     const from = this.at;
@@ -285,7 +290,8 @@ export class Writer {
   }
 }
 
-// The put functions write at an offset where the caller has ensured capacity, and return the offset after the last byte.
+// The put functions write at an offset where the caller has ensured capacity, and return the offset after the last
+// byte.
 
 export function putBytes(out: Buffer, bytes: Buffer, from: number, end: number, at: number): number {
   if (end - from <= 128) {

@@ -1,7 +1,7 @@
 /**
- * Call ids: 64 bits, derived by SplitMix64 from the id of the scope's call and the call's number. Derived ids take no space in
- * the history and are the same in every repetition. An id is stored as two 32-bit halves because bigints would cost more than
- * everything else on the send path.
+ * Call ids: 64 bits, derived by SplitMix64 from the id of the scope's call and the call's number. Derived ids take no
+ * space in the history and are the same in every repetition. An id is stored as two 32-bit halves because bigints would
+ * cost more than everything else on the send path.
  */
 
 import { randomFillSync } from 'node:crypto';
@@ -31,7 +31,8 @@ export class CallId {
   }
 
   /**
-   * The id of call number n (from 1 to 2^53 - 1) of the scope that serves this call. Number 0 is the scope's own span in OTLP.
+   * The id of call number n (from 1 to 2^53 - 1) of the scope that serves this call. Number 0 is the scope's own span
+   * in OTLP.
    */
   derive(n: number): CallId {
     // z = p + n * 0x9E3779B97F4A7C15

@@ -1,6 +1,6 @@
 /**
- * Carriers of a history: a protobuf field appended to a gRPC message, an HTTP header, or a tail after an HTTP body. A gRPC
- * request may carry its envelope in the same field.
+ * Carriers of a history: a protobuf field appended to a gRPC message, an HTTP header, or a tail after an HTTP body. A
+ * gRPC request may carry its envelope in the same field.
  *
  *   field   tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
  *   tail    history  u32 BE: length of the history  "flm" 0x01
@@ -45,7 +45,9 @@ export interface SplitMessage {
 
 /** The length that precedes the magic number, or -1 if there is no magic number. */
 function endingLength(b: Buffer): number {
-  return b.length >= ENDING_BYTES && b.readUInt32BE(b.length - 4) === MAGIC ? b.readUInt32BE(b.length - ENDING_BYTES) : -1;
+  return b.length >= ENDING_BYTES && b.readUInt32BE(b.length - 4) === MAGIC
+    ? b.readUInt32BE(b.length - ENDING_BYTES)
+    : -1;
 }
 
 // a loop is faster than a native comparison of five bytes
@@ -102,7 +104,13 @@ export type HeaderLookup = (name: string) => string | number | readonly string[]
 const NO_TAIL = ['content-range', 'digest', 'content-digest', 'repr-digest', 'content-md5', 'trailer', 'upgrade'];
 
 /** Whether an HTTP reply may carry a tail, provided that its handler completes. */
-export function allowsTail(accept: number, method: string, request: HeaderLookup, status: number, reply: HeaderLookup): boolean {
+export function allowsTail(
+  accept: number,
+  method: string,
+  request: HeaderLookup,
+  status: number,
+  reply: HeaderLookup,
+): boolean {
   if ((accept & ACCEPT_TAIL) === 0 || !(status === 200 || status >= 400) || method === 'HEAD') {
     return false;
   }
@@ -132,8 +140,8 @@ const STREAMS = new Set([
 ]);
 
 /**
- * Whether a reply streams items that its reader waits for one at a time. Such a reply gets no tail: the start of a tail is
- * certain only at the end of the body, so the reader's SDK might hold back bytes until then.
+ * Whether a reply streams items that its reader waits for one at a time. Such a reply gets no tail: the start of a tail
+ * is certain only at the end of the body, so the reader's SDK might hold back bytes until then.
  */
 export function isStreamingReply(reply: HeaderLookup): boolean {
   const type = reply('content-type');

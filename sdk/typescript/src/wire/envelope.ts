@@ -3,8 +3,8 @@
  *
  *   u8 version = 1   varint length   signed part   16 B signature   hop part
  *
- * Whoever starts the request writes the signed part once, and every service forwards it unchanged. The hop part is written
- * for each call. This module does not check signatures; trust/receiver does.
+ * Whoever starts the request writes the signed part once, and every service forwards it unchanged. The hop part is
+ * written for each call. This module does not check signatures; trust/receiver does.
  */
 
 import { CachedText, putU32, putVarint, Reader, utf8Length, varintLength, Uint64, Writer } from './bytes';
@@ -67,8 +67,8 @@ export interface Envelope extends SignedPart {
 }
 
 /**
- * A parsed envelope whose signature has not been verified. Parts are given as offsets, because creating a buffer view costs
- * more than reading the part.
+ * A parsed envelope whose signature has not been verified. Parts are given as offsets, because creating a buffer view
+ * costs more than reading the part.
  */
 export interface UnverifiedEnvelope {
   envelope: Envelope;
@@ -184,7 +184,9 @@ export function encodeSignedPart(s: SignedPart): Buffer {
     throw new FaultloomError('malformed');
   }
   const out = new Writer(256);
-  out.u8((s.history ? HISTORY : 0) | (s.plan === null ? 0 : PLAN) | (s.run === null ? 0 : RUN) | (s.bridge ? BRIDGE : 0));
+  out.u8(
+    (s.history ? HISTORY : 0) | (s.plan === null ? 0 : PLAN) | (s.run === null ? 0 : RUN) | (s.bridge ? BRIDGE : 0),
+  );
   out.put(s.trace);
   if (s.run !== null) {
     out.put(s.run);
@@ -217,8 +219,8 @@ export function encodeSignedPrefix(part: Buffer, signature: Buffer): Buffer {
 }
 
 /**
- * Assembles an envelope from the signed prefix and a new hop part. Returns undefined if it would be too large; the request must
- * then go out without one.
+ * Assembles an envelope from the signed prefix and a new hop part. Returns undefined if it would be too large; the
+ * request must then go out without one.
  */
 export function assembleEnvelope(
   signedPrefix: Buffer,

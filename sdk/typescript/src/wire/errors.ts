@@ -16,8 +16,8 @@ export type ErrorCode =
   | 'envelope_too_large';
 
 /**
- * Thrown by encoders and decoders. Receivers return the code instead, so that rejecting an untrusted envelope does not cost a
- * stack trace.
+ * Thrown by encoders and decoders. Receivers return the code instead, so that rejecting an untrusted envelope does not
+ * cost a stack trace.
  */
 export class FaultloomError extends Error {
   constructor(readonly code: ErrorCode) {

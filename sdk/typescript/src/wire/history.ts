@@ -1,5 +1,6 @@
 /**
- * The history that a reply returns: version, call id, and the callee's segment, which contains the segments of its own callees.
+ * The history that a reply returns: version, call id, and the callee's segment, which contains the segments of its own
+ * callees.
  *
  *   history   u8 version = 1   8 B call id   segment
  *   segment   u8 flags   str service   str name   varint start   events
@@ -27,7 +28,9 @@ export const TAG_KIND_BITS = 7;
 /** Tag bits of SEND_REQUEST: a fault fired; the protocol is HTTP. */
 export const TAG_FAULT = 8;
 export const TAG_HTTP = 16;
-/** Tag bits of RECV_RESPONSE and CALL_FAILED: a child segment follows; the callee may have run but returned no history. */
+/**
+ * Tag bits of RECV_RESPONSE and CALL_FAILED: a child segment follows; the callee may have run but returned no history.
+ */
 export const TAG_CHILD = 8;
 export const TAG_GAP = 16;
 
@@ -60,13 +63,33 @@ export interface Segment {
 
 /** A message at one end. `atUs` is relative to the start of the segment; `call` counts from 1 within the segment. */
 export type Event =
-  | { kind: 'SEND_REQUEST'; atUs: Uint64; call: number; name: string; peer: string; http: boolean; fault: Uint64 | null }
-  | { kind: 'RECV_RESPONSE' | 'CALL_FAILED'; atUs: Uint64; call: number; status: Uint64; gap: boolean; child: Segment | null }
+  | {
+      kind: 'SEND_REQUEST';
+      atUs: Uint64;
+      call: number;
+      name: string;
+      peer: string;
+      http: boolean;
+      fault: Uint64 | null;
+    }
+  | {
+      kind: 'RECV_RESPONSE' | 'CALL_FAILED';
+      atUs: Uint64;
+      call: number;
+      status: Uint64;
+      gap: boolean;
+      child: Segment | null;
+    }
   | { kind: 'SEND_RESPONSE'; atUs: Uint64; status: Uint64 };
 
 /** Whether a history belongs to a call, judged by size, version and call id only. */
 export function answersCall(history: Buffer, call: CallId): boolean {
-  return history.length >= HEAD_BYTES && history.length <= MAX_HISTORY_BYTES && history[0] === VERSION && call.isAt(history, 1);
+  return (
+    history.length >= HEAD_BYTES &&
+    history.length <= MAX_HISTORY_BYTES &&
+    history[0] === VERSION &&
+    call.isAt(history, 1)
+  );
 }
 
 /** Whether the callee accepts envelopes in a field of this method's request messages. */
@@ -154,7 +177,15 @@ function decodeSegment(r: Reader, depth: number, budget: { events: number }): Se
       const name = readReference(r, table);
       const peer = readReference(r, table);
       const fault = (tag & TAG_FAULT) === 0 ? null : r.varint();
-      out.events.push({ kind: 'SEND_REQUEST', atUs, call: ended.length, name, peer, http: (tag & TAG_HTTP) !== 0, fault });
+      out.events.push({
+        kind: 'SEND_REQUEST',
+        atUs,
+        call: ended.length,
+        name,
+        peer,
+        http: (tag & TAG_HTTP) !== 0,
+        fault,
+      });
     } else if (kind === RECV_RESPONSE || kind === CALL_FAILED) {
       const call = r.count(ended.length);
       const status = r.varint();
@@ -176,7 +207,14 @@ function decodeSegment(r: Reader, depth: number, budget: { events: number }): Se
         child = inner;
       }
       const gap = (tag & TAG_GAP) !== 0;
-      out.events.push({ kind: kind === RECV_RESPONSE ? 'RECV_RESPONSE' : 'CALL_FAILED', atUs, call, status, gap, child });
+      out.events.push({
+        kind: kind === RECV_RESPONSE ? 'RECV_RESPONSE' : 'CALL_FAILED',
+        atUs,
+        call,
+        status,
+        gap,
+        child,
+      });
     } else if (tag === SEND_RESPONSE) {
       finished = true;
       out.events.push({ kind: 'SEND_RESPONSE', atUs, status: r.varint() });
@@ -188,7 +226,14 @@ function decodeSegment(r: Reader, depth: number, budget: { events: number }): Se
 }
 
 /** Writes everything before the events. */
-export function writeHead(out: Writer, call: CallId, flags: number, service: string, name: string, startUs: Uint64): void {
+export function writeHead(
+  out: Writer,
+  call: CallId,
+  flags: number,
+  service: string,
+  name: string,
+  startUs: Uint64,
+): void {
   out.u8(VERSION);
   out.u32(call.high);
   out.u32(call.low);

@@ -36,8 +36,8 @@ export function normalizeHttpName(raw: string): string {
 }
 
 /**
- * A path segment is variable if it is all digits, a UUID, at least 8 hex digits including a decimal digit, or at least 20
- * bytes including a decimal digit.
+ * A path segment is variable if it is all digits, a UUID, at least 8 hex digits including a decimal digit, or at least
+ * 20 bytes including a decimal digit.
  */
 function isVariable(text: string, from: number, to: number): boolean {
   const length = to - from;
@@ -61,7 +61,14 @@ function isVariable(text: string, from: number, to: number): boolean {
       return true;
     }
   }
-  return length === 36 && hexes === 32 && isDash(text, from + 8) && isDash(text, from + 13) && isDash(text, from + 18) && isDash(text, from + 23);
+  return (
+    length === 36 &&
+    hexes === 32 &&
+    isDash(text, from + 8) &&
+    isDash(text, from + 13) &&
+    isDash(text, from + 18) &&
+    isDash(text, from + 23)
+  );
 }
 
 function isDash(text: string, at: number): boolean {

@@ -1,4 +1,6 @@
-/** Converts a history to OTLP/JSON spans: a server span per segment, a client span per call. Keys are in sorted order. */
+/**
+ * Converts a history to OTLP/JSON spans: a server span per segment, a client span per call. Keys are in sorted order.
+ */
 
 import { addUint64, Uint64 } from './bytes';
 import type { CallId } from './callid';
@@ -81,8 +83,16 @@ class SpanCollector {
     }
   }
 
-  private clientSpan(segment: Segment, server: string, id: CallId, send: Send, end: End | undefined, lastUs: Uint64): Span {
-    const isError = end !== undefined && (end.kind === 'CALL_FAILED' || (send.http ? end.status >= 400 : end.status !== 0));
+  private clientSpan(
+    segment: Segment,
+    server: string,
+    id: CallId,
+    send: Send,
+    end: End | undefined,
+    lastUs: Uint64,
+  ): Span {
+    const isError =
+      end !== undefined && (end.kind === 'CALL_FAILED' || (send.http ? end.status >= 400 : end.status !== 0));
     return {
       attributes: clientAttributes(send, end),
       endTimeUnixNano: nanoseconds(segment.startUs, end === undefined ? lastUs : end.atUs),

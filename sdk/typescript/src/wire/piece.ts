@@ -31,7 +31,9 @@ function encodePiece(flags: number, offset: number, head: Buffer, events: Buffer
   return out;
 }
 
-/** Cuts the history of one stream into pieces. The scope keeps the history and passes its current state to each call. */
+/**
+ * Cuts the history of one stream into pieces. The scope keeps the history and passes its current state to each call.
+ */
 export class PieceWriter {
   /** The head that the first piece contained; it does not change afterwards. */
   head: Buffer | null = null;
@@ -49,8 +51,8 @@ export class PieceWriter {
   }
 
   /**
-   * The piece for a reply message of `messageBytes` bytes; null if nothing is new or the message would become too large.
-   * `head`: the history up to its events. Both buffers are copied.
+   * The piece for a reply message of `messageBytes` bytes; null if nothing is new or the message would become too
+   * large. `head`: the history up to its events. Both buffers are copied.
    */
   nextPiece(messageBytes: number, head: Buffer, events: Buffer): Buffer | null {
     if (!this.isDue(events.length)) {

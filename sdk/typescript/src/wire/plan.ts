@@ -11,14 +11,17 @@ const MAX_STRING_BYTES = 128;
 const MAX_AFTER = 8;
 
 /**
- * What the caller observes. Kinds are numbered from 1 on the wire, in this order. hooks/faults.ts defines their effects.
+ * What the caller observes. Kinds are numbered from 1 on the wire, in this order. hooks/faults.ts defines their
+ * effects.
  *
- * - `unavailable`: connection refused · `status`: status `arg` · `deadline`: deadline exceeded at once · `reset`: connection reset
+ * - `unavailable`: connection refused · `status`: status `arg` · `deadline`: deadline exceeded at once · `reset`:
+ *   connection reset
  * - `delay`: the call waits `arg` ms, then goes on · `hang`: nothing happens for `arg` ms, then deadline exceeded
  * - `lost-reply`: the callee runs, then the connection breaks
  * - `empty-reply`, `corrupt-reply`: the callee runs; its reply arrives empty or corrupted
  */
-export type Kind = 'unavailable' | 'status' | 'deadline' | 'reset' | 'delay' | 'hang' | 'lost-reply' | 'empty-reply' | 'corrupt-reply';
+export type Kind =
+  'unavailable' | 'status' | 'deadline' | 'reset' | 'delay' | 'hang' | 'lost-reply' | 'empty-reply' | 'corrupt-reply';
 
 export const KINDS: readonly Kind[] = [
   'unavailable',
@@ -52,7 +55,9 @@ export interface Fault extends Selector {
   readonly afterSent: boolean;
 }
 
-/** Creates a fault, with defaults for all parts that are not given: `fault('status', { callee: 'currency', arg: 14 })`. */
+/**
+ * Creates a fault, with defaults for all parts that are not given: `fault('status', { callee: 'currency', arg: 14 })`.
+ */
 export function fault(kind: Kind, parts: Partial<Omit<Fault, 'kind'>> = {}): Fault {
   return { kind, caller: '', callee: '', call: '', arg: 0, nth: 0, maxFires: 0, after: [], afterSent: false, ...parts };
 }
@@ -127,7 +132,9 @@ function decodeFault(r: Reader, strings: readonly string[]): Fault | ErrorCode {
       after.push({ caller: string(), callee: string(), call: string(), times: positive(r) });
     }
   }
-  return r.bad ? 'malformed' : { kind, caller, callee, call, arg, nth, maxFires, after, afterSent: (flags & AFTER_SENT) !== 0 };
+  return r.bad
+    ? 'malformed'
+    : { kind, caller, callee, call, arg, nth, maxFires, after, afterSent: (flags & AFTER_SENT) !== 0 };
 }
 
 function positive(r: Reader): Uint64 {
@@ -139,8 +146,8 @@ function positive(r: Reader): Uint64 {
 }
 
 /**
- * Encodes a plan. Throws `too_many_faults`, `unknown_fault`, `malformed` for an empty plan or a prerequisite of zero times, and
- * `envelope_too_large` if another limit of the format is exceeded.
+ * Encodes a plan. Throws `too_many_faults`, `unknown_fault`, `malformed` for an empty plan or a prerequisite of zero
+ * times, and `envelope_too_large` if another limit of the format is exceeded.
  */
 export function encodePlan(plan: readonly Fault[]): Buffer {
   if (plan.length === 0) {

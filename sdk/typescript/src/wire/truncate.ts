@@ -78,8 +78,8 @@ function skipReference(r: Reader): void {
 }
 
 /**
- * Removes the child segments of events. If the result is still too large, keeps as many of the first events as leave room for
- * the final SEND_RESPONSE. Returns null if not even that fits, and undefined if the events are malformed.
+ * Removes the child segments of events. If the result is still too large, keeps as many of the first events as leave
+ * room for the final SEND_RESPONSE. Returns null if not even that fits, and undefined if the events are malformed.
  */
 export function truncateEvents(bytes: Buffer, room: number): Buffer | null | undefined {
   const events = rawEvents(bytes);

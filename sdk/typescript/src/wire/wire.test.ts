@@ -8,7 +8,17 @@ import { envelope, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScop
 import { addUint64, increment, Reader, toUint64, truncateUtf8, Uint64, Writer } from './bytes';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from './bridge';
 import { CallId } from './callid';
-import { appendField, corrupt, splitField, splitTail, encodeTail, fieldLength, mightHaveField, allowsTail, isStreamingReply } from './carrier';
+import {
+  appendField,
+  corrupt,
+  splitField,
+  splitTail,
+  encodeTail,
+  fieldLength,
+  mightHaveField,
+  allowsTail,
+  isStreamingReply,
+} from './carrier';
 import { Envelope, decodeHeader, encodeHeader } from './envelope';
 import { ErrorCode } from './errors';
 import { decodeHistory, HEAD_BYTES, readHistory } from './history';
@@ -20,7 +30,18 @@ import { calleeMatches, callMatches } from './selector';
 import { truncateHistory } from './truncate';
 
 test('a varint survives a round trip', () => {
-  const edges: Uint64[] = [0, 127, 128, 2 ** 28 - 1, 2 ** 28, 2 ** 31, 2 ** 32, Number.MAX_SAFE_INTEGER, 1n << 53n, (1n << 64n) - 1n];
+  const edges: Uint64[] = [
+    0,
+    127,
+    128,
+    2 ** 28 - 1,
+    2 ** 28,
+    2 ** 31,
+    2 ** 32,
+    Number.MAX_SAFE_INTEGER,
+    1n << 53n,
+    (1n << 64n) - 1n,
+  ];
   const check = (value: Uint64): void => {
     const out = new Writer(1);
     out.varint(value);
@@ -81,7 +102,9 @@ test('a plan beyond the limits is not encoded', () => {
   const faults = Array.from({ length: 65 }, () => new Random(1).fault());
   assert.throws(() => encodePlan(faults), { code: 'too_many_faults' });
   assert.throws(() => encodePlan([]), { code: 'malformed' });
-  assert.throws(() => encodePlan([{ ...new Random(1).fault(), callee: 'x'.repeat(129) }]), { code: 'envelope_too_large' });
+  assert.throws(() => encodePlan([{ ...new Random(1).fault(), callee: 'x'.repeat(129) }]), {
+    code: 'envelope_too_large',
+  });
 });
 
 test('an envelope survives a round trip', () => {
@@ -89,7 +112,14 @@ test('an envelope survives a round trip', () => {
     const plan = random.below(2) === 0 ? null : Array.from({ length: 1 + random.below(3) }, () => random.fault());
     const evidence = Array.from({ length: counterCount(plan ?? []) }, () => random.uint64());
     const run = random.below(2) === 0 ? null : Buffer.alloc(16, 9);
-    const expected = signed({ plan, evidence, run, bridge: random.below(2) === 0, accept: random.below(4), receiveLimit: random.uint64() });
+    const expected = signed({
+      plan,
+      evidence,
+      run,
+      bridge: random.below(2) === 0,
+      accept: random.below(4),
+      receiveLimit: random.uint64(),
+    });
     const bytes = envelope(expected);
     if (bytes === null) {
       return;
@@ -99,7 +129,16 @@ test('an envelope survives a round trip', () => {
   });
 });
 
-const CODES: unknown[] = ['malformed', 'unsupported_version', 'oversized', 'unsigned', 'unknown_key', 'bad_signature', 'too_many_faults', 'unknown_fault'];
+const CODES: unknown[] = [
+  'malformed',
+  'unsupported_version',
+  'oversized',
+  'unsigned',
+  'unknown_key',
+  'bad_signature',
+  'too_many_faults',
+  'unknown_fault',
+];
 
 test('a modified envelope is refused or differs in its unsigned part only', () => {
   const plan = [new Random(3).fault()];
@@ -143,14 +182,22 @@ function recordedHistory(random: Random, depth = 2, call = new CallId(1, 2)): Bu
   const scope = new TestScope({ call });
   for (let n = random.below(8); n > 0; n--) {
     const http = random.below(2) === 0;
-    const sent = scope.beginCall(http, random.pick(['back:80', 'cart', '語']), http ? `GET /item/${n}` : '/s.S/Call', 0, 0)!;
+    const sent = scope.beginCall(
+      http,
+      random.pick(['back:80', 'cart', '語']),
+      http ? `GET /item/${n}` : '/s.S/Call',
+      0,
+      0,
+    )!;
     scope.atUs += random.below(2000);
     const how = random.below(4);
     const child = how === 0 && depth > 0 ? recordedHistory(random, depth - 1, sent.id) : null;
     if (how < 3) {
       const status = random.below(2) === 0 ? 0 : random.below(600);
       const gap = child === null && how === 1;
-      random.below(3) === 0 ? scope.recordFailure(sent, status % 17, child, gap) : scope.recordReply(sent, status, child, gap);
+      random.below(3) === 0
+        ? scope.recordFailure(sent, status % 17, child, gap)
+        : scope.recordReply(sent, status, child, gap);
     }
   }
   scope.atUs += random.below(2000);
@@ -173,7 +220,12 @@ test('a truncated history fits the limit and keeps a prefix of the events', () =
     assert.deepEqual(segment.events.at(-1), whole.events.at(-1));
     segment.events.slice(0, -1).forEach((event, i) => {
       const same = whole.events[i]!;
-      assert.deepEqual('child' in event && 'child' in same && same.child !== event.child ? { ...event, gap: same.gap, child: same.child } : event, same);
+      assert.deepEqual(
+        'child' in event && 'child' in same && same.child !== event.child
+          ? { ...event, gap: same.gap, child: same.child }
+          : event,
+        same,
+      );
     });
   });
 });
@@ -270,7 +322,10 @@ test('names and selectors accept any string', () => {
 test('a bridge adds an envelope and keeps other members', () => {
   const bytes = envelope()!;
   const call = new CallId(5, 6);
-  const headers = { traceparent: traceparentOut('', Buffer.alloc(16, 7), call), baggage: baggageOut('a=1, faultloom=old ,b=2;p', bytes) };
+  const headers = {
+    traceparent: traceparentOut('', Buffer.alloc(16, 7), call),
+    baggage: baggageOut('a=1, faultloom=old ,b=2;p', bytes),
+  };
   assert.equal(headers.traceparent, `00-${'07'.repeat(16)}-${call}-01`);
   assert.equal(headers.baggage, `a=1,b=2;p,faultloom=${encodeHeader(bytes)}`);
   assert.deepEqual(bridgeIn(headers.traceparent, headers.baggage), {

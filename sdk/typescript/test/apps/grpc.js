@@ -5,7 +5,9 @@ const path = require('node:path');
 const grpc = process.env.GRPC ? require(process.env.GRPC) : require('@grpc/grpc-js');
 const loader = require('@grpc/proto-loader');
 
-const { Echo } = grpc.loadPackageDefinition(loader.loadSync(path.join(__dirname, 'echo.proto'), { defaults: true })).test;
+const { Echo } = grpc.loadPackageDefinition(
+  loader.loadSync(path.join(__dirname, 'echo.proto'), { defaults: true }),
+).test;
 
 function connect(address, options = {}) {
   return new Echo(address, grpc.credentials.createInsecure(), options);
@@ -14,7 +16,9 @@ function connect(address, options = {}) {
 /** Calls a unary method. Returns the text, or [code, details, message] of an error. */
 function unary(client, text, options = {}, count = 0) {
   return new Promise((resolve) => {
-    client.Unary({ text, count }, options, (error, reply) => resolve(error ? [error.code, error.details, error.message] : reply.text));
+    client.Unary({ text, count }, options, (error, reply) =>
+      resolve(error ? [error.code, error.details, error.message] : reply.text),
+    );
   });
 }
 

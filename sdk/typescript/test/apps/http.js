@@ -1,4 +1,5 @@
-// An HTTP service. NEXT=host:port is the service that /call/… calls. FRAMEWORK=express|fastify, CLIENT=http|fetch|undici.
+// An HTTP service. NEXT=host:port is the service that /call/… calls. FRAMEWORK=express|fastify,
+// CLIENT=http|fetch|undici.
 'use strict';
 
 const http = require('node:http');
@@ -31,7 +32,10 @@ async function byFetch(path, options = {}, fetch = globalThis.fetch) {
 
 async function byUndici(path, options = {}) {
   try {
-    const { statusCode, body } = await require(process.env.UNDICI ?? 'undici').request(`http://${NEXT}${path}`, options);
+    const { statusCode, body } = await require(process.env.UNDICI ?? 'undici').request(
+      `http://${NEXT}${path}`,
+      options,
+    );
     return [statusCode, Buffer.from(await body.arrayBuffer()).toString('latin1')];
   } catch (error) {
     return [error.code ?? error.name, error.message];
@@ -98,8 +102,12 @@ function serve() {
     const app = express();
     const cart = express.Router();
     cart.use(express.json());
-    cart.get('/:user', async (request, response) => response.json(NEXT ? await calls(1, 'hello') : request.params.user));
-    cart.post('/:user/items', async (request, response) => response.json({ got: request.body, answers: await calls(1, 'hello') }));
+    cart.get('/:user', async (request, response) =>
+      response.json(NEXT ? await calls(1, 'hello') : request.params.user),
+    );
+    cart.post('/:user/items', async (request, response) =>
+      response.json({ got: request.body, answers: await calls(1, 'hello') }),
+    );
     app.use('/cart', cart);
     app.use((request, response) => plain(request, response));
     return http.createServer(app);

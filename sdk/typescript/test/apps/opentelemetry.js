@@ -8,4 +8,6 @@ const { UndiciInstrumentation } = require('@opentelemetry/instrumentation-undici
 const { NodeTracerProvider } = require('@opentelemetry/sdk-trace-node');
 
 new NodeTracerProvider().register();
-registerInstrumentations({ instrumentations: [new HttpInstrumentation(), new GrpcInstrumentation(), new UndiciInstrumentation()] });
+registerInstrumentations({
+  instrumentations: [new HttpInstrumentation(), new GrpcInstrumentation(), new UndiciInstrumentation()],
+});

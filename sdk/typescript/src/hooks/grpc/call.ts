@@ -203,7 +203,14 @@ export class GrpcCall implements LibraryCall, Listener {
   private mayUseField(call: OutgoingCall): boolean {
     const { carriers, receiveLimit } = this.target;
     const { history, bridge } = this.scope.envelope;
-    return carriers.usesField(this.method) && this.hasOneReply && call.envelope !== null && history && !bridge && receiveLimit > 0;
+    return (
+      carriers.usesField(this.method) &&
+      this.hasOneReply &&
+      call.envelope !== null &&
+      history &&
+      !bridge &&
+      receiveLimit > 0
+    );
   }
 
   private send(): void {
@@ -314,17 +321,27 @@ export class GrpcCall implements LibraryCall, Listener {
     reportMessage(this.scope, this.listener!, message);
   }
 
-  /** Loses the reply of a stream at its first message: the client gets a broken connection, the callee a cancellation. */
+  /**
+   * Loses the reply of a stream at its first message: the client gets a broken connection, the callee a cancellation.
+   */
   private loseStream(): void {
     this.isFinished = true;
     this.cancelLibraryCall(CANCELLED, 'Connection dropped');
     const history = this.receivedHistory();
-    recordEffect(this.scope, this.call!, replyEffect('grpc', this.call!.fault, { status: OK, history: history !== null }), history);
+    recordEffect(
+      this.scope,
+      this.call!,
+      replyEffect('grpc', this.call!.fault, { status: OK, history: history !== null }),
+      history,
+    );
     process.nextTick(() => this.reportLost());
   }
 
   private reportLost(): void {
-    this.report({ ...faultStatus(this.effect, this.target.authority), metadata: new this.grpc['Metadata']() as Metadata });
+    this.report({
+      ...faultStatus(this.effect, this.target.authority),
+      metadata: new this.grpc['Metadata']() as Metadata,
+    });
   }
 
   private receivedHistory(): Buffer | null {
@@ -353,7 +370,9 @@ export class GrpcCall implements LibraryCall, Listener {
     }
     const hasHistory = history !== null;
     // the status of a call whose message was altered comes from the library, not from the callee
-    const result = isAnswered ? { status: this.isAltered ? OK : status.code, history: hasHistory } : { failed: status.code, history: hasHistory };
+    const result = isAnswered
+      ? { status: this.isAltered ? OK : status.code, history: hasHistory }
+      : { failed: status.code, history: hasHistory };
     const effect = replyEffect('grpc', this.call.fault, result);
     recordEffect(this.scope, this.call, effect, history);
     if (effect.outcome === 'reset') {

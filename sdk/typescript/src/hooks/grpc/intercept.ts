@@ -1,8 +1,9 @@
 /**
- * The methods of the library's calls below its clients, replaced by ones that pass to an interceptor if the call has one.
+ * The methods of the library's calls below its clients, replaced by ones that pass to an interceptor if the call has
+ * one.
  *
- * They are replaced once, in the class. An intercepted call gets a single property; closures for each call would cost more than
- * everything else that is done for it.
+ * They are replaced once, in the class. An intercepted call gets a single property; closures for each call would cost
+ * more than everything else that is done for it.
  */
 
 import { isCurrentScope, withScope } from '../../scope/context';
@@ -119,8 +120,8 @@ class DetachedListener implements Listener {
   }
 }
 
-// These report an event in a scope (undefined: in none) and switch only if necessary. They contain no closure: a function that
-// may create one allocates its context at every call.
+// These report an event in a scope (undefined: in none) and switch only if necessary. They contain no closure: a
+// function that may create one allocates its context at every call.
 
 export function reportMetadata(scope: Scope | undefined, listener: Listener, metadata: Metadata): void {
   if (isCurrentScope(scope)) {

@@ -50,8 +50,8 @@ function text(metadata: Metadata, key: string): string | undefined {
 }
 
 /**
- * Sets our value in metadata that only the library will read. The library copies metadata three times per call, with all
- * buffers in them, and encodes buffers as base64 at the end. A base64 string is passed through without copies.
+ * Sets our value in metadata that only the library will read. The library copies metadata three times per call, with
+ * all buffers in them, and encodes buffers as base64 at the end. A base64 string is passed through without copies.
  */
 export function setOwnValue(metadata: Metadata, value: Buffer): void {
   excludeFromHpack(metadata);
@@ -66,8 +66,8 @@ export function setOwnValue(metadata: Metadata, value: Buffer): void {
 const patchedClasses = new WeakSet<object>();
 
 /**
- * Keeps our value out of the HPACK table of this connection and of those of proxies: it never repeats and would evict headers
- * that do. The class is patched when the first value is sent, so a process that sends none pays nothing.
+ * Keeps our value out of the HPACK table of this connection and of those of proxies: it never repeats and would evict
+ * headers that do. The class is patched when the first value is sent, so a process that sends none pays nothing.
  */
 function excludeFromHpack(metadata: Metadata): void {
   const prototype = Object.getPrototypeOf(metadata) as Loose;

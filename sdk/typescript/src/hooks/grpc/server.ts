@@ -1,13 +1,14 @@
 /**
  * The server side of @grpc/grpc-js: unary calls and all streams.
  *
- * A request with an accepted envelope runs its handler in a scope. Two functions of the library's call object are replaced: one
- * serializes a reply message and appends the history, one adds a trailer. Other requests run the handler unchanged; most are
- * such, so the check for an envelope allocates almost nothing. The application's server interceptors run before the scope.
+ * A request with an accepted envelope runs its handler in a scope. Two functions of the library's call object are
+ * replaced: one serializes a reply message and appends the history, one adds a trailer. Other requests run the handler
+ * unchanged; most are such, so the check for an envelope allocates almost nothing. The application's server
+ * interceptors run before the scope.
  *
- * The envelope of a unary call may be in a field of its message. The function that parses a message has access to the handler
- * entry of the method, but not to the call. Each unary call therefore gets its own entry, which inherits from the method's entry
- * and keeps the envelope for the handler.
+ * The envelope of a unary call may be in a field of its message. The function that parses a message has access to the
+ * handler entry of the method, but not to the call. Each unary call therefore gets its own entry, which inherits from
+ * the method's entry and keeps the envelope for the handler.
  */
 
 import { withScope } from '../../scope/context';
@@ -45,21 +46,27 @@ interface LibraryServerCall {
 
 export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
   const prototype = grpc['Server'].prototype as Loose;
-  patch.wrap(prototype, 'register', (register) =>
-    function (this: unknown, name: string, handler: Fn, serialize: Fn, deserialize: Fn, type: string) {
-      const unary = type === 'unary';
-      const parse = unary ? splittingEnvelope(deserialize) : deserialize;
-      return register.call(this, name, traced(grpc, process, name, handler, unary), serialize, parse, type);
-    },
+  patch.wrap(
+    prototype,
+    'register',
+    (register) =>
+      function (this: unknown, name: string, handler: Fn, serialize: Fn, deserialize: Fn, type: string) {
+        const unary = type === 'unary';
+        const parse = unary ? splittingEnvelope(deserialize) : deserialize;
+        return register.call(this, name, traced(grpc, process, name, handler, unary), serialize, parse, type);
+      },
   );
   if (typeof prototype['_retrieveHandler'] !== 'function') {
     return; // envelopes arrive in metadata only
   }
-  patch.wrap(prototype, '_retrieveHandler', (retrieve) =>
-    function (this: unknown, from: unknown) {
-      const handler = retrieve.call(this, from) as HandlerEntry | null;
-      return handler?.type === 'unary' ? entryOfCall(handler) : handler;
-    },
+  patch.wrap(
+    prototype,
+    '_retrieveHandler',
+    (retrieve) =>
+      function (this: unknown, from: unknown) {
+        const handler = retrieve.call(this, from) as HandlerEntry | null;
+        return handler?.type === 'unary' ? entryOfCall(handler) : handler;
+      },
   );
 }
 
@@ -126,8 +133,8 @@ function openScope(process: Process, metadata: Metadata, field: Buffer | null): 
     return null;
   }
   const values = takeOwnValues(metadata);
-  // The last value counts: a client hook appends its own after one that was forwarded. A field is copied, because a scope keeps
-  // parts of its envelope and must not keep the whole message alive.
+  // The last value counts: a client hook appends its own after one that was forwarded. A field is copied, because a
+  // scope keeps parts of its envelope and must not keep the whole message alive.
   const envelope = field === null ? values[values.length - 1] : Buffer.from(field);
   const attempts = Number(metadata.get('grpc-previous-rpc-attempts')[0] ?? 0);
   return process.openScope({
@@ -148,7 +155,11 @@ function attach(grpc: Loose, scope: Scope, call: Loose, libraryCall: LibraryServ
   const { handler, sendStatus } = libraryCall;
   if (handler !== undefined) {
     const splitsEnvelopes = ENVELOPE in handler;
-    if (splitsEnvelopes && scope.returnsHistory && messageLimit(libraryCall as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT) {
+    if (
+      splitsEnvelopes &&
+      scope.returnsHistory &&
+      messageLimit(libraryCall as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT
+    ) {
       scope.advertiseField();
     }
     const serialize = handler.serialize;

@@ -46,8 +46,8 @@ function faultDetails({ outcome, recordedStatus }: FaultEffect, authority: strin
 }
 
 /**
- * Whether a status without a history comes from the callee. The library does not say; the three codes that it creates itself
- * count as no reply.
+ * Whether a status without a history comes from the callee. The library does not say; the three codes that it creates
+ * itself count as no reply.
  */
 export function isReply(code: number): boolean {
   return code !== CANCELLED && code !== DEADLINE_EXCEEDED && code !== UNAVAILABLE;

@@ -1,6 +1,6 @@
 /**
- * The body of a reply on its way to the application: a content encoding added by a proxy is decoded, the tail is split off, and
- * the rest may be altered by a fault. Shared by http and undici.
+ * The body of a reply on its way to the application: a content encoding added by a proxy is decoded, the tail is split
+ * off, and the rest may be altered by a fault. Shared by http and undici.
  */
 
 import type { Transform } from 'node:stream';
@@ -11,7 +11,9 @@ import { corrupt } from '../../wire/carrier';
 import type { CallEffect } from '../faults';
 import { TailSplitter } from './tail-splitter';
 
-/** A reply with an announced tail and a known length up to this many bytes is read completely before it is delivered. */
+/**
+ * A reply with an announced tail and a known length up to this many bytes is read completely before it is delivered.
+ */
 export const MAX_EAGER_BYTES = 256 << 10;
 
 /** The largest part of a body that is kept in memory to be altered. */
@@ -30,14 +32,16 @@ export function canDecode(coding: string): boolean {
 }
 
 /**
- * Restricts an Accept-Encoding to codings that can be decoded, so that a tail can be found whatever a proxy does. Codings that
- * are excluded by q=0 stay excluded.
+ * Restricts an Accept-Encoding to codings that can be decoded, so that a tail can be found whatever a proxy does.
+ * Codings that are excluded by q=0 stay excluded.
  */
 export function decodableEncodings(accept: string): string {
   const kept = accept
     .split(',')
     .map((one) => one.trim())
-    .filter((one) => one !== '' && (canDecode(one.split(';', 1)[0]!.trim().toLowerCase()) || /;\s*q=0(\.0*)?\s*$/.test(one)));
+    .filter(
+      (one) => one !== '' && (canDecode(one.split(';', 1)[0]!.trim().toLowerCase()) || /;\s*q=0(\.0*)?\s*$/.test(one)),
+    );
   return kept.length === 0 ? 'identity' : kept.join(', ');
 }
 

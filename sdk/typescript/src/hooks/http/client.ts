@@ -1,6 +1,6 @@
 /**
- * Node's HTTP client: http.request, http.get and their https equivalents, with agents and kept connections, and thus everything
- * built on them (axios, node-fetch, got, superagent).
+ * Node's HTTP client: http.request, http.get and their https equivalents, with agents and kept connections, and thus
+ * everything built on them (axios, node-fetch, got, superagent).
  *
  * A call begins when the request is created. The envelope is added when the headers are sent, after all changes by the
  * application. A call that a fault prevents from being sent gets a socket without a connection.
@@ -118,7 +118,9 @@ function send(make: Fn, { scope, call, options, callback, agent, address }: Prep
   const atOnce = sendsHeadersAtOnce(options.headers);
   if (atOnce) {
     const list = withEnvelope(scope, call, options.headers);
-    options.headers = (Array.isArray(options.headers) ? list.flat() : Object.fromEntries(list)) as RequestOptions['headers'];
+    options.headers = (
+      Array.isArray(options.headers) ? list.flat() : Object.fromEntries(list)
+    ) as RequestOptions['headers'];
   }
   if (connect === null) {
     options.agent = agent ?? undefined;
@@ -152,7 +154,8 @@ type Connect = (request: ClientRequest, proceed: () => void) => void;
 function replaceConnect(agent: Agent | null, options: RequestOptions, connect: Connect): Agent {
   const inner = (agent ?? agentlessConnections(options)) as unknown as Loose;
   const outer = Object.create(inner) as Loose;
-  outer['addRequest'] = (request: ClientRequest, ...rest: unknown[]) => connect(request, () => inner['addRequest'](request, ...rest));
+  outer['addRequest'] = (request: ClientRequest, ...rest: unknown[]) =>
+    connect(request, () => inner['addRequest'](request, ...rest));
   return outer as unknown as Agent;
 }
 
@@ -168,7 +171,10 @@ function agentlessConnections(options: RequestOptions): object {
           request.onSocket(socket as Parameters<ClientRequest['onSocket']>[0]);
         }
       };
-      const socket: unknown = options.createConnection!(all as Parameters<NonNullable<RequestOptions['createConnection']>>[0], done as never);
+      const socket: unknown = options.createConnection!(
+        all as Parameters<NonNullable<RequestOptions['createConnection']>>[0],
+        done as never,
+      );
       if (socket !== undefined) {
         done(null, socket);
       }

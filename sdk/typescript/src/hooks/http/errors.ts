@@ -19,7 +19,11 @@ export function systemError(syscall: string, code: SystemCode, address?: Address
   const errno = [...getSystemErrorMap()].find(([, [name]]) => name === code)?.[0];
   const where = address === undefined ? '' : ` ${address.host}:${address.port}`;
   const error = new Error(`${syscall} ${code}${where}`);
-  return Object.assign(error, { errno, code, syscall }, address === undefined ? {} : { address: address.host, port: address.port });
+  return Object.assign(
+    error,
+    { errno, code, syscall },
+    address === undefined ? {} : { address: address.host, port: address.port },
+  );
 }
 
 /** The error of Node's HTTP client if a connection ends before the reply. */

@@ -38,5 +38,9 @@ export function takeReplyCarrier(headers: ReplyHeaders): ReplyCarrier {
     }
   }
   const coding = (headers.get('content-encoding') ?? '').trim().toLowerCase();
-  return { tail: mark === 'tail' && canDecode(coding), coding, history: value === undefined ? null : (decodeHeader(value) ?? null) };
+  return {
+    tail: mark === 'tail' && canDecode(coding),
+    coding,
+    history: value === undefined ? null : (decodeHeader(value) ?? null),
+  };
 }

@@ -32,11 +32,17 @@ export function flatHeaders(headers: unknown): string[] {
     return Array.isArray(headers[0]) ? (headers as string[][]).flat() : [...(headers as string[])];
   }
   const iterable = headers as Partial<Iterable<[string, string]>>;
-  const pairs = typeof iterable[Symbol.iterator] === 'function' ? [...(headers as Iterable<[string, string]>)] : Object.entries(headers as object);
+  const pairs =
+    typeof iterable[Symbol.iterator] === 'function'
+      ? [...(headers as Iterable<[string, string]>)]
+      : Object.entries(headers as object);
   return pairs.flatMap(([name, value]) => (value === undefined ? [] : [name, value as string]));
 }
 
-/** Headers with the envelope, which replaces a forwarded one. Accept-Encoding is restricted to codings that can be decoded. */
+/**
+ * Headers with the envelope, which replaces a forwarded one. Accept-Encoding is restricted to codings that can be
+ * decoded.
+ */
 export function withEnvelope(scope: Scope, call: OutgoingCall, headers: unknown): [string, string][] {
   const { history, bridge, trace } = scope.envelope;
   const list = flatHeaders(headers);

@@ -1,4 +1,6 @@
-/** The callee's name for a request: the route template of its framework (`GET /cart/{user}`), else the normalized path. */
+/**
+ * The callee's name for a request: the route template of its framework (`GET /cart/{user}`), else the normalized path.
+ */
 
 import { subscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';

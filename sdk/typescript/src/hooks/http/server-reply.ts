@@ -1,6 +1,6 @@
 /**
- * A reply of an HTTP server. It is held back until it is complete, larger than 32 kB, or flushed, so that most histories are
- * known before the headers are sent.
+ * A reply of an HTTP server. It is held back until it is complete, larger than 32 kB, or flushed, so that most
+ * histories are known before the headers are sent.
  *
  *   holding ──writeHead: status and headers are kept──▶ holding
  *   holding ──end──▶ header | tail | truncated header, then the body ──▶ finished
@@ -39,7 +39,12 @@ export class ServerReply {
     private readonly response: ServerResponse,
   ) {
     const loose = response as unknown as Loose;
-    this.original = { writeHead: loose['writeHead'], write: loose['write'], end: loose['end'], flushHeaders: loose['flushHeaders'] };
+    this.original = {
+      writeHead: loose['writeHead'],
+      write: loose['write'],
+      end: loose['end'],
+      flushHeaders: loose['flushHeaders'],
+    };
     if (scope.returnsHistory) {
       loose['writeHead'] = (...args: unknown[]) => this.writeHead(args);
       loose['write'] = (...args: unknown[]) => this.write(args);
@@ -91,7 +96,10 @@ export class ServerReply {
       return this.call('write', args);
     }
     this.fixHead();
-    if (this.heldBytes + chunk.length > MAX_HELD_BYTES || (chunk.length > 0 && isStreamingReply((name) => this.response.getHeader(name)))) {
+    if (
+      this.heldBytes + chunk.length > MAX_HELD_BYTES ||
+      (chunk.length > 0 && isStreamingReply((name) => this.response.getHeader(name)))
+    ) {
       this.commit();
       this.writtenBytes += chunk.length;
       return this.call('write', args);
@@ -162,7 +170,8 @@ export class ServerReply {
     if (this.state === 'finished' || response.writableEnded || response.destroyed) {
       return this.call('end', args);
     }
-    const chunk = typeof args[0] === 'function' || args[0] === undefined || args[0] === null ? null : bytesOf(args[0], args[1]);
+    const chunk =
+      typeof args[0] === 'function' || args[0] === undefined || args[0] === null ? null : bytesOf(args[0], args[1]);
     const done = args.find((arg) => typeof arg === 'function');
     try {
       return this.state === 'holding' ? this.endHeld(chunk, done) : this.endCommitted(args, chunk, done);

@@ -1,6 +1,6 @@
 /**
- * Node's HTTP server and everything built on it: a request with an accepted envelope is served in a scope, and its reply returns
- * the history. Other requests are served unchanged.
+ * Node's HTTP server and everything built on it: a request with an accepted envelope is served in a scope, and its
+ * reply returns the history. Other requests are served unchanged.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,14 +15,19 @@ import type { Fn, Loose, Patch } from '../patch';
 const checked = new WeakSet<IncomingMessage>();
 
 export function hookHttpServer(patch: Patch, server: Loose, process: Process): void {
-  patch.wrap(server['prototype'] as Loose, 'emit', (emit) =>
-    function (this: unknown, event: unknown, ...args: unknown[]) {
-      if (event !== 'request' && event !== 'checkContinue') {
-        return emit.call(this, event, ...args);
-      }
-      const reply = openReply(process, args[0] as IncomingMessage, args[1] as ServerResponse);
-      return reply === null ? emit.call(this, event, ...args) : withScope(reply.scope, () => emit.call(this, event, ...args));
-    },
+  patch.wrap(
+    server['prototype'] as Loose,
+    'emit',
+    (emit) =>
+      function (this: unknown, event: unknown, ...args: unknown[]) {
+        if (event !== 'request' && event !== 'checkContinue') {
+          return emit.call(this, event, ...args);
+        }
+        const reply = openReply(process, args[0] as IncomingMessage, args[1] as ServerResponse);
+        return reply === null
+          ? emit.call(this, event, ...args)
+          : withScope(reply.scope, () => emit.call(this, event, ...args));
+      },
   );
 }
 

@@ -1,9 +1,10 @@
 /**
  * Splits the tail off a streaming HTTP body.
  *
- * The start of the tail is certain only at the end of the body. Bytes are therefore held back from the first offset where a tail
- * could start: version, call id, flags, a short name without control characters. Text never matches. In binary data most
- * candidates are ruled out within a few bytes; one that is not is dropped after the maximum size of a tail.
+ * The start of the tail is certain only at the end of the body. Bytes are therefore held back from the first offset
+ * where a tail could start: version, call id, flags, a short name without control characters. Text never matches. In
+ * binary data most candidates are ruled out within a few bytes; one that is not is dropped after the maximum size of a
+ * tail.
  */
 
 import { EMPTY } from '../../wire/bytes';

@@ -90,7 +90,8 @@ export class UndiciCall implements RequestEvents {
   private abortSent: (reason?: Error) => void = () => undefined;
 
   private readonly abort = (reason?: Error): void => {
-    const error = reason ?? Object.assign(new Error('Request aborted'), { name: 'AbortError', code: 'UND_ERR_ABORTED' });
+    const error =
+      reason ?? Object.assign(new Error('Request aborted'), { name: 'AbortError', code: 'UND_ERR_ABORTED' });
     if (this.isComplete) {
       this.aborted ??= error;
       this.out.wake();

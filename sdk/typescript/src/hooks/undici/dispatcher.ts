@@ -1,6 +1,6 @@
 /**
- * undici, both the copy inside Node (fetch) and the package. A call begins in a dispatcher's `dispatch`, below fetch's redirects
- * and the application's interceptors.
+ * undici, both the copy inside Node (fetch) and the package. A call begins in a dispatcher's `dispatch`, below fetch's
+ * redirects and the application's interceptors.
  */
 
 import { currentScope } from '../../scope/context';
@@ -29,11 +29,16 @@ function hookDispatcher(patch: Patch, prototype: Loose | undefined): void {
   if (hooked.has(owner)) {
     return;
   }
-  patch.wrap(owner, 'dispatch', (dispatch) =>
-    function (this: Loose, options: Loose, handler: Handler) {
-      const scope = currentScope();
-      return scope === undefined ? dispatch.call(this, options, handler) : traced(scope, this, dispatch, options, handler);
-    },
+  patch.wrap(
+    owner,
+    'dispatch',
+    (dispatch) =>
+      function (this: Loose, options: Loose, handler: Handler) {
+        const scope = currentScope();
+        return scope === undefined
+          ? dispatch.call(this, options, handler)
+          : traced(scope, this, dispatch, options, handler);
+      },
   );
   hooked.add(owner);
 }
@@ -48,25 +53,28 @@ export function hookFetch(patch: Patch): void {
     return;
   }
   let hookedDispatcher: unknown;
-  patch.wrap(globals, 'fetch', (fetch) =>
-    function (this: unknown, ...args: unknown[]) {
-      if (currentScope() === undefined) {
-        return fetch.apply(this, args);
-      }
-      try {
-        void globals['Headers'];
-        const dispatcher: unknown = globals[DISPATCHER];
-        if (dispatcher !== hookedDispatcher && typeof dispatcher === 'object' && dispatcher !== null) {
-          hookedDispatcher = dispatcher;
-          hookDispatcher(new Patch(), dispatcher as Loose);
+  patch.wrap(
+    globals,
+    'fetch',
+    (fetch) =>
+      function (this: unknown, ...args: unknown[]) {
+        if (currentScope() === undefined) {
+          return fetch.apply(this, args);
         }
-      } catch {
-        // an unsupported dispatcher; its requests go out unchanged
-      }
-      return (fetch.apply(this, args) as Promise<unknown>).catch((error: unknown) => {
-        throw asSignalTimeout(error, args[1]);
-      });
-    },
+        try {
+          void globals['Headers'];
+          const dispatcher: unknown = globals[DISPATCHER];
+          if (dispatcher !== hookedDispatcher && typeof dispatcher === 'object' && dispatcher !== null) {
+            hookedDispatcher = dispatcher;
+            hookDispatcher(new Patch(), dispatcher as Loose);
+          }
+        } catch {
+          // an unsupported dispatcher; its requests go out unchanged
+        }
+        return (fetch.apply(this, args) as Promise<unknown>).catch((error: unknown) => {
+          throw asSignalTimeout(error, args[1]);
+        });
+      },
   );
 }
 
@@ -109,7 +117,13 @@ function traced(scope: Scope, dispatcher: Loose, dispatch: Fn, options: Loose, h
   return call.run(() => dispatch.call(dispatcher, outgoing, tracingHandler) as boolean);
 }
 
-function beginCall(scope: Scope, dispatcher: Loose, options: Loose, headers: string[], out: HandlerAdapter): [UndiciCall | null, Loose] {
+function beginCall(
+  scope: Scope,
+  dispatcher: Loose,
+  options: Loose,
+  headers: string[],
+  out: HandlerAdapter,
+): [UndiciCall | null, Loose] {
   const origin = new URL(String(options['origin'] ?? symbolProperty(dispatcher, 'url')));
   const port = origin.port === '' ? (origin.protocol === 'https:' ? 443 : 80) : Number(origin.port);
   const method = String(options['method'] ?? 'GET').toUpperCase();
@@ -127,7 +141,9 @@ function beginCall(scope: Scope, dispatcher: Loose, options: Loose, headers: str
   return [call, { ...options, headers: withEnvelope(scope, outgoing, headers).flat() }];
 }
 
-/** The property of a dispatcher under the symbol with this description. A dispatcher for one origin keeps its URL there. */
+/**
+ * The property of a dispatcher under the symbol with this description. A dispatcher for one origin keeps its URL there.
+ */
 function symbolProperty(dispatcher: Loose, description: string): unknown {
   const symbol = Object.getOwnPropertySymbols(dispatcher).find((one) => one.description === description);
   return symbol === undefined ? undefined : dispatcher[symbol];

@@ -1,6 +1,7 @@
 /**
- * undici has two handler interfaces: onConnect, onHeaders, … (until 7, and inside 7), and onRequestStart, onResponseStart, …
- * (since 7). RequestEvents is common to both. `createHandler` creates a handler of either kind, and HandlerAdapter calls one.
+ * undici has two handler interfaces: onConnect, onHeaders, … (until 7, and inside 7), and onRequestStart,
+ * onResponseStart, … (since 7). RequestEvents is common to both. `createHandler` creates a handler of either kind, and
+ * HandlerAdapter calls one.
  */
 
 import type { ReplyHeaders } from '../http/reply-headers';

@@ -1,12 +1,12 @@
-/** What the tests share: a served service, and its methods as promises. */
+/** A server for the tests and its methods as promises. */
 
 'use strict';
 
 const grpc = require('@grpc/grpc-js');
 const { serve } = require('../service');
 
-/** Serves on a free port until the test has ended; the result has one function per method, which rejects with the error. */
-async function ask(t, Service, methods) {
+/** Serves on a free port until the end of the test. The result has a function per method that rejects with the error. */
+async function startService(t, Service, methods) {
   const { server, port } = await serve('127.0.0.1:0', Service.service, methods);
   const client = new Service(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
   t.after(() => {
@@ -20,4 +20,4 @@ async function ask(t, Service, methods) {
   return Object.fromEntries(Object.keys(methods).map((method) => [method, call(method)]));
 }
 
-module.exports = { ask };
+module.exports = { startService };
