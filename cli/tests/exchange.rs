@@ -6,7 +6,7 @@ use serde_json::Value;
 use support::service::{Service, TRUST};
 use support::{Home, Ran};
 use wire::accept::Receiver;
-use wire::bridge::{Arrival, arrival};
+use wire::bridge::{IncomingEnvelope, find_envelope};
 use wire::trust::Trust;
 
 struct World {
@@ -54,8 +54,8 @@ fn a_bridged_envelope_travels_in_baggage_as_well() {
     assert!(headers["baggage"].starts_with("user=alice,faultloom="), "{headers:?}");
     // a hop that knows us only by `baggage` finds the same envelope, and the entry's call
     let own = headers["x-faultloom"].as_str();
-    let found = arrival(|name| headers.get(name).filter(|_| name != "x-faultloom").map(String::as_str));
-    let Arrival::Baggage { envelope, call } = found else { panic!("{found:?}") };
+    let found = find_envelope(|name| headers.get(name).filter(|_| name != "x-faultloom").map(String::as_str));
+    let IncomingEnvelope::Baggage { envelope, call } = found else { panic!("{found:?}") };
     assert_eq!((envelope, json["trace"]["entry"]["id"].as_str()), (own, Some(format!("{call:016x}").as_str())));
     assert_eq!(&headers["traceparent"][3..35], json["trace"]["trace_id"].as_str().unwrap());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();

@@ -1,26 +1,28 @@
-//! Whether to believe an envelope: the checks of the format in their order, and the memory against replays.
+//! Accepts or refuses an envelope: the checks of the format in their order, and the cache that detects replays.
 
 use crate::WireError;
-use crate::envelope::{Accept, EXPIRY_SECONDS_MAX, Envelope, HTTP_HEADER_CHARS_MAX, Hop, open};
+use crate::envelope::{Accept, EXPIRY_SECONDS_MAX, Envelope, HTTP_HEADER_CHARS_MAX, Hop, parse};
 use crate::plan;
 use crate::trust::{Purpose, Trust};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::{HashSet, VecDeque};
 
-pub const SEEN_MAX: usize = 65_536;
+pub const REPLAY_CACHE_MAX: usize = 65_536;
 
-type SeenKey = ([u8; 16], u64, u64);
+/// Trace id, call id, attempt.
+type ReplayKey = ([u8; 16], u64, u64);
 
 #[derive(Default)]
-struct Seen {
-    set: HashSet<SeenKey>,
-    order: VecDeque<(u64, SeenKey)>,
+struct ReplayCache {
+    set: HashSet<ReplayKey>,
+    order: VecDeque<(u64, ReplayKey)>,
 }
 
-impl Seen {
-    fn admit(&mut self, key: SeenKey, expires: u64, now: u64) -> bool {
-        while self.order.front().is_some_and(|(end, _)| *end <= now || self.order.len() >= SEEN_MAX) {
+impl ReplayCache {
+    /// False if the key is a replay. Drops keys that have expired, and the oldest ones when the cache is full.
+    fn insert_new(&mut self, key: ReplayKey, expires: u64, now: u64) -> bool {
+        while self.order.front().is_some_and(|(end, _)| *end <= now || self.order.len() >= REPLAY_CACHE_MAX) {
             if let Some((_, old)) = self.order.pop_front() {
                 self.set.remove(&old);
             }
@@ -33,7 +35,7 @@ impl Seen {
     }
 }
 
-fn from_text(text: &str) -> Result<Vec<u8>, WireError> {
+fn decode_text(text: &str) -> Result<Vec<u8>, WireError> {
     if text.len() > HTTP_HEADER_CHARS_MAX {
         return Err(WireError::Oversized);
     }
@@ -42,21 +44,21 @@ fn from_text(text: &str) -> Result<Vec<u8>, WireError> {
 
 pub struct Receiver {
     trust: Trust,
-    seen: Seen,
+    replays: ReplayCache,
 }
 
 impl Receiver {
     pub fn new(trust: Trust) -> Receiver {
-        Receiver { trust, seen: Seen::default() }
+        Receiver { trust, replays: ReplayCache::default() }
     }
 
     pub fn accept_header(&mut self, header: &str, now: u64, attempt: u64) -> Result<Envelope, WireError> {
-        self.check(&from_text(header)?, None, now, attempt)
+        self.check(&decode_text(header)?, None, now, attempt)
     }
 
-    /// An envelope that came in `baggage`. `call` is the parent id of `traceparent`; nobody takes a history back there.
+    /// An envelope from `baggage`. `call` is the parent id of `traceparent`. Its reply carries no history.
     pub fn accept_bridged(&mut self, text: &str, call: u64, now: u64, attempt: u64) -> Result<Envelope, WireError> {
-        self.check(&from_text(text)?, Some(call), now, attempt)
+        self.check(&decode_text(text)?, Some(call), now, attempt)
     }
 
     /// `now` in unix seconds; `attempt` from `grpc-previous-rpc-attempts`, else 0.
@@ -65,13 +67,13 @@ impl Receiver {
     }
 
     fn check(&mut self, bytes: &[u8], bridged: Option<u64>, now: u64, attempt: u64) -> Result<Envelope, WireError> {
-        let opened = open(bytes)?;
-        let mut signed = opened.signed;
-        if opened.signature == [0; 16] {
+        let parsed = parse(bytes)?;
+        let mut signed = parsed.signed;
+        if parsed.signature == [0; 16] {
             return Err(WireError::Unsigned);
         }
         let key = self.trust.key(&signed.key_id).ok_or(WireError::UnknownKey)?;
-        key.verify(opened.part, &opened.signature)?;
+        key.verify(parsed.part, &parsed.signature)?;
         if signed.environment != self.trust.environment {
             return Err(WireError::WrongEnvironment);
         }
@@ -81,23 +83,24 @@ impl Receiver {
         if signed.expires > now + EXPIRY_SECONDS_MAX {
             return Err(WireError::ExpiryTooFar);
         }
-        if let Some(bytes) = opened.plan_bytes {
+        if let Some(bytes) = parsed.plan_bytes {
             if key.purpose != Purpose::Fault {
                 return Err(WireError::PlanNotPermitted);
             }
             signed.plan = Some(plan::decode(bytes)?);
         }
-        let mut hop = Hop::decode(opened.hop, signed.plan.as_deref())?;
+        let mut hop = Hop::decode(parsed.hop, signed.plan.as_deref())?;
         if let Some(call) = bridged {
             hop = Hop { call, accept: Accept::default(), receive_limit: 0, ..hop };
         }
-        if signed.plan.is_some() && !self.seen.admit((signed.trace_id, hop.call, attempt), signed.expires, now) {
+        if signed.plan.is_some() && !self.replays.insert_new((signed.trace_id, hop.call, attempt), signed.expires, now)
+        {
             return Err(WireError::Replayed);
         }
-        Ok(Envelope { signed, hop, passed_on: opened.passed_on.to_vec() })
+        Ok(Envelope { signed, hop, forwarded: parsed.forwarded.to_vec() })
     }
 
-    pub fn faults_on(&self) -> bool {
+    pub fn faults_enabled(&self) -> bool {
         self.trust.faults_on
     }
 }

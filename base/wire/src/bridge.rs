@@ -1,7 +1,7 @@
-//! Envelopes across hops that know OpenTelemetry only: the W3C headers `traceparent` and `baggage`.
+//! Envelopes across services that support only OpenTelemetry: the W3C headers `traceparent` and `baggage`.
 //!
-//! Such a hop passes both headers on without knowing us. It puts an id of its own into `traceparent`, which therefore
-//! stands for the call whoever opens a scope behind it. Source: the format, "Bridge".
+//! Such a service forwards both headers and puts its own span id into `traceparent`. The next service with an SDK uses that id as
+//! the call id of its scope. Source: the format, "Bridge".
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -25,7 +25,7 @@ impl TraceParent {
         let digits = |from: usize, to: usize| {
             let part = &bytes[from..to];
             let hex = part.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-            // what is all hex digits is also text
+            // hex digits are valid UTF-8
             if hex { std::str::from_utf8(part).ok().and_then(|t| u128::from_str_radix(t, 16).ok()) } else { None }
         };
         let (version, trace, parent) = (digits(0, 2)?, digits(3, 35)?, digits(36, 52)?);
@@ -37,25 +37,25 @@ impl TraceParent {
         Some(TraceParent { trace_id: trace.to_be_bytes(), parent: parent as u64 })
     }
 
-    /// The text a starter writes: this version, sampled.
+    /// As the program that starts a request writes it: version 00, sampled.
     pub fn to_text(self) -> String {
         format!("00-{:032x}-{:016x}-01", u128::from_be_bytes(self.trace_id), self.parent)
     }
 }
 
-/// What stands before a member's first `=`; a member without one has no key.
+/// Key and value of a member of `baggage`; None if it has no `=`.
 fn key_and_value(member: &str) -> Option<(&str, &str)> {
     let (plain, _properties) = member.split_once(';').unwrap_or((member, ""));
     let (key, value) = plain.split_once('=')?;
     Some((key.trim_matches(BLANKS), value.trim_matches(BLANKS)))
 }
 
-/// `traceparent` as it leaves: what the request has, else one of our own.
+/// The `traceparent` to send: the request's own, else `own`.
 pub fn traceparent_out(present: Option<&str>, own: TraceParent) -> String {
     present.filter(|text| !text.is_empty()).map_or_else(|| own.to_text(), str::to_owned)
 }
 
-/// `baggage` as it leaves, or None if it would be empty.
+/// The `baggage` to send; None if it would be empty. The envelope is left out if it does not fit.
 pub fn baggage_out(present: Option<&str>, envelope: &[u8]) -> Option<String> {
     let members = present.unwrap_or_default().split(',').map(|member| member.trim_matches(BLANKS));
     let others = members.filter(|m| !m.is_empty() && key_and_value(m).is_none_or(|(key, _)| key != KEY));
@@ -68,12 +68,12 @@ pub fn baggage_out(present: Option<&str>, envelope: &[u8]) -> Option<String> {
     (!baggage.is_empty()).then_some(baggage)
 }
 
-/// Where a request's envelope is.
+/// The envelope of an incoming request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrival<'a> {
-    /// In our own carrier.
+pub enum IncomingEnvelope<'a> {
+    /// From our own header.
     Own(&'a str),
-    /// In `baggage`, with the call id that takes the place of the hop part's.
+    /// From `baggage`. `call` replaces the call id of the hop part.
     Baggage {
         envelope: &'a str,
         call: u64,
@@ -81,15 +81,15 @@ pub enum Arrival<'a> {
     None,
 }
 
-/// Looks into a request's headers, by lower-case name.
-pub fn arrival<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Arrival<'a> {
+/// Finds the envelope in a request's headers; `header` gets a name in lower case.
+pub fn find_envelope<'a>(header: impl Fn(&str) -> Option<&'a str>) -> IncomingEnvelope<'a> {
     if let Some(own) = header("x-faultloom") {
-        return Arrival::Own(own);
+        return IncomingEnvelope::Own(own);
     }
     let member =
         header("baggage").unwrap_or_default().split(',').filter_map(key_and_value).find(|(key, _)| *key == KEY);
     match (member, header("traceparent").and_then(TraceParent::parse)) {
-        (Some((_, envelope)), Some(parent)) => Arrival::Baggage { envelope, call: parent.parent },
-        _ => Arrival::None,
+        (Some((_, envelope)), Some(parent)) => IncomingEnvelope::Baggage { envelope, call: parent.parent },
+        _ => IncomingEnvelope::None,
     }
 }

@@ -1,4 +1,4 @@
-//! Reading and writing the format's primitives. A reader never trusts a length.
+//! Reads and writes the format's primitives. Every length is checked before use.
 
 use crate::WireError;
 

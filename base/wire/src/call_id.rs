@@ -1,5 +1,5 @@
-//! Call ids are derived, never transmitted: the n-th call of a scope follows from the scope's own id. They are unique per
-//! call and the same in every repetition from one root id, which is what makes two runs of a request comparable.
+//! Call ids are derived, never transmitted: the id of a scope's n-th call follows from the scope's own id. They are unique per
+//! call, and equal in every repetition from one root id, so that two runs of a request can be compared.
 
 /// Id of the `number`-th call (from 1) sent by the scope of call `parent`.
 pub fn derive(parent: u64, number: u64) -> u64 {
@@ -10,11 +10,11 @@ pub fn derive(parent: u64, number: u64) -> u64 {
     z.max(1)
 }
 
-/// The call whose number 0 has this id: what a span's own id says about the call it answered.
-pub fn answered_by(id: u64) -> u64 {
+/// The inverse of `derive(call, 0)`: a server span's id is derived so from the call it answers.
+pub fn answered_call(id: u64) -> u64 {
     let unshift = |mut z: u64, by: u32| {
         let whole = z;
-        // each round makes `by` more of the upper bits right
+        // each round corrects `by` more of the upper bits
         for _ in 0..64 / by {
             z = whole ^ (z >> by);
         }
@@ -33,8 +33,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_call_is_found_from_the_id_of_its_number_0(call in 1u64..) {
-            prop_assert_eq!(answered_by(derive(call, 0)), call);
+        fn a_call_id_is_recovered_from_its_server_span(call in 1u64..) {
+            prop_assert_eq!(answered_call(derive(call, 0)), call);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a history rides on a reply: an appended protobuf field, a header, or a tail behind an HTTP body.
+//! Carriers of a history on a reply: a protobuf field appended to the message, a header, or a tail after an HTTP body.
 
 use crate::bytes::{Reader, put_varint};
 use crate::envelope::Accept;
@@ -9,7 +9,7 @@ pub const TRAILER_BYTES_MAX: usize = 3072;
 pub const MAGIC: [u8; 4] = *b"flm\x01";
 const FIELD_TAG: u64 = FIELD_NUMBER << 3 | 2;
 
-/// Size of the field around a history, or a piece, of this size.
+/// Size of the whole field for a history, or a piece, of this size.
 pub fn field_bytes(history_bytes: usize) -> usize {
     let mut length = Vec::with_capacity(10);
     put_varint(&mut length, history_bytes as u64 + 8);
@@ -27,8 +27,8 @@ pub fn append_field(message: &[u8], history: &[u8]) -> Vec<u8> {
     [message, &field].concat()
 }
 
-/// Last four bytes magic, four before them a length: the split point, counted from the end.
-fn ending(bytes: &[u8]) -> Option<usize> {
+/// The distance of the carrier's begin from the end: read from the four bytes before the magic, which comes last.
+fn length_from_end(bytes: &[u8]) -> Option<usize> {
     let n = bytes.len();
     if n < 8 || bytes[n - 4..] != MAGIC {
         return None;
@@ -37,8 +37,8 @@ fn ending(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The message without the field, and the history if there was one.
-pub fn cut_field(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = ending(bytes).and_then(|length| bytes.len().checked_sub(length)) else {
+pub fn split_field(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(at) = length_from_end(bytes).and_then(|length| bytes.len().checked_sub(length)) else {
         return (bytes, None);
     };
     let mut r = Reader::new(&bytes[at..]);
@@ -56,8 +56,8 @@ pub fn append_tail(body: &[u8], history: &[u8]) -> Vec<u8> {
     [body, history, &(history.len() as u32).to_be_bytes(), &MAGIC].concat()
 }
 
-pub fn cut_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = ending(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else {
+pub fn split_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(at) = length_from_end(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else {
         return (bytes, None);
     };
     (&bytes[..at], Some(&bytes[at..bytes.len() - 8]))
@@ -101,7 +101,7 @@ pub fn http_carrier(reply: &HttpReply) -> HttpCarrier {
     if plain { HttpCarrier::Tail } else { HttpCarrier::TruncatedHeader }
 }
 
-/// What a corrupt-reply fault makes of a body.
+/// Applies a corrupt-reply fault: overwrites the second half.
 pub fn corrupt(body: &mut [u8]) {
     let half = body.len() / 2;
     body[half..].fill(0xFF);

@@ -1,4 +1,4 @@
-//! The envelope of a request: a signed part that is passed on unchanged, and a hop part that every call writes anew.
+//! The envelope of a request: a signed part that is forwarded unchanged, and a hop part that is written for each call.
 
 use crate::WireError;
 use crate::bytes::{Reader, put_str, put_varint};
@@ -16,30 +16,30 @@ const PLAN: u8 = 2;
 const RUN: u8 = 4;
 const BRIDGE: u8 = 8;
 
-/// How a reply may bring the history back.
+/// How a reply may carry the history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accept {
     pub field: bool,
     pub tail: bool,
 }
 
-/// The part everybody passes on unchanged.
+/// The part that every service forwards unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     pub trace_id: [u8; 16],
-    /// The run the request belongs to, if it belongs to one.
+    /// The run that the request belongs to, if any.
     pub run: Option<[u8; 16]>,
     /// Unix seconds.
     pub expires: u64,
     pub key_id: String,
     pub environment: String,
     pub history: bool,
-    /// Whether the envelope may also travel in `baggage`, for hops that know OpenTelemetry only.
+    /// Whether the envelope may also travel in `baggage`, for hops that support only OpenTelemetry.
     pub bridge: bool,
     pub plan: Option<Vec<Fault>>,
 }
 
-/// Counters in the order of the format: per fault `matched`, `fired`, then its after entries, each only if the fault needs it.
+/// Counters in the order of the format: per fault `matched`, `fired`, then one per `after` entry; only those the fault needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hop {
     pub call: u64,
@@ -52,8 +52,8 @@ pub struct Hop {
 pub struct Envelope {
     pub signed: Signed,
     pub hop: Hop,
-    /// Version, length, signed part and signature as they stand on the wire: what is passed on.
-    pub passed_on: Vec<u8>,
+    /// Version, length, signed part and signature as received, to be forwarded.
+    pub forwarded: Vec<u8>,
 }
 
 impl Signed {
@@ -114,15 +114,15 @@ impl Hop {
     }
 }
 
-/// How many evidence counters a plan has.
+/// The number of evidence counters of a plan.
 pub fn counters(faults: &[Fault]) -> usize {
     faults.iter().map(|f| usize::from(f.nth != 0) + usize::from(f.max_fires != 0) + f.after.len()).sum()
 }
 
 /// A whole envelope, or `EnvelopeTooLarge`.
-pub fn assemble(passed_on: &[u8], hop: &Hop) -> Result<Vec<u8>, WireError> {
-    let mut out = Vec::with_capacity(passed_on.len() + 16 + hop.evidence.len());
-    out.extend_from_slice(passed_on);
+pub fn assemble(forwarded: &[u8], hop: &Hop) -> Result<Vec<u8>, WireError> {
+    let mut out = Vec::with_capacity(forwarded.len() + 16 + hop.evidence.len());
+    out.extend_from_slice(forwarded);
     hop.put(&mut out);
     if out.len() > ENVELOPE_BYTES_MAX {
         return Err(WireError::EnvelopeTooLarge);
@@ -130,17 +130,17 @@ pub fn assemble(passed_on: &[u8], hop: &Hop) -> Result<Vec<u8>, WireError> {
     Ok(out)
 }
 
-/// The outer layers of an envelope, before anything is believed.
-pub(crate) struct Opened<'a> {
+/// The parts of an envelope whose signature is not verified yet.
+pub(crate) struct ParsedEnvelope<'a> {
     pub part: &'a [u8],
     pub signature: [u8; SIGNATURE_BYTES],
     pub hop: &'a [u8],
-    pub passed_on: &'a [u8],
+    pub forwarded: &'a [u8],
     pub signed: Signed,
     pub plan_bytes: Option<&'a [u8]>,
 }
 
-pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, WireError> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<ParsedEnvelope<'_>, WireError> {
     if bytes.len() > ENVELOPE_BYTES_MAX {
         return Err(WireError::Oversized);
     }
@@ -171,5 +171,5 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, WireError> {
     }
     let signature = r.array()?;
     let hop = r.rest();
-    Ok(Opened { part, signature, hop, passed_on: &bytes[..bytes.len() - hop.len()], signed, plan_bytes })
+    Ok(ParsedEnvelope { part, signature, hop, forwarded: &bytes[..bytes.len() - hop.len()], signed, plan_bytes })
 }

@@ -1,7 +1,8 @@
-//! What a fault does to one call: whether the request is sent, how long the call waits, what the caller gets, which event is recorded.
+//! The effect of a fault on one call: whether the request is sent, how long the call waits, what the caller gets, and which event
+//! is recorded.
 //!
 //! Pure functions over the table in `docs/formats/messages.md`, "Deciding about a send". Every SDK has the same two functions in its
-//! fault dispatcher; the vectors of kind `hook` hold them to this reference. Libraries differ only in the exceptions they raise.
+//! fault dispatcher, checked by the vectors of kind `hook`. Libraries differ only in the exceptions they raise.
 
 use model::FaultKind;
 use model::trace::Protocol;
@@ -32,7 +33,7 @@ pub enum Outcome {
     Empty,
     /// The callee's reply with its second half overwritten.
     Corrupt,
-    /// The failure that really happened.
+    /// The call's real failure.
     Failed,
 }
 
@@ -124,7 +125,7 @@ fn visible_status(protocol: Protocol, arg: u64) -> u64 {
     }
 }
 
-/// What a fault makes of a call that was sent and ended with `result`.
+/// The effect of a fault on a call that was sent and ended with `result`.
 pub fn reply_effect(protocol: Protocol, kind: Option<FaultKind>, result: CallResult) -> Ended {
     let (status, has_history) = match result {
         CallResult::Failed { code, has_history } => {

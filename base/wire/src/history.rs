@@ -1,4 +1,4 @@
-//! The history of a reply: a segment per scope, nested in the reply event of the call that brought it back.
+//! The history of a reply: a segment per scope, nested in the reply event of the call that returned it.
 
 use crate::WireError;
 use crate::bytes::{Reader, put_str, put_varint};
@@ -19,8 +19,15 @@ pub(crate) const SEND_REQUEST: u8 = 1;
 pub(crate) const RECV_RESPONSE: u8 = 2;
 pub(crate) const CALL_FAILED: u8 = 3;
 pub(crate) const SEND_RESPONSE: u8 = 4;
-pub(crate) const FLAG_A: u8 = 8; // SEND_REQUEST: a fault fired; RECV_RESPONSE, CALL_FAILED: a child history follows
-pub(crate) const FLAG_B: u8 = 16; // SEND_REQUEST: HTTP; RECV_RESPONSE, CALL_FAILED: gap
+// Two bits of an event's tag, whose meaning depends on the event:
+/// SEND_REQUEST: a fault fired.
+pub(crate) const TAG_FAULT: u8 = 8;
+/// SEND_REQUEST: HTTP, else gRPC.
+pub(crate) const TAG_HTTP: u8 = 16;
+/// RECV_RESPONSE, CALL_FAILED: a child segment follows.
+pub(crate) const TAG_CHILD: u8 = 8;
+/// RECV_RESPONSE, CALL_FAILED: the callee's history is missing.
+pub(crate) const TAG_GAP: u8 = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
@@ -42,19 +49,19 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at_us: u64,
-    pub what: What,
+    pub kind: EventKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     SendRequest { name: String, peer: String, http: bool, fault: Option<u64> },
-    RecvResponse(Ended),
-    CallFailed(Ended),
+    RecvResponse(CallEnded),
+    CallFailed(CallEnded),
     SendResponse { status: u64 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct CallEnded {
     /// The call's number in this segment, from 1.
     pub call: u64,
     pub status: u64,
@@ -62,8 +69,8 @@ pub struct Ended {
     pub child: Option<Box<Segment>>,
 }
 
-/// Splits the head off: the call id and the segment's bytes.
-pub fn head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
+/// Splits a history into the call id and the segment's bytes.
+pub fn split_head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     if bytes.len() > HISTORY_BYTES_MAX {
         return Err(WireError::Malformed);
     }
@@ -74,18 +81,18 @@ pub fn head(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Ok((u64::from_be_bytes(r.array()?), r.rest()))
 }
 
-/// Whether the service of this history takes envelopes in a field of the answered method's requests.
+/// Whether the service of this history accepts envelopes in a field of this method's request messages.
 pub fn takes_field(bytes: &[u8]) -> bool {
     bytes.first() == Some(&VERSION) && bytes.get(HEAD_BYTES).is_some_and(|flags| flags & TAKES_FIELD != 0)
 }
 
 pub fn decode(bytes: &[u8]) -> Result<History, WireError> {
-    let (call, rest) = head(bytes)?;
+    let (call, rest) = split_head(bytes)?;
     let mut budget = EVENTS_MAX;
     Ok(History { call, segment: segment(rest, 0, &mut budget)? })
 }
 
-/// A segment by itself, as scopes embed it.
+/// A segment without a head, as parents embed it.
 pub fn decode_segment(bytes: &[u8]) -> Result<Segment, WireError> {
     segment(bytes, 0, &mut { EVENTS_MAX })
 }
@@ -129,46 +136,45 @@ fn segment(bytes: &[u8], depth: usize, budget: &mut usize) -> Result<Segment, Wi
     let mut ended = std::collections::HashSet::new();
     while !r.is_empty() {
         *budget = budget.checked_sub(1).ok_or(WireError::Malformed)?;
-        if matches!(segment.events.last(), Some(Event { what: What::SendResponse { .. }, .. })) {
+        if matches!(segment.events.last(), Some(Event { kind: EventKind::SendResponse { .. }, .. })) {
             return Err(WireError::Malformed);
         }
         let tag = r.u8()?;
         at_us = at_us.checked_add(r.varint()?).ok_or(WireError::Malformed)?;
-        if tag & !(7 | FLAG_A | FLAG_B) != 0 {
+        if tag & !(7 | TAG_CHILD | TAG_GAP) != 0 {
             return Err(WireError::Malformed);
         }
-        let what = match tag & 7 {
+        let kind = match tag & 7 {
             SEND_REQUEST => {
                 sent += 1;
                 let name = reference(&mut r, &mut table)?;
                 let peer = reference(&mut r, &mut table)?;
-                let fault = if tag & FLAG_A != 0 { Some(r.varint()?) } else { None };
-                What::SendRequest { name, peer, http: tag & FLAG_B != 0, fault }
+                let fault = if tag & TAG_FAULT != 0 { Some(r.varint()?) } else { None };
+                EventKind::SendRequest { name, peer, http: tag & TAG_HTTP != 0, fault }
             }
-            kind @ (RECV_RESPONSE | CALL_FAILED) => {
+            tag_kind @ (RECV_RESPONSE | CALL_FAILED) => {
                 let call = r.varint()?;
                 if call == 0 || call > sent || !ended.insert(call) {
                     return Err(WireError::Malformed);
                 }
                 let status = r.varint()?;
-                let child = if tag & FLAG_A != 0 {
+                let child = if tag & TAG_CHILD != 0 {
                     let n = r.count(HISTORY_BYTES_MAX)?;
                     Some(Box::new(self::segment(r.take(n)?, depth + 1, budget)?))
                 } else {
                     None
                 };
-                let ended = Ended { call, status, gap: tag & FLAG_B != 0, child };
-                if kind == RECV_RESPONSE { What::RecvResponse(ended) } else { What::CallFailed(ended) }
+                let ended = CallEnded { call, status, gap: tag & TAG_GAP != 0, child };
+                if tag_kind == RECV_RESPONSE { EventKind::RecvResponse(ended) } else { EventKind::CallFailed(ended) }
             }
-            SEND_RESPONSE if tag & (FLAG_A | FLAG_B) == 0 => What::SendResponse { status: r.varint()? },
+            SEND_RESPONSE if tag & (TAG_CHILD | TAG_GAP) == 0 => EventKind::SendResponse { status: r.varint()? },
             _ => return Err(WireError::Malformed),
         };
-        segment.events.push(Event { at_us, what });
+        segment.events.push(Event { at_us, kind });
     }
     Ok(segment)
 }
 
-/// Head of a history for a segment of this call.
 pub fn put_head(out: &mut Vec<u8>, call: u64) {
     out.push(VERSION);
     out.extend_from_slice(&call.to_be_bytes());

@@ -1,7 +1,7 @@
-//! The message format: envelopes, histories, carriers, and the decision which fault fires at a send.
+//! The message format: envelopes, histories, carriers, and which fault fires at a send.
 //!
-//! This is the reference implementation of `docs/formats/messages.md`; the SDKs are held to it by `spec/vectors`.
-//! Source: 3MileBeach §4.2 and §4.3, deviations in the format document. No I/O, no clock: time comes in as an argument.
+//! The reference implementation of `docs/formats/messages.md`. `spec/vectors`, which all SDKs must pass, are generated from it.
+//! Source: 3MileBeach §4.2 and §4.3, deviations in the format document. No I/O, no clock: time is an argument.
 
 pub mod accept;
 pub mod bridge;
@@ -22,24 +22,24 @@ pub mod tree;
 pub mod truncate;
 pub mod trust;
 
-/// Why bytes from outside were refused. Stable codes, `spec/errors.json`.
+/// Why received bytes were refused. The codes are stable, see `spec/errors.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     #[error("the envelope is larger than 2048 bytes")]
     Oversized,
     #[error("the bytes do not follow the format")]
     Malformed,
-    #[error("the version byte is not one this program knows")]
+    #[error("the version byte is not supported")]
     UnsupportedVersion,
     #[error("the envelope has no signature")]
     Unsigned,
-    #[error("the key id is not one of this environment's")]
+    #[error("the key id does not belong to this environment")]
     UnknownKey,
     #[error("the signature does not match")]
     BadSignature,
     #[error("the envelope was made for another environment")]
     WrongEnvironment,
-    #[error("the envelope's time is over")]
+    #[error("the envelope has expired")]
     Expired,
     #[error("the expiry lies more than 10 minutes ahead")]
     ExpiryTooFar,
@@ -47,7 +47,7 @@ pub enum WireError {
     PlanNotPermitted,
     #[error("a plan holds at most 64 faults")]
     TooManyFaults,
-    #[error("the fault kind is not one this program knows")]
+    #[error("the fault kind is not supported")]
     UnknownFault,
     #[error("this plan was already used for this call")]
     Replayed,

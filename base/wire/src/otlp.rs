@@ -1,4 +1,4 @@
-//! Spans as OTLP/HTTP has them in JSON. Source: the format, "OTLP"; the names are OpenTelemetry's.
+//! Spans as OTLP/HTTP JSON. Source: the format, "OTLP"; the names are OpenTelemetry's.
 
 use crate::bytes::hex;
 use crate::span::{Attribute, Side, Span};

@@ -1,12 +1,12 @@
-//! The history of a stream, in pieces: written by a scope, joined by its caller. The format, "The history of a stream".
+//! The history of a stream, in pieces: sent by a scope, joined by its caller. Source: the format, "The history of a stream".
 //!
-//! A piece begins with its offset, so a receiver knows that nothing before it is missing. Pieces end between events; what has
-//! arrived when a stream breaks off is therefore a history, only shorter.
+//! A piece begins with its offset, so the receiver detects a missing piece. Pieces end between events, so the pieces received before
+//! a stream breaks off form a valid, truncated history.
 
 use crate::bytes::{Reader, put_varint};
 use crate::carrier::field_bytes;
 use crate::envelope::Accept;
-use crate::history::{HEAD_BYTES, HISTORY_BYTES_MAX, TRUNCATED, head};
+use crate::history::{HEAD_BYTES, HISTORY_BYTES_MAX, TRUNCATED, split_head};
 use crate::truncate::{prefix_bytes, shorten};
 
 /// Distinguishes a piece from a history, whose first byte is its version.
@@ -21,90 +21,91 @@ fn piece(flags: u8, offset: usize) -> Vec<u8> {
     out
 }
 
-/// How far a stream's history has left. The history itself is kept by the scope, which hands it in as it stands.
+/// The state of a stream's history on the callee's side. The scope keeps the history and passes its current bytes in.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     accept: Accept,
     receive_limit: u64,
-    /// The head as it left: what the first piece said stays said.
+    /// The head as sent with the first piece; it cannot change afterwards.
     head: Option<Vec<u8>>,
-    events_gone: usize,
+    events_sent: usize,
 }
 
 impl Pieces {
     pub fn new(accept: Accept, receive_limit: u64) -> Pieces {
-        Pieces { accept, receive_limit, head: None, events_gone: 0 }
+        Pieces { accept, receive_limit, head: None, events_sent: 0 }
     }
 
     fn offset(&self) -> usize {
-        self.head.as_ref().map_or(0, |head| head.len() + self.events_gone)
+        self.head.as_ref().map_or(0, |head| head.len() + self.events_sent)
     }
 
-    /// What goes along with a reply message of this size. `head`: the history up to its events, `events`: all so far.
-    pub fn message(&mut self, message_bytes: usize, head: Vec<u8>, events: &[u8]) -> Option<Vec<u8>> {
-        let news = &events[self.events_gone..];
-        if !self.accept.field || (self.head.is_some() && news.is_empty()) {
+    /// The piece to send with a reply message of this size, if any. `head`: the history up to its events; `events`: all so far.
+    pub fn next_piece(&mut self, message_bytes: usize, head: Vec<u8>, events: &[u8]) -> Option<Vec<u8>> {
+        let unsent = &events[self.events_sent..];
+        if !self.accept.field || (self.head.is_some() && unsent.is_empty()) {
             return None;
         }
         let mut out = piece(0, self.offset());
         if self.head.is_none() {
             out.extend_from_slice(&head);
         }
-        out.extend_from_slice(news);
+        out.extend_from_slice(unsent);
         let size = message_bytes.saturating_add(field_bytes(out.len()));
         if u64::try_from(size).is_ok_and(|size| size > self.receive_limit) {
             return None;
         }
         self.head.get_or_insert(head);
-        self.events_gone = events.len();
+        self.events_sent = events.len();
         Some(out)
     }
 
-    /// What is left for the trailer, at most `limit` bytes; None if nothing of it fits.
-    pub fn last(&self, limit: usize, head: &[u8], events: &[u8]) -> Option<Vec<u8>> {
-        let news = &events[self.events_gone..];
+    /// The piece for the trailer, at most `limit` bytes; None if not even the head fits.
+    pub fn last_piece(&self, limit: usize, head: &[u8], events: &[u8]) -> Option<Vec<u8>> {
+        let unsent = &events[self.events_sent..];
         let mut out = piece(LAST, self.offset());
         if self.head.is_none() {
             out.extend_from_slice(head);
         }
-        let room = limit.checked_sub(out.len())?;
-        if news.len() <= room {
-            out.extend_from_slice(news);
+        let left = limit.checked_sub(out.len())?;
+        if unsent.len() <= left {
+            out.extend_from_slice(unsent);
             return Some(out);
         }
         out[1] |= CUT;
-        out.extend(shorten(news, room).ok().flatten()?);
+        out.extend(shorten(unsent, left).ok().flatten()?);
         Some(out)
     }
 }
 
-/// What pieces made.
+/// The history joined from pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// None: not even a head arrived, or it answers another call.
+    /// None if no head was received, or it belongs to another call.
     pub history: Option<Vec<u8>>,
-    /// The last piece is there, and none was truncated.
+    /// The last piece was received, and none was truncated.
     pub complete: bool,
 }
 
-/// Collects the pieces of one call in the order in which they arrive.
+/// Joins the pieces of one call, in the order of their arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Joiner {
     bytes: Vec<u8>,
     cut: bool,
     last: bool,
-    /// A piece that did not fit ends the history: what follows it may hang in the air.
+    /// A piece did not continue the history. Later pieces are ignored, as they may depend on missing events.
     ended: bool,
 }
 
 impl Joiner {
     pub fn add(&mut self, piece: &[u8]) {
-        if self.ended || self.last || !self.fits(piece) {
+        if self.ended || self.last || !self.append(piece) {
             self.ended = true;
         }
     }
 
-    fn fits(&mut self, piece: &[u8]) -> bool {
+    /// False if the piece does not continue the history.
+    fn append(&mut self, piece: &[u8]) -> bool {
         let mut r = Reader::new(piece);
         let (Ok(PIECE), Ok(flags), Ok(offset)) = (r.u8(), r.u8(), r.varint()) else { return false };
         let bytes = r.rest();
@@ -120,10 +121,10 @@ impl Joiner {
         true
     }
 
-    /// `call`: the id of the call that was answered.
+    /// `call`: the id of the answered call.
     pub fn finish(self, call: u64) -> Joined {
         let mut bytes = self.bytes;
-        let whole = head(&bytes).is_ok_and(|(id, segment)| id == call && prefix_bytes(segment).is_ok());
+        let whole = split_head(&bytes).is_ok_and(|(id, segment)| id == call && prefix_bytes(segment).is_ok());
         if !whole {
             return Joined { history: None, complete: false };
         }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_of_four_megabytes_is_joined_and_not_a_byte_more() {
+    fn a_history_is_joined_up_to_four_megabytes() {
         let head = [&[1][..], &9u64.to_be_bytes(), &[0, 1, b'a', 0, 0]].concat();
         let rest = vec![0; HISTORY_BYTES_MAX - head.len()];
         let mut joiner = Joiner::default();
@@ -163,7 +164,7 @@ mod tests {
     fn a_limit_below_the_head_leaves_no_last_piece() {
         let (head, events) = ([7; 20], [SEND_RESPONSE, 9, 0]);
         let pieces = Pieces::new(Accept::default(), 0);
-        assert_eq!(pieces.last(25, &head, &events), None);
-        assert_eq!(pieces.last(26, &head, &events), Some([&[PIECE, LAST, 0][..], &head, &events].concat()));
+        assert_eq!(pieces.last_piece(25, &head, &events), None);
+        assert_eq!(pieces.last_piece(26, &head, &events), Some([&[PIECE, LAST, 0][..], &head, &events].concat()));
     }
 }

@@ -1,15 +1,16 @@
 //! A scope: the work a service does to answer one call. It decides which fault fires at each send and records its segment.
 //!
-//! The SDKs have their own; this one is what the vectors come from, and what the tool uses where it calls services itself.
+//! Every SDK has its own implementation. The vectors are generated from this one.
 
 use crate::WireError;
 use crate::bytes::{put_str, put_varint};
 use crate::call_id;
 use crate::envelope::{Accept, Envelope, Hop, assemble};
 use crate::history::{
-    self, CALL_FAILED, FLAG_A, FLAG_B, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, What, put_head, put_prefix,
+    self, CALL_FAILED, EventKind, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, Segment, TAG_CHILD, TAG_FAULT, TAG_GAP,
+    TAG_HTTP, put_head, put_prefix,
 };
-use crate::select::{matches, normalised_http_name};
+use crate::select::{matches, normalize_http_name};
 use model::fault::AfterCounts;
 use model::trace::Protocol;
 use model::{Fault, Selector};
@@ -21,7 +22,7 @@ struct FaultCounters {
     after: Vec<u64>,
 }
 
-/// What the plan's conditions are judged by.
+/// The plan with the counters that its conditions depend on.
 #[derive(Clone, Debug)]
 struct Evidence {
     faults: Vec<Fault>,
@@ -57,7 +58,8 @@ impl Evidence {
         out
     }
 
-    fn decide(&mut self, caller: &str, peer: &str, name: &str, faults_on: bool) -> Option<usize> {
+    /// The index of the fault that fires at this send, if one does. Counts the send for every fault that it matches.
+    fn decide_fault(&mut self, caller: &str, peer: &str, name: &str, faults_on: bool) -> Option<usize> {
         let mut chosen = None;
         for (i, (fault, c)) in self.faults.iter().zip(&mut self.counters).enumerate() {
             if !matches(&fault.selector, caller, peer, name) {
@@ -66,7 +68,7 @@ impl Evidence {
             c.matched += 1;
             let ready = faults_on
                 && chosen.is_none()
-                && fault.after.iter().zip(&c.after).all(|(after, seen)| *seen >= after.times)
+                && fault.after.iter().zip(&c.after).all(|(after, count)| *count >= after.times)
                 && (fault.nth == 0 || fault.nth == c.matched)
                 && (fault.max_fires == 0 || c.fired < fault.max_fires);
             if ready {
@@ -82,28 +84,29 @@ impl Evidence {
             if fault.after_counts != counts {
                 continue;
             }
-            for (after, seen) in fault.after.iter().zip(&mut c.after) {
+            for (after, count) in fault.after.iter().zip(&mut c.after) {
                 if matches(&after.selector, caller, peer, name) {
-                    *seen += 1;
+                    *count += 1;
                 }
             }
         }
     }
 
-    fn count_matched(&mut self, selector_of: impl Fn(&Selector) -> bool) {
+    fn count_matched(&mut self, is_match: impl Fn(&Selector) -> bool) {
         for (fault, c) in self.faults.iter().zip(&mut self.counters) {
-            if selector_of(&fault.selector) {
+            if is_match(&fault.selector) {
                 c.matched += 1;
             }
         }
     }
 
-    fn walk(&mut self, segment: &Segment) {
+    /// Adds the sends and replies of a returned segment.
+    fn count_segment(&mut self, segment: &Segment) {
         let mut sent: Vec<(&str, &str)> = Vec::new();
         let caller = segment.service.as_str();
         for event in &segment.events {
-            match &event.what {
-                What::SendRequest { name, peer, fault, .. } => {
+            match &event.kind {
+                EventKind::SendRequest { name, peer, fault, .. } => {
                     sent.push((peer, name));
                     self.count_matched(|selector| matches(selector, caller, peer, name));
                     self.count_after(AfterCounts::Sent, caller, peer, name);
@@ -111,25 +114,25 @@ impl Evidence {
                         c.fired += 1;
                     }
                 }
-                What::RecvResponse(ended) => {
+                EventKind::RecvResponse(ended) => {
                     let (peer, name) = sent[ended.call as usize - 1];
                     self.count_after(AfterCounts::Completed, caller, peer, name);
                     if let Some(child) = &ended.child {
-                        self.walk(child);
+                        self.count_segment(child);
                     }
                 }
-                What::CallFailed(ended) => {
+                EventKind::CallFailed(ended) => {
                     if let Some(child) = &ended.child {
-                        self.walk(child);
+                        self.count_segment(child);
                     }
                 }
-                What::SendResponse { .. } => {}
+                EventKind::SendResponse { .. } => {}
             }
         }
     }
 }
 
-struct Sent {
+struct SentCall {
     id: u64,
     peer: String,
     raw_name: String,
@@ -140,9 +143,9 @@ pub struct Scope {
     call: u64,
     start_us: u64,
     faults_on: bool,
-    passed_on: Vec<u8>,
+    forwarded: Vec<u8>,
     evidence: Option<Evidence>,
-    sent: Vec<Sent>,
+    sent: Vec<SentCall>,
     strings: Vec<String>,
     events: Vec<u8>,
     last_us: u64,
@@ -153,19 +156,21 @@ fn name_or_unknown(text: &str) -> &str {
     if text.is_empty() { "unknown" } else { text }
 }
 
-/// What to do about one send.
-pub struct Decision {
+/// A call that is about to be sent.
+pub struct OutgoingCall {
+    /// From 1, within its scope.
     pub number: u64,
     pub id: u64,
+    /// The fault that fires, as an index into the plan.
     pub fault: Option<usize>,
 }
 
 /// How a call ended.
-pub struct End<'a> {
+pub struct CallEnd<'a> {
     pub call: u64,
     pub status: u64,
     pub history: Option<&'a [u8]>,
-    /// Used when there is no history.
+    /// Only used without a history.
     pub gap: bool,
 }
 
@@ -177,7 +182,7 @@ impl Scope {
             call: envelope.hop.call,
             start_us,
             faults_on: faults_on || evidence.is_none(),
-            passed_on: envelope.passed_on.clone(),
+            forwarded: envelope.forwarded.clone(),
             evidence,
             sent: Vec::new(),
             strings: Vec::new(),
@@ -186,13 +191,13 @@ impl Scope {
         }
     }
 
-    fn event(&mut self, tag: u8, at_us: u64) {
+    fn put_event(&mut self, tag: u8, at_us: u64) {
         self.events.push(tag);
         put_varint(&mut self.events, at_us.saturating_sub(self.last_us));
         self.last_us = self.last_us.max(at_us);
     }
 
-    fn reference(&mut self, text: &str) {
+    fn put_reference(&mut self, text: &str) {
         match self.strings.iter().position(|s| s == text) {
             Some(i) => put_varint(&mut self.events, i as u64 + 1),
             None => {
@@ -203,44 +208,50 @@ impl Scope {
         }
     }
 
-    /// `name`: the gRPC method, or the raw `METHOD /path`.
-    pub fn send(&mut self, protocol: Protocol, peer: &str, name: &str, at_us: u64) -> Decision {
+    /// Numbers a call, decides about faults and records SEND_REQUEST. `name`: the gRPC method, or the raw `METHOD /path`.
+    pub fn begin_call(&mut self, protocol: Protocol, peer: &str, name: &str, at_us: u64) -> OutgoingCall {
         let number = self.sent.len() as u64 + 1;
         let id = call_id::derive(self.call, number);
-        let fault = self.evidence.as_mut().and_then(|e| e.decide(&self.service, peer, name, self.faults_on));
+        let fault = self.evidence.as_mut().and_then(|e| e.decide_fault(&self.service, peer, name, self.faults_on));
         let http = protocol == Protocol::Http;
-        let recorded = if http { normalised_http_name(name) } else { name.to_owned() };
-        self.event(SEND_REQUEST | if fault.is_some() { FLAG_A } else { 0 } | if http { FLAG_B } else { 0 }, at_us);
-        self.reference(name_or_unknown(&recorded));
-        self.reference(name_or_unknown(peer));
+        let recorded = if http { normalize_http_name(name) } else { name.to_owned() };
+        self.put_event(
+            SEND_REQUEST | if fault.is_some() { TAG_FAULT } else { 0 } | if http { TAG_HTTP } else { 0 },
+            at_us,
+        );
+        self.put_reference(name_or_unknown(&recorded));
+        self.put_reference(name_or_unknown(peer));
         if let Some(i) = fault {
             put_varint(&mut self.events, i as u64);
         }
         if let Some(e) = &mut self.evidence {
             e.count_after(AfterCounts::Sent, &self.service, peer, name);
         }
-        self.sent.push(Sent { id, peer: peer.to_owned(), raw_name: name.to_owned() });
-        Decision { number, id, fault }
+        self.sent.push(SentCall { id, peer: peer.to_owned(), raw_name: name.to_owned() });
+        OutgoingCall { number, id, fault }
     }
 
+    /// The envelope of the call with this id.
     pub fn envelope(&self, call: u64, accept: Accept, receive_limit: u64) -> Result<Vec<u8>, WireError> {
         let evidence = self.evidence.as_ref().map(Evidence::to_hop).unwrap_or_default();
-        assemble(&self.passed_on, &Hop { call, accept, receive_limit, evidence })
+        assemble(&self.forwarded, &Hop { call, accept, receive_limit, evidence })
     }
 
-    pub fn reply(&mut self, end: End, at_us: u64) {
-        self.ended(RECV_RESPONSE, end, at_us);
+    /// Records RECV_RESPONSE.
+    pub fn record_reply(&mut self, end: CallEnd, at_us: u64) {
+        self.record_end(RECV_RESPONSE, end, at_us);
     }
 
-    pub fn failed(&mut self, end: End, at_us: u64) {
-        self.ended(CALL_FAILED, end, at_us);
+    /// Records CALL_FAILED.
+    pub fn record_failure(&mut self, end: CallEnd, at_us: u64) {
+        self.record_end(CALL_FAILED, end, at_us);
     }
 
-    fn ended(&mut self, kind: u8, end: End, at_us: u64) {
+    fn record_end(&mut self, kind: u8, end: CallEnd, at_us: u64) {
         let sent = &self.sent[end.call as usize - 1];
         let child = end
             .history
-            .and_then(|bytes| history::head(bytes).ok())
+            .and_then(|bytes| history::split_head(bytes).ok())
             .filter(|(id, _)| *id == sent.id)
             .map(|(_, segment)| segment);
         let decoded = child.and_then(|bytes| history::decode_segment(bytes).ok());
@@ -249,11 +260,11 @@ impl Scope {
                 e.count_after(AfterCounts::Completed, &self.service, &sent.peer, &sent.raw_name);
             }
             if let Some(segment) = &decoded {
-                e.walk(segment);
+                e.count_segment(segment);
             }
         }
         let gap = if end.history.is_some() { child.is_none() } else { end.gap };
-        self.event(kind | if child.is_some() { FLAG_A } else { 0 } | if gap { FLAG_B } else { 0 }, at_us);
+        self.put_event(kind | if child.is_some() { TAG_CHILD } else { 0 } | if gap { TAG_GAP } else { 0 }, at_us);
         put_varint(&mut self.events, end.call);
         put_varint(&mut self.events, end.status);
         if let Some(bytes) = child {
@@ -262,8 +273,9 @@ impl Scope {
         }
     }
 
-    pub fn respond(&mut self, status: u64, at_us: u64) {
-        self.event(SEND_RESPONSE, at_us);
+    /// Records SEND_RESPONSE. Nothing is recorded after it.
+    pub fn finish(&mut self, status: u64, at_us: u64) {
+        self.put_event(SEND_RESPONSE, at_us);
         put_varint(&mut self.events, status);
     }
 

@@ -1,9 +1,9 @@
-//! Which calls a selector matches, and how an HTTP call is named. Specified in the format, "Deciding about a send".
+//! Which calls a selector matches, and the names of HTTP calls. Specified in the format, "Deciding about a send".
 
 use model::Selector;
 use std::net::IpAddr;
 
-/// `name` is what local selectors are matched with: the gRPC method, or `METHOD /raw/path`.
+/// `name`: the gRPC method, or `METHOD /raw/path`.
 pub fn matches(selector: &Selector, caller: &str, peer: &str, name: &str) -> bool {
     (selector.caller.is_empty() || selector.caller == caller)
         && (selector.callee.is_empty() || callee_matches(&selector.callee, peer))
@@ -32,21 +32,24 @@ pub fn call_matches(call: &str, name: &str) -> bool {
     if !call.contains(['/', ' ']) {
         return name.rsplit_once('/').is_some_and(|(_, last)| last == call);
     }
-    let (wanted, got): (Vec<&str>, Vec<&str>) = (call.split('/').collect(), name.split('/').collect());
-    wanted.len() == got.len()
-        && wanted.iter().zip(got).all(|(w, g)| *w == g || *w == "*" || (w.starts_with('{') && w.ends_with('}')))
+    let (pattern, parts): (Vec<&str>, Vec<&str>) = (call.split('/').collect(), name.split('/').collect());
+    pattern.len() == parts.len()
+        && pattern
+            .iter()
+            .zip(parts)
+            .all(|(p, part)| *p == part || *p == "*" || (p.starts_with('{') && p.ends_with('}')))
 }
 
 const NAME_BYTES_MAX: usize = 200;
 
-/// `METHOD /raw/path` without the query: what selectors see.
+/// `METHOD /raw/path` without the query: the name that selectors are matched with.
 pub fn raw_http_name(method: &str, target: &str) -> String {
     let path = target.split(['?', '#']).next().unwrap_or("");
     format!("{method} {}", if path.is_empty() { "/" } else { path })
 }
 
 /// The recorded name: variable parts of the path become `{id}`.
-pub fn normalised_http_name(raw: &str) -> String {
+pub fn normalize_http_name(raw: &str) -> String {
     let mut name = raw
         .split('/')
         .enumerate()

@@ -1,4 +1,4 @@
-//! A history as spans, the way other tracers see a request: one server span per scope, one client span per call.
+//! A history as spans, as other tracers model a request: one server span per scope, one client span per call.
 //!
 //! Every export starts from this list, so a call looks the same in each of them. Source: the format, "OTLP".
 
@@ -7,9 +7,9 @@ use model::trace::{Call, Outcome, Protocol, Scope};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// A scope: what a service did to answer one call.
+    /// A scope: the work of a service for one call.
     Server,
-    /// A call, as its caller saw it.
+    /// A call, as its caller recorded it.
     Client,
 }
 

@@ -1,12 +1,12 @@
-//! From a history's segments to the tree of calls that people and checkers look at.
+//! Builds the tree of calls from a history's segments.
 
 use crate::bytes::hex;
 use crate::call_id;
-use crate::history::{Ended, History, Segment, What};
+use crate::history::{CallEnded, EventKind, History, Segment};
 use model::trace::{Call, Outcome, Protocol, Scope, Trace};
 use std::collections::HashMap;
 
-/// What the starter of a request knows about its own call.
+/// The entry call, as recorded by the program that sent it.
 pub struct EntryCall {
     pub trace_id: [u8; 16],
     pub call: u64,
@@ -17,10 +17,10 @@ pub struct EntryCall {
     pub outcome: Outcome,
 }
 
-/// The caller's name for whoever started the request.
+/// The caller of the entry call.
 pub const STARTER: &str = "faultloom";
 
-/// Joins the starter's side with the history that came back, if one did.
+/// Joins the entry call with the history that its reply carried, if any.
 pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
     let history = history.filter(|h| h.call == entry.call);
     let scope = history.map(|h| Box::new(self::scope(h.segment, entry.call)));
@@ -46,13 +46,13 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
     trace
 }
 
-/// A call that never reached its callee knows it by address only; if another call to the same peer was answered, its name is known.
+/// Names the callees of calls that did not reach them: they have the name of the callee that answered another call to the same peer.
 pub fn name_callees(entry: &mut Call) {
-    fn learn(call: &Call, names: &mut HashMap<String, String>) {
+    fn collect(call: &Call, names: &mut HashMap<String, String>) {
         if let Some(scope) = &call.scope {
             names.insert(call.peer.clone(), scope.service.clone());
         }
-        call.calls().iter().for_each(|child| learn(child, names));
+        call.calls().iter().for_each(|child| collect(child, names));
     }
     fn apply(call: &mut Call, names: &HashMap<String, String>) {
         if let (None, Some(name)) = (&call.scope, names.get(&call.peer)) {
@@ -63,7 +63,7 @@ pub fn name_callees(entry: &mut Call) {
         }
     }
     let mut names = HashMap::new();
-    learn(entry, &mut names);
+    collect(entry, &mut names);
     apply(entry, &names);
 }
 
@@ -80,8 +80,8 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
         calls: Vec::new(),
     };
     for event in segment.events {
-        match event.what {
-            What::SendRequest { name, peer, http, fault } => {
+        match event.kind {
+            EventKind::SendRequest { name, peer, http, fault } => {
                 let number = out.calls.len() as u32 + 1;
                 out.calls.push(Call {
                     id: format!("{:016x}", call_id::derive(id, u64::from(number))),
@@ -99,28 +99,28 @@ pub fn scope(segment: Segment, id: u64) -> Scope {
                     scope: None,
                 });
             }
-            What::RecvResponse(ended) => {
+            EventKind::RecvResponse(ended) => {
                 let status = ended.status as u32;
                 end(&mut out.calls, id, ended, event.at_us, Outcome::Replied { status });
             }
-            What::CallFailed(ended) => {
+            EventKind::CallFailed(ended) => {
                 let status = ended.status as u32;
                 end(&mut out.calls, id, ended, event.at_us, Outcome::Failed { status });
             }
-            What::SendResponse { status } => {
+            EventKind::SendResponse { status } => {
                 out.answered_us = Some(event.at_us);
                 out.status = Some(status as u32);
             }
         }
     }
-    // a call whose end nobody saw may have done anything
+    // without a recorded end the callee may have done anything
     for call in &mut out.calls {
         call.gap |= call.outcome == Outcome::Open;
     }
     out
 }
 
-fn end(calls: &mut [Call], scope_id: u64, ended: Ended, at_us: u64, outcome: Outcome) {
+fn end(calls: &mut [Call], scope_id: u64, ended: CallEnded, at_us: u64, outcome: Outcome) {
     let call = &mut calls[ended.call as usize - 1];
     call.ended_us = Some(at_us);
     call.outcome = outcome;

@@ -1,27 +1,27 @@
-//! Cutting a history down to what a carrier holds, between events: the format, "Truncating to a limit".
+//! Truncates a history, between events, to the size of a carrier. Source: the format, "Truncating to a limit".
 
 use crate::WireError;
 use crate::bytes::{Reader, put_varint};
 use crate::history::{
-    CALL_FAILED, FLAG_A, FLAG_B, HEAD_BYTES, HISTORY_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TRUNCATED,
-    head, prefix,
+    CALL_FAILED, HEAD_BYTES, HISTORY_BYTES_MAX, RECV_RESPONSE, SEND_REQUEST, SEND_RESPONSE, TAG_CHILD, TAG_FAULT,
+    TAG_GAP, TRUNCATED, prefix, split_head,
 };
 
-/// Where the parts of an event lie.
+/// An event in encoded form.
 struct RawEvent<'a> {
     tag: u8,
     dt_us: u64,
     bytes: &'a [u8],
-    /// Everything behind tag and time, without a child history.
+    /// Everything after tag and time, without a child segment.
     fixed: &'a [u8],
 }
 
 impl RawEvent<'_> {
     fn without_child(&self) -> Vec<u8> {
-        if self.tag & FLAG_A == 0 || !matches!(self.tag & 7, RECV_RESPONSE | CALL_FAILED) {
+        if self.tag & TAG_CHILD == 0 || !matches!(self.tag & 7, RECV_RESPONSE | CALL_FAILED) {
             return self.bytes.to_vec();
         }
-        let mut bytes = vec![self.tag & !FLAG_A | FLAG_B];
+        let mut bytes = vec![self.tag & !TAG_CHILD | TAG_GAP];
         put_varint(&mut bytes, self.dt_us);
         bytes.extend_from_slice(self.fixed);
         bytes
@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         at
     }
 
-    /// Past a `ref`; the table it points into may have begun in an earlier piece.
+    /// Skips a `ref`. It is not resolved: its table may begin in an earlier piece.
     fn skip_reference(&mut self) -> Result<(), WireError> {
         if self.r.varint()? == 0 {
             let n = self.r.count(HISTORY_BYTES_MAX)?;
@@ -68,7 +68,7 @@ fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
             SEND_REQUEST => {
                 c.skip_reference()?;
                 c.skip_reference()?;
-                if tag & FLAG_A != 0 {
+                if tag & TAG_FAULT != 0 {
                     c.r.varint()?;
                 }
             }
@@ -76,7 +76,7 @@ fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
                 c.r.varint()?;
                 c.r.varint()?;
                 fixed_end = Some(c.at());
-                if tag & FLAG_A != 0 {
+                if tag & TAG_CHILD != 0 {
                     let n = c.r.count(HISTORY_BYTES_MAX)?;
                     c.r.take(n)?;
                 }
@@ -93,11 +93,11 @@ fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
     Ok(events)
 }
 
-/// Events without child histories; if that is still too large, as many of the first ones as leave room for the last.
-pub(crate) fn shorten(bytes: &[u8], room: usize) -> Result<Option<Vec<u8>>, WireError> {
+/// The events without child segments. If that is still too large, as many of the first ones as fit together with the last.
+pub(crate) fn shorten(bytes: &[u8], limit: usize) -> Result<Option<Vec<u8>>, WireError> {
     let events = raw(bytes)?;
     let flat: Vec<Vec<u8>> = events.iter().map(RawEvent::without_child).collect();
-    if flat.iter().map(Vec::len).sum::<usize>() <= room {
+    if flat.iter().map(Vec::len).sum::<usize>() <= limit {
         return Ok(Some(flat.concat()));
     }
     let Some(last) = events.last().filter(|event| event.tag & 7 == SEND_RESPONSE) else { return Ok(None) };
@@ -109,7 +109,7 @@ pub(crate) fn shorten(bytes: &[u8], room: usize) -> Result<Option<Vec<u8>>, Wire
         let mut end = vec![SEND_RESPONSE];
         put_varint(&mut end, skipped_us);
         end.extend_from_slice(last.fixed);
-        if kept_bytes + end.len() <= room {
+        if kept_bytes + end.len() <= limit {
             return Ok(Some([flat[..kept].concat(), end].concat()));
         }
     }
@@ -123,15 +123,15 @@ pub(crate) fn prefix_bytes(segment: &[u8]) -> Result<usize, WireError> {
     Ok(c.at())
 }
 
-/// A history cut down to `limit` bytes, or None if not even its frame fits.
+/// A history of at most `limit` bytes; None if not even its head fits.
 pub fn truncate(history: &[u8], limit: usize) -> Result<Option<Vec<u8>>, WireError> {
     if history.len() <= limit {
         return Ok(Some(history.to_vec()));
     }
-    let (_, segment) = head(history)?;
+    let (_, segment) = split_head(history)?;
     let events_at = HEAD_BYTES + prefix_bytes(segment)?;
-    let Some(room) = limit.checked_sub(events_at) else { return Ok(None) };
-    let Some(events) = shorten(&history[events_at..], room)? else { return Ok(None) };
+    let Some(left) = limit.checked_sub(events_at) else { return Ok(None) };
+    let Some(events) = shorten(&history[events_at..], left)? else { return Ok(None) };
     let mut out = history[..events_at].to_vec();
     out[HEAD_BYTES] |= TRUNCATED;
     out.extend(events);

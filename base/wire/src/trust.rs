@@ -1,4 +1,4 @@
-//! Trust settings: who may ask for a history, who may plan faults, and the switch that stops all faults.
+//! Trust settings: the keys that permit histories and faults, and the switch that stops all faults.
 
 use crate::WireError;
 use hmac::{Hmac, KeyInit, Mac};
@@ -55,7 +55,7 @@ pub struct Trust {
     pub faults_on: bool,
 }
 
-/// Names the line, never a key.
+/// The message contains the line number but never a key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("trust settings, line {line}: {reason}")]
 pub struct TrustError {
@@ -79,7 +79,7 @@ impl Trust {
                     let purpose = match *purpose {
                         "trace" => Purpose::Trace,
                         "fault" => Purpose::Fault,
-                        _ => return refuse("a key is for 'trace' or for 'fault'"),
+                        _ => return refuse("the purpose of a key is 'trace' or 'fault'"),
                     };
                     if id.len() > 32 {
                         return refuse("a key id has at most 32 bytes");

@@ -1,14 +1,14 @@
-//! What must hold for any bytes and any sequence of events: nothing panics, what is written can be read, what is cut fits.
+//! Properties for any bytes and any sequence of events: nothing panics, encoded data decodes, truncated histories fit their limit.
 
 use model::fault::AfterCounts;
 use model::trace::Protocol;
 use model::{After, Fault, FaultKind, Selector};
 use proptest::prelude::*;
 use wire::accept::Receiver;
-use wire::bridge::{Arrival, TraceParent, arrival, baggage_out};
+use wire::bridge::{IncomingEnvelope, TraceParent, baggage_out, find_envelope};
 use wire::envelope::{Accept, Envelope, Hop, Signed, assemble, counters};
 use wire::piece::{Joiner, Pieces};
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::trust::{Key, Purpose, Trust};
 use wire::{carrier, history, plan, truncate};
 
@@ -29,7 +29,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         selector,
         nth,
         max_fires,
-        // without entries there is nothing to count
+        // `after_counts` has no effect without entries
         after_counts: if sent && !after.is_empty() { AfterCounts::Sent } else { AfterCounts::Completed },
         after,
     })
@@ -55,7 +55,7 @@ fn envelope(faults: &[Fault]) -> Option<Vec<u8>> {
         plan: (!faults.is_empty()).then(|| faults.to_vec()),
     };
     let hop = Hop { call: 9, accept: Accept::default(), receive_limit: 0, evidence: vec![3; counters(faults)] };
-    signed.sign(&key()).and_then(|passed_on| assemble(&passed_on, &hop)).ok()
+    signed.sign(&key()).and_then(|forwarded| assemble(&forwarded, &hop)).ok()
 }
 
 fn accepted(faults: &[Fault]) -> Option<Envelope> {
@@ -79,24 +79,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// Plays the steps that make sense (a call ends once) and returns the history.
+/// Runs the valid steps (a call ends once) and returns the history.
 fn play(steps: &[Step], faults: &[Fault]) -> Option<Vec<u8>> {
     let mut scope = Scope::new("service", &accepted(faults)?, 5, true);
     play_in(&mut scope, steps, |_, _| ());
     Some(scope.history("GET /"))
 }
 
-/// The same as a stream: a message of so many bytes leaves before the step of that number.
+/// The same as a stream. `messages`: (step before which a message is sent, its size in bytes).
 fn stream(steps: &[Step], messages: &[(usize, usize)], limit: u64) -> Option<(Scope, Vec<Vec<u8>>)> {
     let mut scope = Scope::new("service", &accepted(&[])?, 5, true);
     let mut pieces = Pieces::new(Accept { field: true, tail: false }, limit);
     let mut sent = Vec::new();
     play_in(&mut scope, steps, |scope, at| {
         for (_, bytes) in messages.iter().filter(|(step, _)| *step == at) {
-            sent.extend(pieces.message(*bytes, scope.head(""), scope.events()));
+            sent.extend(pieces.next_piece(*bytes, scope.head(""), scope.events()));
         }
     });
-    sent.push(pieces.last(500, &scope.head("GET /"), scope.events())?);
+    sent.push(pieces.last_piece(500, &scope.head("GET /"), scope.events())?);
     Some((scope, sent))
 }
 
@@ -109,20 +109,20 @@ fn play_in(scope: &mut Scope, steps: &[Step], mut before: impl FnMut(&Scope, usi
             Step::Send(http, peer, name) => {
                 let (protocol, name) =
                     if *http { (Protocol::Http, format!("GET {name}")) } else { (Protocol::Grpc, name.clone()) };
-                open.push(scope.send(protocol, peer, &name, at).number);
+                open.push(scope.begin_call(protocol, peer, &name, at).number);
             }
             Step::Reply(call, status, gap) if !open.is_empty() => {
                 let call = open.remove(call % open.len());
-                scope.reply(End { call, status: *status, history: None, gap: *gap }, at);
+                scope.record_reply(CallEnd { call, status: *status, history: None, gap: *gap }, at);
             }
             Step::Fail(call, status) if !open.is_empty() => {
                 let call = open.remove(call % open.len());
-                scope.failed(End { call, status: *status, history: None, gap: true }, at);
+                scope.record_failure(CallEnd { call, status: *status, history: None, gap: true }, at);
             }
             _ => {}
         }
     }
-    scope.respond(200, 10_000);
+    scope.finish(200, 10_000);
 }
 
 proptest! {
@@ -135,8 +135,8 @@ proptest! {
         joiner.add(&bytes);
         let _ = joiner.finish(9);
         let _ = receiver().accept(&bytes, 1000, 0);
-        let _ = carrier::cut_field(&bytes);
-        let _ = carrier::cut_tail(&bytes);
+        let _ = carrier::split_field(&bytes);
+        let _ = carrier::split_tail(&bytes);
     }
 
     #[test]
@@ -148,16 +148,16 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_bit_is_never_believed(faults in prop::collection::vec(fault(), 0..3), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+    fn an_envelope_with_one_changed_bit_is_refused(faults in prop::collection::vec(fault(), 0..3), at in any::<prop::sample::Index>(), bit in 0..8u8) {
         let Some(mut bytes) = envelope(&faults) else { return Ok(()) };
-        let hop = bytes.len() - accepted(&faults).map_or(0, |e| e.passed_on.len());
+        let hop = bytes.len() - accepted(&faults).map_or(0, |e| e.forwarded.len());
         let signed = bytes.len() - hop;
         bytes[at.index(signed)] ^= 1 << bit;
         prop_assert!(receiver().accept(&bytes, 1000, 0).is_err());
     }
 
     #[test]
-    fn what_a_scope_records_can_be_read(steps in steps(), faults in prop::collection::vec(fault(), 0..4)) {
+    fn recorded_scopes_decode(steps in steps(), faults in prop::collection::vec(fault(), 0..4)) {
         let Some(bytes) = play(&steps, &faults) else { return Ok(()) };
         let read = history::decode(&bytes).expect("our own history");
         prop_assert_eq!(read.call, 9);
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_fits_and_can_be_read(steps in steps(), limit in 0..400usize) {
+    fn truncated_histories_fit_and_decode(steps in steps(), limit in 0..400usize) {
         let Some(bytes) = play(&steps, &[]) else { return Ok(()) };
         if let Some(cut) = truncate::truncate(&bytes, limit).expect("our own history") {
             prop_assert!(cut.len() <= limit);
@@ -182,16 +182,16 @@ proptest! {
         if let Some(read) = read {
             prop_assert_eq!(TraceParent::parse(&read.to_text()), Some(read));
         }
-        let _ = arrival(|name| if name == "baggage" { Some(&baggage) } else { None });
+        let _ = find_envelope(|name| if name == "baggage" { Some(&baggage) } else { None });
         let leaving = baggage_out(Some(&baggage), b"envelope").expect("at least our own");
         let text = TraceParent { trace_id: [1; 16], parent: 7 }.to_text();
-        let arrived = arrival(|name| match name { "baggage" => Some(&leaving), "traceparent" => Some(&text), _ => None });
-        prop_assert_eq!(arrived, Arrival::Baggage { envelope: "ZW52ZWxvcGU", call: 7 });
+        let arrived = find_envelope(|name| match name { "baggage" => Some(&leaving), "traceparent" => Some(&text), _ => None });
+        prop_assert_eq!(arrived, IncomingEnvelope::Baggage { envelope: "ZW52ZWxvcGU", call: 7 });
         prop_assert_eq!(baggage_out(Some(&leaving), b"envelope"), Some(leaving.clone()));
     }
 
     #[test]
-    fn pieces_make_the_history_they_came_from(steps in steps(), messages in prop::collection::vec((0..40usize, 0..300usize), 0..6), limit in 0..400u64) {
+    fn joined_pieces_equal_their_history(steps in steps(), messages in prop::collection::vec((0..40usize, 0..300usize), 0..6), limit in 0..400u64) {
         let Some((scope, pieces)) = stream(&steps, &messages, limit) else { return Ok(()) };
         let mut joiner = Joiner::default();
         pieces.iter().for_each(|piece| joiner.add(piece));
@@ -202,7 +202,7 @@ proptest! {
         if joined.complete {
             prop_assert_eq!(history, scope.history(if pieces.len() == 1 { "GET /" } else { "" }));
         }
-        // a stream that breaks off leaves a history as well
+        // a stream that breaks off yields a history as well
         let mut joiner = Joiner::default();
         pieces[..pieces.len() - 1].iter().for_each(|piece| joiner.add(piece));
         if let Some(shorter) = joiner.finish(9).history {
@@ -213,10 +213,10 @@ proptest! {
     }
 
     #[test]
-    fn carriers_give_back_what_they_were_given(message in prop::collection::vec(any::<u8>(), 0..200), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn carriers_return_their_message_and_history(message in prop::collection::vec(any::<u8>(), 0..200), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let with_field = carrier::append_field(&message, &bytes);
-        prop_assert_eq!(carrier::cut_field(&with_field), (&message[..], Some(&bytes[..])));
+        prop_assert_eq!(carrier::split_field(&with_field), (&message[..], Some(&bytes[..])));
         let with_tail = carrier::append_tail(&message, &bytes);
-        prop_assert_eq!(carrier::cut_tail(&with_tail), (&message[..], Some(&bytes[..])));
+        prop_assert_eq!(carrier::split_tail(&with_tail), (&message[..], Some(&bytes[..])));
     }
 }

@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use wire::accept::Receiver;
 use wire::call_id;
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::trust::Trust;
 
 pub const TRUST: &str = "environment in-process\n\
@@ -83,22 +83,22 @@ fn with_history(envelope: &str) -> String {
     let mut receiver = Receiver::new(Trust::parse(TRUST).unwrap());
     let envelope = receiver.accept_header(envelope, now.as_secs(), 0).unwrap();
     let mut scope = Scope::new("web", &envelope, now.as_micros() as u64, true);
-    let call = scope.send(Protocol::Grpc, "stock", "/shop.Stock/Get", 100);
+    let call = scope.begin_call(Protocol::Grpc, "stock", "/shop.Stock/Get", 100);
     let fault = call.fault.is_some();
     if fault {
-        scope.failed(End { call: call.number, status: 14, history: None, gap: false }, 150);
+        scope.record_failure(CallEnd { call: call.number, status: 14, history: None, gap: false }, 150);
     } else {
         let mut inner = envelope.clone();
         inner.hop.call = call_id::derive(envelope.hop.call, call.number);
         let mut stock = Scope::new("stock", &inner, now.as_micros() as u64 + 200, true);
-        stock.respond(0, 300);
+        stock.finish(0, 300);
         let history = stock.history("");
-        scope.reply(End { call: call.number, status: 0, history: Some(&history), gap: false }, 700);
+        scope.record_reply(CallEnd { call: call.number, status: 0, history: Some(&history), gap: false }, 700);
     }
-    let call = scope.send(Protocol::Http, "images:80", "GET /logo.png", 800);
-    scope.reply(End { call: call.number, status: 200, history: None, gap: true }, 900);
+    let call = scope.begin_call(Protocol::Http, "images:80", "GET /logo.png", 800);
+    scope.record_reply(CallEnd { call: call.number, status: 200, history: None, gap: true }, 900);
     let status = if fault { 500 } else { 200 };
-    scope.respond(status, 1000);
+    scope.finish(status, 1000);
     let history = URL_SAFE_NO_PAD.encode(scope.history("GET /orders"));
     format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nx-faultloom-history: {history}\r\n\r\n")
 }

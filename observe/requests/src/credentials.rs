@@ -65,7 +65,7 @@ impl Credentials {
         let evidence = vec![0; counters(faults)];
         let envelope = signed
             .sign(key)
-            .and_then(|passed_on| assemble(&passed_on, &Hop { call, accept, receive_limit, evidence }))
+            .and_then(|forwarded| assemble(&forwarded, &Hop { call, accept, receive_limit, evidence }))
             .map_err(|e| too_large(e, faults.len()))?;
         Ok(Start { envelope, trace_id, call })
     }

@@ -16,7 +16,7 @@ use model::Failure;
 use prost_reflect::prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use std::path::Path;
-use wire::carrier::cut_field;
+use wire::carrier::split_field;
 
 pub struct Connection {
     sender: Option<SendRequest<Full<Bytes>>>,
@@ -107,7 +107,7 @@ impl Connection {
             .and_then(|t| STANDARD_NO_PAD.decode(t.trim_end_matches('=')).or_else(|_| STANDARD.decode(&t)).ok());
         let frame = collected.to_bytes();
         let message = if frame.len() >= 5 && frame[0] == 0 { frame.slice(5..) } else { Bytes::new() };
-        let (plain, field_history) = cut_field(&message);
+        let (plain, field_history) = split_field(&message);
         let history = field_history.map(Bytes::copy_from_slice).or_else(|| trailer_history.map(Bytes::from));
         let plain = message.slice(..plain.len());
         Ok(Raw { status, reason: text("grpc-message").filter(|m| !m.is_empty()), message: plain, history })

@@ -13,7 +13,7 @@ use model::trace::{Outcome, Protocol, Trace};
 use model::{Failure, Fault};
 use std::collections::HashMap;
 use std::time::Instant;
-use wire::carrier::cut_tail;
+use wire::carrier::split_tail;
 use wire::envelope::Accept;
 use wire::history;
 use wire::tree::{self, EntryCall};
@@ -144,7 +144,7 @@ impl Sender {
 
 fn split(headers: &http::HeaderMap, body: Bytes) -> (Bytes, Option<Bytes>) {
     if headers.get("x-faultloom-reply").is_some_and(|v| v.as_bytes() == b"tail") {
-        let (plain, history) = cut_tail(&body);
+        let (plain, history) = split_tail(&body);
         let n = plain.len();
         let history = history.map(Bytes::copy_from_slice);
         return (body.slice(..n), history);

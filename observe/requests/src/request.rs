@@ -105,7 +105,7 @@ impl RequestSpec {
     pub fn name(&self) -> String {
         match self.transport {
             Transport::Http => {
-                wire::select::normalised_http_name(&wire::select::raw_http_name(&self.method, &self.path))
+                wire::select::normalize_http_name(&wire::select::raw_http_name(&self.method, &self.path))
             }
             Transport::Grpc => self.path.clone(),
         }

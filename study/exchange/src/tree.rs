@@ -8,7 +8,7 @@ use crate::export::hex32;
 use crate::otlp_spans::{Kind, SpanIn};
 use model::trace::{Call, Outcome, Protocol, Scope, Trace};
 use std::collections::{HashMap, VecDeque};
-use wire::call_id::answered_by;
+use wire::call_id::answered_call;
 use wire::history::DEPTH_MAX;
 use wire::span::{FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, PEER, TRUNCATED};
 use wire::tree::name_callees;
@@ -173,7 +173,7 @@ impl Builder<'_> {
         let span = &self.spans[i];
         let scope = self.scope(i, "", depth);
         Call {
-            id: format!("{:016x}", answered_by(span.id)),
+            id: format!("{:016x}", answered_call(span.id)),
             number: 0,
             caller: caller.to_owned(),
             callee: span.service.clone(),

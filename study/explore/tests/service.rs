@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wire::accept::Receiver;
 use wire::carrier::append_tail;
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::trust::Trust;
 
 const TRUST: &str = "environment test\n\
@@ -65,19 +65,19 @@ fn respond(head: &str, receiver: &Mutex<Receiver>) -> Vec<u8> {
     let mut scope = Scope::new("frontend", &envelope, 0, true);
     let mut status = 200;
     for (at_us, (peer, call)) in (0..).step_by(10).zip(CALLS) {
-        let sent = scope.send(Protocol::Grpc, peer, &format!("/shop.Service/{call}"), at_us);
-        let end = |status| End { call: sent.number, status, history: None, gap: false };
+        let sent = scope.begin_call(Protocol::Grpc, peer, &format!("/shop.Service/{call}"), at_us);
+        let end = |status| CallEnd { call: sent.number, status, history: None, gap: false };
         if sent.fault.is_none() {
-            scope.reply(end(0), at_us + 5);
+            scope.record_reply(end(0), at_us + 5);
             continue;
         }
-        scope.failed(end(14), at_us + 5);
+        scope.record_failure(end(14), at_us + 5);
         if call == "Convert" {
             status = 500;
             break;
         }
     }
-    scope.respond(status, 100);
+    scope.finish(status, 100);
     let body = append_tail(b"page", &scope.history(""));
     let length = body.len();
     let head = format!("HTTP/1.1 {status} X\r\nx-faultloom-reply: tail\r\ncontent-length: {length}\r\n\r\n");

@@ -22,7 +22,7 @@ fn envelope_json(e: &Envelope) -> Value {
     })
 }
 
-/// Envelopes handed in one after the other.
+/// Several envelopes for one receiver, in order.
 pub(super) fn envelopes(input: &Value) -> Result<Value, String> {
     let trust = Trust::parse(&text(input, "trust")?).map_err(|e| e.to_string())?;
     let now = number(input, "now")?;

@@ -1,8 +1,8 @@
-//! Vectors about histories: read, truncated, joined from pieces, as spans.
+//! Vectors about histories: decoding, truncating, joining pieces, converting to spans.
 
 use super::{bytes, error, id, list, number, parse_id, text};
 use crate::bytes::{hex, unhex};
-use crate::history::{self, Ended, Segment, What};
+use crate::history::{self, CallEnded, EventKind, Segment};
 use crate::piece::Joiner;
 use crate::{call_id, otlp, span, tree, truncate};
 use serde_json::{Value, json};
@@ -45,19 +45,19 @@ fn segment(s: &Segment, call: u64) -> Value {
         .iter()
         .map(|event| {
             let at_us = event.at_us;
-            let ended = |kind: &str, e: &Ended| {
+            let ended = |kind: &str, e: &CallEnded| {
                 let child = e.child.as_ref().map(|c| segment(c, call_id::derive(call, e.call)));
                 json!({"kind": kind, "at_us": at_us, "call": e.call, "status": e.status, "gap": e.gap, "child": child})
             };
-            match &event.what {
-                What::SendRequest { name, peer, http, fault } => {
+            match &event.kind {
+                EventKind::SendRequest { name, peer, http, fault } => {
                     sent += 1;
                     json!({"kind": "SEND_REQUEST", "at_us": at_us, "call": sent, "id": id(call_id::derive(call, sent)), "name": name,
                         "peer": peer, "protocol": if *http { "http" } else { "grpc" }, "fault": fault})
                 }
-                What::RecvResponse(e) => ended("RECV_RESPONSE", e),
-                What::CallFailed(e) => ended("CALL_FAILED", e),
-                What::SendResponse { status } => json!({"kind": "SEND_RESPONSE", "at_us": at_us, "status": status}),
+                EventKind::RecvResponse(e) => ended("RECV_RESPONSE", e),
+                EventKind::CallFailed(e) => ended("CALL_FAILED", e),
+                EventKind::SendResponse { status } => json!({"kind": "SEND_RESPONSE", "at_us": at_us, "status": status}),
             }
         })
         .collect();

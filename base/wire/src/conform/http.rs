@@ -1,7 +1,7 @@
-//! Vectors about headers: where a reply has its history, and bridges.
+//! Vectors about headers: the carrier of a history, and bridges.
 
 use super::{bytes, id, list, number, parse_id, text};
-use crate::bridge::{Arrival, TraceParent, arrival, baggage_out, traceparent_out};
+use crate::bridge::{IncomingEnvelope, TraceParent, baggage_out, find_envelope, traceparent_out};
 use crate::bytes::hex;
 use crate::carrier::{self, HttpCarrier, HttpReply};
 use crate::envelope::Accept;
@@ -30,12 +30,12 @@ pub(super) fn bridge_out(input: &Value) -> Result<Value, String> {
 
 pub(super) fn bridge_in(input: &Value) -> Result<Value, String> {
     let headers = headers(input, "headers")?;
-    Ok(match arrival(|name| headers.get(name).map(String::as_str)) {
-        Arrival::Own(envelope) => json!({"carrier": "own", "envelope": envelope, "call": null}),
-        Arrival::Baggage { envelope, call } => {
+    Ok(match find_envelope(|name| headers.get(name).map(String::as_str)) {
+        IncomingEnvelope::Own(envelope) => json!({"carrier": "own", "envelope": envelope, "call": null}),
+        IncomingEnvelope::Baggage { envelope, call } => {
             json!({"carrier": "baggage", "envelope": envelope, "call": id(call)})
         }
-        Arrival::None => json!({"carrier": "none", "envelope": null, "call": null}),
+        IncomingEnvelope::None => json!({"carrier": "none", "envelope": null, "call": null}),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The conformance program's logic: what each vector kind of `spec/README.md` computes from its input.
+//! The conformance program's logic: for each vector kind of `spec/README.md`, the result of an input.
 
 mod envelope;
 mod history;
@@ -11,7 +11,7 @@ use crate::{WireError, call_id, carrier, select};
 use model::Selector;
 use serde_json::{Value, json};
 
-/// The result of one vector; a vector that does not have the documented shape is an error text.
+/// The result of one vector. The error is a text: the vector does not have the documented shape.
 pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
     match kind {
         "envelope" => envelope::envelopes(input),
@@ -27,9 +27,9 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
         "tail" => {
             Ok(json!({"bytes": hex(&carrier::append_tail(&bytes(input, "message")?, &bytes(input, "history")?))}))
         }
-        "cut_field" => Ok(cut(carrier::cut_field(&bytes(input, "bytes")?))),
+        "cut_field" => Ok(cut(carrier::split_field(&bytes(input, "bytes")?))),
         "takes_field" => Ok(json!({"takes_field": crate::history::takes_field(&bytes(input, "history")?)})),
-        "cut_tail" => Ok(cut(carrier::cut_tail(&bytes(input, "bytes")?))),
+        "cut_tail" => Ok(cut(carrier::split_tail(&bytes(input, "bytes")?))),
         "match" => {
             let matches = list(input, "pairs")?.iter().map(|p| {
                 let s = &p["selector"];
@@ -41,7 +41,7 @@ pub fn result(kind: &str, input: &Value) -> Result<Value, String> {
         }
         "name" => {
             let names = list(input, "requests")?.iter().map(|r| {
-                Ok(select::normalised_http_name(&select::raw_http_name(&text(r, "method")?, &text(r, "target")?)))
+                Ok(select::normalize_http_name(&select::raw_http_name(&text(r, "method")?, &text(r, "target")?)))
             });
             Ok(json!({"names": names.collect::<Result<Vec<String>, String>>()?}))
         }

@@ -6,7 +6,7 @@ use crate::bytes::hex;
 use crate::carrier::TRAILER_BYTES_MAX;
 use crate::envelope::{Accept, Envelope};
 use crate::piece::{Joiner, Pieces};
-use crate::scope::{End, Scope};
+use crate::scope::{CallEnd, Scope};
 use crate::select;
 use crate::trust::Trust;
 use model::trace::Protocol;
@@ -18,7 +18,8 @@ pub(super) fn scope(input: &Value) -> Result<Value, String> {
     let peers: BTreeMap<String, String> = serde_json::from_value(input["peers"].clone()).map_err(|e| e.to_string())?;
     let mut receiver = Receiver::new(trust);
     let envelope = receiver.accept(&bytes(input, "envelope")?, number(input, "now")?, 0).map_err(|e| e.to_string())?;
-    let mut scope = Scope::new(&text(input, "service")?, &envelope, number(input, "start_us")?, receiver.faults_on());
+    let mut scope =
+        Scope::new(&text(input, "service")?, &envelope, number(input, "start_us")?, receiver.faults_enabled());
     let streams = input["stream"].as_bool().unwrap_or(false);
     let mut stream = streams.then(|| Stream::new(&envelope));
     let (mut steps, mut route) = (Vec::new(), String::new());
@@ -27,13 +28,13 @@ pub(super) fn scope(input: &Value) -> Result<Value, String> {
         steps.push(if let Some(sent) = step.get("send") {
             send(&mut scope, &envelope, &peers, sent, at_us)?
         } else if let Some(respond) = step.get("respond") {
-            scope.respond(number(respond, "status")?, at_us);
+            scope.finish(number(respond, "status")?, at_us);
             route = text(respond, "name")?;
             stream.as_mut().map_or(json!({}), |stream| stream.last(&scope, &route))
         } else if let Some(ended) = step.get("reply") {
-            end(ended, |end| scope.reply(end, at_us))?
+            end(ended, |end| scope.record_reply(end, at_us))?
         } else if let Some(ended) = step.get("failed") {
-            end(ended, |end| scope.failed(end, at_us))?
+            end(ended, |end| scope.record_failure(end, at_us))?
         } else if let (Some(message), Some(stream)) = (step.get("message"), stream.as_mut()) {
             stream.message(&scope, number(message, "bytes")? as usize)
         } else {
@@ -64,7 +65,7 @@ fn send(
     } else {
         (Protocol::Grpc, name)
     };
-    let decision = scope.send(protocol, &peer, &name, at_us);
+    let decision = scope.begin_call(protocol, &peer, &name, at_us);
     let accept = Accept { field: !http, tail: http };
     let sent = scope.envelope(decision.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
     let kind = decision.fault.and_then(|i| envelope.signed.plan.as_ref().map(|plan| plan[i].kind.as_str()));
@@ -73,17 +74,22 @@ fn send(
     )
 }
 
-fn end(ended: &Value, record: impl FnOnce(End)) -> Result<Value, String> {
+fn end(ended: &Value, record: impl FnOnce(CallEnd)) -> Result<Value, String> {
     let history = match &ended["history"] {
         Value::Null => None,
         _ => Some(bytes(ended, "history")?),
     };
     let gap = ended["gap"].as_bool().unwrap_or(false);
-    record(End { call: number(ended, "call")?, status: number(ended, "status")?, history: history.as_deref(), gap });
+    record(CallEnd {
+        call: number(ended, "call")?,
+        status: number(ended, "status")?,
+        history: history.as_deref(),
+        gap,
+    });
     Ok(json!({}))
 }
 
-/// The replies of a stream, and what their receiver makes of them.
+/// The pieces of a stream's replies, and their receiver.
 struct Stream {
     pieces: Pieces,
     joiner: Joiner,
@@ -95,16 +101,16 @@ impl Stream {
     }
 
     fn message(&mut self, scope: &Scope, message_bytes: usize) -> Value {
-        let piece = self.pieces.message(message_bytes, scope.head(""), scope.events());
-        self.leaves(piece)
+        let piece = self.pieces.next_piece(message_bytes, scope.head(""), scope.events());
+        self.send_piece(piece)
     }
 
     fn last(&mut self, scope: &Scope, route: &str) -> Value {
-        let piece = self.pieces.last(TRAILER_BYTES_MAX, &scope.head(route), scope.events());
-        self.leaves(piece)
+        let piece = self.pieces.last_piece(TRAILER_BYTES_MAX, &scope.head(route), scope.events());
+        self.send_piece(piece)
     }
 
-    fn leaves(&mut self, piece: Option<Vec<u8>>) -> Value {
+    fn send_piece(&mut self, piece: Option<Vec<u8>>) -> Value {
         if let Some(bytes) = &piece {
             self.joiner.add(bytes);
         }

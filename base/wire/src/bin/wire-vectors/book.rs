@@ -1,4 +1,4 @@
-//! What all vectors share: where they are written, their keys, envelopes made of them.
+//! Shared by all vectors: the output folder, the keys, envelopes signed with them.
 
 use model::{Fault, Selector};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Bridges: `traceparent` and `baggage` out and in, and what is accepted behind one.
+//! Bridges: outgoing and incoming `traceparent` and `baggage`, and envelopes accepted from them.
 
 use crate::book::*;
 use base64::Engine;

@@ -1,4 +1,4 @@
-//! How a history rides on a reply.
+//! Carriers of histories on replies.
 
 use crate::book::*;
 use crate::steps::child;

@@ -55,7 +55,7 @@ pub fn write(book: &Book) {
     permissions(book);
 }
 
-/// What the permission byte says beside history and plan.
+/// The bits of the permission byte other than history and plan.
 fn permissions(book: &Book) {
     let run = Some(*b"run-0123456789ab");
     for (name, about, run, bridge) in [

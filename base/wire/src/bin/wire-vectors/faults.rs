@@ -6,7 +6,7 @@ use model::fault::AfterCounts;
 use model::trace::Protocol;
 use model::{Fault, FaultKind};
 use wire::accept::Receiver;
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::trust::Purpose;
 
 pub fn write(book: &Book) {
@@ -119,9 +119,9 @@ pub fn write(book: &Book) {
         let mut envelope = envelope;
         envelope.hop.call = id(1);
         let mut below = Scope::new("checkout", &envelope, 1_800_000_000_124_000, true);
-        let sent = below.send(Protocol::Grpc, "currency", CONVERT, 5);
-        below.failed(End { call: sent.number, status: 14, history: None, gap: false }, 6);
-        below.respond(0, 9);
+        let sent = below.begin_call(Protocol::Grpc, "currency", CONVERT, 5);
+        below.record_failure(CallEnd { call: sent.number, status: 14, history: None, gap: false }, 6);
+        below.finish(0, 9);
         let history = below.history("");
         scope_input(
             TRUST,

@@ -1,4 +1,4 @@
-//! Histories: read, truncated, and what is none.
+//! Histories: decoded, truncated, and refused.
 
 use crate::book::*;
 use crate::steps::*;
@@ -6,7 +6,7 @@ use model::trace::Protocol;
 use serde_json::json;
 use wire::accept::Receiver;
 use wire::bytes::hex;
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::trust::Purpose;
 
 /// The history with these flags of its root segment.
@@ -31,16 +31,16 @@ pub fn write(book: &Book) {
         envelope.hop.call = ROOT;
         let mut scope = Scope::new("frontend", &envelope, 1_800_000_000_000_000, true);
         for n in 1..=6u64 {
-            scope.send(Protocol::Grpc, "checkout", "/shop.Checkout/Place", n * 100);
+            scope.begin_call(Protocol::Grpc, "checkout", "/shop.Checkout/Place", n * 100);
             let below = child(
                 wire::call_id::derive(ROOT, n),
                 "checkout",
                 "",
                 &[("currency", CONVERT, 0), ("cart", "/shop.Cart/GetCart", 0)],
             );
-            scope.reply(End { call: n, status: 0, history: Some(&below), gap: false }, n * 100 + 50);
+            scope.record_reply(CallEnd { call: n, status: 0, history: Some(&below), gap: false }, n * 100 + 50);
         }
-        scope.respond(200, 900);
+        scope.finish(200, 900);
         scope.history("GET /")
     };
     book.good("history-nested", "history", "six calls with children", json!({"bytes": hex(&nested)}));

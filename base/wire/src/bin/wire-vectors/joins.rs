@@ -124,14 +124,14 @@ pub fn write(book: &Book) {
     oversize(book, &whole);
 }
 
-/// How many bytes of a history are events; the head is told by asking for nothing else.
+/// The number of bytes of a history that are events.
 fn child_events(history: &[u8]) -> usize {
     let none = child(ROOT, "currency", GET, &[]);
     // without calls the only event is SEND_RESPONSE: tag, two bytes of time, status
     history.len() - (none.len() - 4)
 }
 
-/// Four megabytes of pieces are too many bytes for a vector: the limit is met by an offset that no history reaches.
+/// Four megabytes of pieces are too large for a vector, so an offset beyond any history tests the limit.
 fn oversize(book: &Book, whole: &[u8]) {
     let pieces = [piece(0, 0, whole), piece(1, (4 << 20) + 1, b"x")];
     book.write("bad", "join-offset-beyond-limit", "join", "an offset beyond four megabytes", input(ROOT, &pieces));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wire::accept::Receiver;
 use wire::bytes::{hex, put_str, put_varint};
 use wire::call_id::derive;
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::truncate::truncate;
 use wire::trust::Purpose;
 
@@ -24,8 +24,8 @@ fn scope(service: &str, plan: Option<Vec<Fault>>, faults_on: bool) -> Scope {
     Scope::new(service, &envelope, START_US, faults_on)
 }
 
-fn answered<'a>(call: u64, status: u64, history: Option<&'a [u8]>, gap: bool) -> End<'a> {
-    End { call, status, history, gap }
+fn answered<'a>(call: u64, status: u64, history: Option<&'a [u8]>, gap: bool) -> CallEnd<'a> {
+    CallEnd { call, status, history, gap }
 }
 
 pub fn write(book: &Book) {
@@ -72,31 +72,31 @@ fn nested() -> Vec<u8> {
             Receiver::new(trust()).accept(&seal(&signed(None), Purpose::Trace), NOW, 0).expect("our own envelope");
         envelope.hop.call = derive(ROOT, 2);
         let mut scope = Scope::new("checkout", &envelope, START_US + 600, true);
-        let sent = scope.send(Protocol::Grpc, "currency", CONVERT, 10);
-        scope.reply(answered(sent.number, 0, Some(&currency), false), 40);
-        scope.respond(200, 90);
+        let sent = scope.begin_call(Protocol::Grpc, "currency", CONVERT, 10);
+        scope.record_reply(answered(sent.number, 0, Some(&currency), false), 40);
+        scope.finish(200, 90);
         scope.history("POST /checkout/{id}")
     };
     let first = child(derive(ROOT, 1), "currency", GET, &[]);
-    root.send(Protocol::Grpc, "currency", GET, 10);
-    root.reply(answered(1, 0, Some(&first), false), 400);
-    root.send(Protocol::Http, "checkout", "POST /checkout/17", 500);
-    root.reply(answered(2, 200, Some(&checkout), false), 900);
-    root.respond(200, 1000);
+    root.begin_call(Protocol::Grpc, "currency", GET, 10);
+    root.record_reply(answered(1, 0, Some(&first), false), 400);
+    root.begin_call(Protocol::Http, "checkout", "POST /checkout/17", 500);
+    root.record_reply(answered(2, 200, Some(&checkout), false), 900);
+    root.finish(200, 1000);
     root.history("GET /")
 }
 
 fn gaps() -> Vec<u8> {
     let mut root = scope("frontend", None, true);
-    root.send(Protocol::Http, "images.internal:80", "GET /img/17/small.png", 10);
-    root.reply(answered(1, 304, None, true), 20);
-    root.send(Protocol::Grpc, "cart", "/shop.Cart/GetCart", 30);
-    root.failed(answered(2, 14, None, true), 40);
-    root.send(Protocol::Http, "cart", "GET /cart", 50);
-    root.failed(answered(3, 4, None, true), 60);
-    root.send(Protocol::Grpc, "cart", "/shop.Cart/GetCart", 70);
-    root.reply(answered(4, 5, None, true), 80);
-    root.respond(500, 90);
+    root.begin_call(Protocol::Http, "images.internal:80", "GET /img/17/small.png", 10);
+    root.record_reply(answered(1, 304, None, true), 20);
+    root.begin_call(Protocol::Grpc, "cart", "/shop.Cart/GetCart", 30);
+    root.record_failure(answered(2, 14, None, true), 40);
+    root.begin_call(Protocol::Http, "cart", "GET /cart", 50);
+    root.record_failure(answered(3, 4, None, true), 60);
+    root.begin_call(Protocol::Grpc, "cart", "/shop.Cart/GetCart", 70);
+    root.record_reply(answered(4, 5, None, true), 80);
+    root.finish(500, 90);
     root.history("GET /")
 }
 
@@ -107,14 +107,14 @@ fn faulted() -> Vec<u8> {
         Fault::new(FaultKind::EmptyReply, select("cart", "")),
     ];
     let mut root = scope("frontend", Some(plan), true);
-    root.send(Protocol::Grpc, "currency", GET, 10);
-    root.reply(answered(1, 13, None, false), 11);
-    root.send(Protocol::Grpc, "currency", GET, 20);
-    root.failed(answered(2, 14, None, false), 21);
-    root.send(Protocol::Http, "cart", "GET /cart", 30);
+    root.begin_call(Protocol::Grpc, "currency", GET, 10);
+    root.record_reply(answered(1, 13, None, false), 11);
+    root.begin_call(Protocol::Grpc, "currency", GET, 20);
+    root.record_failure(answered(2, 14, None, false), 21);
+    root.begin_call(Protocol::Http, "cart", "GET /cart", 30);
     let below = child(derive(ROOT, 3), "cart", "", &[]);
-    root.reply(answered(3, 200, Some(&below), false), 50);
-    root.respond(0, 60);
+    root.record_reply(answered(3, 200, Some(&below), false), 50);
+    root.finish(0, 60);
     root.history("")
 }
 
@@ -122,39 +122,39 @@ fn http() -> Vec<u8> {
     let mut root = scope("frontend", None, true);
     for (n, status) in [200u64, 399, 400, 404, 500].into_iter().enumerate() {
         let at = n as u64 * 20;
-        root.send(Protocol::Http, "stock", "GET /stock/7", at);
+        root.begin_call(Protocol::Http, "stock", "GET /stock/7", at);
         let mut envelope =
             Receiver::new(trust()).accept(&seal(&signed(None), Purpose::Trace), NOW, 0).expect("our own envelope");
         envelope.hop.call = derive(ROOT, n as u64 + 1);
         let mut below = Scope::new("stock", &envelope, START_US + at, true);
-        below.respond(status, 4);
-        root.reply(answered(n as u64 + 1, status, Some(&below.history("")), false), at + 9);
+        below.finish(status, 4);
+        root.record_reply(answered(n as u64 + 1, status, Some(&below.history("")), false), at + 9);
     }
-    root.respond(404, 200);
+    root.finish(404, 200);
     root.history("GET /stock")
 }
 
 fn open() -> Vec<u8> {
     let mut root = scope("frontend", None, true);
-    root.send(Protocol::Grpc, "currency", GET, 10);
-    root.send(Protocol::Http, "cart", "GET /cart", 20);
-    root.respond(200, 300);
+    root.begin_call(Protocol::Grpc, "currency", GET, 10);
+    root.begin_call(Protocol::Http, "cart", "GET /cart", 20);
+    root.finish(200, 300);
     root.history("GET /")
 }
 
 fn off() -> Vec<u8> {
     let mut root = scope("frontend", Some(vec![Fault::new(FaultKind::Unavailable, select("currency", ""))]), false);
-    root.send(Protocol::Grpc, "currency", GET, 10);
-    root.reply(answered(1, 0, None, true), 20);
-    root.respond(200, 30);
+    root.begin_call(Protocol::Grpc, "currency", GET, 10);
+    root.record_reply(answered(1, 0, None, true), 20);
+    root.finish(200, 30);
     root.history("GET /")
 }
 
 fn broken_off() -> Vec<u8> {
     let mut root = scope("frontend", None, true);
-    root.send(Protocol::Grpc, "currency", GET, 10);
-    root.reply(answered(1, 0, None, true), 70);
-    root.send(Protocol::Grpc, "currency", CONVERT, 80);
+    root.begin_call(Protocol::Grpc, "currency", GET, 10);
+    root.record_reply(answered(1, 0, None, true), 70);
+    root.begin_call(Protocol::Grpc, "currency", CONVERT, 80);
     let mut history = root.history("");
     history[9] |= 1;
     history
@@ -163,9 +163,9 @@ fn broken_off() -> Vec<u8> {
 fn nameless() -> Vec<u8> {
     let mut root = scope("frontend", None, true);
     let below = child(derive(ROOT, 1), "currency", "", &[]);
-    root.send(Protocol::Grpc, "currency", GET, 10);
-    root.reply(answered(1, 0, Some(&below), false), 20);
-    root.respond(0, 30);
+    root.begin_call(Protocol::Grpc, "currency", GET, 10);
+    root.record_reply(answered(1, 0, Some(&below), false), 20);
+    root.finish(0, 30);
     root.history("")
 }
 

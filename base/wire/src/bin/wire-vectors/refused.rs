@@ -1,4 +1,4 @@
-//! Envelopes that are refused, one for each check and each way to fail it.
+//! Refused envelopes, one per check and per way to fail it.
 
 use crate::book::*;
 use model::{Fault, FaultKind};
@@ -99,7 +99,7 @@ pub fn write(book: &Book) {
     });
 }
 
-/// A signed envelope around hand-made plan and hop bytes.
+/// A signed envelope with the given plan and hop bytes.
 fn raw(permissions: u8, plan: &[u8], hop: &[u8]) -> Vec<u8> {
     let mut part = vec![permissions];
     part.extend_from_slice(&TRACE);

@@ -1,4 +1,4 @@
-//! What a scope goes through, step by step.
+//! The steps of a scope.
 
 use crate::book::*;
 use model::Fault;
@@ -6,7 +6,7 @@ use model::trace::Protocol;
 use serde_json::{Value, json};
 use wire::accept::Receiver;
 use wire::bytes::hex;
-use wire::scope::{End, Scope};
+use wire::scope::{CallEnd, Scope};
 use wire::trust::Purpose;
 
 pub const CURRENCY: &str = "127.0.0.1:7001";
@@ -32,7 +32,7 @@ pub fn scope_input(trust: &str, plan: Option<Vec<Fault>>, steps: Vec<Value>) -> 
         "envelope": hex(&seal(&signed(plan), purpose)), "start_us": 1_800_000_000_123_456u64, "steps": steps})
 }
 
-/// A child's history as the callee would send it: `sends` are (peer, name, status), negative: failed.
+/// A child's history as its callee sends it: `sends` are (peer, name, status), negative: failed.
 pub fn child(call: u64, service: &str, name: &str, sends: &[(&str, &str, i64)]) -> Vec<u8> {
     let envelope =
         Receiver::new(trust()).accept(&seal(&signed(None), Purpose::Trace), NOW, 0).expect("our own envelope");
@@ -41,10 +41,10 @@ pub fn child(call: u64, service: &str, name: &str, sends: &[(&str, &str, i64)]) 
     let mut scope = Scope::new(service, &envelope, 1_800_000_000_123_999, true);
     for (i, (peer, name, status)) in sends.iter().enumerate() {
         let at = 10 * (i as u64 + 1);
-        let sent = scope.send(Protocol::Grpc, peer, name, at);
-        let end = End { call: sent.number, status: status.unsigned_abs(), history: None, gap: true };
-        if *status < 0 { scope.failed(end, at + 5) } else { scope.reply(end, at + 5) }
+        let sent = scope.begin_call(Protocol::Grpc, peer, name, at);
+        let end = CallEnd { call: sent.number, status: status.unsigned_abs(), history: None, gap: true };
+        if *status < 0 { scope.record_failure(end, at + 5) } else { scope.record_reply(end, at + 5) }
     }
-    scope.respond(0, 300);
+    scope.finish(0, 300);
     scope.history(name)
 }

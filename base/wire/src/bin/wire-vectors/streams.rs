@@ -1,4 +1,4 @@
-//! Scopes that answer with a stream: what leaves with each message, and what is left for the trailer.
+//! Scopes that answer with a stream: the pieces sent with messages and with the trailer.
 
 use crate::book::*;
 use crate::steps::*;
@@ -23,7 +23,7 @@ fn stream(plan: Option<Vec<Fault>>, steps: Vec<Value>) -> Value {
     input
 }
 
-/// The same, for a caller that accepts other things.
+/// The same for a caller with other capabilities.
 fn stream_for(accept: Accept, receive_limit: u64, steps: Vec<Value>) -> Value {
     let mut input = stream(None, steps);
     let hop = Hop { accept, receive_limit, ..hop(None) };
@@ -31,7 +31,7 @@ fn stream_for(accept: Accept, receive_limit: u64, steps: Vec<Value>) -> Value {
     input
 }
 
-/// A stream, with how many of its messages and trailer must carry a piece.
+/// A stream and the number of its messages, trailer included, that must carry a piece.
 fn good(book: &Book, name: &str, about: &str, pieces: usize, input: Value) -> Value {
     let result = wire::conform::result("scope", &input).unwrap_or_else(|e| panic!("{name}: {e}"));
     let steps = result["steps"].as_array().expect("a list");
@@ -42,7 +42,7 @@ fn good(book: &Book, name: &str, about: &str, pieces: usize, input: Value) -> Va
 }
 
 fn cut(result: &Value) -> bool {
-    // the flag byte behind the piece's own
+    // the second byte holds the flags
     result["steps"]
         .as_array()
         .and_then(|s| s.last())
@@ -228,7 +228,7 @@ fn trailers(book: &Book) {
         stream(None, steps.chain(end(9000)).collect())
     });
     assert!(cut(&result));
-    // the longest last name with which it still fits, and one byte more
+    // the longest name that fits, and one byte more
     let sized = |extra: usize| {
         let last = format!("/{}", "x".repeat(extra));
         stream(None, [calls(37), vec![send(50_000, "grpc", CURRENCY, &last), respond(50_001, 0, WATCH)]].concat())
