@@ -12,8 +12,8 @@ import (
 	"context"
 	"net/http"
 
-	_ "faultloom.dev/go/message/exporttls"
-	"faultloom.dev/go/message/httphook"
+	_ "faultloom.dev/go/message/entry/exporttls"
+	"faultloom.dev/go/message/hooks/httphook"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
@@ -32,7 +32,7 @@ type (
 // Flush exports the histories that wait for it (FAULTLOOM_EXPORT), and returns when that is done or the context ends.
 // Call it before a program ends, with a second at most: what was finished just before would be lost otherwise.
 func Flush(ctx context.Context) {
-	if x := scope.Default().Entry.Export; x != nil {
+	if x := scope.DefaultProcess().Entry.Export; x != nil {
 		x.Flush(ctx)
 	}
 }

@@ -31,7 +31,7 @@ type Request struct{ scope *scope.Scope }
 // Start begins a request. Calls made with the returned context carry the envelope, over gRPC and over HTTP where the
 // hooks are installed. Errors: ErrNoKey, or a wire.Error if the plan does not fit the format. It does not block.
 func Start(ctx context.Context, o Options) (context.Context, *Request, error) {
-	p := scope.Default()
+	p := scope.DefaultProcess()
 	settings := o.Trust
 	if settings == nil {
 		if settings = p.Receiver.Settings(); settings == nil {
@@ -41,7 +41,7 @@ func Start(ctx context.Context, o Options) (context.Context, *Request, error) {
 		p = &scope.Process{Service: p.Service, Peers: p.Peers, Receiver: trust.NewReceiver(settings)}
 	}
 	if o.Service != "" && o.Service != p.Service {
-		p = &scope.Process{Service: wire.Cut(o.Service, wire.MaxServiceBytes), Peers: p.Peers, Receiver: p.Receiver}
+		p = &scope.Process{Service: wire.TruncateString(o.Service, wire.MaxServiceBytes), Peers: p.Peers, Receiver: p.Receiver}
 	}
 	s, err := start(p, settings, &o)
 	if err != nil {
@@ -69,13 +69,13 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 		env.Plan = o.Plan
 	}
 	if env.Trace == [16]byte{} {
-		env.Trace = scope.RandomTrace()
+		env.Trace = scope.RandomTraceID()
 	}
 	if env.Call = o.Root; env.Call == 0 {
-		env.Call = scope.RandomCall()
+		env.Call = scope.RandomCallID()
 	}
 	var buf [256]byte
-	part, err := wire.AppendSigned(buf[:0], &env.Signed)
+	part, err := wire.AppendSignedPart(buf[:0], &env.Signed)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 		return nil, wire.EnvelopeTooLarge
 	}
 	var out [256]byte
-	env.PassedOn = string(key.Sign(out[:0], part))
-	return p.New(env, now), nil
+	env.SignedBlock = string(key.Sign(out[:0], part))
+	return p.NewScope(env, now), nil
 }
 
 // Trace is the trace id all envelopes of this request carry.

@@ -11,10 +11,10 @@ import (
 	"net/http"
 	"runtime"
 
-	_ "faultloom.dev/go/message/exporttls"
-	"faultloom.dev/go/message/grpchook"
-	"faultloom.dev/go/message/httphook"
-	"faultloom.dev/go/message/status"
+	_ "faultloom.dev/go/message/entry/exporttls"
+	"faultloom.dev/go/message/entry/status"
+	"faultloom.dev/go/message/hooks/grpchook"
+	"faultloom.dev/go/message/hooks/httphook"
 )
 
 func init() {

@@ -1,10 +1,9 @@
-// Package message holds the sources that faultloom-go places into the program it builds. Nothing else imports it.
+// Package message embeds the SDK's sources, which faultloom-go adds to the program it builds. Nothing else imports it.
 package message
 
 import "embed"
 
-// Sources are the packages below this folder: wire, trust, export, exporttls, scope, status, httphook, grpchook,
-// install and installgrpc.
+// Sources are the files of the packages below this folder.
 //
-//go:embed wire/*.go trust/*.go export/*.go exporttls/*.go scope/*.go status/*.go httphook/*.go grpchook/*.go install/*.go installgrpc/*.go
+//go:embed wire/*.go trust/*.go scope/*.go entry/*.go entry/*/*.go hooks/*/*.go
 var Sources embed.FS

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"faultloom.dev/go/message/export"
+	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/wire"
 )
 
@@ -19,7 +19,7 @@ func bridgeOut(in struct {
 		return nil, err
 	}
 	headers := object{}
-	t, b := wire.BridgeOut(in.Headers[wire.TraceparentKey], in.Headers[wire.BaggageKey], string(in.Envelope), own)
+	t, b := wire.InjectBridge(in.Headers[wire.TraceparentKey], in.Headers[wire.BaggageKey], string(in.Envelope), own)
 	if headers[wire.TraceparentKey] = t; b != "" {
 		headers[wire.BaggageKey] = b
 	}
@@ -37,7 +37,7 @@ func bridgeIn(in struct{ Headers map[string]string }) (object, error) {
 	if own, ok := in.Headers["x-faultloom"]; ok {
 		return object{"carrier": "own", "envelope": own, "call": nil}, nil
 	}
-	if text, call, ok := wire.BridgeIn(in.Headers[wire.TraceparentKey], in.Headers[wire.BaggageKey]); ok {
+	if text, call, ok := wire.ExtractBridge(in.Headers[wire.TraceparentKey], in.Headers[wire.BaggageKey]); ok {
 		return object{"carrier": "baggage", "envelope": text, "call": id(call)}, nil
 	}
 	return object{"carrier": "none", "envelope": nil, "call": nil}, nil
@@ -68,7 +68,7 @@ func otlp(in struct {
 	if err != nil {
 		return object{"error": string(wire.Malformed)}, nil
 	}
-	var request export.Request
+	var request entry.Request
 	request.Add(t.Trace, in.HasParent, h)
 	text, err := json.Marshal(&request)
 	if err != nil {

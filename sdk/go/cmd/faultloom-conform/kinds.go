@@ -72,7 +72,7 @@ func envelopes(in struct {
 		Attempt        uint64
 	}
 }) (object, error) {
-	settings, err := trust.Parse(in.Trust)
+	settings, err := trust.ParseSettings(in.Trust)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func segmentObject(s *wire.Segment, call uint64) object {
 			if e.Fault >= 0 {
 				fault = e.Fault
 			}
-			events = append(events, object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": id(wire.CallID(call, e.Call)),
+			events = append(events, object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": id(wire.DeriveCallID(call, e.Call)),
 				"name": e.Name, "peer": e.Peer, "protocol": protocol, "fault": fault})
 		case wire.SendResponse:
 			events = append(events, object{"kind": "SEND_RESPONSE", "at_us": e.AtUS, "status": e.Status})
@@ -178,7 +178,7 @@ func segmentObject(s *wire.Segment, call uint64) object {
 				kind = "CALL_FAILED"
 			}
 			if e.Child != nil {
-				child = segmentObject(e.Child, wire.CallID(call, e.Call))
+				child = segmentObject(e.Child, wire.DeriveCallID(call, e.Call))
 			}
 			events = append(events, object{"kind": kind, "at_us": e.AtUS, "call": e.Call, "status": e.Status, "gap": e.Gap, "child": child})
 		}
@@ -190,7 +190,7 @@ func truncate(in struct {
 	History hexBytes
 	Limit   int
 }) (object, error) {
-	cut, err := wire.Truncate(in.History, in.Limit)
+	cut, err := wire.TruncateHistory(in.History, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func name(in struct {
 }) (object, error) {
 	names := []string{}
 	for _, r := range in.Requests {
-		names = append(names, wire.NormalName(wire.RawHTTPName(r.Method, r.Target)))
+		names = append(names, wire.NormalizeHTTPName(wire.RawHTTPName(r.Method, r.Target)))
 	}
 	return object{"names": names}, nil
 }
@@ -268,7 +268,7 @@ func carrier(in struct {
 	switch {
 	case in.HistoryBytes <= wire.MaxHeaderBytes:
 		result = "header"
-	case in.Complete && wire.MayTail(accept, in.Method, headers(in.RequestHeaders), in.Status, headers(in.Headers)):
+	case in.Complete && wire.AllowsTail(accept, in.Method, headers(in.RequestHeaders), in.Status, headers(in.Headers)):
 		result = "tail"
 	}
 	return object{"carrier": result}, nil
@@ -284,7 +284,7 @@ func callID(in struct {
 	}
 	ids := []string{}
 	for _, n := range in.Numbers {
-		ids = append(ids, id(wire.CallID(parent, n)))
+		ids = append(ids, id(wire.DeriveCallID(parent, n)))
 	}
 	return object{"ids": ids}, nil
 }
@@ -297,7 +297,7 @@ func join(in struct {
 	if err != nil {
 		return nil, err
 	}
-	var j wire.Joiner
+	var j wire.PieceJoiner
 	for _, p := range in.Pieces {
 		j.Add(p)
 	}
@@ -306,6 +306,6 @@ func join(in struct {
 }
 
 func corrupt(in carried) (object, error) {
-	wire.Corrupt(in.Bytes)
+	wire.CorruptBody(in.Bytes)
 	return object{"bytes": hex.EncodeToString(in.Bytes)}, nil
 }

@@ -40,7 +40,7 @@ func steps(in struct {
 	Stream   bool
 	Steps    []step
 }) (object, error) {
-	settings, err := trust.Parse(in.Trust)
+	settings, err := trust.ParseSettings(in.Trust)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +49,9 @@ func steps(in struct {
 	if _, err := process.Receiver.Accept(env, string(in.Envelope), in.Now, 0); err != nil {
 		return nil, err
 	}
-	s := process.New(env, time.UnixMicro(in.StartUS))
+	s := process.NewScope(env, time.UnixMicro(in.StartUS))
 	results, history := []any{}, []byte(nil)
-	pieces, joined := scope.Pieces{Scope: s}, wire.Joiner{}
+	pieces, joined := scope.PieceWriter{Scope: s}, wire.PieceJoiner{}
 	piece := func(p []byte) object {
 		if p != nil {
 			joined.Add(p)
@@ -66,17 +66,17 @@ func steps(in struct {
 				return nil, err
 			}
 		case st.Reply != nil:
-			s.Reply(st.AtUS, st.Reply.Call, scope.End{Status: st.Reply.Status, History: st.Reply.History, Gap: st.Reply.Gap})
+			s.RecordReply(st.AtUS, st.Reply.Call, scope.CallEnd{Status: st.Reply.Status, History: st.Reply.History, Gap: st.Reply.Gap})
 		case st.Failed != nil:
-			s.Failed(st.AtUS, st.Failed.Call, scope.End{Status: st.Failed.Status, History: st.Failed.History, Gap: st.Failed.Gap})
+			s.RecordFailure(st.AtUS, st.Failed.Call, scope.CallEnd{Status: st.Failed.Status, History: st.Failed.History, Gap: st.Failed.Gap})
 		case st.Message != nil:
 			var p []byte
 			if env.Accept&wire.AcceptField != 0 {
-				_, p = wire.CutField(pieces.Field(int(env.ReceiveLimit) - st.Message.Bytes))
+				_, p = wire.CutField(pieces.NextPiece(int(env.ReceiveLimit) - st.Message.Bytes))
 			}
 			result = piece(p)
 		case st.Respond != nil && in.Stream:
-			result = piece(pieces.Finish(st.AtUS, st.Respond.Status, st.Respond.Name, wire.MaxTrailerBytes))
+			result = piece(pieces.LastPiece(st.AtUS, st.Respond.Status, st.Respond.Name, wire.MaxTrailerBytes))
 			history = joined.History(env.Call)
 		case st.Respond != nil:
 			history = s.Finish(st.AtUS, st.Respond.Status, st.Respond.Name)
@@ -89,15 +89,15 @@ func steps(in struct {
 }
 
 func send(s *scope.Scope, st step) (object, error) {
-	out := scope.Send{Peer: s.Process().Peer(st.Send.Authority), Name: st.Send.Name, Accept: wire.AcceptField, Limit: 4 << 20}
+	out := scope.Call{Peer: s.Process().PeerName(st.Send.Authority), Name: st.Send.Name, Accept: wire.AcceptField, ReceiveLimit: 4 << 20}
 	if st.Send.Protocol == "http" {
 		method, target, ok := strings.Cut(st.Send.Name, " ")
 		if !ok {
 			return nil, fmt.Errorf("%q is not METHOD /path", st.Send.Name)
 		}
-		out = scope.Send{HTTP: true, Peer: out.Peer, Name: wire.RawHTTPName(method, target), Accept: wire.AcceptTail}
+		out = scope.Call{HTTP: true, Peer: out.Peer, Name: wire.RawHTTPName(method, target), Accept: wire.AcceptTail}
 	}
-	call, ok := s.Send(st.AtUS, out)
+	call, ok := s.BeginCall(st.AtUS, out)
 	if !ok {
 		return nil, errors.New("send after respond")
 	}
@@ -106,7 +106,7 @@ func send(s *scope.Scope, st step) (object, error) {
 		result["envelope"] = hex.EncodeToString([]byte(call.Envelope))
 	}
 	if call.Fault != nil {
-		result["fault"], result["kind"] = call.Index, call.Fault.Kind.String()
+		result["fault"], result["kind"] = call.FaultIndex, call.Fault.Kind.String()
 	}
 	return result, nil
 }

@@ -70,7 +70,7 @@ func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
 	locked := grpcServer(t, `"google.golang.org/grpc/credentials"`, `grpc.Creds(credentials.NewTLS(nil))`)
 	provided := grpcServer(t, `_ "google.golang.org/grpc/credentials/tls/certprovider"`, "")
 	open := grpcServer(t, `"google.golang.org/grpc/credentials/insecure"`, `grpc.Creds(insecure.NewCredentials())`)
-	names := []string{"net/http.(*Transport).roundTrip", "/httphook.RoundTrip", "/httphook.Serve", "/export.(*Exporter).send", "crypto/tls.Client"}
+	names := []string{"net/http.(*Transport).roundTrip", "/httphook.RoundTrip", "/httphook.Serve", "/entry.(*Exporter).send", "crypto/tls.Client"}
 	program := func(body string) map[string]string {
 		return map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": body}
 	}

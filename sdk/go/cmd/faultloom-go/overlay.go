@@ -79,16 +79,16 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 		if _, err := os.Lstat(virtual); err == nil {
 			return nil, refuse(exitUsage, "%s exists: its name is needed for the overlay", virtual)
 		}
-		parts := []string{"install"}
+		parts := []string{"hooks/install"}
 		if grpc {
-			parts = append(parts, "installgrpc")
+			parts = append(parts, "hooks/installgrpc")
 		}
 		tls, err := usesTLS(inv, p)
 		if err != nil {
 			return nil, err
 		}
 		if tls {
-			parts = append(parts, "exporttls")
+			parts = append(parts, "entry/exporttls")
 		}
 		files[virtual] = importer(name, p.Module.Path, parts)
 		if len(inv.packages) > 0 && isGo(inv.packages[0]) {
@@ -113,7 +113,7 @@ func placeSources(files map[string][]byte, dir, module string, grpc bool) error 
 		if err != nil || d.IsDir() || strings.HasSuffix(name, "_test.go") {
 			return err
 		}
-		if folder := path.Dir(name); !grpc && (folder == "grpchook" || folder == "installgrpc") {
+		if folder := path.Dir(name); !grpc && (folder == "hooks/grpchook" || folder == "hooks/installgrpc") {
 			return nil
 		}
 		text, err := fs.ReadFile(message.Sources, name)

@@ -12,7 +12,7 @@ import (
 
 	faultloom "faultloom.dev/go"
 	"faultloom.dev/go/internal/suite"
-	"faultloom.dev/go/message/status"
+	"faultloom.dev/go/message/entry/status"
 	"faultloom.dev/go/message/wire"
 )
 

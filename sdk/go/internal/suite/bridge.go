@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	faultloom "faultloom.dev/go"
-	"faultloom.dev/go/message/httphook"
+	"faultloom.dev/go/message/hooks/httphook"
 	"faultloom.dev/go/message/wire"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"faultloom.dev/go/message/export"
+	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/scope"
 )
 
@@ -25,7 +25,7 @@ type Collector struct {
 	t        testing.TB
 	mu       sync.Mutex
 	spans    []Span
-	from     []*export.Exporter
+	from     []*entry.Exporter
 }
 
 // Span is one that arrived.
@@ -70,15 +70,15 @@ func NewCollector(t testing.TB) *Collector {
 }
 
 // Entry is how a service begins one in n requests itself and exports them to c; n = 0: it only exports.
-func (c *Collector) Entry(n uint64, bridge bool) scope.Entry {
-	x, err := export.New(c.Endpoint)
+func (c *Collector) Entry(n uint64, bridge bool) scope.EntryConfig {
+	x, err := entry.NewExporter(c.Endpoint)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.from = append(c.from, x)
-	return scope.Entry{OneIn: n, Bridge: bridge, Export: x}
+	return scope.EntryConfig{OneIn: n, Bridge: bridge, Export: x}
 }
 
 // Wait waits until at least n spans have arrived and returns all of them.

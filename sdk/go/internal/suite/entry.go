@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"faultloom.dev/go/message/httphook"
+	"faultloom.dev/go/message/hooks/httphook"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/trust"
 	"faultloom.dev/go/message/wire"
@@ -168,7 +168,7 @@ func drawn(t *testing.T) {
 	keyless.Receiver = trust.NewReceiver(Parse(t, "environment demo\nkey fault f1 "+FaultKey))
 	keyless.Entry = c.Entry(1, false)
 	if out, err := call(context.Background(), stock(t, serve(t, methods{"Look": func(ctx context.Context, _ *Message) (*Message, error) {
-		return &Message{Value: []byte(fmt.Sprint(scope.From(ctx) != nil))}, nil
+		return &Message{Value: []byte(fmt.Sprint(scope.Current(ctx) != nil))}, nil
 	}}, hooked(keyless))), "Look", nil); err != nil || string(out) != "false" {
 		t.Error(string(out), err)
 	}

@@ -368,7 +368,7 @@ func deaf(t *testing.T) {
 	p := &scope.Process{Service: "deaf", Receiver: trust.NewReceiver(nil)}
 	got := make(chan bool, 1)
 	cc := dial(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
-		got <- scope.From(ctx) != nil
+		got <- scope.Current(ctx) != nil
 		return in, nil
 	}}, hooked(p)))
 	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Caller: "deaf"}}}})
@@ -384,7 +384,7 @@ func deaf(t *testing.T) {
 func faultsOff(t *testing.T) {
 	path, replace := TrustFile(t, Settings)
 	s := newShop(t)
-	s.frontProc.Receiver = trust.FromFile(path)
+	s.frontProc.Receiver = trust.NewReceiverFromFile(path)
 	page := func() (string, string) {
 		ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Callee: "back"}}}})
 		out, err := call(ctx, s.front, "Page", []byte("a"))
@@ -421,7 +421,7 @@ func faultsOff(t *testing.T) {
 func rotation(t *testing.T) {
 	path, replace := TrustFile(t, "environment demo\nkey trace old "+TraceKey)
 	p := Process(t, "server")
-	p.Receiver = trust.FromFile(path)
+	p.Receiver = trust.NewReceiverFromFile(path)
 	cc := dial(t, serve(t, methods{"Echo": echo}, hooked(p)))
 	known := func(id, key string) bool {
 		ctx, r := start(t, faultloom.Options{Trust: Parse(t, "environment demo\nkey trace "+id+" "+key)})
@@ -446,7 +446,7 @@ func rotation(t *testing.T) {
 func refused(t *testing.T) {
 	p := Process(t, "server")
 	cc := stock(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
-		return &Message{Value: []byte(fmt.Sprint(scope.From(ctx) != nil))}, nil
+		return &Message{Value: []byte(fmt.Sprint(scope.Current(ctx) != nil))}, nil
 	}}, hooked(p)))
 	now := time.Now()
 	for _, c := range []struct {
@@ -463,12 +463,12 @@ func refused(t *testing.T) {
 	} {
 		signed := wire.Signed{History: true, Expires: uint32(now.Unix() + 60), KeyID: "t1", Environment: "demo"}
 		c.edit(&signed)
-		part, err := wire.AppendSigned(nil, &signed)
+		part, err := wire.AppendSignedPart(nil, &signed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		passed := Parse(t, Settings).Key("t1").Sign(nil, part)
-		raw, _ := wire.Assemble(string(passed), 1, wire.AcceptField, 4<<20, nil)
+		raw, _ := wire.AssembleEnvelope(string(passed), 1, wire.AcceptField, 4<<20, nil)
 		ctx := metadata.AppendToOutgoingContext(context.Background(), wire.GRPCKey, raw)
 		if out, err := call(ctx, cc, "Look", nil); err != nil && c.want == "false" || (err == nil && string(out) != c.want) {
 			t.Errorf("%s: %s %v", c.name, out, err)

@@ -149,9 +149,9 @@ func fieldsNotAnnounced(t *testing.T) {
 // promise is what a service sends back that has nothing to tell but that it takes fields, if it does.
 func promise(t testing.TB, envelope string, takes bool) []byte {
 	var e wire.Envelope
-	o, err := wire.Open(envelope, &e)
+	o, err := wire.DecodeEnvelope(envelope, &e)
 	if err == nil {
-		err = o.Finish(&e)
+		err = o.DecodeVerified(&e)
 	}
 	if err != nil {
 		t.Error(err)

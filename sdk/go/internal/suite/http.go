@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	faultloom "faultloom.dev/go"
-	"faultloom.dev/go/message/httphook"
+	"faultloom.dev/go/message/hooks/httphook"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )

@@ -354,7 +354,7 @@ func streamSmallLimit(t *testing.T) {
 
 func streamStockPeers(t *testing.T) {
 	chat := func(s grpc.ServerStream) error {
-		if md, _ := metadata.FromIncomingContext(s.Context()); len(md[wire.GRPCKey]) == 0 && scope.From(s.Context()) != nil {
+		if md, _ := metadata.FromIncomingContext(s.Context()); len(md[wire.GRPCKey]) == 0 && scope.Current(s.Context()) != nil {
 			return status.Error(codes.Internal, "a scope without an envelope")
 		}
 		for in := new(Message); s.RecvMsg(in) == nil; in = new(Message) {

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	faultloom "faultloom.dev/go"
-	"faultloom.dev/go/message/grpchook"
+	"faultloom.dev/go/message/hooks/grpchook"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/trust"
 	"faultloom.dev/go/message/wire"
@@ -34,7 +34,7 @@ var (
 // Parse is trust.Parse for texts that are right.
 func Parse(t testing.TB, text string) *trust.Settings {
 	t.Helper()
-	s, err := trust.Parse(text)
+	s, err := trust.ParseSettings(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ func (a asked) Value(key any) any {
 
 // Each way in which a scope can answer.
 func TestContextsAreSearchedOnlyWhileAScopeHasStillToAnswer(t *testing.T) {
-	before := live.Load() // scopes of other tests that were never to answer
-	live.Store(0)
-	defer live.Add(before)
+	before := openScopes.Load() // scopes of other tests that were never to answer
+	openScopes.Store(0)
+	defer openScopes.Add(before)
 	for name, answer := range map[string]func(*Scope){
 		"in one piece": func(s *Scope) { s.Finish(s.Now(), 0, "") },
 		"later": func(s *Scope) {
@@ -30,26 +30,26 @@ func TestContextsAreSearchedOnlyWhileAScopeHasStillToAnswer(t *testing.T) {
 			e.History()
 		},
 		"in pieces": func(s *Scope) {
-			p := Pieces{Scope: s}
-			p.Finish(s.Now(), 0, "", wire.MaxTrailerBytes)
+			p := PieceWriter{Scope: s}
+			p.LastPiece(s.Now(), 0, "", wire.MaxTrailerBytes)
 		},
 	} {
 		times := 0
 		ctx := asked{context.Background(), &times}
-		if From(ctx) != nil || times != 0 {
+		if Current(ctx) != nil || times != 0 {
 			t.Errorf("%s: nobody has a scope, and a context was asked %d times", name, times)
 		}
 		s, other := begin(t), begin(t)
-		if From(With(ctx, s)) != s || From(ctx) != nil || times != 1 {
+		if Current(With(ctx, s)) != s || Current(ctx) != nil || times != 1 {
 			t.Errorf("%s: a context's own scope is not found", name)
 		}
 		answer(other)
 		answer(other) // a second time is none
-		if From(With(ctx, s)) != s {
+		if Current(With(ctx, s)) != s {
 			t.Errorf("%s: the end of one scope hides another", name)
 		}
 		answer(s)
-		if times = 0; From(With(ctx, s)) != nil || From(ctx) != nil || times != 0 {
+		if times = 0; Current(With(ctx, s)) != nil || Current(ctx) != nil || times != 0 {
 			t.Errorf("%s: all have answered, and a context was asked %d times", name, times)
 		}
 	}

@@ -8,27 +8,27 @@ import (
 	"strings"
 	"time"
 
-	"faultloom.dev/go/message/export"
+	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/wire"
 )
 
 const (
-	maxSample   = 1_000_000
-	drawnExpire = 60 // seconds
+	maxSample         = 1_000_000
+	sampledTTLSeconds = 60 // seconds
 )
 
 // Entry says how a service begins requests itself. The zero value: not at all.
-type Entry struct {
-	OneIn  uint64           // one in so many requests is drawn; 0: none
-	Bridge bool             // their envelopes also travel in traceparent and baggage
-	Export *export.Exporter // takes histories that no reply carries; nil: they are dropped
+type EntryConfig struct {
+	OneIn  uint64          // one in so many requests is drawn; 0: none
+	Bridge bool            // their envelopes also travel in traceparent and baggage
+	Export *entry.Exporter // takes histories that no reply carries; nil: they are dropped
 }
 
 // ParseEntry reads FAULTLOOM_SAMPLE, FAULTLOOM_EXPORT and FAULTLOOM_BRIDGE. What is not understood is said and left out.
-func ParseEntry(getenv func(string) string, say io.Writer) Entry {
-	e := Entry{Bridge: getenv("FAULTLOOM_BRIDGE") == "on"}
+func ParseEntry(getenv func(string) string, say io.Writer) EntryConfig {
+	e := EntryConfig{Bridge: getenv("FAULTLOOM_BRIDGE") == "on"}
 	if endpoint := getenv("FAULTLOOM_EXPORT"); endpoint != "" {
-		x, err := export.New(endpoint)
+		x, err := entry.NewExporter(endpoint)
 		if err != nil {
 			fmt.Fprintf(say, "faultloom: FAULTLOOM_EXPORT is %v: nothing is exported\n", err)
 		}
@@ -51,12 +51,12 @@ func ParseEntry(getenv func(string) string, say io.Writer) Entry {
 }
 
 // Draw tells whether a request that arrived without an envelope is drawn.
-func (p *Process) Draw() bool { return p.Entry.OneIn > 0 && rand.Uint64N(p.Entry.OneIn) == 0 }
+func (p *Process) Sample() bool { return p.Entry.OneIn > 0 && rand.Uint64N(p.Entry.OneIn) == 0 }
 
 // start makes the envelope of a drawn request.
-func (p *Process) start(s *Scope, a Arrival) bool {
-	s.env, s.apart, s.hasParent = wire.Envelope{}, false, false // what a refused one has left
-	if !a.Drawn && !p.Draw() {
+func (p *Process) sampleScope(s *Scope, a IncomingRequest) bool {
+	s.env, s.exported, s.hasParent = wire.Envelope{}, false, false // what a refused one has left
+	if !a.Sampled && !p.Sample() {
 		return false
 	}
 	settings := p.Receiver.Settings()
@@ -69,23 +69,23 @@ func (p *Process) start(s *Scope, a Arrival) bool {
 	}
 	parent, ok := wire.ParseTraceparent(a.Traceparent)
 	if !ok {
-		parent = wire.Traceparent{Trace: RandomTrace(), Parent: RandomCall()}
+		parent = wire.Traceparent{Trace: RandomTraceID(), Parent: RandomCallID()}
 	}
-	s.env.Signed = wire.Signed{History: true, Bridge: p.Entry.Bridge, Trace: parent.Trace, Expires: uint32(s.start.Add(drawnExpire * time.Second).Unix()),
+	s.env.Signed = wire.Signed{History: true, Bridge: p.Entry.Bridge, Trace: parent.Trace, Expires: uint32(s.start.Add(sampledTTLSeconds * time.Second).Unix()),
 		KeyID: key.ID, Environment: settings.Environment}
 	s.env.Call = parent.Parent
 	var part, out [256]byte
-	signed, err := wire.AppendSigned(part[:0], &s.env.Signed)
+	signed, err := wire.AppendSignedPart(part[:0], &s.env.Signed)
 	if err != nil {
 		return false
 	}
-	s.env.PassedOn = string(key.Sign(out[:0], signed))
-	s.apart, s.hasParent = true, ok
+	s.env.SignedBlock = string(key.Sign(out[:0], signed))
+	s.exported, s.hasParent = true, ok
 	return true
 }
 
 // RandomTrace is a trace id.
-func RandomTrace() (id [16]byte) {
+func RandomTraceID() (id [16]byte) {
 	for i, a, b := 0, rand.Uint64(), rand.Uint64()|1; i < 8; i++ {
 		id[i], id[i+8] = byte(a>>(8*i)), byte(b>>(8*i))
 	}
@@ -93,4 +93,4 @@ func RandomTrace() (id [16]byte) {
 }
 
 // RandomCall is the id of a call that begins a request.
-func RandomCall() uint64 { return rand.Uint64() | 1 }
+func RandomCallID() uint64 { return rand.Uint64() | 1 }

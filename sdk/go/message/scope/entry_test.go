@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"faultloom.dev/go/message/export"
+	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/trust"
 )
 
 func TestEntrySettingsAreUnderstoodOrSaidAndLeftOut(t *testing.T) {
-	export.LinkTLS()
+	entry.EnableTLS()
 	for _, c := range []struct {
 		sample, export, bridge string
 		oneIn                  uint64
@@ -45,7 +45,7 @@ func TestOneInNIsDrawn(t *testing.T) {
 		drawn := 0
 		const tries = 64_000
 		for i := 0; i < tries; i++ {
-			if p.Draw() {
+			if p.Sample() {
 				drawn++
 			}
 		}
@@ -54,27 +54,27 @@ func TestOneInNIsDrawn(t *testing.T) {
 			t.Errorf("1/%d: %d of %d", n, drawn, tries)
 		}
 	}
-	if p.Entry.OneIn = 0; p.Draw() {
+	if p.Entry.OneIn = 0; p.Sample() {
 		t.Error("nothing should be drawn")
 	}
 }
 
 func TestADrawnRequestHasAnEnvelopeOfItsOwn(t *testing.T) {
-	settings, err := trust.Parse("environment demo\nkey fault f1 " + strings.Repeat("0b", 32) + "\nkey trace t1 " + strings.Repeat("0a", 32))
+	settings, err := trust.ParseSettings("environment demo\nkey fault f1 " + strings.Repeat("0b", 32) + "\nkey trace t1 " + strings.Repeat("0a", 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{Service: "front", Receiver: trust.NewReceiver(settings), Entry: Entry{OneIn: 1, Bridge: true}}
+	p := &Process{Service: "front", Receiver: trust.NewReceiver(settings), Entry: EntryConfig{OneIn: 1, Bridge: true}}
 	var s, next Scope
-	if !p.Open(&s, Arrival{}) || s.Returns() || s.hasParent {
+	if !p.OpenScope(&s, IncomingRequest{}) || s.ReturnsHistory() || s.hasParent {
 		t.Fatal("not drawn")
 	}
-	c, ok := s.Send(1, Send{Peer: "back", Name: "/x"})
-	if !ok || !p.Open(&next, Arrival{Own: c.Envelope}) {
+	c, ok := s.BeginCall(1, Call{Peer: "back", Name: "/x"})
+	if !ok || !p.OpenScope(&next, IncomingRequest{Envelope: c.Envelope}) {
 		t.Fatal("its envelope is refused")
 	}
 	e := next.Envelope()
-	if !e.History || !e.Bridge || e.Plan != nil || e.HasRun || e.KeyID != "t1" || e.Call != c.ID || e.Trace != s.env.Trace || !next.Returns() {
+	if !e.History || !e.Bridge || e.Plan != nil || e.HasRun || e.KeyID != "t1" || e.Call != c.ID || e.Trace != s.env.Trace || !next.ReturnsHistory() {
 		t.Errorf("%+v", e)
 	}
 	if left := int64(e.Expires) - s.start.Unix(); left != 60 {
@@ -84,7 +84,7 @@ func TestADrawnRequestHasAnEnvelopeOfItsOwn(t *testing.T) {
 	forged := []byte(c.Envelope)
 	forged[5] ^= 1
 	var s2 Scope
-	if !p.Open(&s2, Arrival{Own: string(forged)}) || s2.Returns() || s2.env.Trace == s.env.Trace {
+	if !p.OpenScope(&s2, IncomingRequest{Envelope: string(forged)}) || s2.ReturnsHistory() || s2.env.Trace == s.env.Trace {
 		t.Error("not drawn")
 	}
 }

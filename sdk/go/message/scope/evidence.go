@@ -5,9 +5,9 @@ import "faultloom.dev/go/message/wire"
 // evidence is what a plan's conditions are judged by. It is only what is causally known: what the caller knew when it
 // sent the request, and what replies have told since.
 type evidence struct {
-	plan     []wire.Fault
-	counters []counters
-	flat     []uint64 // scratch for hop
+	plan       []wire.Fault
+	counters   []counters
+	hopScratch []uint64 // scratch for hop
 }
 
 type counters struct {
@@ -16,7 +16,7 @@ type counters struct {
 }
 
 func newEvidence(plan []wire.Fault, hop []uint64) *evidence {
-	e := &evidence{plan: plan, counters: make([]counters, len(plan)), flat: make([]uint64, 0, len(hop))}
+	e := &evidence{plan: plan, counters: make([]counters, len(plan)), hopScratch: make([]uint64, 0, len(hop))}
 	next := func() uint64 {
 		if len(hop) == 0 {
 			return 0
@@ -42,11 +42,11 @@ func newEvidence(plan []wire.Fault, hop []uint64) *evidence {
 }
 
 // hop returns the counters in the order of the format; valid until the next call.
-func (e *evidence) hop() []uint64 {
+func (e *evidence) hopCounters() []uint64 {
 	if e == nil {
 		return nil
 	}
-	out := e.flat[:0]
+	out := e.hopScratch[:0]
 	for i := range e.plan {
 		c := &e.counters[i]
 		if e.plan[i].Nth != 0 {
@@ -57,12 +57,12 @@ func (e *evidence) hop() []uint64 {
 		}
 		out = append(out, c.after...)
 	}
-	e.flat = out
+	e.hopScratch = out
 	return out
 }
 
 // decide counts the send and returns the index of the fault that fires at it, or -1.
-func (e *evidence) decide(caller, peer, name string, on bool) int {
+func (e *evidence) decideFault(caller, peer, name string, on bool) int {
 	chosen := -1
 	for i := range e.plan {
 		f, c := &e.plan[i], &e.counters[i]
@@ -70,7 +70,7 @@ func (e *evidence) decide(caller, peer, name string, on bool) int {
 			continue
 		}
 		c.matched++
-		if on && chosen < 0 && c.ready(f) {
+		if on && chosen < 0 && c.isReady(f) {
 			c.fired++
 			chosen = i
 		}
@@ -78,7 +78,7 @@ func (e *evidence) decide(caller, peer, name string, on bool) int {
 	return chosen
 }
 
-func (c *counters) ready(f *wire.Fault) bool {
+func (c *counters) isReady(f *wire.Fault) bool {
 	for j := range f.After {
 		if c.after[j] < f.After[j].Times {
 			return false
@@ -88,7 +88,7 @@ func (c *counters) ready(f *wire.Fault) bool {
 }
 
 // count counts prerequisites: those of faults that count sent calls, or those that count completed ones.
-func (e *evidence) count(sent bool, caller, peer, name string) {
+func (e *evidence) countPrerequisites(sent bool, caller, peer, name string) {
 	for i := range e.plan {
 		f := &e.plan[i]
 		if f.AfterSent != sent {
@@ -103,7 +103,7 @@ func (e *evidence) count(sent bool, caller, peer, name string) {
 }
 
 // walk learns from the history of a call that came back.
-func (e *evidence) walk(s *wire.Segment) {
+func (e *evidence) addHistory(s *wire.Segment) {
 	var sent []*wire.Event
 	for i := range s.Events {
 		ev := &s.Events[i]
@@ -115,16 +115,16 @@ func (e *evidence) walk(s *wire.Segment) {
 					e.counters[j].matched++
 				}
 			}
-			e.count(true, s.Service, ev.Peer, ev.Name)
+			e.countPrerequisites(true, s.Service, ev.Peer, ev.Name)
 			if ev.Fault >= 0 && ev.Fault < len(e.counters) {
 				e.counters[ev.Fault].fired++
 			}
 		case wire.RecvResponse:
 			call := sent[ev.Call-1]
-			e.count(false, s.Service, call.Peer, call.Name)
+			e.countPrerequisites(false, s.Service, call.Peer, call.Name)
 		}
 		if ev.Child != nil {
-			e.walk(ev.Child)
+			e.addHistory(ev.Child)
 		}
 	}
 }

@@ -16,21 +16,21 @@ type Process struct {
 	Service  string            // 1 to 64 bytes
 	Peers    map[string]string // address "host:port" to service name
 	Receiver *trust.Receiver
-	Entry    Entry
-	Say      io.Writer // where refused envelopes are reported, one line for each reason; nil: nowhere
+	Entry    EntryConfig
+	Log      io.Writer // where refused envelopes are reported, one line for each reason; nil: nowhere
 
-	said sync.Map // of wire.Error
+	reported sync.Map // of wire.Error
 }
 
 // Default describes this process, by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS and the trust
 // settings. They are read at the first use.
-var Default = sync.OnceValue(func() *Process {
-	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")), Receiver: trust.FromEnvironment()}
-	p.Entry, p.Say = ParseEntry(os.Getenv, os.Stderr), os.Stderr
+var DefaultProcess = sync.OnceValue(func() *Process {
+	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")), Receiver: trust.NewReceiverFromEnvironment()}
+	p.Entry, p.Log = ParseEntry(os.Getenv, os.Stderr), os.Stderr
 	if p.Service == "" {
 		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}
-	p.Service = wire.Cut(strings.ToValidUTF8(p.Service, "?"), wire.MaxServiceBytes)
+	p.Service = wire.TruncateString(strings.ToValidUTF8(p.Service, "?"), wire.MaxServiceBytes)
 	return p
 })
 
@@ -47,7 +47,7 @@ func ParsePeers(text string) map[string]string {
 }
 
 // Peer names an authority: as FAULTLOOM_PEERS does, else as it is.
-func (p *Process) Peer(authority string) string {
+func (p *Process) PeerName(authority string) string {
 	if name, ok := p.Peers[authority]; ok {
 		return name
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // room is left for the end of a history that would become too large to be read.
-const room = 1024
+const reservedBytes = 1024
 
 // maxStrings bounds the search in the string table.
 const maxStrings = 64
@@ -25,16 +25,16 @@ type Scope struct {
 	start   time.Time
 	startUS uint64
 
-	apart     bool // no reply takes the history along: it is exported
+	exported  bool // no reply takes the history along: it is exported
 	hasParent bool // the request came with a traceparent
 
-	mu       sync.Mutex
-	evidence *evidence // nil without a plan
-	flags    byte
-	last     uint64
-	count    int
-	recorded uint64     // sends that are in events; fewer than sent once there was no room for one
-	rec      *recording // nil once the scope has answered
+	mu            sync.Mutex
+	evidence      *evidence // nil without a plan
+	flags         byte
+	lastUS        uint64
+	eventCount    int
+	recordedCalls uint64     // sends that are in events; fewer than sent once there was no room for one
+	recording     *recording // nil once the scope has answered
 }
 
 // recording is what grows while a scope lives. A scope itself stays reachable from its context for as long as the
@@ -42,71 +42,71 @@ type Scope struct {
 type recording struct {
 	events  []byte
 	strings []string
-	sent    []sent
+	calls   []sentCall
 }
 
 var recordings = sync.Pool{New: func() any {
-	return &recording{events: make([]byte, 0, 512), strings: make([]string, 0, 8), sent: make([]sent, 0, 8)}
+	return &recording{events: make([]byte, 0, 512), strings: make([]string, 0, 8), calls: make([]sentCall, 0, 8)}
 }}
 
 func (r *recording) release() {
-	if cap(r.events) > 64<<10 || cap(r.sent) > 1024 {
+	if cap(r.events) > 64<<10 || cap(r.calls) > 1024 {
 		return
 	}
 	clear(r.strings)
-	clear(r.sent)
-	r.events, r.strings, r.sent = r.events[:0], r.strings[:0], r.sent[:0]
+	clear(r.calls)
+	r.events, r.strings, r.calls = r.events[:0], r.strings[:0], r.calls[:0]
 	recordings.Put(r)
 }
 
-type sent struct {
-	peer, name string       // name: raw
-	status     uint32       // of a reply that has begun, see Begun
-	pieces     *wire.Joiner // of a stream, see Open
-	begun      bool
-	ended      bool
+type sentCall struct {
+	peer, name   string            // name: raw
+	replyStatus  uint32            // of a reply that has begun, see Begun
+	pieces       *wire.PieceJoiner // of a stream, see Open
+	replyStarted bool
+	ended        bool
 }
 
 // Call is what to do about one send.
-type Call struct {
-	Number   uint64
-	ID       uint64
-	Index    int         // of the fault that fires, or -1
-	Fault    *wire.Fault // nil: none
-	Envelope string      // what the request must carry; empty: too large, send nothing
+type OutgoingCall struct {
+	Number     uint64
+	ID         uint64
+	FaultIndex int         // of the fault that fires, or -1
+	Fault      *wire.Fault // nil: none
+	Envelope   string      // what the request must carry; empty: too large, send nothing
 }
 
 // Send says what is about to be sent.
-type Send struct {
-	HTTP   bool
-	Peer   string // name of the callee or its authority
-	Name   string // gRPC method, or raw "METHOD /path"
-	Accept wire.Accept
-	Limit  uint64 // receive limit in bytes, 0: unknown
+type Call struct {
+	HTTP         bool
+	Peer         string // name of the callee or its authority
+	Name         string // gRPC method, or raw "METHOD /path"
+	Accept       wire.Accept
+	ReceiveLimit uint64 // receive limit in bytes, 0: unknown
 }
 
-func (s *Scope) begin(p *Process) {
+func (s *Scope) open(p *Process) {
 	s.process = p
 	s.startUS = uint64(s.start.UnixMicro())
-	s.rec = recordings.Get().(*recording)
-	live.Add(1)
+	s.recording = recordings.Get().(*recording)
+	openScopes.Add(1)
 	if s.env.Plan != nil {
 		s.evidence = newEvidence(s.env.Plan, s.env.Evidence)
-		s.on()
+		s.faultsEnabled()
 	}
 }
 
 // leave ends what begin has begun, and returns what was recorded.
-func (s *Scope) leave() *recording {
-	rec := s.rec
-	s.rec = nil
-	live.Add(-1)
+func (s *Scope) detachRecording() *recording {
+	rec := s.recording
+	s.recording = nil
+	openScopes.Add(-1)
 	return rec
 }
 
 // on reads the switch; that it was off once stays on record.
-func (s *Scope) on() bool {
-	if s.process.Receiver.FaultsOn() {
+func (s *Scope) faultsEnabled() bool {
+	if s.process.Receiver.FaultsEnabled() {
 		return true
 	}
 	s.flags |= wire.SegmentFaultsOff
@@ -114,7 +114,7 @@ func (s *Scope) on() bool {
 }
 
 // TakesField notes that the next request of this method may have its envelope in a field. Call it before the scope ends.
-func (s *Scope) TakesField() {
+func (s *Scope) SetTakesField() {
 	s.mu.Lock()
 	s.flags |= wire.SegmentTakesField
 	s.mu.Unlock()
@@ -127,86 +127,86 @@ func (s *Scope) Process() *Process { return s.process }
 func (s *Scope) Envelope() *wire.Envelope { return &s.env }
 
 // Returns tells whether the reply brings the history back. Else Finish exports it, if it is wanted.
-func (s *Scope) Returns() bool { return s.env.History && !s.apart }
+func (s *Scope) ReturnsHistory() bool { return s.env.History && !s.exported }
 
 // Now is the time since the scope's start in µs.
 func (s *Scope) Now() uint64 { return uint64(time.Since(s.start) / time.Microsecond) }
 
 // Send decides about a send and records it. ok is false when the scope has already answered: then the request is to be
 // sent as if there were no scope.
-func (s *Scope) Send(at uint64, send Send) (c Call, ok bool) {
+func (s *Scope) BeginCall(at uint64, send Call) (c OutgoingCall, ok bool) {
 	recorded := send.Name
 	if send.HTTP {
-		recorded = wire.NormalName(recorded)
+		recorded = wire.NormalizeHTTPName(recorded)
 	}
 	if recorded == "" || send.Peer == "" || len(recorded) > wire.MaxNameBytes || len(send.Peer) > wire.MaxNameBytes {
-		recorded, send.Peer = named(recorded), named(send.Peer)
+		recorded, send.Peer = validName(recorded), validName(send.Peer)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rec == nil {
+	if s.recording == nil {
 		return c, false
 	}
-	c = Call{Number: uint64(len(s.rec.sent)) + 1, Index: -1}
-	c.ID = wire.CallID(s.env.Call, c.Number)
+	c = OutgoingCall{Number: uint64(len(s.recording.calls)) + 1, FaultIndex: -1}
+	c.ID = wire.DeriveCallID(s.env.Call, c.Number)
 	tag := byte(wire.SendRequest)
 	if send.HTTP {
 		tag |= wire.TagHTTP
 	}
 	if s.evidence != nil {
-		c.Index = s.evidence.decide(s.process.Service, send.Peer, send.Name, s.on())
-		if c.Index >= 0 {
-			c.Fault = &s.evidence.plan[c.Index]
+		c.FaultIndex = s.evidence.decideFault(s.process.Service, send.Peer, send.Name, s.faultsEnabled())
+		if c.FaultIndex >= 0 {
+			c.Fault = &s.evidence.plan[c.FaultIndex]
 			tag |= wire.TagFault
 		}
 	}
-	s.rec.sent = append(s.rec.sent, sent{peer: send.Peer, name: send.Name})
-	if s.recorded == c.Number-1 && s.event(tag, at, len(recorded)+len(send.Peer)+32) {
-		s.recorded++
-		s.reference(recorded)
-		s.reference(send.Peer)
-		if c.Index >= 0 {
-			s.rec.events = wire.AppendVarint(s.rec.events, uint64(c.Index))
+	s.recording.calls = append(s.recording.calls, sentCall{peer: send.Peer, name: send.Name})
+	if s.recordedCalls == c.Number-1 && s.appendEvent(tag, at, len(recorded)+len(send.Peer)+32) {
+		s.recordedCalls++
+		s.appendRef(recorded)
+		s.appendRef(send.Peer)
+		if c.FaultIndex >= 0 {
+			s.recording.events = wire.AppendVarint(s.recording.events, uint64(c.FaultIndex))
 		}
 	}
 	if s.evidence != nil {
-		s.evidence.count(true, s.process.Service, send.Peer, send.Name)
+		s.evidence.countPrerequisites(true, s.process.Service, send.Peer, send.Name)
 	}
-	c.Envelope, _ = wire.Assemble(s.env.PassedOn, c.ID, send.Accept, send.Limit, s.evidence.hop())
+	c.Envelope, _ = wire.AssembleEnvelope(s.env.SignedBlock, c.ID, send.Accept, send.ReceiveLimit, s.evidence.hopCounters())
 	return c, true
 }
 
-func named(s string) string {
+func validName(s string) string {
 	if s == "" {
 		return "unknown"
 	}
-	return wire.Cut(s, wire.MaxNameBytes)
+	return wire.TruncateString(s, wire.MaxNameBytes)
 }
 
 // event starts an event, unless the history would become unreadable: then it is left out and the segment says so.
-func (s *Scope) event(tag byte, at uint64, size int) bool {
-	if len(s.rec.events)+size > wire.MaxHistoryBytes-room || s.count >= wire.MaxHistoryEvents-1 {
+func (s *Scope) appendEvent(tag byte, at uint64, size int) bool {
+	if len(s.recording.events)+size > wire.MaxHistoryBytes-reservedBytes || s.eventCount >= wire.MaxHistoryEvents-1 {
 		s.flags |= wire.SegmentTruncated
 		return false
 	}
-	s.count++
+	s.eventCount++
 	var dt uint64
-	if at > s.last {
-		dt, s.last = at-s.last, at
+	if at > s.lastUS {
+		dt, s.lastUS = at-s.lastUS, at
 	}
-	s.rec.events = wire.AppendVarint(append(s.rec.events, tag), dt)
+	s.recording.events = wire.AppendVarint(append(s.recording.events, tag), dt)
 	return true
 }
 
-func (s *Scope) reference(text string) {
-	for i, known := range s.rec.strings {
+func (s *Scope) appendRef(text string) {
+	for i, known := range s.recording.strings {
 		if len(known) == len(text) && known == text {
-			s.rec.events = wire.AppendVarint(s.rec.events, uint64(i)+1)
+			s.recording.events = wire.AppendVarint(s.recording.events, uint64(i)+1)
 			return
 		}
 	}
-	if len(s.rec.strings) < maxStrings { // beyond, a text is merely repeated: the search stays short
-		s.rec.strings = append(s.rec.strings, text)
+	if len(s.recording.strings) < maxStrings { // beyond, a text is merely repeated: the search stays short
+		s.recording.strings = append(s.recording.strings, text)
 	}
-	s.rec.events = wire.AppendString(append(s.rec.events, 0), text)
+	s.recording.events = wire.AppendString(append(s.recording.events, 0), text)
 }

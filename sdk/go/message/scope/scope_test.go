@@ -13,7 +13,7 @@ import (
 )
 
 func process(t testing.TB) *Process {
-	s, err := trust.Parse("environment demo")
+	s, err := trust.ParseSettings("environment demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,12 +21,12 @@ func process(t testing.TB) *Process {
 }
 
 func begin(t testing.TB, plan ...wire.Fault) *Scope {
-	env := &wire.Envelope{Signed: wire.Signed{History: true, Plan: plan}, Hop: wire.Hop{Call: 7}, PassedOn: "passed on"}
-	return process(t).New(env, time.Now())
+	env := &wire.Envelope{Signed: wire.Signed{History: true, Plan: plan}, Hop: wire.Hop{Call: 7}, SignedBlock: "passed on"}
+	return process(t).NewScope(env, time.Now())
 }
 
 func child(scope uint64, number uint64, bytes int) []byte {
-	b := wire.AppendPrefix(wire.AppendHead(nil, wire.CallID(scope, number)), 0, "back", strings.Repeat("n", 100), 1)
+	b := wire.AppendPrefix(wire.AppendHead(nil, wire.DeriveCallID(scope, number)), 0, "back", strings.Repeat("n", 100), 1)
 	for len(b) < bytes {
 		b = wire.AppendString(append(b, wire.SendRequest, 0, 0), strings.Repeat("x", 200))
 		b = wire.AppendString(append(b, 0), strings.Repeat("y", 200))
@@ -44,12 +44,12 @@ func TestGoroutinesShareAScope(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for i := 0; i < 50; i++ {
-				c, ok := s.Send(s.Now(), Send{Peer: "back", Name: fmt.Sprintf("/a/%d", g)})
+				c, ok := s.BeginCall(s.Now(), Call{Peer: "back", Name: fmt.Sprintf("/a/%d", g)})
 				if !ok {
 					t.Error("closed")
 				}
-				s.Reply(s.Now(), c.Number, End{History: child(7, c.Number, 0)})
-				s.Reply(s.Now(), c.Number, End{Status: 99}) // a second end is none
+				s.RecordReply(s.Now(), c.Number, CallEnd{History: child(7, c.Number, 0)})
+				s.RecordReply(s.Now(), c.Number, CallEnd{Status: 99}) // a second end is none
 				mu.Lock()
 				ids[c.ID] = true
 				if c.Fault != nil {
@@ -68,16 +68,16 @@ func TestGoroutinesShareAScope(t *testing.T) {
 
 func TestAnAnsweredScopeStaysOutOfTheWay(t *testing.T) {
 	s := begin(t)
-	a, _ := s.Send(1, Send{Peer: "b", Name: "/x"})
-	b, _ := s.Send(2, Send{Peer: "b", Name: "/x"})
-	s.Begun(b.Number, 206)
+	a, _ := s.BeginCall(1, Call{Peer: "b", Name: "/x"})
+	b, _ := s.BeginCall(2, Call{Peer: "b", Name: "/x"})
+	s.ReplyStarted(b.Number, 206)
 	h, err := wire.DecodeHistory(s.Finish(9, 0, ""))
 	if err != nil || len(h.Segment.Events) != 4 || !h.Segment.Events[2].Gap || h.Segment.Events[2].Status != 206 {
 		t.Errorf("%+v %v", h, err)
 	}
-	s.Reply(10, a.Number, End{})
-	s.Begun(a.Number, 200)
-	if _, ok := s.Send(11, Send{Peer: "b", Name: "/x"}); ok || s.Finish(12, 0, "") != nil {
+	s.RecordReply(10, a.Number, CallEnd{})
+	s.ReplyStarted(a.Number, 200)
+	if _, ok := s.BeginCall(11, Call{Peer: "b", Name: "/x"}); ok || s.Finish(12, 0, "") != nil {
 		t.Error("a scope that has answered still records")
 	}
 }
@@ -86,8 +86,8 @@ func TestAnAnsweredScopeStaysOutOfTheWay(t *testing.T) {
 func TestAHistoryStaysReadable(t *testing.T) {
 	s := begin(t)
 	for i := 0; i < 6; i++ {
-		c, _ := s.Send(1, Send{Peer: "b", Name: "/x"})
-		s.Reply(1, c.Number, End{History: child(7, c.Number, 1<<20)})
+		c, _ := s.BeginCall(1, Call{Peer: "b", Name: "/x"})
+		s.RecordReply(1, c.Number, CallEnd{History: child(7, c.Number, 1<<20)})
 	}
 	b := s.Finish(2, 0, "")
 	h, err := wire.DecodeHistory(b)
@@ -96,15 +96,15 @@ func TestAHistoryStaysReadable(t *testing.T) {
 	}
 	s = begin(t)
 	for i := 0; i < 60_000; i++ {
-		c, _ := s.Send(1, Send{Peer: "b", Name: "/x"})
-		s.Reply(1, c.Number, End{})
+		c, _ := s.BeginCall(1, Call{Peer: "b", Name: "/x"})
+		s.RecordReply(1, c.Number, CallEnd{})
 	}
 	if h, err := wire.DecodeHistory(s.Finish(2, 0, "")); err != nil || !h.Segment.Truncated {
 		t.Error(err)
 	}
 	s = begin(t)
 	for i := 0; i < 22_000; i++ {
-		s.Send(1, Send{Peer: strings.Repeat("p", 300), Name: fmt.Sprintf("/%d%s", i, strings.Repeat("n", 300))})
+		s.BeginCall(1, Call{Peer: strings.Repeat("p", 300), Name: fmt.Sprintf("/%d%s", i, strings.Repeat("n", 300))})
 	}
 	if h, err := wire.DecodeHistory(s.Finish(2, 0, "")); err != nil || !h.Segment.Truncated {
 		t.Error(err)
@@ -115,29 +115,29 @@ func TestWaitsAreCappedAndEndWithTheContext(t *testing.T) {
 	s := begin(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.Wait(ctx, &wire.Fault{Kind: wire.Hang, Arg: 1 << 63}); err != context.Canceled {
+	if err := s.WaitForFault(ctx, &wire.Fault{Kind: wire.Hang, Arg: 1 << 63}); err != context.Canceled {
 		t.Error(err)
 	}
-	if err := s.Wait(context.Background(), &wire.Fault{Kind: wire.Delay}); err != nil {
+	if err := s.WaitForFault(context.Background(), &wire.Fault{Kind: wire.Delay}); err != nil {
 		t.Error("a delay without argument waits:", err)
 	}
 }
 
 func TestPeersAreParsed(t *testing.T) {
 	p := Process{Peers: ParsePeers("127.0.0.1:1=a, [::1]:2=b,,=c,d=,e")}
-	if len(p.Peers) != 2 || p.Peer("127.0.0.1:1") != "a" || p.Peer("[::1]:2") != "b" || p.Peer("x:1") != "x:1" {
+	if len(p.Peers) != 2 || p.PeerName("127.0.0.1:1") != "a" || p.PeerName("[::1]:2") != "b" || p.PeerName("x:1") != "x:1" {
 		t.Error(p.Peers)
 	}
 }
 
 func BenchmarkScope(b *testing.B) {
 	p := process(b)
-	env := &wire.Envelope{Signed: wire.Signed{History: true}, Hop: wire.Hop{Call: 7}, PassedOn: strings.Repeat("x", 70)}
+	env := &wire.Envelope{Signed: wire.Signed{History: true}, Hop: wire.Hop{Call: 7}, SignedBlock: strings.Repeat("x", 70)}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
-		s := p.New(env, time.Now())
-		c, _ := s.Send(s.Now(), Send{Peer: "back", Name: "/shop.Back/Get", Accept: wire.AcceptField, Limit: 4 << 20})
-		s.Reply(s.Now(), c.Number, End{Gap: true})
+		s := p.NewScope(env, time.Now())
+		c, _ := s.BeginCall(s.Now(), Call{Peer: "back", Name: "/shop.Back/Get", Accept: wire.AcceptField, ReceiveLimit: 4 << 20})
+		s.RecordReply(s.Now(), c.Number, CallEnd{Gap: true})
 		e := s.FinishLater(s.Now(), 0)
 		e.AppendField(make([]byte, 0, e.FieldLen()))
 	}

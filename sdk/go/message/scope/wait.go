@@ -12,7 +12,7 @@ const maxWait = 30 * time.Second
 
 // Wait blocks for what a delay or hang asks, at most 30 s, until the context ends (its error is returned), or until
 // faults are switched off at this service.
-func (s *Scope) Wait(ctx context.Context, f *wire.Fault) error {
+func (s *Scope) WaitForFault(ctx context.Context, f *wire.Fault) error {
 	limit := maxWait
 	if ms := f.Arg; ms < uint64(maxWait/time.Millisecond) && (ms > 0 || f.Kind == wire.Delay) {
 		limit = time.Duration(ms) * time.Millisecond
@@ -28,7 +28,7 @@ func (s *Scope) Wait(ctx context.Context, f *wire.Fault) error {
 		case <-end.C:
 			return nil
 		case <-look.C:
-			if !s.process.Receiver.FaultsOn() {
+			if !s.process.Receiver.FaultsEnabled() {
 				return nil
 			}
 		}

@@ -9,12 +9,12 @@ import (
 )
 
 // maxSeen bounds the memory against replays; the oldest entries leave first.
-const maxSeen = 65_536
+const maxReplayEntries = 65_536
 
 // Receiver runs the acceptance checks. Safe for concurrent use.
 type Receiver struct {
-	source source
-	seen   seen
+	source  settingsSource
+	replays replayCache
 }
 
 // NewReceiver makes a receiver with fixed settings; nil settings make it deaf.
@@ -27,16 +27,16 @@ func NewReceiver(s *Settings) *Receiver {
 // Accept judges the envelope of a gRPC request and fills e. now is in unix seconds, attempt the number in
 // grpc-previous-rpc-attempts or 0. ok is false without an error when the receiver is deaf; the error is a wire.Error.
 func (r *Receiver) Accept(e *wire.Envelope, raw string, now int64, attempt uint64) (ok bool, err error) {
-	return r.accept(e, raw, now, attempt, 0)
+	return r.acceptRaw(e, raw, now, attempt, 0)
 }
 
 // accept is Accept for an envelope that came over a bridge: call, if not 0, takes the place of the hop part's.
-func (r *Receiver) accept(e *wire.Envelope, raw string, now int64, attempt, call uint64) (ok bool, err error) {
+func (r *Receiver) acceptRaw(e *wire.Envelope, raw string, now int64, attempt, call uint64) (ok bool, err error) {
 	s := r.Settings()
 	if s == nil {
 		return false, nil
 	}
-	o, err := wire.Open(raw, e)
+	o, err := wire.DecodeEnvelope(raw, e)
 	if err != nil {
 		return false, err
 	}
@@ -47,7 +47,7 @@ func (r *Receiver) accept(e *wire.Envelope, raw string, now int64, attempt, call
 	switch {
 	case key == nil:
 		return false, wire.UnknownKey
-	case !key.verify(o.Part, o.Signature):
+	case !key.verify(o.SignedPart, o.Signature):
 		return false, wire.BadSignature
 	case e.Environment != s.Environment:
 		return false, wire.WrongEnvironment
@@ -58,13 +58,13 @@ func (r *Receiver) accept(e *wire.Envelope, raw string, now int64, attempt, call
 	case o.HasPlan && !key.Fault:
 		return false, wire.PlanNotPermitted
 	}
-	if err := o.Finish(e); err != nil {
+	if err := o.DecodeVerified(e); err != nil {
 		return false, err
 	}
 	if call != 0 { // nobody up there would take a history away
 		e.Call, e.Accept, e.ReceiveLimit = call, 0, 0
 	}
-	if e.Plan != nil && !r.seen.admit(seenKey{e.Trace, e.Call, attempt}, int64(e.Expires), now) {
+	if e.Plan != nil && !r.replays.admit(replayKey{e.Trace, e.Call, attempt}, int64(e.Expires), now) {
 		return false, wire.Replayed
 	}
 	return true, nil
@@ -73,7 +73,7 @@ func (r *Receiver) accept(e *wire.Envelope, raw string, now int64, attempt, call
 const zeroSignature = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // strict refuses stray bits in the last character: one envelope has one text.
-var strict = base64.RawURLEncoding.Strict()
+var strictBase64 = base64.RawURLEncoding.Strict()
 
 // AcceptHeader judges the envelope of an HTTP request; see Accept.
 func (r *Receiver) AcceptHeader(e *wire.Envelope, header string, now int64) (ok bool, err error) {
@@ -91,52 +91,52 @@ func (r *Receiver) AcceptBridged(e *wire.Envelope, header string, now int64, att
 	if strings.ContainsAny(header, "\r\n") { // the decoder would skip them
 		return false, wire.Malformed
 	}
-	raw, err := strict.DecodeString(header)
+	raw, err := strictBase64.DecodeString(header)
 	if err != nil {
 		return false, wire.Malformed
 	}
-	return r.accept(e, string(raw), now, attempt, call)
+	return r.acceptRaw(e, string(raw), now, attempt, call)
 }
 
 // FaultsOn tells whether faults may fire at this service now. It re-reads a changed trust file, at most every 200 ms.
-func (r *Receiver) FaultsOn() bool {
+func (r *Receiver) FaultsEnabled() bool {
 	s := r.Settings()
 	return s != nil && s.Faults
 }
 
-type seenKey struct {
+type replayKey struct {
 	trace   [16]byte
 	call    uint64
 	attempt uint64
 }
 
-type seenEntry struct {
-	key     seenKey
+type replayEntry struct {
+	key     replayKey
 	expires int64
 }
 
 // seen is a first-in first-out set, in a ring that grows up to maxSeen.
-type seen struct {
-	mu    sync.Mutex
-	set   map[seenKey]int64 // to expiry
-	queue []seenEntry
-	head  int // first live entry of queue
+type replayCache struct {
+	mu       sync.Mutex
+	expiries map[replayKey]int64 // to expiry
+	queue    []replayEntry
+	head     int // first live entry of queue
 }
 
 // admit tells whether a key was not seen before its expiry, and remembers it. Room is made only for a newcomer: who is
 // known takes nobody's place.
-func (s *seen) admit(key seenKey, expires, now int64) bool {
+func (s *replayCache) admit(key replayKey, expires, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.set[key] > now {
+	if s.expiries[key] > now {
 		return false
 	}
-	if s.set == nil {
-		s.set = map[seenKey]int64{}
+	if s.expiries == nil {
+		s.expiries = map[replayKey]int64{}
 	}
-	for s.head < len(s.queue) && (s.queue[s.head].expires <= now || len(s.queue)-s.head >= maxSeen) {
-		if old := s.queue[s.head]; s.set[old.key] == old.expires { // else it came again
-			delete(s.set, old.key)
+	for s.head < len(s.queue) && (s.queue[s.head].expires <= now || len(s.queue)-s.head >= maxReplayEntries) {
+		if old := s.queue[s.head]; s.expiries[old.key] == old.expires { // else it came again
+			delete(s.expiries, old.key)
 		}
 		s.head++
 	}
@@ -144,7 +144,7 @@ func (s *seen) admit(key seenKey, expires, now int64) bool {
 		s.queue = s.queue[:copy(s.queue, s.queue[s.head:])]
 		s.head = 0
 	}
-	s.set[key] = expires
-	s.queue = append(s.queue, seenEntry{key, expires})
+	s.expiries[key] = expires
+	s.queue = append(s.queue, replayEntry{key, expires})
 	return true
 }

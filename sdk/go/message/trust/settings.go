@@ -65,7 +65,7 @@ func (m *mac) sign(part string) []byte {
 // Sign appends version byte to signature for a signed part (see wire.AppendSigned) to out.
 func (k *Key) Sign(out, part []byte) []byte {
 	m := k.macs.Get().(*mac)
-	out = wire.AppendPassedOn(out, part, m.sign(string(part)))
+	out = wire.AppendSignedBlock(out, part, m.sign(string(part)))
 	k.macs.Put(m)
 	return out
 }
@@ -103,10 +103,10 @@ func (s *Settings) SigningKey(fault bool) *Key {
 }
 
 // Parse reads the text form, with line ends or ';' between the lines. An error names the line and never a key.
-func Parse(text string) (*Settings, error) {
+func ParseSettings(text string) (*Settings, error) {
 	s := &Settings{Faults: true}
 	for i, line := range strings.Split(strings.ReplaceAll(text, ";", "\n"), "\n") {
-		if err := s.line(strings.Fields(line)); err != nil {
+		if err := s.parseLine(strings.Fields(line)); err != nil {
 			return nil, fmt.Errorf("line %d of the trust settings: %w", i+1, err)
 		}
 	}
@@ -116,7 +116,7 @@ func Parse(text string) (*Settings, error) {
 	return s, nil
 }
 
-func (s *Settings) line(words []string) error {
+func (s *Settings) parseLine(words []string) error {
 	switch {
 	case len(words) == 0 || words[0][0] == '#':
 	case len(words) == 2 && words[0] == "environment" && len(words[1]) <= 64:

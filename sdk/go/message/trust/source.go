@@ -9,22 +9,22 @@ import (
 )
 
 // lookEvery is how often the trust file is looked at, and only when an envelope arrives or a fault is under way.
-const lookEvery = 200 * time.Millisecond
+const checkInterval = 200 * time.Millisecond
 
-var started = time.Now()
+var processStart = time.Now()
 
 // source is where settings come from. With a path they follow the file: that is how keys rotate and how a switch stops
 // every fault at once.
-type source struct {
-	current atomic.Pointer[Settings]
-	broken  atomic.Pointer[string] // why there are no settings
-	path    string
-	next    atomic.Int64 // when to look again, ns since started
+type settingsSource struct {
+	current   atomic.Pointer[Settings]
+	failure   atomic.Pointer[string] // why there are no settings
+	path      string
+	nextCheck atomic.Int64 // when to look again, ns since started
 
 	mu       sync.Mutex
 	modified time.Time
 	size     int64
-	looked   bool
+	loaded   bool
 }
 
 // Configured tells whether this process was started with trust settings, however they are. A file may get keys later.
@@ -34,20 +34,20 @@ func Configured() bool {
 
 // FromEnvironment makes the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST describes. Broken settings make it
 // deaf and are reported on standard error, once per reading.
-func FromEnvironment() *Receiver {
+func NewReceiverFromEnvironment() *Receiver {
 	r := &Receiver{}
 	if path := os.Getenv("FAULTLOOM_TRUST_FILE"); path != "" {
 		r.source.path = path
 		return r
 	}
 	if text := os.Getenv("FAULTLOOM_TRUST"); text != "" {
-		r.source.set(text)
+		r.source.parse(text)
 	}
 	return r
 }
 
 // FromFile makes a receiver that follows a trust file.
-func FromFile(path string) *Receiver {
+func NewReceiverFromFile(path string) *Receiver {
 	r := &Receiver{}
 	r.source.path = path
 	return r
@@ -56,8 +56,8 @@ func FromFile(path string) *Receiver {
 // Settings returns the settings as they are now, or nil: deaf.
 func (r *Receiver) Settings() *Settings {
 	if s := &r.source; s.path != "" {
-		if now := int64(time.Since(started)); now >= s.next.Load() {
-			s.look(now)
+		if now := int64(time.Since(processStart)); now >= s.nextCheck.Load() {
+			s.reload(now)
 		}
 	}
 	return r.source.current.Load()
@@ -69,7 +69,7 @@ const NoSettings = "no trust settings"
 // State is "keys", or says why the receiver is deaf.
 func (r *Receiver) State() string {
 	s := r.Settings()
-	switch why := r.source.broken.Load(); {
+	switch why := r.source.failure.Load(); {
 	case s != nil && len(s.keys) > 0:
 		return "keys"
 	case s != nil:
@@ -80,46 +80,46 @@ func (r *Receiver) State() string {
 	return NoSettings
 }
 
-func (s *source) set(text string) {
-	settings, err := Parse(text)
+func (s *settingsSource) parse(text string) {
+	settings, err := ParseSettings(text)
 	if err != nil {
-		s.deafen(err)
+		s.disable(err)
 		return
 	}
 	s.current.Store(settings)
 }
 
 // deafen forgets the settings and says why.
-func (s *source) deafen(why error) {
+func (s *settingsSource) disable(why error) {
 	text := why.Error()
-	s.broken.Store(&text)
+	s.failure.Store(&text)
 	s.current.Store(nil)
 	fmt.Fprintln(os.Stderr, "faultloom:", text)
 }
 
-func (s *source) look(now int64) {
+func (s *settingsSource) reload(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now < s.next.Load() {
+	if now < s.nextCheck.Load() {
 		return
 	}
-	defer func() { s.next.Store(int64(time.Since(started) + lookEvery)) }()
+	defer func() { s.nextCheck.Store(int64(time.Since(processStart) + checkInterval)) }()
 	info, err := os.Stat(s.path)
 	if err != nil {
-		if s.current.Load() != nil || !s.looked {
-			s.deafen(fmt.Errorf("trust file: %w", err))
+		if s.current.Load() != nil || !s.loaded {
+			s.disable(fmt.Errorf("trust file: %w", err))
 		}
-		s.looked, s.modified, s.size = true, time.Time{}, -1
+		s.loaded, s.modified, s.size = true, time.Time{}, -1
 		return
 	}
-	if s.looked && info.ModTime().Equal(s.modified) && info.Size() == s.size {
+	if s.loaded && info.ModTime().Equal(s.modified) && info.Size() == s.size {
 		return
 	}
 	text, err := os.ReadFile(s.path)
 	if err != nil {
-		s.deafen(fmt.Errorf("trust file: %w", err))
+		s.disable(fmt.Errorf("trust file: %w", err))
 	} else {
-		s.set(string(text))
+		s.parse(string(text))
 	}
-	s.looked, s.modified, s.size = true, info.ModTime(), info.Size()
+	s.loaded, s.modified, s.size = true, info.ModTime(), info.Size()
 }

@@ -17,7 +17,7 @@ func TestSettingsAreAllOrNothing(t *testing.T) {
 		"environment demo;key fault f1 " + strings.ToUpper(secret) + ";faults on",
 	}
 	for _, text := range good {
-		if s, err := Parse(text); err != nil || s.Environment != "demo" || s.Faults == strings.Contains(text, "off") {
+		if s, err := ParseSettings(text); err != nil || s.Environment != "demo" || s.Faults == strings.Contains(text, "off") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestSettingsAreAllOrNothing(t *testing.T) {
 		"environment a\nfaults maybe":                                        "line 2",
 		"environment " + strings.Repeat("e", 65):                             "line 1",
 	} {
-		_, err := Parse(text)
+		_, err := ParseSettings(text)
 		if err == nil || !strings.Contains(err.Error(), line) || strings.Contains(err.Error(), secret[:8]) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -45,11 +45,11 @@ func TestSettingsAreAllOrNothing(t *testing.T) {
 
 func envelope(t testing.TB, s *Settings, call uint64) string {
 	t.Helper()
-	part, err := wire.AppendSigned(nil, &wire.Signed{Expires: 1060, KeyID: "f1", Environment: "demo", Plan: []wire.Fault{{Kind: wire.Reset}}})
+	part, err := wire.AppendSignedPart(nil, &wire.Signed{Expires: 1060, KeyID: "f1", Environment: "demo", Plan: []wire.Fault{{Kind: wire.Reset}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := wire.Assemble(string(s.Key("f1").Sign(nil, part)), call, 0, 0, nil)
+	raw, err := wire.AssembleEnvelope(string(s.Key("f1").Sign(nil, part)), call, 0, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func envelope(t testing.TB, s *Settings, call uint64) string {
 }
 
 func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
-	s, err := Parse("environment demo\nkey fault f1 " + secret)
+	s, err := ParseSettings("environment demo\nkey fault f1 " + secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
 		_, err := r.Accept(new(wire.Envelope), envelope(t, s, call), now, 0)
 		return err
 	}
-	for call := uint64(1); call <= maxSeen; call++ {
+	for call := uint64(1); call <= maxReplayEntries; call++ {
 		if err := accept(call, 1000); err != nil {
 			t.Fatal(call, err)
 		}
@@ -74,29 +74,29 @@ func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
 	if err := accept(1, 1000); err != wire.Replayed { // who is known leaves nobody's place to himself
 		t.Error(err)
 	}
-	if err := accept(maxSeen+1, 1000); err != nil {
+	if err := accept(maxReplayEntries+1, 1000); err != nil {
 		t.Error(err)
 	}
 	if err := accept(1, 1000); err != nil { // the oldest has left for the newcomer
 		t.Error(err)
 	}
-	if err := accept(maxSeen, 1000); err != wire.Replayed {
+	if err := accept(maxReplayEntries, 1000); err != wire.Replayed {
 		t.Error(err)
 	}
-	if n := len(r.seen.set); n > maxSeen {
+	if n := len(r.replays.expiries); n > maxReplayEntries {
 		t.Errorf("%d entries", n)
 	}
 	if err := accept(7, 1060); err != wire.Expired {
 		t.Error(err)
 	}
-	r.seen.admit(seenKey{call: 1}, 5000, 2000)
-	if n := len(r.seen.set); n != 1 {
+	r.replays.admit(replayKey{call: 1}, 5000, 2000)
+	if n := len(r.replays.expiries); n != 1 {
 		t.Errorf("%d entries after all have expired", n)
 	}
 }
 
 func TestOneEnvelopeHasOneText(t *testing.T) {
-	s, _ := Parse("environment demo\nkey fault f1 " + secret)
+	s, _ := ParseSettings("environment demo\nkey fault f1 " + secret)
 	text := base64.RawURLEncoding.EncodeToString([]byte(envelope(t, s, 9)))
 	for _, bad := range []string{text + "=", text + "\n", " " + text, text[:5] + "\r\n" + text[5:], strings.Repeat("A", 2732)} {
 		if _, err := NewReceiver(s).AcceptHeader(new(wire.Envelope), bad, 1000); err == nil {
@@ -111,14 +111,14 @@ func TestOneEnvelopeHasOneText(t *testing.T) {
 func FuzzSettings(f *testing.F) {
 	f.Add("environment demo\nkey trace t1 " + secret + "\nfaults off;# x")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := Parse(text); (err == nil) == (s == nil) {
+		if s, err := ParseSettings(text); (err == nil) == (s == nil) {
 			t.Error(s, err)
 		}
 	})
 }
 
 func FuzzAccept(f *testing.F) {
-	s, err := Parse("environment demo\nkey fault f1 " + secret)
+	s, err := ParseSettings("environment demo\nkey fault f1 " + secret)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -127,16 +127,16 @@ func FuzzAccept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		e := new(wire.Envelope)
 		_, err := r.Accept(e, raw, 1000, 0)
-		if err == nil && !s.Key("f1").verify(raw[2:2+int(raw[1])], raw[2+int(raw[1]):][:16]) && len(e.PassedOn) < 130 {
+		if err == nil && !s.Key("f1").verify(raw[2:2+int(raw[1])], raw[2+int(raw[1]):][:16]) && len(e.SignedBlock) < 130 {
 			t.Errorf("%x was accepted", raw)
 		}
 	})
 }
 
 func BenchmarkAccept(b *testing.B) {
-	s, _ := Parse("environment demo\nkey trace t1 " + secret)
-	part, _ := wire.AppendSigned(nil, &wire.Signed{History: true, Expires: 1060, KeyID: "t1", Environment: "demo"})
-	raw, _ := wire.Assemble(string(s.Key("t1").Sign(nil, part)), 1, 1, 4<<20, nil)
+	s, _ := ParseSettings("environment demo\nkey trace t1 " + secret)
+	part, _ := wire.AppendSignedPart(nil, &wire.Signed{History: true, Expires: 1060, KeyID: "t1", Environment: "demo"})
+	raw, _ := wire.AssembleEnvelope(string(s.Key("t1").Sign(nil, part)), 1, 1, 4<<20, nil)
 	r := NewReceiver(s)
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {

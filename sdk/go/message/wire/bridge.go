@@ -10,7 +10,7 @@ import (
 const (
 	TraceparentKey  = "traceparent"
 	BaggageKey      = "baggage"
-	baggageMember   = "faultloom"
+	baggageKey      = "faultloom"
 	maxBaggageBytes = 8192
 )
 
@@ -22,8 +22,8 @@ type Traceparent struct {
 
 // ParseTraceparent reads a traceparent: version-trace-parent-flags. ok is false for what is not valid.
 func ParseTraceparent(text string) (t Traceparent, ok bool) {
-	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !lowerHex(text[:2]) || !lowerHex(text[53:55]) ||
-		!lowerHex(text[3:35]) || !lowerHex(text[36:52]) {
+	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !isLowerHex(text[:2]) || !isLowerHex(text[53:55]) ||
+		!isLowerHex(text[3:35]) || !isLowerHex(text[36:52]) {
 		return t, false
 	}
 	version := text[:2]
@@ -33,12 +33,12 @@ func ParseTraceparent(text string) (t Traceparent, ok bool) {
 	var parent [8]byte
 	hex.Decode(t.Trace[:], []byte(text[3:35]))
 	hex.Decode(parent[:], []byte(text[36:52]))
-	r := reader{left: string(parent[:])}
+	r := reader{rest: string(parent[:])}
 	t.Parent = r.uint64()
 	return t, t.Parent != 0 && t.Trace != [16]byte{}
 }
 
-func lowerHex(s string) bool {
+func isLowerHex(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
@@ -59,7 +59,7 @@ func (t Traceparent) String() string {
 
 // BridgeOut is what both headers are when a request leaves. traceparent and baggage are what the request has already,
 // or empty; a returned baggage may be empty too: then there is none.
-func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, string) {
+func InjectBridge(traceparent, baggage, envelope string, own Traceparent) (string, string) {
 	if traceparent == "" {
 		traceparent = own.String()
 	}
@@ -68,7 +68,7 @@ func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, 
 		var m string
 		m, rest, more = strings.Cut(rest, ",")
 		m = strings.Trim(m, blanks)
-		if key, _, ok := member(m); m == "" || (ok && key == baggageMember) {
+		if key, _, ok := parseMember(m); m == "" || (ok && key == baggageKey) {
 			continue
 		}
 		if out.Len() > 0 {
@@ -80,7 +80,7 @@ func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, 
 	if kept > 0 {
 		out.WriteByte(',')
 	}
-	out.WriteString(baggageMember + "=" + base64.RawURLEncoding.EncodeToString([]byte(envelope)))
+	out.WriteString(baggageKey + "=" + base64.RawURLEncoding.EncodeToString([]byte(envelope)))
 	if out.Len() > maxBaggageBytes {
 		return traceparent, out.String()[:kept]
 	}
@@ -88,9 +88,9 @@ func BridgeOut(traceparent, baggage, envelope string, own Traceparent) (string, 
 }
 
 // MayBridge tells whether it is worth looking for an envelope in these baggage headers.
-func MayBridge(values []string) bool {
+func MayContainBridge(values []string) bool {
 	for _, v := range values {
-		if strings.Contains(v, baggageMember) {
+		if strings.Contains(v, baggageKey) {
 			return true
 		}
 	}
@@ -99,11 +99,11 @@ func MayBridge(values []string) bool {
 
 // BridgeIn finds the envelope of a request without the usual carrier: its text in the baggage, and the call that it
 // belongs to now.
-func BridgeIn(traceparent, baggage string) (envelope string, call uint64, ok bool) {
+func ExtractBridge(traceparent, baggage string) (envelope string, call uint64, ok bool) {
 	for rest, more := baggage, true; more; {
 		var m string
 		m, rest, more = strings.Cut(rest, ",")
-		if key, value, found := member(m); found && key == baggageMember {
+		if key, value, found := parseMember(m); found && key == baggageKey {
 			t, ok := ParseTraceparent(traceparent)
 			return value, t.Parent, ok
 		}
@@ -114,7 +114,7 @@ func BridgeIn(traceparent, baggage string) (envelope string, call uint64, ok boo
 const blanks = " \t"
 
 // member takes a member of a baggage apart, without its properties. ok is false if it has no key.
-func member(m string) (key, value string, ok bool) {
+func parseMember(m string) (key, value string, ok bool) {
 	m, _, _ = strings.Cut(m, ";")
 	key, value, ok = strings.Cut(m, "=")
 	return strings.Trim(key, blanks), strings.Trim(value, blanks), ok

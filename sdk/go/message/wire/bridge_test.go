@@ -42,15 +42,15 @@ func TestBaggageOfOthersStays(t *testing.T) {
 		{"", "a=" + strings.Repeat("x", 8192-2-15), "a=" + strings.Repeat("x", 8192-2-15) + ",faultloom=ZW52"},
 		{"", "a=" + strings.Repeat("x", 8192-2-14) + ",faultloom=old", "a=" + strings.Repeat("x", 8192-2-14)},
 	} {
-		traceparent, baggage := BridgeOut(c.traceparent, c.baggage, "env", own)
+		traceparent, baggage := InjectBridge(c.traceparent, c.baggage, "env", own)
 		if baggage != c.want || (c.traceparent == "" && traceparent != someParent) || (c.traceparent != "" && traceparent != c.traceparent) {
 			t.Errorf("%.60q: %q %.60q", c.baggage, traceparent, baggage)
 		}
-		if text, call, ok := BridgeIn(someParent, baggage); ok != strings.Contains(c.want, "ZW52") || (ok && (text != "ZW52" || call != own.Parent)) {
+		if text, call, ok := ExtractBridge(someParent, baggage); ok != strings.Contains(c.want, "ZW52") || (ok && (text != "ZW52" || call != own.Parent)) {
 			t.Errorf("%.60q came back as %q %x", baggage, text, call)
 		}
 	}
-	if _, _, ok := BridgeIn("nonsense", "faultloom=ZW52"); ok {
+	if _, _, ok := ExtractBridge("nonsense", "faultloom=ZW52"); ok {
 		t.Error("without a traceparent nothing says which call it is")
 	}
 }
@@ -58,17 +58,17 @@ func TestBaggageOfOthersStays(t *testing.T) {
 func FuzzBridge(f *testing.F) {
 	f.Add(someParent, "a=b;p, faultloom = old", "envelope")
 	f.Fuzz(func(t *testing.T, traceparent, baggage, envelope string) {
-		BridgeIn(traceparent, baggage)
+		ExtractBridge(traceparent, baggage)
 		own, _ := ParseTraceparent(someParent)
-		sent, out := BridgeOut("", baggage, envelope, own)
-		text, call, ok := BridgeIn(sent, out)
+		sent, out := InjectBridge("", baggage, envelope, own)
+		text, call, ok := ExtractBridge(sent, out)
 		if fits := strings.Contains(out, "faultloom="+text); ok && (!fits || call != own.Parent) {
 			t.Errorf("%q became %q", baggage, out)
 		}
 		if !ok && len(out)+len(envelope)*2+20 < maxBaggageBytes {
 			t.Errorf("%q became %q: lost", baggage, out)
 		}
-		if again, _, _ := BridgeIn(sent, out); MayBridge([]string{out}) != strings.Contains(out, "faultloom") || again != text {
+		if again, _, _ := ExtractBridge(sent, out); MayContainBridge([]string{out}) != strings.Contains(out, "faultloom") || again != text {
 			t.Error(out)
 		}
 	})

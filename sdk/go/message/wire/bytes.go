@@ -5,43 +5,43 @@ import "unicode/utf8"
 // reader consumes the primitives of the format. After the first failure every further read fails too, so that callers
 // check once, at the end.
 type reader struct {
-	left string
-	bad  bool
+	rest   string
+	failed bool
 }
 
-func (r *reader) fail() { r.bad, r.left = true, "" }
+func (r *reader) fail() { r.failed, r.rest = true, "" }
 
-func (r *reader) take(n int) string {
-	if n < 0 || n > len(r.left) {
+func (r *reader) bytes(n int) string {
+	if n < 0 || n > len(r.rest) {
 		r.fail()
 		return ""
 	}
-	head := r.left[:n]
-	r.left = r.left[n:]
+	head := r.rest[:n]
+	r.rest = r.rest[n:]
 	return head
 }
 
 func (r *reader) byte() byte {
-	if len(r.left) == 0 {
+	if len(r.rest) == 0 {
 		r.fail()
 		return 0
 	}
-	b := r.left[0]
-	r.left = r.left[1:]
+	b := r.rest[0]
+	r.rest = r.rest[1:]
 	return b
 }
 
 // varint reads an unsigned LEB128 of at most 10 bytes, below 2^64.
 func (r *reader) varint() uint64 {
-	if len(r.left) > 0 && r.left[0] < 0x80 {
-		v := uint64(r.left[0])
-		r.left = r.left[1:]
+	if len(r.rest) > 0 && r.rest[0] < 0x80 {
+		v := uint64(r.rest[0])
+		r.rest = r.rest[1:]
 		return v
 	}
 	var value uint64
 	for i := 0; i < 10; i++ {
 		b := r.byte()
-		if r.bad || (i == 9 && b > 1) {
+		if r.failed || (i == 9 && b > 1) {
 			break
 		}
 		value |= uint64(b&0x7f) << (7 * i)
@@ -54,7 +54,7 @@ func (r *reader) varint() uint64 {
 }
 
 // count reads a varint that may be at most max.
-func (r *reader) count(max int) int {
+func (r *reader) boundedVarint(max int) int {
 	n := r.varint()
 	if n > uint64(max) {
 		r.fail()
@@ -64,13 +64,13 @@ func (r *reader) count(max int) int {
 }
 
 // str reads a length and that many bytes of UTF-8.
-func (r *reader) str(min, max int) string {
-	n := r.count(max)
+func (r *reader) string(min, max int) string {
+	n := r.boundedVarint(max)
 	if n < min {
 		r.fail()
 		return ""
 	}
-	s := r.take(n)
+	s := r.bytes(n)
 	if !utf8.ValidString(s) {
 		r.fail()
 		return ""
@@ -79,8 +79,8 @@ func (r *reader) str(min, max int) string {
 }
 
 func (r *reader) uint64() uint64 {
-	s := r.take(8)
-	if r.bad {
+	s := r.bytes(8)
+	if r.failed {
 		return 0
 	}
 	return uint64(s[0])<<56 | uint64(s[1])<<48 | uint64(s[2])<<40 | uint64(s[3])<<32 |
@@ -112,7 +112,7 @@ func VarintLen(v uint64) int {
 }
 
 // Cut shortens s to at most max bytes at a character boundary.
-func Cut(s string, max int) string {
+func TruncateString(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}

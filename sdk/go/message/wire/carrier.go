@@ -13,7 +13,7 @@ const (
 	MaxTrailerBytes = 3072 // history in a gRPC trailer, before base64
 	Magic           = "flm\x01"
 	fieldTag        = "\xea\xe8\xa5\xf6\x09" // FieldNumber << 3 | 2 as a varint
-	endingBytes     = 8                      // u32 length, magic
+	trailerBytes    = 8                      // u32 length, magic
 )
 
 // AppendField appends the reply field to a serialized protobuf message.
@@ -26,7 +26,7 @@ func AppendField(message, history []byte) []byte {
 
 // AppendFieldStart appends what precedes a history of that many bytes.
 func AppendFieldStart(b []byte, history int) []byte {
-	return AppendVarint(append(b, fieldTag...), uint64(history+endingBytes))
+	return AppendVarint(append(b, fieldTag...), uint64(history+trailerBytes))
 }
 
 // AppendFieldEnd completes a field that has that many bytes altogether (FieldLen).
@@ -36,13 +36,13 @@ func AppendFieldEnd(b []byte, field int) []byte {
 
 // FieldLen is how many bytes AppendField adds.
 func FieldLen(history int) int {
-	return len(fieldTag) + VarintLen(uint64(history+endingBytes)) + history + endingBytes
+	return len(fieldTag) + VarintLen(uint64(history+trailerBytes)) + history + trailerBytes
 }
 
 // ending returns the length that stands before the magic, or -1.
-func ending(b []byte) int {
+func trailingLength(b []byte) int {
 	n := len(b)
-	if n < endingBytes || string(b[n-4:]) != Magic {
+	if n < trailerBytes || string(b[n-4:]) != Magic {
 		return -1
 	}
 	return int(binary.BigEndian.Uint32(b[n-8:]))
@@ -50,7 +50,7 @@ func ending(b []byte) int {
 
 // CutField splits the reply field off. history is nil if there is none; both alias b.
 func CutField(b []byte) (message, history []byte) {
-	n := ending(b)
+	n := trailingLength(b)
 	if n < 0 || n > len(b) {
 		return b, nil
 	}
@@ -60,10 +60,10 @@ func CutField(b []byte) (message, history []byte) {
 	}
 	rest := field[len(fieldTag):]
 	size, width := binary.Uvarint(rest)
-	if width <= 0 || size < endingBytes || uint64(len(rest)-width) != size {
+	if width <= 0 || size < trailerBytes || uint64(len(rest)-width) != size {
 		return b, nil
 	}
-	return b[:len(b)-n], rest[width : len(rest)-endingBytes]
+	return b[:len(b)-n], rest[width : len(rest)-trailerBytes]
 }
 
 // AppendTail appends the tail to an HTTP body: history, u32 BE: its length, "flm" 0x01.
@@ -72,20 +72,20 @@ func AppendTail(body, history []byte) []byte {
 }
 
 // TailLen is how many bytes AppendTail adds.
-func TailLen(history int) int { return history + endingBytes }
+func TailLen(history int) int { return history + trailerBytes }
 
 // CutTail splits the tail off. history is nil if there is none; both alias b.
 func CutTail(b []byte) (body, history []byte) {
-	n := ending(b)
-	if n < 0 || n > len(b)-endingBytes {
+	n := trailingLength(b)
+	if n < 0 || n > len(b)-trailerBytes {
 		return b, nil
 	}
-	at := len(b) - endingBytes - n
-	return b[:at], b[at : len(b)-endingBytes]
+	at := len(b) - trailerBytes - n
+	return b[:at], b[at : len(b)-trailerBytes]
 }
 
 // MayTail tells whether an HTTP reply may carry a tail, apart from the handler having completed.
-func MayTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
+func AllowsTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
 	plain := status == http.StatusOK || status >= 400
 	if accept&AcceptTail == 0 || !plain || method == http.MethodHead {
 		return false
@@ -107,7 +107,7 @@ func MayTail(accept Accept, method string, request http.Header, status int, repl
 
 // Streamed tells whether a reply that leaves in pieces is a stream of things its reader waits for one by one. Such a reply gets no tail: where
 // the tail begins is certain only at the end, and a reader may hold bytes back until then.
-func Streamed(reply http.Header) bool {
+func IsStreamed(reply http.Header) bool {
 	kind, _, _ := strings.Cut(reply.Get("Content-Type"), ";")
 	switch strings.ToLower(strings.TrimSpace(kind)) {
 	case "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-seq",
@@ -118,7 +118,7 @@ func Streamed(reply http.Header) bool {
 }
 
 // Corrupt overwrites the second half of a body with 0xFF, in place.
-func Corrupt(body []byte) {
+func CorruptBody(body []byte) {
 	for i := len(body) / 2; i < len(body); i++ {
 		body[i] = 0xFF
 	}

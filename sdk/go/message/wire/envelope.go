@@ -59,92 +59,92 @@ type Hop struct {
 type Envelope struct {
 	Signed
 	Hop
-	PassedOn string // version byte to signature, as received: what every further call repeats
+	SignedBlock string // version byte to signature, as received: what every further call repeats
 }
 
 // Opened is what an envelope's outer layers are made of; nothing of it has been believed yet.
-type Opened struct {
-	Part      string // what the signature covers
-	Signature string // 16 bytes
-	HasPlan   bool
-	plan, hop string
+type UnverifiedEnvelope struct {
+	SignedPart          string // what the signature covers
+	Signature           string // 16 bytes
+	HasPlan             bool
+	planBytes, hopBytes string
 }
 
 // Open parses the outer layers into e: checks 1 to 4 of the format. Plan and hop part are left for Finish.
-func Open(raw string, e *Envelope) (o Opened, err error) {
+func DecodeEnvelope(raw string, e *Envelope) (o UnverifiedEnvelope, err error) {
 	if len(raw) > MaxEnvelopeBytes {
 		return o, Oversized
 	}
-	r := reader{left: raw}
-	if version := r.byte(); r.bad {
+	r := reader{rest: raw}
+	if version := r.byte(); r.failed {
 		return o, Malformed
 	} else if version != Version {
 		return o, UnsupportedVersion
 	}
-	o.Part = r.take(r.count(MaxEnvelopeBytes))
-	o.Signature = r.take(SignatureBytes)
-	if r.bad {
+	o.SignedPart = r.bytes(r.boundedVarint(MaxEnvelopeBytes))
+	o.Signature = r.bytes(SignatureBytes)
+	if r.failed {
 		return o, Malformed
 	}
-	o.hop = r.left
-	e.PassedOn = raw[:len(raw)-len(o.hop)]
+	o.hopBytes = r.rest
+	e.SignedBlock = raw[:len(raw)-len(o.hopBytes)]
 
-	s := reader{left: o.Part}
+	s := reader{rest: o.SignedPart}
 	permissions := s.byte()
-	copy(e.Trace[:], s.take(16))
+	copy(e.Trace[:], s.bytes(16))
 	if e.HasRun = permissions&permitRun != 0; e.HasRun {
-		copy(e.Run[:], s.take(16))
+		copy(e.Run[:], s.bytes(16))
 	}
-	if b := s.take(4); !s.bad {
+	if b := s.bytes(4); !s.failed {
 		e.Expires = uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 	}
-	e.KeyID = s.str(1, 32)
-	e.Environment = s.str(1, 64)
+	e.KeyID = s.string(1, 32)
+	e.Environment = s.string(1, 64)
 	e.History = permissions&permitHistory != 0
 	e.Bridge = permissions&permitBridge != 0
 	o.HasPlan = permissions&permitPlan != 0
-	if s.bad || permissions&^permitAll != 0 || (!o.HasPlan && s.left != "") {
+	if s.failed || permissions&^permitAll != 0 || (!o.HasPlan && s.rest != "") {
 		return o, Malformed
 	}
-	o.plan = s.left
+	o.planBytes = s.rest
 	return o, nil
 }
 
 // CarriesPlan tells whether an envelope claims to carry a plan, without checking anything.
 func CarriesPlan(raw string) bool {
-	r := reader{left: raw}
+	r := reader{rest: raw}
 	r.byte()
 	r.varint()
 	return r.byte()&permitPlan != 0
 }
 
 // Finish parses plan and hop part into e: checks 12 and 13. Call it only after the signature was found right.
-func (o *Opened) Finish(e *Envelope) error {
+func (o *UnverifiedEnvelope) DecodeVerified(e *Envelope) error {
 	if o.HasPlan {
-		plan, err := decodePlan(o.plan)
+		plan, err := decodePlan(o.planBytes)
 		if err != nil {
 			return err
 		}
 		e.Plan = plan
 	}
-	r := reader{left: o.hop}
+	r := reader{rest: o.hopBytes}
 	e.Call = r.uint64()
 	e.Accept = Accept(r.byte())
 	e.ReceiveLimit = r.varint()
-	if n := Counters(e.Plan); n > 0 && !r.bad {
+	if n := CounterCount(e.Plan); n > 0 && !r.failed {
 		e.Evidence = make([]uint64, n)
 		for i := range e.Evidence {
 			e.Evidence[i] = r.varint()
 		}
 	}
-	if r.bad || r.left != "" || e.Accept&^(AcceptField|AcceptTail) != 0 {
+	if r.failed || r.rest != "" || e.Accept&^(AcceptField|AcceptTail) != 0 {
 		return Malformed
 	}
 	return nil
 }
 
 // AppendSigned appends the signed part, ready to be signed.
-func AppendSigned(out []byte, s *Signed) ([]byte, error) {
+func AppendSignedPart(out []byte, s *Signed) ([]byte, error) {
 	var permissions byte
 	if s.History {
 		permissions |= permitHistory
@@ -171,14 +171,14 @@ func AppendSigned(out []byte, s *Signed) ([]byte, error) {
 }
 
 // AppendPassedOn appends version byte to signature.
-func AppendPassedOn(out, part, signature []byte) []byte {
+func AppendSignedBlock(out, part, signature []byte) []byte {
 	out = AppendVarint(append(out, Version), uint64(len(part)))
 	return append(append(out, part...), signature[:SignatureBytes]...)
 }
 
 // Assemble writes an envelope: what is passed on, then the hop part with the counters as they are now. The error is
 // EnvelopeTooLarge; then nothing may be sent.
-func Assemble(passedOn string, call uint64, accept Accept, limit uint64, evidence []uint64) (string, error) {
+func AssembleEnvelope(passedOn string, call uint64, accept Accept, limit uint64, evidence []uint64) (string, error) {
 	var tmp [96]byte
 	hop := append(tmp[:0], byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
 	hop = AppendVarint(append(hop, byte(accept)), limit)

@@ -121,20 +121,20 @@ func decodePrefix(r *reader) Segment {
 	return Segment{
 		Truncated: flags&SegmentTruncated != 0,
 		FaultsOff: flags&SegmentFaultsOff != 0,
-		Service:   r.str(1, MaxServiceBytes),
-		Name:      r.str(0, MaxNameBytes),
+		Service:   r.string(1, MaxServiceBytes),
+		Name:      r.string(0, MaxNameBytes),
 		StartUS:   r.varint(),
 	}
 }
 
 func decodeRef(r *reader, table *[]string) string {
-	if k := r.count(len(*table)); k > 0 {
+	if k := r.boundedVarint(len(*table)); k > 0 {
 		return (*table)[k-1]
 	}
-	if r.bad {
+	if r.failed {
 		return ""
 	}
-	s := r.str(1, MaxNameBytes)
+	s := r.string(1, MaxNameBytes)
 	*table = append(*table, s)
 	return s
 }
@@ -143,12 +143,12 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 	if depth >= MaxHistoryDepth {
 		return nil, Malformed
 	}
-	r := reader{left: b}
+	r := reader{rest: b}
 	segment := decodePrefix(&r)
 	var table []string
 	var ended []bool // by call number - 1
 	var at uint64
-	for !r.bad && r.left != "" {
+	for !r.failed && r.rest != "" {
 		if *budget--; *budget < 0 {
 			return nil, Malformed
 		}
@@ -170,10 +170,10 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 			e.Peer = decodeRef(&r, &table)
 			e.HTTP = tag&TagHTTP != 0
 			if tag&TagFault != 0 {
-				e.Fault = r.count(math.MaxInt)
+				e.Fault = r.boundedVarint(math.MaxInt)
 			}
 		case RecvResponse, CallFailed:
-			e.Call = uint64(r.count(len(ended)))
+			e.Call = uint64(r.boundedVarint(len(ended)))
 			e.Status = r.varint()
 			if e.Call == 0 || ended[e.Call-1] {
 				return nil, Malformed
@@ -181,7 +181,7 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 			ended[e.Call-1] = true
 			e.Gap = tag&TagGap != 0
 			if tag&TagChild != 0 {
-				child, err := decodeSegment(r.take(r.count(MaxHistoryBytes)), depth+1, budget)
+				child, err := decodeSegment(r.bytes(r.boundedVarint(MaxHistoryBytes)), depth+1, budget)
 				if err != nil {
 					return nil, err
 				}
@@ -197,7 +197,7 @@ func decodeSegment(b string, depth int, budget *int) (*Segment, error) {
 		}
 		segment.Events = append(segment.Events, e)
 	}
-	if r.bad {
+	if r.failed {
 		return nil, Malformed
 	}
 	return &segment, nil

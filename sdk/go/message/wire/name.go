@@ -17,10 +17,10 @@ func RawHTTPName(method, target string) string {
 }
 
 // NormalName is what is recorded: the variable parts of a raw HTTP name become {id}, and it is cut to 200 bytes.
-func NormalName(raw string) string {
+func NormalizeHTTPName(raw string) string {
 	first := strings.IndexByte(raw, '/')
 	if first < 0 {
-		return Cut(raw, MaxNameBytes)
+		return TruncateString(raw, MaxNameBytes)
 	}
 	var out strings.Builder
 	changed := false
@@ -31,7 +31,7 @@ func NormalName(raw string) string {
 		} else {
 			end += at + 1
 		}
-		if part := raw[at+1 : end]; variable(part) {
+		if part := raw[at+1 : end]; isVariablePart(part) {
 			if !changed {
 				changed = true
 				out.WriteString(raw[:at])
@@ -45,11 +45,11 @@ func NormalName(raw string) string {
 	if changed {
 		raw = out.String()
 	}
-	return Cut(raw, MaxNameBytes)
+	return TruncateString(raw, MaxNameBytes)
 }
 
 // variable: all digits, a UUID, at least 8 hex digits among them a decimal digit, or at least 20 bytes with a decimal digit.
-func variable(part string) bool {
+func isVariablePart(part string) bool {
 	digits, hexes := 0, 0
 	for i := 0; i < len(part); i++ {
 		switch c := part[i]; {

@@ -35,51 +35,51 @@ func LastPiece(offset int, head, events []byte, truncated bool, limit int) []byt
 	if !ok {
 		return nil
 	}
-	return cutEvents(out, list, limit)
+	return appendTruncated(out, list, limit)
 }
 
 // Joiner puts the pieces of a history together. The zero value is ready.
-type Joiner struct {
-	joined    []byte
+type PieceJoiner struct {
+	history   []byte
 	truncated bool
-	over      bool // the last piece came, or one that does not fit
+	ended     bool // the last piece came, or one that does not fit
 	last      bool
 }
 
 // Add takes the next piece, which is not kept. What does not fit is dropped, together with all that follows.
-func (j *Joiner) Add(piece []byte) {
-	if j.over {
+func (j *PieceJoiner) Add(piece []byte) {
+	if j.ended {
 		return
 	}
 	flags, offset, bytes, ok := splitPiece(piece)
-	if !ok || offset != uint64(len(j.joined)) || len(j.joined)+len(bytes) > MaxHistoryBytes {
-		j.over = true
+	if !ok || offset != uint64(len(j.history)) || len(j.history)+len(bytes) > MaxHistoryBytes {
+		j.ended = true
 		return
 	}
-	j.joined = append(j.joined, bytes...)
+	j.history = append(j.history, bytes...)
 	j.truncated = j.truncated || flags&PieceTruncated != 0
 	j.last = flags&PieceLast != 0
-	j.over = j.last
+	j.ended = j.last
 }
 
 // Complete tells whether nothing is missing.
-func (j *Joiner) Complete() bool { return j.last && !j.truncated }
+func (j *PieceJoiner) Complete() bool { return j.last && !j.truncated }
 
 // History returns the history of a call, marked as truncated if something of it is missing, or nil: what came has no
 // whole head, or is that of another call.
-func (j *Joiner) History(call uint64) []byte {
-	id, segment, err := SplitHistory(j.joined)
+func (j *PieceJoiner) History(call uint64) []byte {
+	id, segment, err := SplitHistory(j.history)
 	if err != nil || id != call {
 		return nil
 	}
-	r := reader{left: string(segment[:min(len(segment), maxPrefixBytes)])}
-	if decodePrefix(&r); r.bad {
+	r := reader{rest: string(segment[:min(len(segment), maxPrefixBytes)])}
+	if decodePrefix(&r); r.failed {
 		return nil
 	}
 	if !j.Complete() {
-		j.joined[HistoryHeadBytes] |= SegmentTruncated
+		j.history[HistoryHeadBytes] |= SegmentTruncated
 	}
-	return j.joined
+	return j.history
 }
 
 // maxPrefixBytes is more than a segment's flags, service, name and start can have.
@@ -89,8 +89,8 @@ func splitPiece(b []byte) (flags byte, offset uint64, bytes []byte, ok bool) {
 	if len(b) < 3 || b[0] != PieceVersion || b[1]&^(PieceLast|PieceTruncated) != 0 {
 		return 0, 0, nil, false
 	}
-	r := reader{left: string(b[2:min(len(b), 12)])}
-	before := len(r.left)
+	r := reader{rest: string(b[2:min(len(b), 12)])}
+	before := len(r.rest)
 	offset = r.varint()
-	return b[1], offset, b[2+before-len(r.left):], !r.bad
+	return b[1], offset, b[2+before-len(r.rest):], !r.failed
 }

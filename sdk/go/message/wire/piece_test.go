@@ -9,21 +9,21 @@ import (
 // pieces cuts a history between events, at random.
 func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 	_, segment, _ := SplitHistory(history)
-	rest := reader{left: string(segment)}
+	rest := reader{rest: string(segment)}
 	decodePrefix(&rest)
-	events, _ := splitEvents(rest.left)
+	events, _ := splitEvents(rest.rest)
 	sent := 0
-	end := len(history) - len(rest.left)
+	end := len(history) - len(rest.rest)
 	for i := range events[:len(events)-1] {
 		if r.IntN(3) == 0 {
 			list = append(list, append(AppendPieceHead(nil, 0, sent), history[sent:end]...))
 			sent = end
 		}
-		end += len(events[i].bytes)
+		end += len(events[i].all)
 	}
 	var head []byte
 	if sent == 0 {
-		head = history[:len(history)-len(rest.left)]
+		head = history[:len(history)-len(rest.rest)]
 	}
 	if last := LastPiece(sent, head, history[sent+len(head):], false, limit); last != nil {
 		list = append(list, last)
@@ -40,7 +40,7 @@ func TestPiecesJoinToTheHistoryTheyWereCutFrom(t *testing.T) {
 		}
 		list := pieces(r, history, 1<<20)
 		for lost := 0; lost <= len(list); lost++ { // lost: the first piece that does not arrive
-			var j Joiner
+			var j PieceJoiner
 			for n, p := range list {
 				if n != lost {
 					j.Add(p)
@@ -65,7 +65,7 @@ func TestPiecesJoinToTheHistoryTheyWereCutFrom(t *testing.T) {
 		}
 		// and with a trailer that is too small
 		limit := r.IntN(80)
-		var j Joiner
+		var j PieceJoiner
 		short := pieces(r, history, limit) // the last may be missing
 		for _, p := range short {
 			j.Add(p)
@@ -85,7 +85,7 @@ func FuzzJoiner(f *testing.F) {
 	f.Add(uint64(3), []byte{PieceVersion, 1, 0, 1})
 	f.Fuzz(func(t *testing.T, seed uint64, stray []byte) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		var j Joiner
+		var j PieceJoiner
 		for _, p := range pieces(r, append(append(AppendHead(nil, 5), randomSegment(r, 2)...), SendResponse, 0, 0), 100) {
 			if r.IntN(4) == 0 {
 				j.Add(stray)

@@ -80,7 +80,7 @@ const (
 )
 
 // Counters is the number of evidence counters a plan has in the hop part.
-func Counters(plan []Fault) int {
+func CounterCount(plan []Fault) int {
 	n := 0
 	for i := range plan {
 		if plan[i].Nth != 0 {
@@ -95,15 +95,15 @@ func Counters(plan []Fault) int {
 }
 
 func decodePlan(bytes string) ([]Fault, error) {
-	r := reader{left: bytes}
-	n := r.count(MaxStrings)
+	r := reader{rest: bytes}
+	n := r.boundedVarint(MaxStrings)
 	strings := make([]string, 1, n+1)
 	for i := 0; i < n; i++ {
-		strings = append(strings, r.str(1, maxStringBytes))
+		strings = append(strings, r.string(1, maxStringBytes))
 	}
 	faults := r.varint()
 	switch {
-	case r.bad || faults == 0:
+	case r.failed || faults == 0:
 		return nil, Malformed
 	case faults > MaxFaults:
 		return nil, TooManyFaults
@@ -114,7 +114,7 @@ func decodePlan(bytes string) ([]Fault, error) {
 			return nil, err
 		}
 	}
-	if r.bad || r.left != "" {
+	if r.failed || r.rest != "" {
 		return nil, Malformed
 	}
 	return plan, nil
@@ -122,7 +122,7 @@ func decodePlan(bytes string) ([]Fault, error) {
 
 func decodeFault(r *reader, strings []string, f *Fault) error {
 	f.Kind = Kind(r.byte())
-	if r.bad {
+	if r.failed {
 		return Malformed
 	}
 	if f.Kind < Unavailable || f.Kind > CorruptReply {
@@ -137,29 +137,29 @@ func decodeFault(r *reader, strings []string, f *Fault) error {
 		f.Arg = r.varint()
 	}
 	if flags&flagNth != 0 {
-		f.Nth = positive(r)
+		f.Nth = readPositive(r)
 	}
 	if flags&flagMaxFires != 0 {
-		f.MaxFires = positive(r)
+		f.MaxFires = readPositive(r)
 	}
 	if flags&flagAfter != 0 {
-		n := r.count(maxAfter)
+		n := r.boundedVarint(maxAfter)
 		if n == 0 {
 			return Malformed
 		}
 		f.After = make([]After, n)
 		for i := range f.After {
-			f.After[i] = After{decodeSelector(r, strings), positive(r)}
+			f.After[i] = After{decodeSelector(r, strings), readPositive(r)}
 		}
 	}
 	f.AfterSent = flags&flagAfterSent != 0
-	if r.bad {
+	if r.failed {
 		return Malformed
 	}
 	return nil
 }
 
-func positive(r *reader) uint64 {
+func readPositive(r *reader) uint64 {
 	v := r.varint()
 	if v == 0 {
 		r.fail()
@@ -168,7 +168,7 @@ func positive(r *reader) uint64 {
 }
 
 func decodeSelector(r *reader, strings []string) Selector {
-	part := func() string { return strings[r.count(len(strings)-1)] }
+	part := func() string { return strings[r.boundedVarint(len(strings)-1)] }
 	return Selector{Caller: part(), Callee: part(), Call: part()}
 }
 

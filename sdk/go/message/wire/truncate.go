@@ -1,20 +1,20 @@
 package wire
 
 // event is where an event's bytes lie inside a segment.
-type event struct {
-	tag   byte
-	dt    uint64
-	bytes string // all of it
-	fixed string // what follows tag and time, without a child history
+type eventBytes struct {
+	tag  byte
+	dt   uint64
+	all  string // all of it
+	body string // what follows tag and time, without a child history
 }
 
 // splitEvents takes events apart. They may be the later ones of a segment: whether a reference is one is not looked at.
-func splitEvents(bytes string) (events []event, ok bool) {
-	r := reader{left: bytes}
-	for !r.bad && r.left != "" {
-		all := r.left
-		e := event{tag: r.byte(), dt: r.varint()}
-		from := r.left
+func splitEvents(bytes string) (events []eventBytes, ok bool) {
+	r := reader{rest: bytes}
+	for !r.failed && r.rest != "" {
+		all := r.rest
+		e := eventBytes{tag: r.byte(), dt: r.varint()}
+		from := r.rest
 		fixedEnd := -1
 		switch e.tag & tagKind {
 		case SendRequest:
@@ -26,37 +26,37 @@ func splitEvents(bytes string) (events []event, ok bool) {
 		case RecvResponse, CallFailed:
 			r.varint()
 			r.varint()
-			fixedEnd = len(r.left)
+			fixedEnd = len(r.rest)
 			if e.tag&TagChild != 0 {
-				r.take(r.count(MaxHistoryBytes))
+				r.bytes(r.boundedVarint(MaxHistoryBytes))
 			}
 		case SendResponse:
 			r.varint()
 		default:
 			return nil, false
 		}
-		if r.bad {
+		if r.failed {
 			break
 		}
 		if fixedEnd < 0 {
-			fixedEnd = len(r.left)
+			fixedEnd = len(r.rest)
 		}
-		e.bytes = all[:len(all)-len(r.left)]
-		e.fixed = from[:len(from)-fixedEnd]
+		e.all = all[:len(all)-len(r.rest)]
+		e.body = from[:len(from)-fixedEnd]
 		events = append(events, e)
 	}
-	return events, !r.bad
+	return events, !r.failed
 }
 
 func skipRef(r *reader) {
-	if r.varint() == 0 && !r.bad {
-		r.str(1, MaxNameBytes)
+	if r.varint() == 0 && !r.failed {
+		r.string(1, MaxNameBytes)
 	}
 }
 
 // Truncate cuts a history to at most limit bytes: first all child histories go, then the last events before the
 // SendResponse. Nil if not even its frame fits. The error is that of a malformed history.
-func Truncate(history []byte, limit int) ([]byte, error) {
+func TruncateHistory(history []byte, limit int) ([]byte, error) {
 	if len(history) <= limit {
 		return history, nil
 	}
@@ -64,28 +64,28 @@ func Truncate(history []byte, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{left: string(segment)}
+	r := reader{rest: string(segment)}
 	decodePrefix(&r)
-	events, ok := splitEvents(r.left)
-	if r.bad || !ok {
+	events, ok := splitEvents(r.rest)
+	if r.failed || !ok {
 		return nil, Malformed
 	}
-	out := append(make([]byte, 0, limit), history[:len(history)-len(r.left)]...)
+	out := append(make([]byte, 0, limit), history[:len(history)-len(r.rest)]...)
 	out[HistoryHeadBytes] |= SegmentTruncated
-	return cutEvents(out, events, limit), nil
+	return appendTruncated(out, events, limit), nil
 }
 
 // cutEvents appends events without their child histories, and of those as many as fit before the SendResponse. Nil if
 // not even that one fits.
-func cutEvents(out []byte, events []event, limit int) []byte {
+func appendTruncated(out []byte, events []eventBytes, limit int) []byte {
 	head := len(out)
 	var ends []int // where event i would end
 	for i := range events {
 		e := &events[i]
 		if kind := e.tag & tagKind; e.tag&TagChild != 0 && (kind == RecvResponse || kind == CallFailed) {
-			out = append(AppendVarint(append(out, e.tag&^TagChild|TagGap), e.dt), e.fixed...)
+			out = append(AppendVarint(append(out, e.tag&^TagChild|TagGap), e.dt), e.body...)
 		} else {
-			out = append(out, e.bytes...)
+			out = append(out, e.all...)
 		}
 		ends = append(ends, len(out))
 	}
@@ -105,8 +105,8 @@ func cutEvents(out []byte, events []event, limit int) []byte {
 		if kept > 0 {
 			end = ends[kept-1]
 		}
-		if end+1+VarintLen(skipped)+len(events[last].fixed) <= limit {
-			return append(AppendVarint(append(out[:end], SendResponse), skipped), events[last].fixed...)
+		if end+1+VarintLen(skipped)+len(events[last].body) <= limit {
+			return append(AppendVarint(append(out[:end], SendResponse), skipped), events[last].body...)
 		}
 	}
 	return nil

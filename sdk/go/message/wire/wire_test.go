@@ -59,9 +59,9 @@ func randomPlan(r *rand.Rand) []Fault {
 
 func opened(raw string) (*Envelope, error) {
 	e := new(Envelope)
-	o, err := Open(raw, e)
+	o, err := DecodeEnvelope(raw, e)
 	if err == nil {
-		err = o.Finish(e)
+		err = o.DecodeVerified(e)
 	}
 	return e, err
 }
@@ -74,15 +74,15 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 		if want.HasRun = r.IntN(2) == 0; want.HasRun {
 			want.Run[15] = byte(r.IntN(2)) // a run of nothing but zeros is one, too
 		}
-		part, err := AppendSigned(nil, &want)
+		part, err := AppendSignedPart(nil, &want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		evidence := make([]uint64, Counters(want.Plan))
+		evidence := make([]uint64, CounterCount(want.Plan))
 		for j := range evidence {
 			evidence[j] = r.Uint64() >> r.IntN(65)
 		}
-		raw, err := Assemble(string(AppendPassedOn(nil, part, make([]byte, 16))), 77, AcceptTail, 123, evidence)
+		raw, err := AssembleEnvelope(string(AppendSignedBlock(nil, part, make([]byte, 16))), 77, AcceptTail, 123, evidence)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,9 +100,9 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 
 func TestARunIsLeftOutWhereThereIsNoneAndUnknownPermissionsAreMalformed(t *testing.T) {
 	signed := Signed{History: true, KeyID: "k", Environment: "e"}
-	without, _ := AppendSigned(nil, &signed)
+	without, _ := AppendSignedPart(nil, &signed)
 	signed.HasRun = true
-	with, _ := AppendSigned(nil, &signed)
+	with, _ := AppendSignedPart(nil, &signed)
 	if without[0] != 1 || with[0] != 5 || len(with) != len(without)+16 {
 		t.Errorf("%x %x", without, with)
 	}
@@ -111,7 +111,7 @@ func TestARunIsLeftOutWhereThereIsNoneAndUnknownPermissionsAreMalformed(t *testi
 		if permissions&permitRun == 0 {
 			part = append([]byte{byte(permissions)}, without[1:]...)
 		}
-		_, err := Open(string(AppendPassedOn(nil, part, make([]byte, 16))), new(Envelope))
+		_, err := DecodeEnvelope(string(AppendSignedBlock(nil, part, make([]byte, 16))), new(Envelope))
 		if known := permissions < 16; known != (err == nil) {
 			t.Errorf("permissions %08b: %v", permissions, err)
 		}
@@ -119,10 +119,10 @@ func TestARunIsLeftOutWhereThereIsNoneAndUnknownPermissionsAreMalformed(t *testi
 }
 
 func TestAnEnvelopeTooLargeIsNotMade(t *testing.T) {
-	if _, err := Assemble(strings.Repeat("x", MaxEnvelopeBytes-9), 1, 0, 0, nil); err != EnvelopeTooLarge {
+	if _, err := AssembleEnvelope(strings.Repeat("x", MaxEnvelopeBytes-9), 1, 0, 0, nil); err != EnvelopeTooLarge {
 		t.Error(err)
 	}
-	if _, err := Assemble(strings.Repeat("x", MaxEnvelopeBytes-10), 1, 0, 0, nil); err != nil {
+	if _, err := AssembleEnvelope(strings.Repeat("x", MaxEnvelopeBytes-10), 1, 0, 0, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,7 +181,7 @@ func TestTruncatedHistoriesFitAndCanBeRead(t *testing.T) {
 		}
 		last := -1
 		for limit := 0; limit <= len(whole); limit++ {
-			cut, err := Truncate(whole, limit)
+			cut, err := TruncateHistory(whole, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,22 +212,22 @@ func TestTruncatedHistoriesFitAndCanBeRead(t *testing.T) {
 func TestNamesAreCutAtCharacters(t *testing.T) {
 	for i := 0; i < 5; i++ {
 		s := strings.Repeat("x", i) + strings.Repeat("€", 80)
-		if got := NormalName("GET /" + s); len(got) > MaxNameBytes || len(got) < MaxNameBytes-2 || strings.Contains(got, "\ufffd") {
+		if got := NormalizeHTTPName("GET /" + s); len(got) > MaxNameBytes || len(got) < MaxNameBytes-2 || strings.Contains(got, "\ufffd") {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
 }
 
 func FuzzEnvelope(f *testing.F) {
-	part, _ := AppendSigned(nil, &Signed{History: true, KeyID: "k", Environment: "e", Plan: []Fault{{Kind: Delay, Arg: 5, Nth: 2, After: []After{{Selector{Call: "x"}, 3}}}}})
-	raw, _ := Assemble(string(AppendPassedOn(nil, part, make([]byte, 16))), 1, AcceptField, 4<<20, []uint64{1, 2})
+	part, _ := AppendSignedPart(nil, &Signed{History: true, KeyID: "k", Environment: "e", Plan: []Fault{{Kind: Delay, Arg: 5, Nth: 2, After: []After{{Selector{Call: "x"}, 3}}}}})
+	raw, _ := AssembleEnvelope(string(AppendSignedBlock(nil, part, make([]byte, 16))), 1, AcceptField, 4<<20, []uint64{1, 2})
 	f.Add([]byte(raw))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := opened(string(b))
 		if err != nil {
 			return
 		}
-		again, err := Assemble(e.PassedOn, e.Call, e.Accept, e.ReceiveLimit, e.Evidence)
+		again, err := AssembleEnvelope(e.SignedBlock, e.Call, e.Accept, e.ReceiveLimit, e.Evidence)
 		if err != nil || len(again) > len(b) {
 			t.Errorf("%x became %x, %v", b, again, err)
 		}
@@ -243,7 +243,7 @@ func FuzzHistory(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, limit uint16) {
 		_, err := DecodeHistory(b)
-		cut, cutErr := Truncate(b, int(limit))
+		cut, cutErr := TruncateHistory(b, int(limit))
 		if err == nil && (cutErr != nil || len(cut) > int(limit)) {
 			t.Errorf("a good history cannot be cut: %v", cutErr)
 		}

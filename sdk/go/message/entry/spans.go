@@ -1,0 +1,188 @@
+package entry
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+
+	"faultloom.dev/go/message/wire"
+)
+
+// Request is the body of an OTLP/HTTP request in JSON. The fields of all these are in the order of their names.
+type Request struct {
+	ResourceSpans []*resourceSpans `json:"resourceSpans"`
+}
+
+type resourceSpans struct {
+	Resource   resource     `json:"resource"`
+	ScopeSpans []scopeSpans `json:"scopeSpans"`
+}
+
+type resource struct {
+	Attributes []attribute `json:"attributes"`
+}
+
+type scopeSpans struct {
+	Scope instrumentationScope `json:"scope"`
+	Spans []span               `json:"spans"`
+}
+
+type instrumentationScope struct {
+	Name string `json:"name"`
+}
+
+type span struct {
+	Attributes []attribute `json:"attributes"`
+	End        string      `json:"endTimeUnixNano"`
+	Kind       int         `json:"kind"`
+	Name       string      `json:"name"`
+	Parent     string      `json:"parentSpanId,omitempty"`
+	ID         string      `json:"spanId"`
+	Start      string      `json:"startTimeUnixNano"`
+	Status     spanStatus  `json:"status"`
+	Trace      string      `json:"traceId"`
+}
+
+type spanStatus struct {
+	Code int `json:"code,omitempty"`
+}
+
+type attribute struct {
+	Key   string         `json:"key"`
+	Value attributeValue `json:"value"`
+}
+
+type attributeValue struct {
+	Bool   bool   `json:"boolValue,omitempty"`
+	Int    string `json:"intValue,omitempty"`
+	String string `json:"stringValue,omitempty"`
+}
+
+const (
+	kindServer = 2
+	kindClient = 3
+	statusErr  = 2
+)
+
+// Add appends the spans of one history. hasParent tells that its request came with a traceparent, whose parent the
+// history's call id then is.
+func (r *Request) Add(trace [16]byte, hasParent bool, h *wire.History) {
+	w := spanBuilder{request: r, trace: hex.EncodeToString(trace[:])}
+	w.segment(h.Segment, h.Call, "", hasParent)
+}
+
+type spanBuilder struct {
+	request *Request
+	trace   string
+}
+
+// service is where a service's spans are collected.
+func (w *spanBuilder) service(name string) *scopeSpans {
+	for _, r := range w.request.ResourceSpans {
+		if r.Resource.Attributes[0].Value.String == name {
+			return &r.ScopeSpans[0]
+		}
+	}
+	r := &resourceSpans{Resource: resource{[]attribute{text("service.name", name)}}, ScopeSpans: []scopeSpans{{Scope: instrumentationScope{"faultloom"}}}}
+	w.request.ResourceSpans = append(w.request.ResourceSpans, r)
+	return &r.ScopeSpans[0]
+}
+
+func (w *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, hasParent bool) {
+	into := w.service(s.Service)
+	server := spanID(wire.DeriveCallID(call, 0))
+	var lastUS uint64
+	ends := map[uint64]*wire.Event{}
+	out := span{Kind: kindServer, ID: server, Trace: w.trace, Start: nanoseconds(s.StartUS, 0), Attributes: []attribute{}}
+	for i := range s.Events {
+		e := &s.Events[i]
+		lastUS = e.AtUS
+		switch e.Kind {
+		case wire.RecvResponse, wire.CallFailed:
+			ends[e.Call] = e
+		case wire.SendResponse:
+			http := e.Status >= 100
+			out.Attributes = append(out.Attributes, status(http, e.Status))
+			if (http && e.Status >= 500) || (!http && e.Status != 0) {
+				out.Status.Code = statusErr
+			}
+		}
+	}
+	out.End = nanoseconds(s.StartUS, lastUS)
+	if hasParent {
+		out.Parent = spanID(call)
+	}
+	for _, name := range []string{s.Service, callersName, s.Name} {
+		if name != "" {
+			out.Name = name
+		}
+	}
+	out.flag("faultloom.truncated", s.Truncated)
+	out.flag("faultloom.faults_off", s.FaultsOff)
+	into.Spans = append(into.Spans, out)
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Kind == wire.SendRequest {
+			id, end := wire.DeriveCallID(call, e.Call), ends[e.Call]
+			w.client(into, s, e, end, id, server, lastUS)
+			if end != nil && end.Child != nil {
+				w.segment(end.Child, id, e.Name, true)
+			}
+		}
+	}
+}
+
+// client appends the span of one call, whose end may be missing.
+func (w *spanBuilder) client(into *scopeSpans, s *wire.Segment, sent, end *wire.Event, id uint64, server string, lastUS uint64) {
+	out := span{Kind: kindClient, ID: spanID(id), Parent: server, Name: sent.Name, Trace: w.trace, Start: nanoseconds(s.StartUS, sent.AtUS)}
+	failed := false
+	if end != nil {
+		lastUS = end.AtUS
+		failed = end.Kind == wire.CallFailed
+		http := sent.HTTP && !failed
+		out.Attributes = append(out.Attributes, status(http, end.Status))
+		if failed || (http && end.Status >= 400) || (!http && end.Status != 0) {
+			out.Status.Code = statusErr
+		}
+	}
+	out.End = nanoseconds(s.StartUS, lastUS)
+	out.Attributes = append(out.Attributes, text("peer.service", sent.Peer))
+	if sent.Fault >= 0 {
+		out.Attributes = append(out.Attributes, integer("faultloom.fault", uint64(sent.Fault)))
+	}
+	out.flag("faultloom.failed", failed)
+	out.flag("faultloom.gap", end == nil || end.Gap)
+	into.Spans = append(into.Spans, out)
+}
+
+func (s *span) flag(key string, set bool) {
+	if set {
+		s.Attributes = append(s.Attributes, attribute{key, attributeValue{Bool: true}})
+	}
+}
+
+func status(http bool, code uint64) attribute {
+	if http {
+		return integer("http.response.status_code", code)
+	}
+	return integer("rpc.grpc.status_code", code)
+}
+
+func text(key, value string) attribute { return attribute{key, attributeValue{String: value}} }
+
+func integer(key string, value uint64) attribute {
+	return attribute{key, attributeValue{Int: strconv.FormatUint(value, 10)}}
+}
+
+func spanID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// nanoseconds since the epoch. What a history says may be anything, so it saturates.
+func nanoseconds(startUS, afterUS uint64) string {
+	us, carry := bits.Add64(startUS, afterUS, 0)
+	high, ns := bits.Mul64(us, 1000)
+	if carry != 0 || high != 0 {
+		ns = math.MaxUint64
+	}
+	return strconv.FormatUint(ns, 10)
+}

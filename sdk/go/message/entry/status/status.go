@@ -1,0 +1,79 @@
+// Package status writes the file that tells `faultloom doctor` what this SDK is, whether it has keys and what it has
+// hooked. It is never in the program's way: a folder that cannot be written is ignored.
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"faultloom.dev/go/message/scope"
+)
+
+// Version of this SDK.
+const Version = "0.1.0"
+
+// Library is one whose messages the SDK sees, or would see.
+type Library struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	State   string `json:"state"` // "hooked" or "refused"
+	Reason  string `json:"reason"`
+}
+
+type file struct {
+	Service   string    `json:"service"`
+	PID       int       `json:"pid"`
+	SDK       string    `json:"sdk"`
+	Version   string    `json:"version"`
+	Runtime   string    `json:"runtime"`
+	Trust     string    `json:"trust"`
+	Libraries []Library `json:"libraries"`
+}
+
+var (
+	mu        sync.Mutex
+	libraries = []Library{}
+)
+
+// Report says that a library was hooked or, with a reason, refused.
+func Report(name, version, reason string) {
+	folder := os.Getenv("FAULTLOOM_STATUS")
+	if folder == "" {
+		return
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	l := Library{name, version, "hooked", reason}
+	if reason != "" {
+		l.State = "refused"
+	}
+	libraries = append(libraries, l)
+	_ = write(folder, scope.DefaultProcess())
+}
+
+func write(folder string, p *scope.Process) error {
+	f := file{Service: p.Service, PID: os.Getpid(), SDK: "go", Version: Version, Runtime: runtime.Version(), Trust: p.Receiver.State(), Libraries: libraries}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, fmt.Sprintf("%s.%d.json", fileName(p.Service), f.PID))
+	if err := os.WriteFile(path+".new", append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func fileName(service string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '_'
+	}, service)
+}

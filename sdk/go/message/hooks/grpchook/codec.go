@@ -1,0 +1,155 @@
+package grpchook
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+const protoName = "proto"
+
+// codec is the registered "proto" codec with two more cases. Everything it does not know goes to the codec that was
+// registered before.
+type wrappingCodec struct {
+	encoding.CodecV2
+	standard bool // that codec is grpc-go's own: what it does can be done here in fewer pieces
+}
+
+func isStandardCodec(c encoding.CodecV2) bool {
+	t := reflect.TypeOf(c)
+	return t != nil && t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc/encoding/proto"
+}
+
+var (
+	registeredCodec *wrappingCodec
+	registerCodec   = sync.OnceFunc(func() {
+		before := encoding.GetCodecV2(protoName)
+		registeredCodec = &wrappingCodec{before, isStandardCodec(before)}
+		encoding.RegisterCodecV2(registeredCodec)
+	})
+	// active tells whether the registered codec is still ours. Registration is only legal in init functions, so one look
+	// at the first call is enough.
+	codecIsActive = sync.OnceValue(func() bool {
+		c, ok := encoding.GetCodecV2(protoName).(*wrappingCodec)
+		return ok && c == registeredCodec
+	})
+)
+
+// serverReply is a handler's reply and the history to append to it. It embeds the message so that whoever meets it
+// between hook and codec still finds a proto.Message.
+type serverReply struct {
+	proto.Message
+	ctx     context.Context
+	history scope.PendingHistory
+	limit   int // bytes of message and field together; beyond it the trailer is used
+}
+
+// clientReply is a caller's message to fill and what came with it.
+type clientReply struct {
+	message any
+	history []byte     // within buffer
+	buffer  mem.Buffer // nil, or to be freed
+	alter   wire.Kind  // EmptyReply, CorruptReply, or 0
+	altered bool
+}
+
+// Unwrap keeps the caller's message reachable for a stats handler that inspects replies.
+func (r *clientReply) Unwrap() any { return r.message }
+
+func (c *wrappingCodec) Marshal(v any) (mem.BufferSlice, error) {
+	switch v := v.(type) {
+	case *serverReply:
+		return c.marshalReply(v)
+	case *clientRequest:
+		return c.marshalRequest(v)
+	case *serverMessage:
+		out, err := c.CodecV2.Marshal(v.Message)
+		if err == nil {
+			if field := v.stream.pieces.NextPiece(v.stream.limit - out.Len()); field != nil {
+				out = append(out, mem.SliceBuffer(field))
+			}
+		}
+		return out, err
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+func (c *wrappingCodec) marshalReply(r *serverReply) (mem.BufferSlice, error) {
+	if c.standard {
+		if size := proto.Size(r.Message) + r.history.FieldLen(); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
+			out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size), r.Message)
+			if err != nil {
+				return nil, err
+			}
+			return mem.BufferSlice{mem.SliceBuffer(r.history.AppendField(out))}, nil
+		}
+	}
+	out, err := c.CodecV2.Marshal(r.Message)
+	if err != nil {
+		return nil, err
+	}
+	if field := r.history.FieldLen(); out.Len()+field > r.limit {
+		setTrailer(r.ctx, r.history.History())
+	} else {
+		out = append(out, mem.SliceBuffer(r.history.AppendField(make([]byte, 0, field))))
+	}
+	return out, nil
+}
+
+func (c *wrappingCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	if r, ok := v.(*clientReply); ok {
+		return c.unmarshalReply(data, r)
+	}
+	if endsWithField(data) {
+		pendingFields.Add(1)
+	}
+	return c.CodecV2.Unmarshal(data, v)
+}
+
+func (c *wrappingCodec) unmarshalReply(data mem.BufferSlice, r *clientReply) error {
+	if data.Len() == 0 {
+		return c.CodecV2.Unmarshal(data, r.message)
+	}
+	r.free() // what an earlier attempt left
+	r.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	message, history := wire.CutField(r.buffer.ReadOnlyData())
+	r.history = history
+	r.altered = r.alter != 0
+	switch r.alter {
+	case wire.EmptyReply:
+		return c.CodecV2.Unmarshal(nil, r.message)
+	case wire.CorruptReply:
+		message = append([]byte(nil), message...)
+		wire.CorruptBody(message)
+	}
+	if m, ok := r.message.(proto.Message); ok && c.standard {
+		return proto.Unmarshal(message, m)
+	}
+	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(message)}, r.message)
+}
+
+// free gives the reply's buffer back, and with it the history.
+func (r *clientReply) free() {
+	if r.buffer != nil {
+		r.buffer.Free()
+		r.buffer, r.history = nil, nil
+	}
+}
+
+// setTrailer puts a history, truncated if it must be, into the trailer of the call that ctx answers.
+func setTrailer(ctx context.Context, history []byte) {
+	cut, err := wire.TruncateHistory(history, wire.MaxTrailerBytes)
+	if err == nil && cut != nil {
+		_ = grpc.SetTrailer(ctx, metadata.MD{wire.GRPCKey: {string(cut)}}) // fails only when the call is over
+	}
+}

@@ -1,0 +1,224 @@
+package httphook
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"faultloom.dev/go/message/scope"
+	"faultloom.dev/go/message/wire"
+)
+
+const (
+	maxPrefetch  = 256 << 10 // a reply of at most this length is read at once when it announces a tail
+	maxDrain     = 256 << 10 // how much Close reads to find the tail of a body the program did not read to its end …
+	drainTimeout = 50 * time.Millisecond
+	readChunk    = 8 << 10
+	maxTail      = wire.MaxHistoryBytes + 8
+	maxAltered   = 32 << 20 // how much of a body a fault holds in memory
+)
+
+// recorder records the end of one call, once.
+type callRecorder struct {
+	scope    *scope.Scope
+	number   uint64
+	status   uint64
+	failed   bool
+	history  []byte
+	recorded atomic.Bool
+}
+
+func (r *callRecorder) record(history []byte) {
+	if r.recorded.Swap(true) {
+		return
+	}
+	if history == nil {
+		history = r.history
+	}
+	end := scope.CallEnd{Status: r.status, History: history, Gap: history == nil}
+	if r.failed {
+		r.scope.RecordFailure(r.scope.Now(), r.number, end)
+	} else {
+		r.scope.RecordReply(r.scope.Now(), r.number, end)
+	}
+}
+
+// tailReader cuts a tail off a body while it streams. Where the tail begins is only certain at the end, so it holds back
+// from the first place that could be its beginning: byte 0x01, flags, a short name. Text never looks like that; in
+// binary data most candidates fall within a few bytes, and one that stands is given up after the largest possible tail.
+type tailReader struct {
+	body     io.ReadCloser
+	recorder *callRecorder
+
+	mu    sync.Mutex // held while reading; Close must not wait for a read that it is meant to end
+	buf   []byte     // buf[start:] was read and not handed out
+	start int
+	safe  int // buf[start:free] can be handed out
+	err   error
+}
+
+func newTailReader(body io.ReadCloser, rec *callRecorder) *tailReader {
+	return &tailReader{body: body, recorder: rec}
+}
+
+func (t *tailReader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.safe == t.start {
+		if t.err != nil {
+			return 0, t.err
+		}
+		t.fill()
+	}
+	n := copy(p, t.buf[t.start:t.safe])
+	t.start += n
+	return n, nil
+}
+
+// fill reads once and decides how much of the buffer is body.
+func (t *tailReader) fill() {
+	if t.start > 0 {
+		t.buf = t.buf[:copy(t.buf, t.buf[t.start:])]
+		t.safe -= t.start
+		t.start = 0
+	}
+	if cap(t.buf)-len(t.buf) < readChunk {
+		t.buf = append(make([]byte, 0, 2*cap(t.buf)+readChunk), t.buf...)
+	}
+	n, err := t.body.Read(t.buf[len(t.buf):cap(t.buf)])
+	t.buf = t.buf[:len(t.buf)+n]
+	if err != nil {
+		t.finish(err)
+		return
+	}
+	t.release()
+	// a complete tail of our own call cannot be anything else: what the program does next may depend on it
+	if body, history := wire.CutTail(t.buf[t.safe:]); history != nil && len(body) == 0 && t.answersOurCall(history) {
+		t.recorder.record(append([]byte(nil), history...))
+	}
+}
+
+func (t *tailReader) answersOurCall(history []byte) bool {
+	id, _, err := wire.SplitHistory(history)
+	return err == nil && id == wire.DeriveCallID(t.recorder.scope.Envelope().Call, t.recorder.number)
+}
+
+// end settles what is held back once the body has ended.
+func (t *tailReader) finish(err error) {
+	t.err = err
+	t.safe = len(t.buf)
+	var history []byte
+	if err == io.EOF {
+		var body []byte
+		if body, history = wire.CutTail(t.buf[t.start:]); history != nil {
+			t.safe = t.start + len(body)
+			t.buf = t.buf[:t.safe]
+		}
+	}
+	t.recorder.record(history)
+}
+
+// release moves free to the first byte that could begin a tail.
+func (t *tailReader) release() {
+	for {
+		i := bytes.IndexByte(t.buf[t.safe:], wire.Version)
+		if i < 0 {
+			t.safe = len(t.buf)
+			return
+		}
+		t.safe += i
+		held := t.buf[t.safe:]
+		if len(held) <= maxTail && mayBeTail(held) {
+			return
+		}
+		t.safe++
+	}
+}
+
+// couldBegin tells whether b can be the beginning of a tail, as far as it goes.
+func mayBeTail(b []byte) bool {
+	const flagsAt, lengthAt, nameAt = 9, 10, 11
+	if len(b) > flagsAt && b[flagsAt] > wire.SegmentTruncated|wire.SegmentFaultsOff {
+		return false
+	}
+	if len(b) > lengthAt && (b[lengthAt] == 0 || b[lengthAt] > wire.MaxServiceBytes) {
+		return false
+	}
+	if len(b) > nameAt {
+		for _, c := range b[nameAt:min(len(b), nameAt+int(b[lengthAt]))] {
+			if c < 0x20 || c == 0x7f {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// prefetch reads to the end.
+func (t *tailReader) prefetch() {
+	for t.err == nil {
+		t.fill()
+	}
+}
+
+// Close looks for the tail in what is left, if that is short and already here, since programs that parse a body rarely
+// read to its end. Else the history is a gap.
+func (t *tailReader) Close() error {
+	if !t.mu.TryLock() {
+		t.recorder.record(nil)
+		return t.body.Close()
+	}
+	defer t.mu.Unlock()
+	if t.err == nil && !t.recorder.recorded.Load() {
+		stop := time.AfterFunc(drainTimeout, func() { t.body.Close() })
+		for left := maxDrain; t.err == nil && left > 0 && !t.recorder.recorded.Load(); {
+			t.start = t.safe
+			held := len(t.buf) - t.start
+			t.fill()
+			left -= max(1, len(t.buf)-held)
+		}
+		stop.Stop()
+	}
+	t.buf, t.start, t.safe = nil, 0, 0
+	if t.err == nil {
+		t.err = http.ErrBodyReadAfterClose
+	}
+	t.recorder.record(nil)
+	return t.body.Close()
+}
+
+// drain reads a reply to its end, so that the callee's history is complete.
+func drain(resp *http.Response) {
+	if resp.Body != nil {
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+}
+
+// corrupt replaces the second half of a body. Its length must be known first, so it is read, up to 32 MiB.
+func corrupt(resp *http.Response) {
+	if resp.Body == nil {
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAltered))
+	wire.CorruptBody(body)
+	rest := resp.Body
+	var tail io.Reader = rest
+	if err != nil {
+		tail = errorReader{err}
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), tail), rest}
+}
+
+type errorReader struct{ err error }
+
+func (f errorReader) Read([]byte) (int, error) { return 0, f.err }
