@@ -32,7 +32,7 @@ type (
 // Flush exports the histories that wait for it (FAULTLOOM_EXPORT), and returns when that is done or the context ends.
 // Call it before a program ends, with a second at most: what was finished just before would be lost otherwise.
 func Flush(ctx context.Context) {
-	if x := scope.DefaultProcess().Entry.Export; x != nil {
+	if x := scope.DefaultProcess().Entry.Exporter; x != nil {
 		x.Flush(ctx)
 	}
 }

@@ -17,7 +17,7 @@ var kinds = map[string]func(json.RawMessage) (object, error){
 	"envelope": with(envelopes), "scope": with(steps), "history": with(history), "truncate": with(truncate),
 	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail), "takes_field": with(takesField),
 	"match": with(match), "name": with(name), "carrier": with(carrier), "call_id": with(callID), "corrupt": with(corrupt),
-	"join": with(join), "bridge_out": with(bridgeOut), "bridge_in": with(bridgeIn), "traceparent": with(traceparents), "otlp": with(otlp),
+	"join": with(join), "bridge_out": with(bridgeOut), "bridge_in": with(bridgeIn), "traceparent": with(traceparents), "otlp": with(otlp), "hook": with(hook),
 }
 
 func with[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {

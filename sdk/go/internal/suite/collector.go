@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"faultloom.dev/go/message/entry"
-	"faultloom.dev/go/message/scope"
 )
 
 // Collector is a strict OTLP/HTTP receiver for JSON: it takes nothing that the protocol does not have.
@@ -70,7 +69,7 @@ func NewCollector(t testing.TB) *Collector {
 }
 
 // Entry is how a service begins one in n requests itself and exports them to c; n = 0: it only exports.
-func (c *Collector) Entry(n uint64, bridge bool) scope.EntryConfig {
+func (c *Collector) Entry(n uint64, bridge bool) entry.Config {
 	x, err := entry.NewExporter(c.Endpoint)
 	if err != nil {
 		c.t.Fatal(err)
@@ -78,7 +77,7 @@ func (c *Collector) Entry(n uint64, bridge bool) scope.EntryConfig {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.from = append(c.from, x)
-	return scope.EntryConfig{OneIn: n, Bridge: bridge, Export: x}
+	return entry.Config{OneIn: n, Bridge: bridge, Exporter: x}
 }
 
 // Wait waits until at least n spans have arrived and returns all of them.

@@ -7,13 +7,13 @@ import (
 
 type contextKey struct{}
 
-// Scoped is a context that carries a scope; see With.
+// Context is a context that carries a scope; see With.
 type Context struct {
 	context.Context
 	Scope *Scope
 }
 
-// Value returns the scope under its key, and anything else from the context below.
+// Value returns the scope for its key, and the values of the parent context for other keys.
 func (s *Context) Value(key any) any {
 	if key == (contextKey{}) {
 		return s.Scope
@@ -22,16 +22,16 @@ func (s *Context) Value(key any) any {
 }
 
 // With returns a context that carries the scope. Calls made with it, or with contexts derived from it, belong to the
-// scope; calls made with any other context are left alone.
+// scope. Calls made with any other context are left alone.
 func With(ctx context.Context, s *Scope) context.Context {
 	return &Context{ctx, s}
 }
 
-// live counts the scopes that have not answered yet; one that never does stays in it, which costs time and nothing else.
+// openScopes counts the scopes that have not answered. A scope that never answers stays counted, which only costs time.
 var openScopes atomic.Int64
 
-// From returns the context's scope, or nil; nil also where no scope of this process has still to answer: most calls are nobody's, and
-// a context of theirs has many layers to ask in vain.
+// Current returns the scope of a context, or nil. While no scope of this process is open it does not search the context:
+// most calls belong to no scope, and their contexts have many layers.
 func Current(ctx context.Context) *Scope {
 	if openScopes.Load() == 0 {
 		return nil

@@ -2,12 +2,12 @@ package scope
 
 import "faultloom.dev/go/message/wire"
 
-// evidence is what a plan's conditions are judged by. It is only what is causally known: what the caller knew when it
-// sent the request, and what replies have told since.
+// evidence holds the counters that a plan's conditions are evaluated on (3MileBeach §4.3). They only count what is
+// causally known here: what the caller knew when it sent the request, and what the histories of replies have added since.
 type evidence struct {
 	plan       []wire.Fault
 	counters   []counters
-	hopScratch []uint64 // scratch for hop
+	hopScratch []uint64 // reused by hopCounters
 }
 
 type counters struct {
@@ -41,7 +41,7 @@ func newEvidence(plan []wire.Fault, hop []uint64) *evidence {
 	return e
 }
 
-// hop returns the counters in the order of the format; valid until the next call.
+// hopCounters returns the counters in the order of the format. The slice is valid until the next call.
 func (e *evidence) hopCounters() []uint64 {
 	if e == nil {
 		return nil
@@ -61,8 +61,8 @@ func (e *evidence) hopCounters() []uint64 {
 	return out
 }
 
-// decide counts the send and returns the index of the fault that fires at it, or -1.
-func (e *evidence) decideFault(caller, peer, name string, on bool) int {
+// decideFault counts a send and returns the index of the fault that fires at it, or -1.
+func (e *evidence) decideFault(caller, peer, name string, enabled bool) int {
 	chosen := -1
 	for i := range e.plan {
 		f, c := &e.plan[i], &e.counters[i]
@@ -70,7 +70,7 @@ func (e *evidence) decideFault(caller, peer, name string, on bool) int {
 			continue
 		}
 		c.matched++
-		if on && chosen < 0 && c.isReady(f) {
+		if enabled && chosen < 0 && c.isReady(f) {
 			c.fired++
 			chosen = i
 		}
@@ -87,7 +87,8 @@ func (c *counters) isReady(f *wire.Fault) bool {
 	return (f.Nth == 0 || f.Nth == c.matched) && (f.MaxFires == 0 || c.fired < f.MaxFires)
 }
 
-// count counts prerequisites: those of faults that count sent calls, or those that count completed ones.
+// countPrerequisites counts a call for the prerequisites of faults that count sent calls, or of those that count completed
+// calls.
 func (e *evidence) countPrerequisites(sent bool, caller, peer, name string) {
 	for i := range e.plan {
 		f := &e.plan[i]
@@ -102,7 +103,7 @@ func (e *evidence) countPrerequisites(sent bool, caller, peer, name string) {
 	}
 }
 
-// walk learns from the history of a call that came back.
+// addHistory counts the calls in the history that a reply brought.
 func (e *evidence) addHistory(s *wire.Segment) {
 	var sent []*wire.Event
 	for i := range s.Events {

@@ -7,26 +7,27 @@ import (
 	"strings"
 	"sync"
 
+	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/trust"
 	"faultloom.dev/go/message/wire"
 )
 
-// Process is what a service knows about itself and its surroundings.
+// Process describes a service and how it uses the SDK.
 type Process struct {
 	Service  string            // 1 to 64 bytes
 	Peers    map[string]string // address "host:port" to service name
 	Receiver *trust.Receiver
-	Entry    EntryConfig
-	Log      io.Writer // where refused envelopes are reported, one line for each reason; nil: nowhere
+	Entry    entry.Config
+	Log      io.Writer // gets one line per reason for which an envelope is refused; nil: none
 
 	reported sync.Map // of wire.Error
 }
 
-// Default describes this process, by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS and the trust
-// settings. They are read at the first use.
+// DefaultProcess describes this process by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS, the trust settings
+// and those of entry.ParseConfig. It reads them at the first call.
 var DefaultProcess = sync.OnceValue(func() *Process {
-	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")), Receiver: trust.NewReceiverFromEnvironment()}
-	p.Entry, p.Log = ParseEntry(os.Getenv, os.Stderr), os.Stderr
+	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")),
+		Receiver: trust.NewReceiverFromEnvironment(), Entry: entry.ParseConfig(os.Getenv, os.Stderr), Log: os.Stderr}
 	if p.Service == "" {
 		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}
@@ -37,8 +38,8 @@ var DefaultProcess = sync.OnceValue(func() *Process {
 // ParsePeers reads "host:port=service,…". Entries without both parts are ignored.
 func ParsePeers(text string) map[string]string {
 	peers := map[string]string{}
-	for _, entry := range strings.Split(text, ",") {
-		address, name, _ := strings.Cut(strings.TrimSpace(entry), "=")
+	for _, pair := range strings.Split(text, ",") {
+		address, name, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		if address != "" && name != "" {
 			peers[address] = name
 		}
@@ -46,7 +47,7 @@ func ParsePeers(text string) map[string]string {
 	return peers
 }
 
-// Peer names an authority: as FAULTLOOM_PEERS does, else as it is.
+// PeerName returns the name that FAULTLOOM_PEERS gives to an authority, else the authority.
 func (p *Process) PeerName(authority string) string {
 	if name, ok := p.Peers[authority]; ok {
 		return name

@@ -1,8 +1,8 @@
-// Package scope holds what a service knows while it answers one call: it decides which fault fires at each send and
-// records the history that goes back with the reply (3MileBeach §4.2, §4.3).
+// Package scope records what a service does while it answers one call, and decides which fault fires at each call that it
+// makes meanwhile (3MileBeach §4.2, §4.3).
 //
-// The history is written once, event by event, into one buffer in its final form; histories of callees are appended as
-// they came and are looked into only if there is a plan to decide. A scope is safe for concurrent use.
+// The history is written once, event by event, into one buffer in its final form. Histories of callees are appended
+// unchanged, and are decoded only if there is a plan. A scope is safe for concurrent use.
 package scope
 
 import (
@@ -12,10 +12,10 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// room is left for the end of a history that would become too large to be read.
+// reservedBytes are kept free for the last event of a history.
 const reservedBytes = 1024
 
-// maxStrings bounds the search in the string table.
+// maxStrings bounds the linear search in the string table.
 const maxStrings = 64
 
 // Scope is the work done to answer one call. Times are µs since its start, by the monotonic clock.
@@ -25,7 +25,7 @@ type Scope struct {
 	start   time.Time
 	startUS uint64
 
-	exported  bool // no reply takes the history along: it is exported
+	exported  bool // the history is exported instead of returned with the reply
 	hasParent bool // the request came with a traceparent
 
 	mu            sync.Mutex
@@ -33,12 +33,12 @@ type Scope struct {
 	flags         byte
 	lastUS        uint64
 	eventCount    int
-	recordedCalls uint64     // sends that are in events; fewer than sent once there was no room for one
+	recordedCalls uint64     // calls whose SEND_REQUEST is in the events; fewer than calls once there is no room
 	recording     *recording // nil once the scope has answered
 }
 
-// recording is what grows while a scope lives. A scope itself stays reachable from its context for as long as the
-// program likes; its recording goes back to the pool with the answer.
+// recording holds the buffers of an open scope. The program's contexts may keep a scope alive for long, so the buffers go
+// back to a pool when it answers.
 type recording struct {
 	events  []byte
 	strings []string
@@ -59,32 +59,6 @@ func (r *recording) release() {
 	recordings.Put(r)
 }
 
-type sentCall struct {
-	peer, name   string            // name: raw
-	replyStatus  uint32            // of a reply that has begun, see Begun
-	pieces       *wire.PieceJoiner // of a stream, see Open
-	replyStarted bool
-	ended        bool
-}
-
-// Call is what to do about one send.
-type OutgoingCall struct {
-	Number     uint64
-	ID         uint64
-	FaultIndex int         // of the fault that fires, or -1
-	Fault      *wire.Fault // nil: none
-	Envelope   string      // what the request must carry; empty: too large, send nothing
-}
-
-// Send says what is about to be sent.
-type Call struct {
-	HTTP         bool
-	Peer         string // name of the callee or its authority
-	Name         string // gRPC method, or raw "METHOD /path"
-	Accept       wire.Accept
-	ReceiveLimit uint64 // receive limit in bytes, 0: unknown
-}
-
 func (s *Scope) open(p *Process) {
 	s.process = p
 	s.startUS = uint64(s.start.UnixMicro())
@@ -96,7 +70,7 @@ func (s *Scope) open(p *Process) {
 	}
 }
 
-// leave ends what begin has begun, and returns what was recorded.
+// detachRecording closes the scope and returns its recording.
 func (s *Scope) detachRecording() *recording {
 	rec := s.recording
 	s.recording = nil
@@ -104,7 +78,7 @@ func (s *Scope) detachRecording() *recording {
 	return rec
 }
 
-// on reads the switch; that it was off once stays on record.
+// faultsEnabled reads the switch. The segment says so if faults were switched off at any time.
 func (s *Scope) faultsEnabled() bool {
 	if s.process.Receiver.FaultsEnabled() {
 		return true
@@ -113,77 +87,28 @@ func (s *Scope) faultsEnabled() bool {
 	return false
 }
 
-// TakesField notes that the next request of this method may have its envelope in a field. Call it before the scope ends.
+// SetTakesField tells the caller that the next request of this method may carry its envelope in a field. Call it before the
+// scope finishes.
 func (s *Scope) SetTakesField() {
 	s.mu.Lock()
 	s.flags |= wire.SegmentTakesField
 	s.mu.Unlock()
 }
 
-// Process is whose work this is.
+// Process returns the service that the scope belongs to.
 func (s *Scope) Process() *Process { return s.process }
 
-// Envelope is the accepted envelope. Do not change it.
+// Envelope returns the accepted envelope. Do not change it.
 func (s *Scope) Envelope() *wire.Envelope { return &s.env }
 
-// Returns tells whether the reply brings the history back. Else Finish exports it, if it is wanted.
+// ReturnsHistory reports whether the reply carries the history. Otherwise Finish exports it if the process has an exporter.
 func (s *Scope) ReturnsHistory() bool { return s.env.History && !s.exported }
 
-// Now is the time since the scope's start in µs.
+// Now returns the time since the scope's start in µs.
 func (s *Scope) Now() uint64 { return uint64(time.Since(s.start) / time.Microsecond) }
 
-// Send decides about a send and records it. ok is false when the scope has already answered: then the request is to be
-// sent as if there were no scope.
-func (s *Scope) BeginCall(at uint64, send Call) (c OutgoingCall, ok bool) {
-	recorded := send.Name
-	if send.HTTP {
-		recorded = wire.NormalizeHTTPName(recorded)
-	}
-	if recorded == "" || send.Peer == "" || len(recorded) > wire.MaxNameBytes || len(send.Peer) > wire.MaxNameBytes {
-		recorded, send.Peer = validName(recorded), validName(send.Peer)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.recording == nil {
-		return c, false
-	}
-	c = OutgoingCall{Number: uint64(len(s.recording.calls)) + 1, FaultIndex: -1}
-	c.ID = wire.DeriveCallID(s.env.Call, c.Number)
-	tag := byte(wire.SendRequest)
-	if send.HTTP {
-		tag |= wire.TagHTTP
-	}
-	if s.evidence != nil {
-		c.FaultIndex = s.evidence.decideFault(s.process.Service, send.Peer, send.Name, s.faultsEnabled())
-		if c.FaultIndex >= 0 {
-			c.Fault = &s.evidence.plan[c.FaultIndex]
-			tag |= wire.TagFault
-		}
-	}
-	s.recording.calls = append(s.recording.calls, sentCall{peer: send.Peer, name: send.Name})
-	if s.recordedCalls == c.Number-1 && s.appendEvent(tag, at, len(recorded)+len(send.Peer)+32) {
-		s.recordedCalls++
-		s.appendRef(recorded)
-		s.appendRef(send.Peer)
-		if c.FaultIndex >= 0 {
-			s.recording.events = wire.AppendVarint(s.recording.events, uint64(c.FaultIndex))
-		}
-	}
-	if s.evidence != nil {
-		s.evidence.countPrerequisites(true, s.process.Service, send.Peer, send.Name)
-	}
-	c.Envelope, _ = wire.AssembleEnvelope(s.env.SignedBlock, c.ID, send.Accept, send.ReceiveLimit, s.evidence.hopCounters())
-	return c, true
-}
-
-func validName(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return wire.TruncateString(s, wire.MaxNameBytes)
-}
-
-// event starts an event, unless the history would become unreadable: then it is left out and the segment says so.
+// appendEvent appends the tag and the time of an event. It returns false if the history would exceed what a reader
+// accepts; then the event is left out and the segment is marked as truncated.
 func (s *Scope) appendEvent(tag byte, at uint64, size int) bool {
 	if len(s.recording.events)+size > wire.MaxHistoryBytes-reservedBytes || s.eventCount >= wire.MaxHistoryEvents-1 {
 		s.flags |= wire.SegmentTruncated
@@ -198,14 +123,15 @@ func (s *Scope) appendEvent(tag byte, at uint64, size int) bool {
 	return true
 }
 
+// appendRef appends a string as a reference into the string table, or as a literal.
 func (s *Scope) appendRef(text string) {
-	for i, known := range s.recording.strings {
-		if len(known) == len(text) && known == text {
+	for i, entry := range s.recording.strings {
+		if len(entry) == len(text) && entry == text {
 			s.recording.events = wire.AppendVarint(s.recording.events, uint64(i)+1)
 			return
 		}
 	}
-	if len(s.recording.strings) < maxStrings { // beyond, a text is merely repeated: the search stays short
+	if len(s.recording.strings) < maxStrings { // further strings are repeated in full, which keeps the search short
 		s.recording.strings = append(s.recording.strings, text)
 	}
 	s.recording.events = wire.AppendString(append(s.recording.events, 0), text)

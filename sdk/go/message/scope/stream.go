@@ -2,19 +2,19 @@ package scope
 
 import "faultloom.dev/go/message/wire"
 
-// Pieces cuts the history of a scope that answers with a stream into the pieces that its replies take along. The zero
-// value of the other fields is ready.
+// PieceWriter cuts the history of a scope that answers with a stream into the pieces that its reply messages carry. Only
+// Scope needs to be set.
 type PieceWriter struct {
 	Scope *Scope
 
-	sentBytes      int  // bytes of the history that have left
+	sentBytes      int  // bytes of the history in the pieces so far
 	sentEventBytes int  // bytes of the events among them
 	headSent       bool // the head is among them
-	truncatedSent  bool // … with its truncated bit set
+	truncatedSent  bool // with its truncated bit set
 }
 
-// Field returns the next piece as a reply field if there is something new and it makes a message longer by no more than
-// room bytes; else it waits for the next message. Only one message may be on its way at a time.
+// NextPiece returns the next piece as an appended reply field, if there are new events and the field has at most room
+// bytes. Otherwise it returns nil, and the events wait for the next message. Messages must be sent one at a time.
 func (p *PieceWriter) NextPiece(room int) []byte {
 	s := p.Scope
 	s.mu.Lock()
@@ -39,14 +39,14 @@ func (p *PieceWriter) NextPiece(room int) []byte {
 	return field
 }
 
-// New tells whether there is something for a message to take along.
+// HasNext reports whether there is something new for a message to carry.
 func (p *PieceWriter) HasNext() bool {
 	p.Scope.mu.Lock()
 	defer p.Scope.mu.Unlock()
 	return p.Scope.recording != nil && (!p.headSent || p.sentEventBytes < len(p.Scope.recording.events))
 }
 
-// head is what precedes the events, unless it has left.
+// headBytes returns the part of the history before its events, or nil if it was sent.
 func (p *PieceWriter) headBytes(name string) []byte {
 	if p.headSent {
 		return nil
@@ -55,7 +55,8 @@ func (p *PieceWriter) headBytes(name string) []byte {
 	return wire.AppendPrefix(wire.AppendHead(nil, s.env.Call), s.flags, s.process.Service, name, s.startUS)
 }
 
-// Finish ends the scope like Scope.Finish and returns the last piece, for a trailer of at most limit bytes, or nil.
+// LastPiece ends the scope as Scope.Finish does and returns the last piece, for a trailer of at most limit bytes, or nil if
+// it does not fit.
 func (p *PieceWriter) LastPiece(at uint64, status uint64, name string, limit int) []byte {
 	s := p.Scope
 	s.mu.Lock()
@@ -64,8 +65,8 @@ func (p *PieceWriter) LastPiece(at uint64, status uint64, name string, limit int
 		return nil
 	}
 	s.finishEvents(at, status, &name)
-	late := s.flags&wire.SegmentTruncated != 0 && p.headSent && !p.truncatedSent
+	truncatedLater := s.flags&wire.SegmentTruncated != 0 && p.headSent && !p.truncatedSent
 	rec := s.detachRecording()
 	defer rec.release()
-	return wire.LastPiece(p.sentBytes, p.headBytes(name), rec.events[p.sentEventBytes:], late, limit)
+	return wire.LastPiece(p.sentBytes, p.headBytes(name), rec.events[p.sentEventBytes:], truncatedLater, limit)
 }

@@ -3,33 +3,30 @@ package scope
 import (
 	"context"
 	"time"
-
-	"faultloom.dev/go/message/wire"
 )
 
-// maxWait caps delay and hang.
-const maxWait = 30 * time.Second
+// MaxFaultWait bounds how long a fault blocks a call.
+const MaxFaultWait = 30 * time.Second
 
-// Wait blocks for what a delay or hang asks, at most 30 s, until the context ends (its error is returned), or until
-// faults are switched off at this service.
-func (s *Scope) WaitForFault(ctx context.Context, f *wire.Fault) error {
-	limit := maxWait
-	if ms := f.Arg; ms < uint64(maxWait/time.Millisecond) && (ms > 0 || f.Kind == wire.Delay) {
-		limit = time.Duration(ms) * time.Millisecond
-	}
-	end := time.NewTimer(limit)
+// switchCheckInterval is how often a waiting fault checks whether faults are still enabled.
+const switchCheckInterval = 200 * time.Millisecond
+
+// WaitForFault blocks for the given time, at most 30 s. It ends early when the context ends, whose error it returns, and
+// when faults are switched off at this service; then elapsed is false.
+func (s *Scope) WaitForFault(ctx context.Context, wait time.Duration) (elapsed bool, err error) {
+	end := time.NewTimer(min(wait, MaxFaultWait))
 	defer end.Stop()
-	look := time.NewTicker(200 * time.Millisecond)
-	defer look.Stop()
+	check := time.NewTicker(switchCheckInterval)
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-end.C:
-			return nil
-		case <-look.C:
+			return true, nil
+		case <-check.C:
 			if !s.process.Receiver.FaultsEnabled() {
-				return nil
+				return false, nil
 			}
 		}
 	}

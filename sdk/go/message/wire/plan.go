@@ -44,9 +44,6 @@ func ParseKind(name string) (kind Kind, ok bool) {
 	return 0, false
 }
 
-// CalleeRuns tells whether the request is really sent.
-func (k Kind) CalleeRuns() bool { return k == Delay || k >= LostReply }
-
 // Selector says which sends are meant; an empty part matches anything.
 type Selector struct {
 	Caller string // service name of the sender

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"faultloom.dev/go/message/hooks/faults"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
@@ -20,16 +21,16 @@ import (
 // defaultReceiveLimit is grpc-go's own default for clients.
 const defaultReceiveLimit = 4 << 20
 
-// While a call is out, this function and the handler's are all that the hooks keep on the stack: it is just large enough for
-// an untraced chain of calls, and Go copies a stack that it makes larger.
+// While a call is in progress, the hooks keep only this function and the one of unaryServer on the stack. A goroutine's
+// initial stack is just large enough for an untraced chain of calls, and Go copies a stack when it grows.
 func unaryClient(authority string) grpc.UnaryClientInterceptor {
-	known := new(fieldSupport)
+	support := new(fieldSupport)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		s := scope.Current(ctx)
 		if s == nil {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		c, err := beginUnaryCall(ctx, s, known, authority, method, req, reply, cc, opts)
+		c, err := beginUnaryCall(ctx, s, support, authority, method, req, reply, cc, opts)
 		if err != nil {
 			return err
 		}
@@ -40,43 +41,79 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 	}
 }
 
-// begin records a call and plays the faults that act before its request is sent; the error is such a fault's. Nil without an
-// error: the call is to be made as if there were no scope.
-func beginUnaryCall(ctx context.Context, s *scope.Scope, known *fieldSupport, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
+// beginUnaryCall records a call and applies its fault, whose error it returns if the request is not to be sent. It returns
+// nil without an error if the call is to be made as if there were no scope.
+func beginUnaryCall(ctx context.Context, s *scope.Scope, support *fieldSupport, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
 	limits := clientLimits(ctx, cc, method, opts)
-	call, field, ok := beginCall(s, authority, method, limits.receive)
+	call, acceptsField, ok := beginCall(s, authority, method, limits.receive)
 	if !ok {
 		return nil, nil
 	}
-	c := &clientCall{ctx: ctx, scope: s, number: call.Number, id: call.ID, acceptsField: field, fieldSupport: known, method: method, reply: clientReply{message: reply}}
+	c := &clientCall{ctx: ctx, scope: s, number: call.Number, id: call.ID, fault: call.Fault, acceptsField: acceptsField,
+		fieldSupport: support, method: method, reply: clientReply{message: reply}}
 	if call.Fault != nil {
-		if over, err := before(ctx, s, &call, authority); over {
+		outcome, err := applyFault(ctx, s, &call, authority)
+		if err != nil {
 			return nil, err
 		}
-		c.kind = call.Fault.Kind
-		if c.kind == wire.EmptyReply || c.kind == wire.CorruptReply {
-			c.reply.alter = c.kind
-		}
+		c.reply.alterBy(outcome)
 	}
-	if !field || limits.send < minFieldLimit || !c.placeInField(&call, req) {
+	if !acceptsField || limits.send < minFieldLimit || !c.placeInField(&call, req) {
 		c.ctx = outgoingContext(ctx, s, &call)
 	}
-	c.options = append(append(c.inlineOptions[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts belong to others
+	c.options = append(append(c.inlineOptions[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts must not be changed
 	return c, nil
 }
 
-// send decides about a call and records it. field tells that its replies may bring a field.
-func beginCall(s *scope.Scope, authority, method string, receiveLimit int) (call scope.OutgoingCall, field, ok bool) {
-	send := scope.Call{Peer: s.Process().PeerName(authority), Name: method}
+// beginCall begins a call in the scope. acceptsField reports whether its replies may carry a field.
+func beginCall(s *scope.Scope, authority, method string, receiveLimit int) (call scope.OutgoingCall, acceptsField, ok bool) {
+	c := scope.Call{Peer: s.Process().PeerName(authority), Name: method}
 	if receiveLimit > 0 && s.Envelope().History {
-		field = true
-		send.Accept, send.ReceiveLimit = wire.AcceptField, uint64(receiveLimit)
+		acceptsField = true
+		c.Accept, c.ReceiveLimit = wire.AcceptField, uint64(receiveLimit)
 	}
-	call, ok = s.BeginCall(s.Now(), send)
-	return call, field, ok
+	call, ok = s.BeginCall(s.Now(), c)
+	return call, acceptsField, ok
 }
 
-// outgoing is the context to send a request with.
+// applyFault waits for as long as the call's fault says. The error is what the caller gets if the request is not to be sent,
+// which is then recorded. Otherwise the outcome says what is to be done with the reply.
+func applyFault(ctx context.Context, s *scope.Scope, call *scope.OutgoingCall, authority string) (faults.Outcome, error) {
+	effect, err := faults.Begin(ctx, s, faults.GRPC, call.Fault)
+	if err != nil {
+		st := status.FromContextError(err)
+		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: uint64(st.Code())})
+		return effect.Outcome, st.Err()
+	}
+	if effect.Sends {
+		return effect.Outcome, nil
+	}
+	faults.RecordUnsent(s, call.Number, effect)
+	return effect.Outcome, unsentError(effect, authority)
+}
+
+// unsentError returns what grpc-go's caller gets for a call that was not sent.
+func unsentError(effect faults.Effect, authority string) error {
+	code := codes.Code(effect.Status)
+	switch effect.Outcome {
+	case faults.Refused:
+		return status.Error(code, `connection error: desc = "transport: Error while dialing: dial tcp `+authority+`: connect: connection refused"`)
+	case faults.Reset:
+		return status.Error(code, "error reading from server: read tcp "+authority+": read: connection reset by peer")
+	case faults.Status:
+		return status.Error(code, "faultloom: injected "+code.String())
+	default:
+		return status.Error(code, "context deadline exceeded")
+	}
+}
+
+// Errors of replies that a fault has changed.
+const (
+	lostText    = "error reading from server: EOF"
+	corruptText = "grpc: failed to unmarshal the received message: corrupted"
+)
+
+// outgoingContext returns the context to send a request with: its metadata has the envelope.
 func outgoingContext(ctx context.Context, s *scope.Scope, call *scope.OutgoingCall) context.Context {
 	if call.Envelope == "" {
 		return ctx
@@ -100,17 +137,17 @@ func outgoingContext(ctx context.Context, s *scope.Scope, call *scope.OutgoingCa
 	return metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, call.Envelope)
 }
 
-// clientCall is everything one call needs, in one piece.
+// clientCall is everything that one call needs, in one allocation.
 type clientCall struct {
 	ctx           context.Context // to send the request with
 	scope         *scope.Scope
 	number        uint64
 	id            uint64
-	kind          wire.Kind // of the fault that fired, or 0
-	acceptsField  bool      // its reply may bring a field
+	fault         *wire.Fault // the fault that fired, or nil
+	acceptsField  bool        // the reply may carry a field
 	method        string
 	fieldSupport  *fieldSupport
-	methodState   *methodState // among the known ones, or nil
+	methodState   *methodState // in fieldSupport, or nil
 	request       clientRequest
 	reply         clientReply
 	trailer       metadata.MD
@@ -118,7 +155,7 @@ type clientCall struct {
 	inlineOptions [3]grpc.CallOption
 }
 
-// target is what the reply is to be read into.
+// replyTarget returns what grpc-go is to decode the reply into.
 func (c *clientCall) replyTarget() any {
 	if c.acceptsField {
 		return &c.reply
@@ -126,83 +163,48 @@ func (c *clientCall) replyTarget() any {
 	return c.reply.message
 }
 
-// end records how the call ended, plays the faults that act then, and returns what the caller is to see.
+// finish records how the call ended, applies its fault to the reply, and returns the caller's error.
 func (c *clientCall) finish(err error) error {
-	s, kind, reply, wrapped := c.scope, c.kind, c.reply.message, &c.reply
-	end := scope.CallEnd{Status: uint64(statusCode(err)), History: wrapped.history}
-	told := c.trailer[wire.GRPCKey]
-	if end.History == nil && len(told) > 0 {
-		end.History = []byte(told[len(told)-1])
+	end := scope.CallEnd{History: c.reply.history}
+	trailer := c.trailer[wire.GRPCKey]
+	if end.History == nil && len(trailer) > 0 {
+		end.History = []byte(trailer[len(trailer)-1])
 	}
-	end.Gap = end.History == nil
-	failed := err != nil && len(told) == 0 && isLocalError(c.ctx, err)
-	c.updateFieldSupport(end.History, failed)
+	result := faults.Result{Status: uint64(statusCode(err)), History: end.History != nil}
+	result.Failed = err != nil && len(trailer) == 0 && isLocalError(c.ctx, err)
+	if c.reply.altered && !result.Failed {
+		result.Status = 0 // the reply was OK; an error is the library's about the altered message
+	}
+	c.updateFieldSupport(end.History, result.Failed)
+	effect := faults.ReplyEffect(faults.GRPC, c.fault, result)
 	switch {
-	case failed: // no status was there to be lost or altered, though a message may have come
-	case kind == wire.LostReply:
-		end.Status, failed = uint64(codes.Unavailable), true
-		if m, ok := reply.(proto.Message); ok {
-			proto.Reset(m)
-		}
-		err = status.Error(codes.Unavailable, "error reading from server: EOF")
-	case wrapped.altered:
-		end.Status = 0 // what the callee answered; the library's own complaint follows from the fault
-	case !c.acceptsField && err == nil && kind == wire.EmptyReply:
-		if m, ok := reply.(proto.Message); ok {
-			proto.Reset(m)
-		}
-	case !c.acceptsField && err == nil && kind == wire.CorruptReply:
-		if m, ok := reply.(proto.Message); ok {
-			proto.Reset(m)
-		}
-		err = status.Error(codes.Internal, "grpc: failed to unmarshal the received message: corrupted")
+	case effect.Outcome == faults.Reset:
+		resetMessage(c.reply.message)
+		err = status.Error(codes.Unavailable, lostText)
+	case effect.Outcome == faults.Empty && !c.acceptsField: // else the codec has done it
+		resetMessage(c.reply.message)
+	case effect.Outcome == faults.Corrupt && !c.acceptsField:
+		resetMessage(c.reply.message)
+		err = status.Error(codes.Internal, corruptText)
 	}
-	if failed {
-		s.RecordFailure(s.Now(), c.number, end)
+	end.Status, end.Gap = effect.RecordedStatus, effect.Gap
+	if effect.RecordsFailure {
+		c.scope.RecordFailure(c.scope.Now(), c.number, end)
 	} else {
-		s.RecordReply(s.Now(), c.number, end)
+		c.scope.RecordReply(c.scope.Now(), c.number, end)
 	}
-	wrapped.free()
+	c.reply.free()
 	return err
 }
 
-// before plays the faults that act before the request is sent. over tells that it is not sent at all.
-func before(ctx context.Context, s *scope.Scope, call *scope.OutgoingCall, authority string) (over bool, err error) {
-	f := call.Fault
-	fail := func(c codes.Code, text string) (bool, error) {
-		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: uint64(c)})
-		return true, status.Error(c, text)
+func resetMessage(message any) {
+	if m, ok := message.(proto.Message); ok {
+		proto.Reset(m)
 	}
-	switch f.Kind {
-	case wire.Unavailable:
-		return fail(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp `+authority+`: connect: connection refused"`)
-	case wire.Reset:
-		return fail(codes.Unavailable, "error reading from server: read tcp "+authority+": read: connection reset by peer")
-	case wire.Deadline:
-		return fail(codes.DeadlineExceeded, "context deadline exceeded")
-	case wire.Status:
-		s.RecordReply(s.Now(), call.Number, scope.CallEnd{Status: f.Arg})
-		c := codes.Unknown // what cannot be arrives as UNKNOWN
-		if f.Arg > 0 && f.Arg <= uint64(codes.Unauthenticated) {
-			c = codes.Code(f.Arg)
-		}
-		return true, status.Error(c, "faultloom: injected "+c.String())
-	case wire.Hang:
-		if err := s.WaitForFault(ctx, f); err != nil {
-			st := status.FromContextError(err)
-			return fail(st.Code(), st.Message())
-		}
-		return fail(codes.DeadlineExceeded, "context deadline exceeded")
-	case wire.Delay:
-		if err := s.WaitForFault(ctx, f); err != nil {
-			st := status.FromContextError(err)
-			return fail(st.Code(), st.Message())
-		}
-	}
-	return false, nil
 }
 
-// limits are how large the messages of a call may be, in bytes. Both are 0 if its codec is not ours: then nothing may be appended.
+// messageLimits are the largest messages of a call or server, in bytes. Both are 0 if the codec is not ours: then nothing may
+// be appended.
 type messageLimits struct{ send, receive int }
 
 func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) messageLimits {
@@ -237,11 +239,11 @@ func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts 
 	return l
 }
 
-// coldWait is how long a call on a channel that has not connected yet may wait here for what it would wait for anyway.
+// connectWait bounds how long the hook waits for a channel to connect. The call would have to wait for that anyway.
 const connectWait = 250 * time.Millisecond
 
-// settled tells whether the channel's service config, which may lower the limit, has arrived. A channel asks its resolver
-// when it connects for the first time.
+// isConfigured reports whether the channel has its service config, which may lower the limits. A channel gets it from its
+// resolver when it connects for the first time, which this waits for.
 func isConfigured(ctx context.Context, cc *grpc.ClientConn) bool {
 	state := cc.GetState()
 	if state == connectivity.Ready || state == connectivity.TransientFailure {
@@ -257,8 +259,8 @@ func isConfigured(ctx context.Context, cc *grpc.ClientConn) bool {
 	return true
 }
 
-// local tells whether an error arose here instead of being the server's answer. grpc-go does not say; without a history in
-// the trailer the code, the context and the texts of its transport decide.
+// isLocalError reports whether an error arose at the client instead of being the server's answer. grpc-go does not
+// distinguish them. Without a history in the trailer, the code, the context and the texts of the transport decide.
 func isLocalError(ctx context.Context, err error) bool {
 	st := status.Convert(err)
 	switch st.Code() {

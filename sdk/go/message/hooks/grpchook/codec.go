@@ -12,17 +12,18 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"faultloom.dev/go/message/hooks/faults"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
 
 const protoName = "proto"
 
-// codec is the registered "proto" codec with two more cases. Everything it does not know goes to the codec that was
-// registered before.
+// wrappingCodec handles the messages that the hooks have wrapped, and passes all others to the "proto" codec that was
+// registered before it.
 type wrappingCodec struct {
 	encoding.CodecV2
-	standard bool // that codec is grpc-go's own: what it does can be done here in fewer pieces
+	standard bool // the wrapped codec is grpc-go's own; then messages are marshaled here, with fewer allocations
 }
 
 func isStandardCodec(c encoding.CodecV2) bool {
@@ -37,33 +38,40 @@ var (
 		registeredCodec = &wrappingCodec{before, isStandardCodec(before)}
 		encoding.RegisterCodecV2(registeredCodec)
 	})
-	// active tells whether the registered codec is still ours. Registration is only legal in init functions, so one look
-	// at the first call is enough.
+	// codecIsActive reports whether the registered codec is still ours. Codecs may only be registered in init functions, so
+	// one check at the first call is enough.
 	codecIsActive = sync.OnceValue(func() bool {
 		c, ok := encoding.GetCodecV2(protoName).(*wrappingCodec)
 		return ok && c == registeredCodec
 	})
 )
 
-// serverReply is a handler's reply and the history to append to it. It embeds the message so that whoever meets it
-// between hook and codec still finds a proto.Message.
+// serverReply is a handler's reply and the history to append to it. It embeds the message, so that code between hook and
+// codec still finds a proto.Message.
 type serverReply struct {
 	proto.Message
 	ctx     context.Context
 	history scope.PendingHistory
-	limit   int // bytes of message and field together; beyond it the trailer is used
+	limit   int // bytes of message and field together; above it the trailer is used
 }
 
-// clientReply is a caller's message to fill and what came with it.
+// clientReply is the caller's message to fill, and the history that came with it.
 type clientReply struct {
 	message any
-	history []byte     // within buffer
-	buffer  mem.Buffer // nil, or to be freed
-	alter   wire.Kind  // EmptyReply, CorruptReply, or 0
-	altered bool
+	history []byte         // within buffer
+	buffer  mem.Buffer     // to be freed, or nil
+	alter   faults.Outcome // Empty or Corrupt: what a fault does to the message; else Reply
+	altered bool           // a message was altered
 }
 
-// Unwrap keeps the caller's message reachable for a stats handler that inspects replies.
+// alterBy sets what the codec does to the message.
+func (r *clientReply) alterBy(outcome faults.Outcome) {
+	if outcome == faults.Empty || outcome == faults.Corrupt {
+		r.alter = outcome
+	}
+}
+
+// Unwrap returns the caller's message, for stats handlers that inspect replies.
 func (r *clientReply) Unwrap() any { return r.message }
 
 func (c *wrappingCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -120,15 +128,16 @@ func (c *wrappingCodec) unmarshalReply(data mem.BufferSlice, r *clientReply) err
 	if data.Len() == 0 {
 		return c.CodecV2.Unmarshal(data, r.message)
 	}
-	r.free() // what an earlier attempt left
+	r.free() // the buffer of an earlier attempt
 	r.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
 	message, history := wire.CutField(r.buffer.ReadOnlyData())
 	r.history = history
-	r.altered = r.alter != 0
 	switch r.alter {
-	case wire.EmptyReply:
+	case faults.Empty:
+		r.altered = true
 		return c.CodecV2.Unmarshal(nil, r.message)
-	case wire.CorruptReply:
+	case faults.Corrupt:
+		r.altered = true
 		message = append([]byte(nil), message...)
 		wire.CorruptBody(message)
 	}
@@ -138,7 +147,7 @@ func (c *wrappingCodec) unmarshalReply(data mem.BufferSlice, r *clientReply) err
 	return c.CodecV2.Unmarshal(mem.BufferSlice{mem.SliceBuffer(message)}, r.message)
 }
 
-// free gives the reply's buffer back, and with it the history.
+// free releases the reply's buffer, which also holds the history.
 func (r *clientReply) free() {
 	if r.buffer != nil {
 		r.buffer.Free()
@@ -146,10 +155,10 @@ func (r *clientReply) free() {
 	}
 }
 
-// setTrailer puts a history, truncated if it must be, into the trailer of the call that ctx answers.
+// setTrailer puts a history, truncated if necessary, into the trailer of the call that ctx answers.
 func setTrailer(ctx context.Context, history []byte) {
-	cut, err := wire.TruncateHistory(history, wire.MaxTrailerBytes)
-	if err == nil && cut != nil {
-		_ = grpc.SetTrailer(ctx, metadata.MD{wire.GRPCKey: {string(cut)}}) // fails only when the call is over
+	truncated, err := wire.TruncateHistory(history, wire.MaxTrailerBytes)
+	if err == nil && truncated != nil {
+		_ = grpc.SetTrailer(ctx, metadata.MD{wire.GRPCKey: {string(truncated)}}) // fails only if the call has ended
 	}
 }

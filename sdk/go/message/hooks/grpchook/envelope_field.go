@@ -15,47 +15,48 @@ import (
 
 // Limits of envelopes in fields.
 const (
-	maxRequestBytes = 64 << 10 // of a serialized message that may have one
-	minFieldLimit   = 1 << 20  // of what a server takes and a channel sends, in bytes
-	maxMethods      = 1024     // that a channel remembers
+	maxRequestBytes = 64 << 10 // serialized size of a message that may get one
+	minFieldLimit   = 1 << 20  // bytes that a server must receive and a channel must send
+	maxMethods      = 1024     // per channel; further methods use metadata
 )
 
 // Where the next envelope for a method goes.
 const (
 	stateMetadata = iota
 	stateField
-	stateNever
+	stateNever // never into a field
 )
 
-// callee is what a channel knows of one method: one of the states above.
+// methodState is one of the states above.
 type methodState struct{ state atomic.Uint32 }
 
-// callees are those of one channel. Looking one up takes no lock and no memory.
+// fieldSupport holds the states of one channel's methods. A lookup takes no lock and allocates nothing.
 type fieldSupport struct {
 	methods atomic.Pointer[map[string]*methodState]
-	mu      sync.Mutex // for who adds one
+	mu      sync.Mutex // held to add a method
 }
 
 func (k *fieldSupport) lookup(method string) *methodState {
-	if known := k.methods.Load(); known != nil {
-		return (*known)[method]
+	if methods := k.methods.Load(); methods != nil {
+		return (*methods)[method]
 	}
 	return nil
 }
 
-// add is of for a method whose callee has just said that it takes fields; nil if that is one too many to remember.
+// add is lookup for a method whose callee has just announced that it takes fields. It returns nil if the channel has too many
+// methods.
 func (k *fieldSupport) add(method string) *methodState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := map[string]*methodState{}
-	if known := k.methods.Load(); known != nil {
-		if c := (*known)[method]; c != nil {
+	if methods := k.methods.Load(); methods != nil {
+		if c := (*methods)[method]; c != nil {
 			return c
 		}
-		if len(*known) == maxMethods {
+		if len(*methods) == maxMethods {
 			return nil
 		}
-		maps.Copy(next, *known)
+		maps.Copy(next, *methods)
 	}
 	c := new(methodState)
 	next[method] = c
@@ -63,42 +64,43 @@ func (k *fieldSupport) add(method string) *methodState {
 	return c
 }
 
-// learn draws the conclusion from how a call ended. failed: without an answer. Another call's history is none.
+// updateFieldSupport changes the method's state by how a call ended. failed means without an answer. Another call's history
+// does not count.
 func (c *clientCall) updateFieldSupport(history []byte, failed bool) {
 	if id, _, err := wire.SplitHistory(history); err != nil || id != c.id {
 		history = nil
 	}
-	to, takes := c.methodState, wire.TakesField(history)
-	if to == nil {
-		if !takes {
+	method, takesField := c.methodState, wire.TakesField(history)
+	if method == nil {
+		if !takesField {
 			return
 		}
-		if to = c.fieldSupport.add(c.method); to == nil {
+		if method = c.fieldSupport.add(c.method); method == nil {
 			return
 		}
 	}
 	next := uint32(stateMetadata)
 	switch {
-	case takes:
+	case takesField:
 		next = stateField
 	case history == nil && c.request.envelope == "":
-		return // says nothing about fields
+		return // the call had no field, so nothing is known about fields
 	case history == nil && !failed:
-		next = stateNever // something on the way does not let them through
+		next = stateNever // something between caller and callee does not let fields through
 	}
-	if old := to.state.Load(); old != next && old != stateNever {
-		to.state.CompareAndSwap(old, next)
+	if old := method.state.Load(); old != next && old != stateNever {
+		method.state.CompareAndSwap(old, next)
 	}
 }
 
-// clientRequest is a caller's message and the envelope to append to it. It embeds the message for who meets it between hook and
-// codec.
+// clientRequest is a caller's message and the envelope to append to it. It embeds the message, so that code between hook and
+// codec still finds a proto.Message.
 type clientRequest struct {
 	proto.Message
 	envelope string
 }
 
-// enclose puts the call's envelope into its message, if that is where it may go.
+// placeInField puts the call's envelope into its message if that is allowed, and reports whether it has.
 func (c *clientCall) placeInField(call *scope.OutgoingCall, req any) bool {
 	if call.Envelope == "" || c.scope.Envelope().Bridge {
 		return false
@@ -114,7 +116,7 @@ func (c *clientCall) placeInField(call *scope.OutgoingCall, req any) bool {
 	return true
 }
 
-// message is what is to be sent.
+// outgoingMessage returns the message to send.
 func (c *clientCall) outgoingMessage(req any) any {
 	if c.request.envelope != "" {
 		return &c.request
@@ -145,12 +147,13 @@ func appendEnvelope(b []byte, envelope string) []byte {
 	return wire.AppendFieldEnd(b, wire.FieldLen(len(envelope)))
 }
 
-// enclosed counts requests that were read, end with a field, and have no scope yet. While it is 0 no request is looked into: in a busy
-// service the reflection for that was half of what a request without an envelope pays. It may be too high (a stream's message, an
-// envelope that is not believed, a call refused before the hook): that costs time and nothing else.
+// pendingFields counts decoded requests that end with a field and have no scope yet. While it is 0, requests are not
+// inspected: in a busy service the reflection for that was half of the cost of a request without an envelope. The count may
+// be too high (a stream's message, an envelope that is refused, a call that ended before the hook), which only costs time.
 var pendingFields atomic.Int64
 
-// endsWithField tells whether a message that was read ends with a field.
+// endsWithField reports whether a serialized message ends with a field. For a message in several buffers it only compares
+// the magic at the end.
 func endsWithField(data mem.BufferSlice) bool {
 	rest := wire.Magic
 	for i := len(data) - 1; i >= 0 && rest != ""; i-- {
@@ -161,16 +164,16 @@ func endsWithField(data mem.BufferSlice) bool {
 		}
 		rest = rest[:len(rest)-n]
 	}
-	if rest != "" || len(data) > 1 { // in pieces it is close enough
+	if rest != "" || len(data) > 1 {
 		return rest == ""
 	}
 	_, content := wire.CutField(data[0].ReadOnlyData())
 	return content != nil
 }
 
-// cutEnvelope takes the envelope out of a request's message, and is empty if there is none. What its type does not know the library
-// keeps as it came, in its order: the envelope is the end of that.
-func cutEnvelope(req any) string {
+// removeEnvelope removes the envelope from a request's message and returns it, or "". The protobuf library keeps unknown
+// fields unchanged and in order, and the envelope is the last of them.
+func removeEnvelope(req any) string {
 	if pendingFields.Load() == 0 {
 		return ""
 	}
@@ -183,10 +186,10 @@ func cutEnvelope(req any) string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	rest, cut := wire.CutField(unknown)
-	if cut == nil {
+	rest, envelope := wire.CutField(unknown)
+	if envelope == nil {
 		return ""
 	}
-	r.SetUnknown(rest[:len(rest):len(rest)]) // whoever appends to it must not write over the envelope
-	return unsafe.String(unsafe.SliceData(cut), len(cut))
+	r.SetUnknown(rest[:len(rest):len(rest)]) // an append to the unknown fields must not overwrite the envelope
+	return unsafe.String(unsafe.SliceData(envelope), len(envelope))
 }

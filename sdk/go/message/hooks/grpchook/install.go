@@ -18,7 +18,7 @@ var addGlobalServerOptions any // func(opt ...grpc.ServerOption)
 //go:linkname addGlobalPerTargetDialOptions google.golang.org/grpc/internal.AddGlobalPerTargetDialOptions
 var addGlobalPerTargetDialOptions any // func(opt any)
 
-// These are asked once per channel, after the user's own options: so ours are the innermost interceptors.
+// grpc-go calls these once per channel, after the program's own options, so the hooks are the innermost interceptors.
 type (
 	unaryPerTarget  struct{}
 	streamPerTarget struct{}
@@ -32,13 +32,13 @@ func (streamPerTarget) DialOptionForTarget(target url.URL) grpc.DialOption {
 	return grpc.WithChainStreamInterceptor(streamClient(authority(target)))
 }
 
-// Install hooks every server and channel made from now on. Call it from an init function, before any of them exists and
-// where registering a codec is allowed. It does nothing the second time.
+// Install hooks every server and channel that is created from now on. Call it from an init function, before any of them
+// exists and while codecs may be registered. Further calls do nothing.
 var Install = sync.OnceFunc(func() {
 	server, ok := addGlobalServerOptions.(func(...grpc.ServerOption))
 	client, ok2 := addGlobalPerTargetDialOptions.(func(any))
 	if !ok || !ok2 {
-		status.Report("google.golang.org/grpc", grpc.Version, "it has moved its hooks") // inert rather than broken
+		status.Report("google.golang.org/grpc", grpc.Version, "this version has no global options for the hooks")
 		return
 	}
 	registerCodec()
@@ -48,22 +48,22 @@ var Install = sync.OnceFunc(func() {
 	status.Report("google.golang.org/grpc", grpc.Version, "")
 })
 
-// ServerOptions are the server hooks for one process description; for programs that do not use Install. Call it in an
-// init function or before any other use of grpc, since it registers the codec.
+// ServerOptions returns the server hooks of one process, for programs that do not use Install. Call it in an init function
+// or before any other use of grpc, since it registers the codec.
 func ServerOptions(p *scope.Process) []grpc.ServerOption {
 	registerCodec()
 	process := func() *scope.Process { return p }
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unaryServer(process)), grpc.ChainStreamInterceptor(streamServer(process))}
 }
 
-// DialOptions are the client hooks for one channel; add them behind its own. authority is the address as
-// FAULTLOOM_PEERS knows it.
+// DialOptions returns the client hooks of one channel. Add them after its own options. authority is the channel's address as
+// FAULTLOOM_PEERS spells it.
 func DialOptions(authority string) []grpc.DialOption {
 	registerCodec()
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(unaryClient(authority)), grpc.WithChainStreamInterceptor(streamClient(authority))}
 }
 
-// authority is what a channel was told to reach, without the resolver's scheme: "host:port" in almost all cases.
+// authority returns a channel's target without the resolver's scheme: "host:port" in almost all cases.
 func authority(target url.URL) string {
 	if target.Opaque != "" {
 		return target.Opaque

@@ -33,14 +33,14 @@ func unaryServer(process func() *scope.Process) grpc.UnaryServerInterceptor {
 	}
 }
 
-// answer begins the scope of the call that ctx answers, or returns nil: there is to be none.
+// openUnaryScope begins the scope of the call that ctx answers, or returns nil if the call is not traced.
 func openUnaryScope(ctx context.Context, p *scope.Process, req any) *serverCall {
 	md := incomingMetadata(ctx)
-	field := cutEnvelope(req)
-	if concerned, drawn := mayHaveScope(p, md, field); concerned {
+	field := removeEnvelope(req)
+	if candidate, sampled := mayHaveScope(p, md, field); candidate {
 		call := new(serverCall)
-		if openScope(ctx, p, &call.scope, md, field, drawn) {
-			if field != "" && serverLimits(ctx).receive > 0 { // it was our codec that has read it
+		if openScope(ctx, p, &call.scope, md, field, sampled) {
+			if field != "" && serverLimits(ctx).receive > 0 { // our codec has counted the field
 				pendingFields.Add(-1)
 			}
 			_, call.isProto = req.(proto.Message)
@@ -51,40 +51,40 @@ func openUnaryScope(ctx context.Context, p *scope.Process, req any) *serverCall 
 	return nil
 }
 
-// concerns tells whether a request with this metadata, and with this envelope in a field, may have a scope, and whether that is
-// because it was drawn.
-func mayHaveScope(p *scope.Process, md metadata.MD, field string) (concerned, drawn bool) {
+// mayHaveScope reports whether a request with this metadata, and with this envelope in a field, may get a scope, and whether
+// the reason is that it was sampled.
+func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sampled bool) {
 	if field != "" || len(md[wire.GRPCKey]) > 0 || wire.MayContainBridge(md[wire.BaggageKey]) {
 		return true, false
 	}
-	drawn = p.Sample()
-	return drawn, drawn
+	sampled = p.Entry.Sample()
+	return sampled, sampled
 }
 
-// open begins in s the scope of a call with this metadata and, unless that is empty, this envelope in a field of its request,
-// if it has one.
-func openScope(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, drawn bool) bool {
-	a := scope.IncomingRequest{Sampled: drawn, Envelope: field}
+// openScope begins the scope of a call in s, with the envelope in the field, if there is one, else with that in the metadata.
+// It returns false if the call is not traced.
+func openScope(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, sampled bool) bool {
+	r := scope.IncomingRequest{Sampled: sampled, Envelope: field}
 	switch values := md[wire.GRPCKey]; {
-	case field != "": // and metadata is what a proxy forwarded
+	case field != "": // the metadata was forwarded by a client that does not know that it does
 	case len(values) > 0:
-		a.Envelope = values[len(values)-1] // a proxy that forwards metadata repeats its own envelope before the one its client hook adds
+		r.Envelope = values[len(values)-1] // a proxy forwards its own envelope before the one that its client hook adds
 	case scope.Current(ctx) != nil:
-		return false // another hook was here
+		return false // another hook has opened the scope
 	}
-	if a.Envelope == "" || wire.CarriesPlan(a.Envelope) { // only replays of plans are looked for
-		a.Attempt = attemptNumber(md)
+	if r.Envelope == "" || wire.CarriesPlan(r.Envelope) { // the replay check, which needs it, is for plans only
+		r.Attempt = attemptNumber(md)
 	}
 	if values := md[wire.TraceparentKey]; len(values) > 0 {
-		a.Traceparent = values[0]
+		r.Traceparent = values[0]
 	}
-	if a.Envelope == "" {
-		a.Baggage = strings.Join(md[wire.BaggageKey], ",")
+	if r.Envelope == "" {
+		r.Baggage = strings.Join(md[wire.BaggageKey], ",")
 	}
-	return p.OpenScope(s, a)
+	return p.OpenScope(s, r)
 }
 
-// serverCall is what serving one call needs, in one piece.
+// serverCall is everything that serving one call needs, in one allocation.
 type serverCall struct {
 	scope   scope.Scope
 	scoped  scope.Context
@@ -92,12 +92,12 @@ type serverCall struct {
 	reply   serverReply
 }
 
-// end records the answer and returns what grpc-go is to send.
+// finish ends the scope and returns the reply that grpc-go is to send.
 func (call *serverCall) finish(reply any, err error, method string) (any, error) {
 	s, ctx := &call.scope, call.scoped.Context
 	env, status := s.Envelope(), uint64(statusCode(err))
 	if !s.ReturnsHistory() {
-		s.Finish(s.Now(), status, method) // what is exported has no caller that names it
+		s.Finish(s.Now(), status, method) // an exported history has no caller's segment with the name of the call
 		return reply, err
 	}
 	server := serverLimits(ctx)
@@ -115,9 +115,9 @@ func (call *serverCall) finish(reply any, err error, method string) (any, error)
 	return reply, err
 }
 
-// incoming returns the metadata of the call that ctx answers: do not change it. grpc-go's own functions copy all of it, or
-// compare every key without regard to case when they do not find one, and every request without an envelope would pay
-// for that; its keys are in lower case anyway. So the metadata is taken from where those functions take it.
+// incomingMetadata returns the metadata of the call that ctx answers. Do not change it. grpc-go's own functions copy all of
+// it, or compare every key without regard to case if they do not find one, which every request without an envelope would pay
+// for. The keys are in lower case anyway, so the metadata is read from the context directly.
 func incomingMetadata(ctx context.Context) metadata.MD {
 	if incomingMetadataKey == nil {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -127,17 +127,17 @@ func incomingMetadata(ctx context.Context) metadata.MD {
 	return md
 }
 
-// incomingKey is what grpc-go asks a context for, or nil if that is not simply the metadata.
+// incomingMetadataKey is the context key that grpc-go uses, or nil if its value is not simply the metadata.
 var incomingMetadataKey = func() (key any) {
 	metadata.FromIncomingContext(keyRecorder{context.Background(), &key})
-	probe := metadata.NewIncomingContext(context.Background(), metadata.MD{wire.GRPCKey: {""}})
-	if md, ok := probe.Value(key).(metadata.MD); !ok || len(md[wire.GRPCKey]) != 1 {
+	check := metadata.NewIncomingContext(context.Background(), metadata.MD{wire.GRPCKey: {""}})
+	if md, ok := check.Value(key).(metadata.MD); !ok || len(md[wire.GRPCKey]) != 1 {
 		return nil
 	}
 	return key
 }()
 
-// listener is a context that notes what it is asked for.
+// keyRecorder is a context that stores the key of the last lookup.
 type keyRecorder struct {
 	context.Context
 	key *any
@@ -148,7 +148,7 @@ func (l keyRecorder) Value(key any) any {
 	return nil
 }
 
-// code is what the server will answer for a handler's error.
+// statusCode returns the gRPC code of an error that a handler or a call has returned.
 func statusCode(err error) uint32 {
 	if err == nil {
 		return 0
@@ -168,18 +168,18 @@ func attemptNumber(md metadata.MD) uint64 {
 	return n
 }
 
-// examine tells how large the messages of the server that answers ctx may be. Both limits are 0 if a request with a field, or a
-// wrapped reply, would meet foreign eyes.
+// serverLimits returns the message limits of the server that answers ctx. Both are 0 if code other than ours would see a
+// request with a field, or a wrapped reply.
 func serverLimits(ctx context.Context) messageLimits {
 	server, ok := serverWithOurCodec(ctx)
 	if !ok {
 		return messageLimits{}
 	}
-	known := knownServers.Load()
-	if known != nil {
-		for i := range *known {
-			if (*known)[i].server == server {
-				return (*known)[i].limits
+	list := knownServers.Load()
+	if list != nil {
+		for i := range *list {
+			if (*list)[i].server == server {
+				return (*list)[i].limits
 			}
 		}
 	}
@@ -187,15 +187,15 @@ func serverLimits(ctx context.Context) messageLimits {
 	if isOutermost() {
 		l = readServerLimits(server)
 	}
-	list := []knownServer{{server, l}}
-	if known != nil {
-		list = append(list, (*known)[:min(len(*known), 15)]...)
+	next := []knownServer{{server, l}}
+	if list != nil {
+		next = append(next, (*list)[:min(len(*list), 15)]...)
 	}
-	knownServers.Store(&list)
+	knownServers.Store(&next)
 	return l
 }
 
-// servers remembers examine's result for the last few servers, so that none is kept alive for long.
+// knownServers caches the results of serverLimits for the last few servers, so that it does not keep servers alive for long.
 var knownServers atomic.Pointer[[]knownServer]
 
 type knownServer struct {
@@ -203,7 +203,7 @@ type knownServer struct {
 	limits messageLimits
 }
 
-// protoServer returns the server of a call whose codec is ours, as far as the call itself decides that.
+// serverWithOurCodec returns the server of a call. ok is false if the call's content subtype selects another codec.
 func serverWithOurCodec(ctx context.Context) (server *grpc.Server, ok bool) {
 	if !codecIsActive() {
 		return nil, false
@@ -218,7 +218,7 @@ func serverWithOurCodec(ctx context.Context) (server *grpc.Server, ok bool) {
 	return server, server != nil
 }
 
-// serverLimits returns a server's own limits, or none if a codec was forced by option.
+// readServerLimits reads a server's limits from its options. Both are 0 if an option forces a codec.
 func readServerLimits(server *grpc.Server) messageLimits {
 	opts := reflect.ValueOf(server).Elem().FieldByName("opts")
 	if opts.Kind() != reflect.Struct {
@@ -231,9 +231,9 @@ func readServerLimits(server *grpc.Server) messageLimits {
 	return messageLimits{send: int(send.Int()), receive: int(receive.Int())}
 }
 
-// outermost tells that no interceptor set by grpc.UnaryInterceptor stands outside of the hook; it runs before all
-// chained ones and may assert the reply's type. It looks at who called the hook: the chain's closure for all but its
-// first interceptor has a name of its own.
+// isOutermost reports whether no interceptor set by grpc.UnaryInterceptor runs outside of the hook. Such an interceptor runs
+// before all chained ones and may assert the reply's type. The caller of the hook shows it: for all but its first
+// interceptor, the chain calls a closure with a name of its own.
 func isOutermost() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
+	"faultloom.dev/go/message/hooks/faults"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
@@ -20,41 +20,40 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 		if s == nil {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		call, field, ok := beginCall(s, authority, method, clientLimits(ctx, cc, method, opts).receive)
+		call, acceptsField, ok := beginCall(s, authority, method, clientLimits(ctx, cc, method, opts).receive)
 		if !ok {
 			return streamer(ctx, desc, cc, method, opts...)
 		}
-		c := &clientStream{scope: s, number: call.Number, acceptsField: field, singleReply: !desc.ServerStreams}
+		c := &clientStream{ctx: ctx, cancel: func() {}, scope: s, number: call.Number, fault: call.Fault, acceptsField: acceptsField,
+			singleReply: !desc.ServerStreams}
+		out := outgoingContext(ctx, s, &call)
 		if call.Fault != nil {
-			if over, err := before(ctx, s, &call, authority); over {
+			outcome, err := applyFault(ctx, s, &call, authority)
+			if err != nil {
 				return nil, err
 			}
-			c.kind = call.Fault.Kind
-		}
-		if c.kind == wire.EmptyReply || c.kind == wire.CorruptReply {
-			c.reply.alter = c.kind
-		}
-		c.ctx, c.cancel = ctx, func() {}
-		out := outgoingContext(ctx, s, &call)
-		if c.kind == wire.LostReply || c.kind == wire.CorruptReply { // such a stream is ended from here
-			out, c.cancel = context.WithCancel(out)
+			c.reply.alterBy(outcome)
+			if outcome == faults.Lost || outcome == faults.Corrupt { // the hook ends such a stream
+				out, c.cancel = context.WithCancel(out)
+			}
 		}
 		under, err := streamer(out, desc, cc, method, opts...)
 		if err != nil {
 			c.cancel()
-			s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: uint64(statusCode(err)), Gap: true})
+			effect := faults.ReplyEffect(faults.GRPC, call.Fault, faults.Result{Failed: true, Status: uint64(statusCode(err))})
+			s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: effect.RecordedStatus, Gap: effect.Gap})
 			return nil, err
 		}
 		s.OpenStream(call.Number)
 		c.ClientStream = under
-		c.stopWatch = context.AfterFunc(ctx, func() { // the program leaves the stream, or its time is over
+		c.stopWatch = context.AfterFunc(ctx, func() { // the program has canceled the stream, or its deadline has passed
 			s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: uint64(statusCode(ctx.Err()))})
 		})
 		return c, nil
 	}
 }
 
-// clientStream is a stream whose history comes in pieces. Its end is recorded when the program has seen it, when its
+// clientStream is a stream whose history comes in pieces. Its end is recorded when the program has received it, when its
 // context ends, or when the scope answers.
 type clientStream struct {
 	grpc.ClientStream
@@ -63,13 +62,13 @@ type clientStream struct {
 	stopWatch    func() bool
 	scope        *scope.Scope
 	number       uint64
-	acceptsField bool // replies may bring a field
-	singleReply  bool // the first reply is the last one
-	kind         wire.Kind
+	fault        *wire.Fault // the fault that fired, or nil
+	acceptsField bool        // replies may carry a field
+	singleReply  bool        // the first reply is the last one
 
-	// Only for who receives, who is one at a time.
+	// Used by RecvMsg only, which is never called concurrently.
 	reply clientReply
-	lost  error // what a lost reply looks like from then on
+	lost  error // once a fault has dropped the reply: what every further RecvMsg returns
 }
 
 func (c *clientStream) RecvMsg(m any) error {
@@ -89,56 +88,65 @@ func (c *clientStream) RecvMsg(m any) error {
 	if !c.acceptsField && err == nil {
 		err = c.alterReply(m)
 	}
-	over := err != nil || c.singleReply
-	told := false // the trailer brought a history: the callee has answered
-	if over {
+	ended := err != nil || c.singleReply
+	answered := false // the trailer has a history, so the status is the callee's
+	if ended {
 		if v := c.Trailer()[wire.GRPCKey]; len(v) > 0 {
 			c.scope.AddPiece(c.number, []byte(v[len(v)-1]))
-			told = true
+			answered = true
 		}
 	}
-	failed := err != nil && err != io.EOF && !told && isLocalError(c.ctx, err)
+	effect := faults.ReplyEffect(faults.GRPC, c.fault, c.result(err, answered))
 	switch {
-	case failed:
-		c.recordFailure(err)
-	case c.kind == wire.LostReply:
-		return c.loseReply(m)
-	case over:
-		c.recordReply(err)
+	case effect.Outcome == faults.Failed:
+		c.recordFailure(effect.RecordedStatus)
+	case effect.Outcome == faults.Reset:
+		return c.loseReply(m, effect.RecordedStatus)
+	case ended:
+		c.recordReply(effect.RecordedStatus)
 	}
 	return err
 }
 
-// alter plays an empty or corrupt reply where the codec is somebody else's.
-func (c *clientStream) alterReply(m any) error {
-	if c.kind != wire.EmptyReply && c.kind != wire.CorruptReply {
-		return nil
+// result tells what RecvMsg's error says about the call.
+func (c *clientStream) result(err error, answered bool) faults.Result {
+	switch {
+	case err == nil || err == io.EOF:
+		return faults.Result{}
+	case !answered && isLocalError(c.ctx, err):
+		return faults.Result{Failed: true, Status: uint64(statusCode(err))}
+	case c.reply.altered: // the error is the library's about the altered message
+		return faults.Result{}
 	}
-	if m, ok := m.(proto.Message); ok {
-		proto.Reset(m)
-	}
-	if c.kind == wire.EmptyReply {
-		return nil
-	}
-	c.reply.altered = true
-	return status.Error(codes.Internal, "grpc: failed to unmarshal the received message: corrupted")
+	return faults.Result{Status: uint64(statusCode(err))}
 }
 
-// lose ends the stream in place of its first reply message, or of its end.
-func (c *clientStream) loseReply(m any) error {
-	if m, ok := m.(proto.Message); ok {
-		proto.Reset(m)
+// alterReply empties or corrupts a reply message where the codec is not ours.
+func (c *clientStream) alterReply(m any) error {
+	switch c.reply.alter {
+	case faults.Empty:
+		resetMessage(m)
+	case faults.Corrupt:
+		resetMessage(m)
+		c.reply.altered = true
+		return status.Error(codes.Internal, corruptText)
 	}
-	c.lost = status.Error(codes.Unavailable, "error reading from server: EOF")
-	c.recordFailure(c.lost)
+	return nil
+}
+
+// loseReply ends the stream in place of its first reply message, or of its end.
+func (c *clientStream) loseReply(m any, code uint64) error {
+	resetMessage(m)
+	c.lost = status.Error(codes.Unavailable, lostText)
+	c.recordFailure(code)
 	c.cancel()
 	return c.lost
 }
 
 func (c *clientStream) SendMsg(m any) error {
 	err := c.ClientStream.SendMsg(m)
-	if err != nil && err != io.EOF { // EOF: the program learns by receiving how it ended
-		c.recordFailure(err)
+	if err != nil && err != io.EOF { // after EOF, RecvMsg returns how the stream ended
+		c.recordFailure(uint64(statusCode(err)))
 	}
 	return err
 }
@@ -146,26 +154,22 @@ func (c *clientStream) SendMsg(m any) error {
 func (c *clientStream) Header() (metadata.MD, error) {
 	md, err := c.ClientStream.Header()
 	if err != nil {
-		c.recordFailure(err)
+		c.recordFailure(uint64(statusCode(err)))
 	}
 	return md, err
 }
 
-// end records that the callee has answered. A second end is none.
-func (c *clientStream) recordReply(err error) {
-	end := scope.CallEnd{}
-	switch {
-	case c.reply.altered: // the library's own complaint follows from the fault
+// recordReply records that the callee has answered. The scope ignores a second end.
+func (c *clientStream) recordReply(code uint64) {
+	if c.reply.altered { // the library may have given the stream up because of the altered message
 		c.cancel()
-	case err != io.EOF:
-		end.Status = uint64(statusCode(err))
 	}
-	c.scope.RecordReply(c.scope.Now(), c.number, end)
+	c.scope.RecordReply(c.scope.Now(), c.number, scope.CallEnd{Status: code})
 	c.stopWatch()
 }
 
-// fail records that the stream broke.
-func (c *clientStream) recordFailure(err error) {
-	c.scope.RecordFailure(c.scope.Now(), c.number, scope.CallEnd{Status: uint64(statusCode(err))})
+// recordFailure records that the stream broke.
+func (c *clientStream) recordFailure(code uint64) {
+	c.scope.RecordFailure(c.scope.Now(), c.number, scope.CallEnd{Status: code})
 	c.stopWatch()
 }

@@ -16,12 +16,12 @@ func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()
 		p, md := process(), incomingMetadata(ctx)
-		concerned, drawn := mayHaveScope(p, md, "")
-		if !concerned {
+		candidate, sampled := mayHaveScope(p, md, "")
+		if !candidate {
 			return handler(srv, ss)
 		}
 		s := new(scope.Scope)
-		if !openScope(ctx, p, s, md, "", drawn) {
+		if !openScope(ctx, p, s, md, "", sampled) {
 			return handler(srv, ss)
 		}
 		stream := &serverStream{ServerStream: ss, scoped: scope.Context{Context: ctx, Scope: s}, pieces: scope.PieceWriter{Scope: s}}
@@ -44,12 +44,12 @@ func streamServer(process func() *scope.Process) grpc.StreamServerInterceptor {
 	}
 }
 
-// serverStream is a stream whose handler works within a scope.
+// serverStream is a stream whose handler runs within a scope.
 type serverStream struct {
 	grpc.ServerStream
 	scoped scope.Context
 	pieces scope.PieceWriter
-	limit  int // bytes of a message with its field; 0: the trailer brings everything
+	limit  int // bytes of a message with its field; 0: the trailer carries the whole history
 }
 
 func (s *serverStream) Context() context.Context { return &s.scoped }
@@ -61,15 +61,15 @@ func (s *serverStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// serverMessage is a message of a stream that takes a piece of the history along if there is room. It embeds the
-// message for the same reason as serverReply.
+// serverMessage is a message of a stream that carries a piece of the history if there is room. It embeds the message for
+// the same reason as serverReply.
 type serverMessage struct {
 	proto.Message
 	stream *serverStream
 }
 
-// isOwn tells whether a stream is grpc-go's own. Else an interceptor set by grpc.StreamInterceptor, which runs outside of all
-// chained ones, stands between and may assert the messages' type.
+// isStandardStream reports whether a stream is grpc-go's own. Otherwise an interceptor set by grpc.StreamInterceptor, which
+// runs outside of all chained ones, has wrapped it and may assert the messages' type.
 func isStandardStream(ss grpc.ServerStream) bool {
 	t := reflect.TypeOf(ss)
 	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc"

@@ -12,20 +12,13 @@ import (
 	"strings"
 	"syscall"
 
+	"faultloom.dev/go/message/hooks/faults"
 	"faultloom.dev/go/message/scope"
 	"faultloom.dev/go/message/wire"
 )
 
-// gRPC codes, which a CALL_FAILED always has.
-const (
-	canceled    = 1
-	unknown     = 2
-	deadline    = 4
-	unavailable = 14
-)
-
-// Transport returns a RoundTripper whose requests carry the envelope of their context's scope. Requests without one are
-// passed to base as they are. A nil base means http.DefaultTransport.
+// Transport returns a RoundTripper whose requests carry the envelope of their context's scope. Requests without a scope are
+// passed to base unchanged. A nil base means http.DefaultTransport.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -39,15 +32,15 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return RoundTrip(r, t.base.RoundTrip)
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (t transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// RoundTrip sends one request by next; see Transport. Under two hooks the inner one finds an envelope already there and
-// stays out of the way.
+// RoundTrip sends one request with next; see Transport. With two hooks in one client, the inner one finds an envelope in the
+// request and does nothing.
 func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	s := scope.Current(r.Context())
 	if s == nil || r.URL == nil || len(r.Header[wire.HTTPHeader]) > 0 {
@@ -58,23 +51,23 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 	if method == "" {
 		method = http.MethodGet
 	}
-	send := scope.Call{HTTP: true, Peer: s.Process().PeerName(address), Name: wire.RawHTTPName(method, r.URL.EscapedPath())}
+	c := scope.Call{HTTP: true, Peer: s.Process().PeerName(address), Name: wire.RawHTTPName(method, r.URL.EscapedPath())}
 	if s.Envelope().History && canReadTail(r) {
-		send.Accept = wire.AcceptTail
+		c.Accept = wire.AcceptTail
 	}
-	call, ok := s.BeginCall(s.Now(), send)
+	call, ok := s.BeginCall(s.Now(), c)
 	if !ok {
 		return next(r)
 	}
 	if call.Fault != nil {
-		if over, resp, err := before(s, &call, r, address); over {
+		if sends, resp, err := applyFault(s, &call, r, address); !sends {
 			closeBody(r)
 			return resp, err
 		}
 	}
 	r2 := new(http.Request)
 	*r2 = *r
-	if call.Envelope != "" { // else it is too large: the call itself must still happen
+	if call.Envelope != "" { // an envelope that is too large is not sent, but the request is
 		r2.Header = make(http.Header, len(r.Header)+1)
 		for k, v := range r.Header {
 			r2.Header[k] = v
@@ -92,11 +85,11 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 	if resp != nil && resp.Request == r2 {
 		resp.Request = r
 	}
-	return finishCall(s, &call, r, resp, err, address)
+	return finishCall(s, &call, resp, err, address)
 }
 
-// tailReachesUs tells whether a tail could be cut off again: not if the program decompresses by itself, and not where
-// the format forbids it.
+// canReadTail reports whether the client could remove a tail: the program must not decompress the body itself, and the format
+// must allow a tail.
 func canReadTail(r *http.Request) bool {
 	if r.Method == http.MethodHead || len(r.Header["Range"]) > 0 || len(r.Header["Upgrade"]) > 0 {
 		return false
@@ -126,39 +119,34 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// before plays the faults that act before the request is sent. over tells that it is not sent at all.
-func before(s *scope.Scope, call *scope.OutgoingCall, r *http.Request, address string) (over bool, resp *http.Response, err error) {
-	f := call.Fault
-	fail := func(code uint64, err error) (bool, *http.Response, error) {
-		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: code})
-		return true, nil, err
+// applyFault waits for as long as the call's fault says. If the request is not to be sent, sends is false, the end of the
+// call is recorded, and the reply or the error is what the caller gets.
+func applyFault(s *scope.Scope, call *scope.OutgoingCall, r *http.Request, address string) (sends bool, resp *http.Response, err error) {
+	effect, err := faults.Begin(r.Context(), s, faults.HTTP, call.Fault)
+	if err != nil {
+		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: failureCode(err)})
+		return false, nil, err
 	}
-	switch f.Kind {
-	case wire.Unavailable:
-		return fail(unavailable, &net.OpError{Op: "dial", Net: "tcp", Addr: netAddr(address), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})
-	case wire.Reset:
-		return fail(unavailable, resetError(address))
-	case wire.Deadline:
-		return fail(deadline, context.DeadlineExceeded)
-	case wire.Status:
-		s.RecordReply(s.Now(), call.Number, scope.CallEnd{Status: f.Arg})
-		code := http.StatusInternalServerError // what cannot be arrives as 500
-		if f.Arg >= 200 && f.Arg <= 999 {
-			code = int(f.Arg)
-		}
-		return true, &http.Response{Status: strconv.Itoa(code) + " " + http.StatusText(code), StatusCode: code,
-			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Length": {"0"}}, Body: http.NoBody, Request: r}, nil
-	case wire.Hang:
-		if err := s.WaitForFault(r.Context(), f); err != nil {
-			return fail(failureCode(err), err)
-		}
-		return fail(deadline, context.DeadlineExceeded)
-	case wire.Delay:
-		if err := s.WaitForFault(r.Context(), f); err != nil {
-			return fail(failureCode(err), err)
-		}
+	if effect.Sends {
+		return true, nil, nil
 	}
-	return false, nil, nil
+	faults.RecordUnsent(s, call.Number, effect)
+	switch effect.Outcome {
+	case faults.Status:
+		return false, statusReply(int(effect.Status), r), nil
+	case faults.Refused:
+		return false, nil, &net.OpError{Op: "dial", Net: "tcp", Addr: netAddr(address), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	case faults.Reset:
+		return false, nil, resetError(address)
+	default:
+		return false, nil, context.DeadlineExceeded
+	}
+}
+
+// statusReply returns a reply with a status and an empty body.
+func statusReply(status int, r *http.Request) *http.Response {
+	return &http.Response{Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Length": {"0"}}, Body: http.NoBody, Request: r}
 }
 
 type netAddr string
@@ -170,69 +158,69 @@ func resetError(address string) error {
 	return &net.OpError{Op: "read", Net: "tcp", Addr: netAddr(address), Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// failureCode is the gRPC code of a call that ended without a reply.
+// failureCode returns the gRPC code of a call that ended without a reply.
 func failureCode(err error) uint64 {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, context.Canceled):
-		return canceled
+		return faults.Canceled
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return deadline
+		return faults.Deadline
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return unavailable
+		return faults.Unavailable
 	}
-	return unknown
+	return faults.Unknown
 }
 
-// after records how a call ended, or arranges for that to happen when the tail has come.
-func finishCall(s *scope.Scope, call *scope.OutgoingCall, r *http.Request, resp *http.Response, err error, address string) (*http.Response, error) {
-	var kind wire.Kind
-	if call.Fault != nil {
-		kind = call.Fault.Kind
-	}
+// finishCall records how a call ended, or arranges that its reader does so when the tail has come, and applies the call's
+// fault to the reply.
+func finishCall(s *scope.Scope, call *scope.OutgoingCall, resp *http.Response, err error, address string) (*http.Response, error) {
 	if err != nil {
-		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: failureCode(err), Gap: true})
+		effect := faults.ReplyEffect(faults.HTTP, call.Fault, faults.Result{Failed: true, Status: failureCode(err)})
+		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: effect.RecordedStatus, Gap: effect.Gap})
 		return resp, err
 	}
-	rec := &callRecorder{scope: s, number: call.Number, status: uint64(resp.StatusCode), failed: kind == wire.LostReply}
-	if rec.failed {
-		rec.status = unavailable
-	}
-	tail := removeHeaders(resp, rec)
-	if tail && resp.Body != nil {
-		cut := newTailReader(resp.Body, rec)
-		s.ReplyStarted(call.Number, rec.status)
-		known := resp.ContentLength
-		resp.Body, resp.ContentLength = cut, -1
-		delete(resp.Header, "Content-Length")
-		if known >= 0 && known <= maxPrefetch {
-			// a length means that the callee had finished: everything is on its way, and reading it now lets what the program
-			// does next depend on it
-			cut.prefetch()
-			if cut.err == io.EOF {
-				resp.ContentLength = int64(len(cut.buf) - cut.start)
-			}
-		}
+	effect := faults.ReplyEffect(faults.HTTP, call.Fault, faults.Result{Status: uint64(resp.StatusCode)})
+	rec := &callRecorder{scope: s, number: call.Number, status: effect.RecordedStatus, failed: effect.RecordsFailure}
+	if tail := removeHeaders(resp, rec); tail && resp.Body != nil {
+		readTail(resp, rec)
 	} else {
 		rec.record(nil)
 	}
-	switch kind {
-	case wire.LostReply:
+	switch effect.Outcome {
+	case faults.Reset:
 		drain(resp)
 		return nil, resetError(address)
-	case wire.EmptyReply:
+	case faults.Empty:
 		drain(resp)
 		resp.Body, resp.ContentLength = http.NoBody, 0
 		if resp.Header["Content-Length"] != nil {
 			resp.Header["Content-Length"] = []string{"0"}
 		}
-	case wire.CorruptReply:
+	case faults.Corrupt:
 		corrupt(resp)
 	}
 	return resp, nil
 }
 
-// takeHeaders removes ours from a reply. tail tells that the body has one; else what came in a header is noted.
+// readTail makes the body of a reply end before its tail. A reply with a length was complete when its headers left, so all of
+// it is on its way. It is read at once, and a fault that depends on its history can fire at the program's next call.
+func readTail(resp *http.Response, rec *callRecorder) {
+	body := newTailReader(resp.Body, rec)
+	rec.scope.ReplyStarted(rec.number, rec.status)
+	length := resp.ContentLength
+	resp.Body, resp.ContentLength = body, -1
+	delete(resp.Header, "Content-Length")
+	if length >= 0 && length <= maxPrefetch {
+		body.prefetch()
+		if body.err == io.EOF {
+			resp.ContentLength = int64(len(body.buf) - body.start)
+		}
+	}
+}
+
+// removeHeaders removes the SDK's headers from a reply. tail reports whether the body has a tail. A history in a header goes
+// to rec.
 func removeHeaders(resp *http.Response, rec *callRecorder) (tail bool) {
 	h := resp.Header
 	if v := h[wire.HistoryHeader]; len(v) > 0 {

@@ -5,16 +5,16 @@ import (
 	"net/http"
 )
 
-// InstallTransport hooks a transport without replacing it: programs assert http.DefaultTransport's type, so it must stay
-// what it is. The transport is given a protocol of its own for http:// addresses, which comes back to it for the real
-// work. For https:// that place is taken by HTTP/2, so those requests stay unhooked. It panics if the transport has a
-// protocol for http:// already.
+// InstallTransport hooks a transport without replacing it, since programs assert the type of http.DefaultTransport. It
+// registers a protocol for http:// addresses that passes each request back to the same transport. For https:// addresses
+// HTTP/2 has that place, so they stay unhooked. It panics if the transport already has a protocol for http://.
 func InstallTransport(t *http.Transport) {
 	t.RegisterProtocol("http", protocol{t})
 }
 
 type protocol struct{ t *http.Transport }
 
+// passKey marks the context of a request that the hook has passed back.
 type passKey struct{}
 
 func (p protocol) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -22,7 +22,7 @@ func (p protocol) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, http.ErrSkipAltProtocol
 	}
 	return RoundTrip(r, func(r2 *http.Request) (*http.Response, error) {
-		if r2 == r { // nothing to do for us
+		if r2 == r { // not traced
 			return nil, http.ErrSkipAltProtocol
 		}
 		r3 := r2.WithContext(context.WithValue(r2.Context(), passKey{}, true))

@@ -8,9 +8,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Handler returns a handler that opens a scope for every request with an acceptable envelope, or that this service
-// draws, and serves it with next. Other requests are passed to next as they are. A nil process means the one the
-// environment describes.
+// Handler returns a handler that serves a request with next, within a scope if the request has an acceptable envelope or is
+// sampled. Other requests are passed to next unchanged. A nil process means scope.DefaultProcess.
 func Handler(next http.Handler, p *scope.Process) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Serve(next, w, r, p) {
@@ -19,46 +18,47 @@ func Handler(next http.Handler, p *scope.Process) http.Handler {
 	})
 }
 
-// Serve serves one request within a scope; see Handler. False: it has none, and nothing was done. Under two hooks the
-// inner one stays out of the way.
+// Serve serves one request within a scope; see Handler. It returns false, and has done nothing, if the request is not traced.
+// With two hooks in one server, the inner one does nothing.
 func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.Process) bool {
 	if p == nil {
 		p = scope.DefaultProcess()
 	}
-	own := r.Header[wire.HTTPHeader]
-	drawn := false
-	if len(own) == 0 && !wire.MayContainBridge(r.Header["Baggage"]) {
-		if drawn = p.Sample(); !drawn {
+	envelopes := r.Header[wire.HTTPHeader]
+	sampled := false
+	if len(envelopes) == 0 && !wire.MayContainBridge(r.Header["Baggage"]) {
+		if sampled = p.Entry.Sample(); !sampled {
 			return false
 		}
 	}
-	if p.Receiver.Settings() == nil || (len(own) == 0 && scope.Current(r.Context()) != nil) { // deaf: not even the header is touched
+	// without trust settings, not even the header is removed
+	if p.Receiver.Settings() == nil || (len(envelopes) == 0 && scope.Current(r.Context()) != nil) {
 		return false
 	}
-	a := scope.IncomingRequest{HTTP: true, Sampled: drawn, Traceparent: r.Header.Get(wire.TraceparentKey)}
-	if len(own) > 0 {
-		a.Envelope = own[len(own)-1]
-		delete(r.Header, wire.HTTPHeader) // accepted or refused, nobody passes it on as his own
+	in := scope.IncomingRequest{HTTP: true, Sampled: sampled, Traceparent: r.Header.Get(wire.TraceparentKey)}
+	if len(envelopes) > 0 {
+		in.Envelope = envelopes[len(envelopes)-1]
+		delete(r.Header, wire.HTTPHeader) // accepted or refused, the program must not forward it
 	} else {
-		a.Baggage = strings.Join(r.Header["Baggage"], ",")
+		in.Baggage = strings.Join(r.Header["Baggage"], ",")
 	}
 	s := new(scope.Scope)
-	if !p.OpenScope(s, a) {
+	if !p.OpenScope(s, in) {
 		return false
 	}
 	r2 := r.WithContext(scope.With(r.Context(), s))
 	rw := &replyWriter{underlying: w, request: r, scope: s}
-	if !s.ReturnsHistory() { // only the status is wanted
+	if !s.ReturnsHistory() { // the writer only needs the status
 		rw.committed, rw.declaredLength = true, -1
 	}
-	// a panic ends the reply in net/http as it would without us: nothing that is still buffered is sent
+	// net/http ends the reply after a panic as it would without the SDK: what is still buffered is not sent
 	next.ServeHTTP(rw.withInterfaces(), r2)
 	rw.finish(routeName(r2))
 	return true
 }
 
-// routeName is the call as this service knows it: the template of ServeMux ("METHOD /cart/{user}"), or the normalised path.
-// A template that ends with '/' only tells where a subtree hangs, so it names nothing but its own root.
+// routeName returns the name of a call at its callee: the template of ServeMux ("METHOD /cart/{user}"), or the normalized
+// path. A template that ends with '/' is the root of a subtree, so it only names the request for that root.
 func routeName(r *http.Request) string {
 	template := r.Pattern
 	if i := strings.IndexByte(template, '/'); i >= 0 {

@@ -1,0 +1,201 @@
+package scope
+
+import "faultloom.dev/go/message/wire"
+
+// Call is a call that is about to be made.
+type Call struct {
+	HTTP         bool
+	Peer         string // name of the callee or its authority
+	Name         string // gRPC method, or raw "METHOD /path"
+	Accept       wire.Accept
+	ReceiveLimit uint64 // bytes of one message; 0: unknown
+}
+
+// OutgoingCall is a call that has begun.
+type OutgoingCall struct {
+	Number     uint64 // within the scope, from 1
+	ID         uint64
+	FaultIndex int         // index in the plan of the fault that fires, or -1
+	Fault      *wire.Fault // the fault that fires, or nil
+	Envelope   string      // what the request must carry; empty: too large, the request carries none
+}
+
+// CallEnd says how a call ended.
+type CallEnd struct {
+	Status  uint64 // gRPC code or HTTP status; of a failed call always a gRPC code
+	History []byte // the history that came back, or nil; not retained
+	Gap     bool   // without a history: the callee may have run
+}
+
+// sentCall is the state of one call.
+type sentCall struct {
+	peer, name   string            // name is raw
+	replyStatus  uint32            // once replyStarted
+	pieces       *wire.PieceJoiner // of a stream, until it ends
+	replyStarted bool
+	ended        bool
+}
+
+// BeginCall numbers a call, decides which fault fires at it, and records SEND_REQUEST. ok is false if the scope has answered:
+// then the request is sent as if there were no scope.
+func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
+	recordedName := call.Name
+	if call.HTTP {
+		recordedName = wire.NormalizeHTTPName(recordedName)
+	}
+	if recordedName == "" || call.Peer == "" || len(recordedName) > wire.MaxNameBytes || len(call.Peer) > wire.MaxNameBytes {
+		recordedName, call.Peer = validName(recordedName), validName(call.Peer)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recording == nil {
+		return c, false
+	}
+	c = OutgoingCall{Number: uint64(len(s.recording.calls)) + 1, FaultIndex: -1}
+	c.ID = wire.DeriveCallID(s.env.Call, c.Number)
+	tag := byte(wire.SendRequest)
+	if call.HTTP {
+		tag |= wire.TagHTTP
+	}
+	if s.evidence != nil {
+		c.FaultIndex = s.evidence.decideFault(s.process.Service, call.Peer, call.Name, s.faultsEnabled())
+		if c.FaultIndex >= 0 {
+			c.Fault = &s.evidence.plan[c.FaultIndex]
+			tag |= wire.TagFault
+		}
+	}
+	s.recording.calls = append(s.recording.calls, sentCall{peer: call.Peer, name: call.Name})
+	if s.recordedCalls == c.Number-1 && s.appendEvent(tag, at, len(recordedName)+len(call.Peer)+32) {
+		s.recordedCalls++
+		s.appendRef(recordedName)
+		s.appendRef(call.Peer)
+		if c.FaultIndex >= 0 {
+			s.recording.events = wire.AppendVarint(s.recording.events, uint64(c.FaultIndex))
+		}
+	}
+	if s.evidence != nil {
+		s.evidence.countPrerequisites(true, s.process.Service, call.Peer, call.Name)
+	}
+	c.Envelope, _ = wire.AssembleEnvelope(s.env.SignedBlock, c.ID, call.Accept, call.ReceiveLimit, s.evidence.hopCounters())
+	return c, true
+}
+
+// validName makes a name one that the format allows: 1 to 200 bytes.
+func validName(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return wire.TruncateString(s, wire.MaxNameBytes)
+}
+
+// RecordReply records that the reply of a call arrived. A history counts once per call, and only if it answers this call.
+// Another call's history, as a caching proxy may return it, is recorded as a gap.
+func (s *Scope) RecordReply(at uint64, number uint64, end CallEnd) {
+	s.endCall(wire.RecvResponse, at, number, end)
+}
+
+// RecordFailure records that a call ended without a reply.
+func (s *Scope) RecordFailure(at uint64, number uint64, end CallEnd) {
+	s.endCall(wire.CallFailed, at, number, end)
+}
+
+// ReplyStarted records that a reply has begun whose history is still to come. If the history never comes, Finish records the
+// reply with a gap.
+func (s *Scope) ReplyStarted(number uint64, status uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.callLocked(number); c != nil {
+		c.replyStarted, c.replyStatus = true, uint32(status)
+	}
+}
+
+// OpenStream records that a call is a stream, whose history comes in pieces. If the stream ends without a whole history, or
+// is still open when the scope answers, its history consists of the pieces until then.
+func (s *Scope) OpenStream(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.callLocked(number); c != nil {
+		c.pieces = new(wire.PieceJoiner)
+	}
+}
+
+// AddPiece adds the next piece of a stream's history. The piece is not retained.
+func (s *Scope) AddPiece(number uint64, piece []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.callLocked(number); c != nil && c.pieces != nil {
+		c.pieces.Add(piece)
+	}
+}
+
+// callLocked returns a call by its number, or nil if there is none or the scope has answered.
+func (s *Scope) callLocked(number uint64) *sentCall {
+	if s.recording == nil || number == 0 || number > uint64(len(s.recording.calls)) {
+		return nil
+	}
+	return &s.recording.calls[number-1]
+}
+
+func (s *Scope) endCall(kind byte, at uint64, number uint64, end CallEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endCallLocked(kind, at, number, end)
+}
+
+func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) {
+	call := s.callLocked(number)
+	if call == nil || call.ended {
+		return
+	}
+	call.ended = true
+	id := wire.DeriveCallID(s.env.Call, number)
+	if call.pieces != nil && end.History == nil {
+		end.History = call.pieces.History(id)
+		end.Gap = end.Gap || end.History == nil
+	}
+	call.pieces = nil
+	var child []byte
+	if end.History != nil {
+		answered, segment, err := wire.SplitHistory(end.History)
+		if err == nil && answered == id {
+			child = segment
+		}
+	}
+	if s.evidence != nil {
+		if kind == wire.RecvResponse {
+			s.evidence.countPrerequisites(false, s.process.Service, call.peer, call.name)
+		}
+		if child != nil {
+			// a child that cannot be decoded is still embedded: an unreadable history is better evidence than a gap
+			if segment, err := wire.DecodeSegment(child); err == nil {
+				s.evidence.addHistory(segment)
+			}
+		}
+	}
+	gap := end.Gap
+	if end.History != nil {
+		gap = child == nil
+	}
+	if number > s.recordedCalls {
+		s.flags |= wire.SegmentTruncated
+		return
+	}
+	if len(s.recording.events)+len(child) > wire.MaxHistoryBytes-reservedBytes {
+		child, gap = nil, true
+		s.flags |= wire.SegmentTruncated
+	}
+	tag := kind
+	if child != nil {
+		tag |= wire.TagChild
+	}
+	if gap {
+		tag |= wire.TagGap
+	}
+	if !s.appendEvent(tag, at, len(child)+32) {
+		return
+	}
+	s.recording.events = wire.AppendVarint(wire.AppendVarint(s.recording.events, number), end.Status)
+	if child != nil {
+		s.recording.events = append(wire.AppendVarint(s.recording.events, uint64(len(child))), child...)
+	}
+}
