@@ -5,7 +5,7 @@ const assert = require('node:assert');
 const http = require('node:http');
 const path = require('node:path');
 const { test } = require('node:test');
-const { app, ask, events, faultloom, request } = require('./support.js');
+const { app, events, faultloom, sendRequest, tracedRequest } = require('./support.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const { fault } = faultloom;
@@ -60,7 +60,9 @@ for (const client of ['http', 'fetch']) {
       env: { NEXT: `127.0.0.1:${mid.port}`, CLIENT: client },
     });
     const plan = [fault('unavailable', { caller: 'mid', callee: 'back' })];
-    const { result, segment } = await request(plan, () => ask(hop.port, '/call/1/call/1/hello'), { bridge: true });
+    const { result, segment } = await tracedRequest(plan, () => sendRequest(hop.port, '/call/1/call/1/hello'), {
+      bridge: true,
+    });
     const [[status, inner]] = JSON.parse(result.body);
     assert.strictEqual(status, 200);
     assert.strictEqual(JSON.parse(inner)[0][0], 'ECONNREFUSED');
@@ -68,7 +70,7 @@ for (const client of ['http', 'fetch']) {
     const exported = await next();
     assert.deepStrictEqual(spansOf(exported), [['mid', ['GET /call/{id}/hello', 'GET /hello']]]);
 
-    const without = await request(plan, () => ask(hop.port, '/call/1/call/1/hello'));
+    const without = await tracedRequest(plan, () => sendRequest(hop.port, '/call/1/call/1/hello'));
     assert.deepStrictEqual(JSON.parse(JSON.parse(without.result.body)[0][1]), [[200, 'hello /hello']]);
   });
 }
@@ -84,10 +86,10 @@ test('a plan crosses a gRPC hop with only OpenTelemetry', async (t) => {
   const client = connect(`127.0.0.1:${hop.port}`);
   t.after(() => client.close());
   const plan = [fault('status', { arg: 7, caller: 'mid' })];
-  const disturbed = await request(plan, () => unary(client, 'call 1 call 1'), { bridge: true });
+  const disturbed = await tracedRequest(plan, () => unary(client, 'call 1 call 1'), { bridge: true });
   assert.strictEqual(JSON.parse(JSON.parse(disturbed.result)[0])[0][0], 7);
   assert.strictEqual(events(disturbed.segment)[1], 'RECV 0 gap');
-  const healthy = await request(plan, () => unary(client, 'call 1 call 1'));
+  const healthy = await tracedRequest(plan, () => unary(client, 'call 1 call 1'));
   assert.strictEqual(JSON.parse(JSON.parse(healthy.result)[0])[0], 'hello');
 });
 
@@ -105,7 +107,7 @@ test('OpenTelemetry and the SDK work in one process, in both load orders', async
         env: { NEXT: `127.0.0.1:${back.port}`, CLIENT: client },
       });
       const plan = [fault('unavailable', { caller: 'front', nth: 2 })];
-      const { result, segment } = await request(plan, () => ask(front.port, '/call/3/headers'));
+      const { result, segment } = await tracedRequest(plan, () => sendRequest(front.port, '/call/3/headers'));
       const [first, second, third] = JSON.parse(result.body);
       assert.match(JSON.parse(first[1]).traceparent, /^00-/);
       assert.deepStrictEqual([first[0], second[0], third[0]], [200, 'ECONNREFUSED', 200]);
@@ -119,7 +121,7 @@ test('a sampled request is exported once, with the histories of all its callees'
   const back = await app(t, 'http.js', { service: 'back' });
   const env = { NEXT: `127.0.0.1:${back.port}`, FAULTLOOM_EXPORT: url, FAULTLOOM_SAMPLE: '1/1' };
   const front = await app(t, 'http.js', { service: 'front', env: { ...env, FRAMEWORK: 'express' } });
-  const reply = await ask(front.port, '/cart/17');
+  const reply = await sendRequest(front.port, '/cart/17');
   assert.deepStrictEqual(JSON.parse(reply.body), [[200, 'hello /hello']]);
   assert.strictEqual(reply.headers['x-faultloom-history'], undefined);
   assert.strictEqual(reply.headers['cache-control'], undefined);

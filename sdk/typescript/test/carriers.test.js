@@ -4,7 +4,7 @@
 const assert = require('node:assert');
 const http = require('node:http');
 const { test } = require('node:test');
-const { app, ask, descendants, chain, events, faultloom, request } = require('./support.js');
+const { app, chain, descendants, events, faultloom, sendRequest, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 const MANY = 60; // so many calls that their history does not fit into a header
@@ -18,7 +18,7 @@ function assertComplete(segment, calls) {
 }
 
 const CALLERS = {
-  http: (port, path, options) => ask(port, path, options),
+  http: (port, path, options) => sendRequest(port, path, options),
   fetch: async (port, path, options = {}) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, options);
     return {
@@ -36,47 +36,49 @@ const CALLERS = {
 for (const [name, call] of Object.entries(CALLERS)) {
   test(`${name}: a large history follows the body, which arrives unchanged`, async (t) => {
     const { first } = await chain(t, 'http.js');
-    const whole = await request([], () => call(first.port, `/call/${MANY}/hello`));
+    const whole = await tracedRequest([], () => call(first.port, `/call/${MANY}/hello`));
     assert.strictEqual(JSON.parse(whole.result.body).length, MANY);
     assert.strictEqual(Number(whole.result.headers['content-length']), whole.result.body.length);
     assertComplete(whole.segment, MANY);
 
     // the headers are sent before the history is known
-    const pieces = await request([], () => call(first.port, `/pieces/100/${MANY}`));
+    const pieces = await tracedRequest([], () => call(first.port, `/pieces/100/${MANY}`));
     assert.strictEqual(pieces.result.body.length, 100_000);
     for (let n = 0; n < 100; n++) {
       assert.strictEqual(pieces.result.body[n * 1000 + 500], 100 - n);
     }
     assertComplete(pieces.segment, MANY);
 
-    const large = await request([], () => call(first.port, '/big/5000000'));
+    const large = await tracedRequest([], () => call(first.port, '/big/5000000'));
     assert.strictEqual(large.result.body.toString(), 'x'.repeat(5_000_000));
     assertComplete(large.segment, 0);
   });
 
   test(`${name}: replies that may not have a tail`, async (t) => {
     const { first } = await chain(t, 'http.js');
-    const isStreamingReply = await request([], () => call(first.port, '/events'));
+    const isStreamingReply = await tracedRequest([], () => call(first.port, '/events'));
     assert.strictEqual(isStreamingReply.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
     assert.deepStrictEqual(events(isStreamingReply.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
-    const none = await request([], () => call(first.port, '/status/204'));
+    const none = await tracedRequest([], () => call(first.port, '/status/204'));
     assert.strictEqual(none.result.status, 204);
     assertComplete(none.segment, 0);
-    const unchanged = await request([], () => call(first.port, '/status/304'));
+    const unchanged = await tracedRequest([], () => call(first.port, '/status/304'));
     assert.strictEqual(unchanged.result.status, 304);
     assertComplete(unchanged.segment, 0);
-    const head = await request([], () => call(first.port, `/call/${MANY}/hello`, { method: 'HEAD' }));
+    const head = await tracedRequest([], () => call(first.port, `/call/${MANY}/hello`, { method: 'HEAD' }));
     assert.strictEqual(head.result.body.length, 0);
     const [front] = descendants(head.segment);
     assert.strictEqual(front.truncated, true);
-    const ranged = await request([], () => call(first.port, `/call/${MANY}/hello`, { headers: { range: 'bytes=0-' } }));
+    const ranged = await tracedRequest([], () =>
+      call(first.port, `/call/${MANY}/hello`, { headers: { range: 'bytes=0-' } }),
+    );
     assert.strictEqual(JSON.parse(ranged.result.body).length, MANY);
     assert.strictEqual(descendants(ranged.segment)[0].truncated, true);
   });
 
   test(`${name}: a history of 5,000 events`, async (t) => {
     const { first } = await chain(t, 'http.js');
-    const { segment } = await request([], () => call(first.port, '/call/1250/hello'));
+    const { segment } = await tracedRequest([], () => call(first.port, '/call/1250/hello'));
     assertComplete(segment, 1250);
   });
 }
@@ -85,24 +87,24 @@ test('only replies to an accepted envelope are changed, and they are marked as n
   const bare = await app(t, 'http.js', { sdk: false });
   const back = await app(t, 'http.js', { service: 'back' });
   // the headers of a request as they are sent
-  const observed = await request([], () =>
-    ask(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }),
+  const observed = await tracedRequest([], () =>
+    sendRequest(bare.port, '/headers', { headers: { 'accept-encoding': 'gzip, compress, br' } }),
   );
   const sent = JSON.parse(observed.result.body);
   assert.strictEqual(sent['accept-encoding'], 'gzip, br');
   assert.deepStrictEqual(events(observed.segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
 
-  const untraced = await ask(back.port, '/headers');
+  const untraced = await sendRequest(back.port, '/headers');
   assert.strictEqual(untraced.headers['cache-control'], undefined);
   assert.strictEqual(untraced.headers.vary, 'accept');
   for (const name of ['x-faultloom-history', 'x-faultloom-reply']) {
     assert.strictEqual(untraced.headers[name], undefined);
   }
-  const refused = await ask(back.port, '/headers', { headers: { 'x-faultloom': 'AAAA' } });
+  const refused = await sendRequest(back.port, '/headers', { headers: { 'x-faultloom': 'AAAA' } });
   assert.strictEqual(refused.headers['x-faultloom-history'], undefined);
   assert.strictEqual(JSON.parse(refused.body)['x-faultloom'], undefined);
 
-  const traced = await ask(back.port, '/headers', { headers: { 'x-faultloom': sent['x-faultloom'] } });
+  const traced = await sendRequest(back.port, '/headers', { headers: { 'x-faultloom': sent['x-faultloom'] } });
   assert.strictEqual(traced.headers['cache-control'], 'no-store, no-transform');
   assert.strictEqual(traced.headers.vary, 'accept, x-faultloom');
   assert.match(traced.headers['x-faultloom-history'], /^[\w-]+$/);
@@ -113,7 +115,7 @@ test('a caller that stops reading gets a gap, and its connection stays usable', 
   const { first } = await chain(t, 'http.js');
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
-  const stopped = await request([], () => {
+  const stopped = await tracedRequest([], () => {
     return new Promise((resolve) => {
       http.get({ host: '127.0.0.1', port: first.port, path: `/pieces/3000/${MANY}`, agent }, (response) => {
         response.once('data', () => {
@@ -125,9 +127,9 @@ test('a caller that stops reading gets a gap, and its connection stays usable', 
   });
   assert.deepStrictEqual(events(stopped.segment), ['SEND GET /pieces/{id}/{id}', 'RECV 200 gap', 'ANSWER 0']);
   for (let n = 0; n < 3; n++) {
-    const again = await request([], () => ask(first.port, `/call/${MANY}/hello`, { agent }));
+    const again = await tracedRequest([], () => sendRequest(first.port, `/call/${MANY}/hello`, { agent }));
     assertComplete(again.segment, MANY);
-    const small = await request([], () => ask(first.port, '/hello', { agent }));
+    const small = await tracedRequest([], () => sendRequest(first.port, '/hello', { agent }));
     assert.strictEqual(small.result.body.toString(), 'hello /hello');
     assertComplete(small.segment, 0);
   }
@@ -141,7 +143,7 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
     const end = ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0'];
     const cancelled = ['SEND GET /hello fault 0', 'FAILED 1', 'ANSWER 0'];
     const startMs = Date.now();
-    const byEvent = await request(plan, () => {
+    const byEvent = await tracedRequest(plan, () => {
       return new Promise((resolve) => {
         const one = http.get(url, { timeout: 50 });
         one.on('timeout', () => one.destroy(new Error('too slow')));
@@ -151,23 +153,23 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
     assert.strictEqual(byEvent.result, 'too slow');
     assert.deepStrictEqual(events(byEvent.segment), end);
 
-    const bySignal = await request(plan, () => ask(port, '/hello', { signal: AbortSignal.timeout(50) }));
+    const bySignal = await tracedRequest(plan, () => sendRequest(port, '/hello', { signal: AbortSignal.timeout(50) }));
     assert.strictEqual(bySignal.result.name, 'AbortError');
     assert.deepStrictEqual(events(bySignal.segment), end);
 
-    const fetched = await request(plan, () => fetch(url, { signal: AbortSignal.timeout(50) }));
+    const fetched = await tracedRequest(plan, () => fetch(url, { signal: AbortSignal.timeout(50) }));
     assert.strictEqual(fetched.result.name, 'TimeoutError');
     assert.deepStrictEqual(events(fetched.segment), end);
 
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 50);
-    const aborted = await request(plan, () => fetch(url, { signal: controller.signal }));
+    const aborted = await tracedRequest(plan, () => fetch(url, { signal: controller.signal }));
     assert.strictEqual(aborted.result.name, 'AbortError');
     assert.deepStrictEqual(events(aborted.segment), cancelled);
 
     assert.ok(Date.now() - startMs < 10_000, 'no timeout waits for the fault to end');
 
-    const healthy = await request([], () => fetch(url).then((response) => response.text()));
+    const healthy = await tracedRequest([], () => fetch(url).then((response) => response.text()));
     assert.strictEqual(healthy.result, 'hello /hello');
   }
 });

@@ -10,7 +10,7 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { app, events, faultloom, request } = require('./support.js');
+const { app, events, faultloom, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -75,7 +75,7 @@ for (const [way, make] of Object.entries(WAYS)) {
       [[fault('delay', { arg: 20 })], /^hello \/hello/, 'RECV 200 < back'],
       [[], /^hello \/hello/, 'RECV 200 < back'],
     ]) {
-      const { result, segment } = await request(plan, () => make(port));
+      const { result, segment } = await tracedRequest(plan, () => make(port));
       assert.match(result, text);
       assert.strictEqual(events(segment)[1], end);
     }
@@ -122,7 +122,7 @@ test('https, both sides', async (t) => {
     [[fault('lost-reply')], 'ECONNRESET', 'FAILED 14 < test'],
     [[fault('delay', { arg: 20 })], 'secret', 'RECV 200 < test'],
   ]) {
-    const { result, segment } = await request(plan, make);
+    const { result, segment } = await tracedRequest(plan, make);
     assert.strictEqual(result, text);
     assert.strictEqual(events(segment)[1], end);
   }
@@ -133,7 +133,7 @@ test('real failures are recorded with their code and a gap', async (t) => {
   await new Promise((resolve) => closed.once('listening', resolve));
   const { port } = closed.address();
   closed.on('connection', (socket) => socket.once('data', () => socket.destroy()));
-  const dropped = await request([fault('lost-reply')], () => finish(http.request({ host: '127.0.0.1', port })));
+  const dropped = await tracedRequest([fault('lost-reply')], () => finish(http.request({ host: '127.0.0.1', port })));
   assert.strictEqual(dropped.result, 'ECONNRESET');
   assert.strictEqual(events(dropped.segment)[1], 'FAILED 14 gap');
   await new Promise((resolve) => closed.close(resolve));
@@ -141,7 +141,7 @@ test('real failures are recorded with their code and a gap', async (t) => {
     () => finish(http.request({ host: '127.0.0.1', port })),
     () => fetch(`http://127.0.0.1:${port}/`).catch((e) => e.cause.code),
   ]) {
-    const { result, segment } = await request([], call);
+    const { result, segment } = await tracedRequest([], call);
     assert.strictEqual(result, 'ECONNREFUSED');
     assert.strictEqual(events(segment)[1], 'FAILED 14 gap');
   }

@@ -9,7 +9,7 @@ const { Readable } = require('node:stream');
 const { pipeline } = require('node:stream/promises');
 const { promisify } = require('node:util');
 const { test } = require('node:test');
-const { app, ask, descendants, chain, events, faultloom, request } = require('./support.js');
+const { app, chain, descendants, events, faultloom, sendRequest, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -57,7 +57,7 @@ const WAYS = {
 for (const [way, go] of Object.entries(WAYS)) {
   test(`the scope follows ${way}`, async (t) => {
     const { port } = await app(t, 'http.js', { service: 'back' });
-    const { segment } = await request([], () => go(() => ask(port, '/hello')));
+    const { segment } = await tracedRequest([], () => go(() => sendRequest(port, '/hello')));
     assert.deepStrictEqual(events(segment), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 0']);
   });
 }
@@ -67,15 +67,15 @@ test('work that outlives its request, or has no request, sends no envelope', asy
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
   let late;
-  const { segment } = await request([fault('unavailable', { nth: 2 })], async () => {
-    const reply = await ask(bare.port, '/headers', { agent });
+  const { segment } = await tracedRequest([fault('unavailable', { nth: 2 })], async () => {
+    const reply = await sendRequest(bare.port, '/headers', { agent });
     assert.match(JSON.parse(reply.body)['x-faultloom'], /./);
-    late = new Promise((resolve) => setTimeout(() => resolve(ask(bare.port, '/headers', { agent })), 50));
+    late = new Promise((resolve) => setTimeout(() => resolve(sendRequest(bare.port, '/headers', { agent })), 50));
   });
   assert.deepStrictEqual(events(segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
   assert.strictEqual(JSON.parse((await late).body)['x-faultloom'], undefined);
   // on a connection that was opened in a scope
-  const orphan = await ask(bare.port, '/headers', { agent });
+  const orphan = await sendRequest(bare.port, '/headers', { agent });
   assert.strictEqual(JSON.parse(orphan.body)['x-faultloom'], undefined);
 });
 
@@ -88,10 +88,10 @@ test('events of a shared connection run in the scope of their request', async (t
     new Promise((resolve) => {
       http.get({ port, host: '127.0.0.1', path: '/hello', agent }, (response) => {
         response.resume();
-        response.on('end', () => resolve(ask(port, '/hello', { agent })));
+        response.on('end', () => resolve(sendRequest(port, '/hello', { agent })));
       });
     });
-  const traced = () => request([], twice).then(({ segment }) => segment);
+  const traced = () => tracedRequest([], twice).then(({ segment }) => segment);
   const [one, two] = await Promise.all([traced(), traced(), twice(), twice()]);
   for (const segment of [one, two]) {
     assert.deepStrictEqual(events(segment), [
@@ -108,7 +108,7 @@ test('many requests at once, each with its own faults', async (t) => {
   const { first } = await chain(t, 'http.js', { front: { env: { FRAMEWORK: 'express' } } });
   const all = Array.from({ length: 60 }, async (_, n) => {
     if (n % 3 === 2) {
-      const { body } = await ask(first.port, '/call/3/hello');
+      const { body } = await sendRequest(first.port, '/call/3/hello');
       assert.deepStrictEqual(
         JSON.parse(body).map(([code]) => code),
         [200, 200, 200],
@@ -116,8 +116,8 @@ test('many requests at once, each with its own faults', async (t) => {
       return;
     }
     const nth = 1 + (n % 2);
-    const { result, segment } = await request([fault('unavailable', { callee: 'back', nth })], () =>
-      ask(first.port, '/call/3/hello'),
+    const { result, segment } = await tracedRequest([fault('unavailable', { callee: 'back', nth })], () =>
+      sendRequest(first.port, '/call/3/hello'),
     );
     const wanted = [200, 200, 200];
     wanted[nth - 1] = 'ECONNREFUSED';

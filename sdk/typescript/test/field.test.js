@@ -6,7 +6,7 @@ const assert = require('node:assert');
 const { once } = require('node:events');
 const http2 = require('node:http2');
 const { test } = require('node:test');
-const { events, faultloom, request } = require('./support.js');
+const { events, faultloom, tracedRequest } = require('./support.js');
 const { appendField, splitField } = require('../dist/wire/carrier.js');
 const { decodeEnvelope } = require('../dist/wire/envelope.js');
 const { takesField } = require('../dist/wire/history.js');
@@ -107,14 +107,17 @@ function call(client, text = 'hello', { method = METHOD, metadata = null, ...opt
 
 /** Makes a call in a request of its own. */
 async function traced(client, text, options) {
-  return (await request([], () => call(client, text, options))).result;
+  return (await tracedRequest([], () => call(client, text, options))).result;
 }
 
 for (const version of VERSIONS) {
   test(`${version}: a channel uses the field once the callee has advertised it, per method`, async (t) => {
     const { received, carriers, port } = await callee(t, [ADVERTISES]);
     const client = clientOf(t, port, { version });
-    const { result, segment } = await request([], async () => [await call(client, 'one'), await call(client, 'two')]);
+    const { result, segment } = await tracedRequest([], async () => [
+      await call(client, 'one'),
+      await call(client, 'two'),
+    ]);
     assert.deepStrictEqual(result, ['one', 'two']);
     assert.deepStrictEqual(events(segment), [
       `SEND ${METHOD}`,
@@ -304,7 +307,7 @@ test('an envelope goes into metadata if the message is large, the send limit is 
     assert.strictEqual(await traced(client, text), text);
   }
   assert.deepStrictEqual(carriers(), ['field', 'metadata', 'field']);
-  await request([], () => call(client), { bridge: true });
+  await tracedRequest([], () => call(client), { bridge: true });
   assert.strictEqual(carriers()[3], 'metadata');
 
   const small = await ready(t, { 'grpc.max_send_message_length': 150 });
@@ -359,7 +362,7 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
     if (before !== undefined) {
       metadata.set('own', before);
     }
-    const intercepted = await request([], () => {
+    const intercepted = await tracedRequest([], () => {
       const reply = call(client, 'late', { metadata, interceptors: [late] });
       metadata.set('own', 'after');
       return reply;
@@ -369,22 +372,24 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
     received.length = 0;
   }
 
-  const delayed = await request([fault('delay', { arg: 5 })], () => call(client));
+  const delayed = await tracedRequest([fault('delay', { arg: 5 })], () => call(client));
   assert.strictEqual(delayed.result, 'hello');
   assert.strictEqual(carriers()[0], 'field');
-  const corrupted = await request([fault('corrupt-reply')], () => call(client, 'four'));
+  const corrupted = await tracedRequest([fault('corrupt-reply')], () => call(client, 'four'));
   assert.strictEqual(corrupted.result.slice(0, 2), 'fo');
   assert.strictEqual(carriers()[1], 'field');
-  const refused = await request([fault('unavailable')], () => call(client));
+  const refused = await tracedRequest([fault('unavailable')], () => call(client));
   assert.strictEqual(refused.result, 14);
 
   const never = (options, next) =>
     new grpc.InterceptingCall(next(options), { sendMessage: () => 0, halfClose: () => 0 });
-  const expired = await request([], () => call(client, 'hello', { interceptors: [never], deadline: Date.now() + 20 }));
+  const expired = await tracedRequest([], () =>
+    call(client, 'hello', { interceptors: [never], deadline: Date.now() + 20 }),
+  );
   assert.strictEqual(expired.result, 4);
   // the callee certainly did not run, so there is no gap
   assert.deepStrictEqual(events(expired.segment), [`SEND ${METHOD}`, 'FAILED 4', 'ANSWER 0']);
-  const cancelled = await request([], () => {
+  const cancelled = await tracedRequest([], () => {
     return new Promise((resolve) => {
       client
         .makeUnaryRequest(METHOD, same, same, Buffer.from('hello'), { interceptors: [never] }, (error) =>
@@ -403,7 +408,7 @@ test('with the SDK at both ends the second call of a channel has no metadata of 
   for (const options of [{}, { 'grpc.default_compression_algorithm': 2 }]) {
     const { handled, intercepted, envelopes, port } = await server(t);
     const client = clientOf(t, port, options);
-    const { result, segment } = await request([], async () => [
+    const { result, segment } = await tracedRequest([], async () => [
       await call(client, 'one'),
       await call(client, 'two'),
       await call(client, 'fail'),
@@ -416,7 +421,7 @@ test('with the SDK at both ends the second call of a channel has no metadata of 
     assert.deepStrictEqual(ends(segment), ['RECV 0 < test', 'RECV 0 < test', 'RECV 9 < test', 'ANSWER 0']);
     // each history belongs to its call
     const texts = Array.from({ length: 20 }, (_, n) => `text ${n}`);
-    const many = await request([], () => Promise.all(texts.map((text) => call(client, text))));
+    const many = await tracedRequest([], () => Promise.all(texts.map((text) => call(client, text))));
     assert.deepStrictEqual(many.result, texts);
     assert.deepStrictEqual(ends(many.segment), [...Array(20).fill('RECV 0 < test'), 'ANSWER 0']);
     assert.deepStrictEqual(envelopes.slice(3), Array(20).fill(0));
@@ -431,14 +436,14 @@ test('a peer without the SDK never gets a field, and streams use metadata', asyn
   // even if the field is advertised for a unary method of the same name
   const streams = await ready(t);
   for (let n = 0; n < 2; n++) {
-    await request([], () => {
+    await tracedRequest([], () => {
       return new Promise((resolve) => {
         const upload = streams.client.makeClientStreamRequest(METHOD, same, same, resolve);
         upload.write(Buffer.from('hello'));
         upload.end();
       });
     });
-    await request([], () => {
+    await tracedRequest([], () => {
       return new Promise((resolve) => {
         streams.client
           .makeServerStreamRequest(METHOD, same, same, Buffer.from('hello'))

@@ -3,7 +3,7 @@
 
 const assert = require('node:assert');
 const { test } = require('node:test');
-const { app, descendants, chain, events, faultloom, request } = require('./support.js');
+const { app, chain, descendants, events, faultloom, tracedRequest } = require('./support.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const { fault } = faultloom;
@@ -18,7 +18,7 @@ async function clientOf(t, options) {
 
 test('a unary call returns the whole tree', async (t) => {
   const { client } = await clientOf(t);
-  const { result, segment } = await request([], () => unary(client, 'call 2'));
+  const { result, segment } = await tracedRequest([], () => unary(client, 'call 2'));
   assert.deepStrictEqual(JSON.parse(result), ['hello', 'hello']);
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 < front', 'ANSWER 0']);
   const [front, ...backs] = descendants(segment);
@@ -46,7 +46,7 @@ test('each fault has the same error as the real failure, and the next call is he
   const { client } = await clientOf(t);
   for (const [kind, parts, code, details, end, runs] of EXPECTED) {
     const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
-    const { result, segment } = await request(plan, () => unary(client, 'call 3 hello world'));
+    const { result, segment } = await tracedRequest(plan, () => unary(client, 'call 3 hello world'));
     const [before, disturbed, after] = JSON.parse(result);
     assert.strictEqual(before, 'hello world', kind);
     assert.strictEqual(after, 'hello world', kind);
@@ -62,7 +62,7 @@ test('each fault has the same error as the real failure, and the next call is he
 test('an empty reply is an empty message, and a corrupted one is parsed by the library', async (t) => {
   const { client } = await clientOf(t);
   const plan = [fault('empty-reply', { callee: 'back', nth: 1 }), fault('corrupt-reply', { callee: 'back', nth: 2 })];
-  const { result, segment } = await request(plan, () => unary(client, 'call 3 hello world'));
+  const { result, segment } = await tracedRequest(plan, () => unary(client, 'call 3 hello world'));
   const [empty, corrupted, healthy] = JSON.parse(result);
   assert.strictEqual(empty, '');
   assert.match(corrupted, /^hell\ufffd+$/);
@@ -84,16 +84,16 @@ test('a delay precedes the call, and the deadline of the caller ends it', async 
   t.after(() => client.close());
   const plan = [fault('delay', { arg: 150, nth: 1 })];
   const startMs = Date.now();
-  const slow = await request(plan, () => unary(client, 'hello'));
+  const slow = await tracedRequest(plan, () => unary(client, 'hello'));
   assert.ok(Date.now() - startMs >= 149);
   assert.strictEqual(slow.result, 'hello');
   assert.deepStrictEqual(events(slow.segment), ['SEND /test.Echo/Unary fault 0', 'RECV 0 < back', 'ANSWER 0']);
 
-  const cut = await request(plan, () => unary(client, 'hello', { deadline: Date.now() + 50 }));
+  const cut = await tracedRequest(plan, () => unary(client, 'hello', { deadline: Date.now() + 50 }));
   assert.strictEqual(cut.result[0], 4);
   assert.deepStrictEqual(events(cut.segment), ['SEND /test.Echo/Unary fault 0', 'FAILED 4', 'ANSWER 0']);
 
-  const healthy = await request([], () => unary(client, 'hello', { deadline: Date.now() + 5000 }));
+  const healthy = await tracedRequest([], () => unary(client, 'hello', { deadline: Date.now() + 5000 }));
   assert.strictEqual(healthy.result, 'hello');
 });
 
@@ -138,7 +138,7 @@ for (const [method, call] of Object.entries(STREAMS)) {
   test(`${method}: the history arrives in pieces, and calls from event handlers are in the scope`, async (t) => {
     const { client } = await clientOf(t);
     const times = method === 'Upload' ? 1 : 2;
-    const { result, segment } = await request([], () => call(client, 'call 1'));
+    const { result, segment } = await tracedRequest([], () => call(client, 'call 1'));
     assert.deepStrictEqual(result, { texts: Array(times).fill('["hello"]'), error: null });
     assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method}`, 'RECV 0 < front', 'ANSWER 0']);
     const [front] = descendants(segment);
@@ -154,7 +154,7 @@ for (const [method, call] of Object.entries(STREAMS)) {
     const client = connect(`127.0.0.1:${last.port}`);
     t.after(() => client.close());
     for (const [kind, parts, code, details, end] of EXPECTED) {
-      const { result, segment } = await request([fault(kind, parts)], () => call(client, 'hello world'));
+      const { result, segment } = await tracedRequest([fault(kind, parts)], () => call(client, 'hello world'));
       assert.deepStrictEqual(result.texts, [], kind);
       assert.strictEqual(result.error[0], code, kind);
       assert.match(result.error[1], details, kind);
@@ -164,25 +164,25 @@ for (const [method, call] of Object.entries(STREAMS)) {
         // first message
         assert.strictEqual(callee.truncated, kind === 'lost-reply' && method !== 'Upload');
       }
-      const healthy = await request([], () => call(client, 'hello'));
+      const healthy = await tracedRequest([], () => call(client, 'hello'));
       assert.deepStrictEqual(healthy.result.error, null);
     }
     const times = method === 'Upload' ? 1 : 2;
-    const empty = await request([fault('empty-reply')], () => call(client, 'hello world'));
+    const empty = await tracedRequest([fault('empty-reply')], () => call(client, 'hello world'));
     assert.deepStrictEqual(empty.result, { texts: Array(times).fill(''), error: null });
     assert.deepStrictEqual(events(empty.segment), [`SEND /test.Echo/${method} fault 0`, 'RECV 0 < back', 'ANSWER 0']);
-    const corrupted = await request([fault('corrupt-reply')], () => call(client, 'hello world'));
+    const corrupted = await tracedRequest([fault('corrupt-reply')], () => call(client, 'hello world'));
     for (const text of corrupted.result.texts) {
       assert.match(text, /\ufffd/);
     }
-    const delayed = await request([fault('delay', { arg: 50 })], () => call(client, 'hello'));
+    const delayed = await tracedRequest([fault('delay', { arg: 50 })], () => call(client, 'hello'));
     assert.deepStrictEqual(delayed.result, { texts: Array(times).fill('hello'), error: null });
   });
 }
 
 test('a canceled stream keeps the history received so far', async (t) => {
   const { client } = await clientOf(t);
-  const { result, segment } = await request([], () =>
+  const { result, segment } = await tracedRequest([], () =>
     stream(client.Download({ text: 'call 1', count: 50 }), { read: 2 }),
   );
   assert.strictEqual(result.error[0], 1);
@@ -194,17 +194,17 @@ test('a canceled stream keeps the history received so far', async (t) => {
 
 test('an error status carries the history in its trailers, also for a stream', async (t) => {
   const { client } = await clientOf(t);
-  const one = await request([], () => unary(client, 'fail 9'));
+  const one = await tracedRequest([], () => unary(client, 'fail 9'));
   assert.deepStrictEqual(one.result.slice(0, 2), [9, 'as requested']);
   assert.deepStrictEqual(events(one.segment), ['SEND /test.Echo/Unary', 'RECV 9 < front', 'ANSWER 0']);
-  const many = await request([], () => stream(client.Download({ text: 'fail 5', count: 2 })));
+  const many = await tracedRequest([], () => stream(client.Download({ text: 'fail 5', count: 2 })));
   assert.deepStrictEqual(many.result, { texts: ['fail 5', 'fail 5'], error: [5, 'as requested'] });
   assert.deepStrictEqual(events(many.segment), ['SEND /test.Echo/Download', 'RECV 5 < front', 'ANSWER 0']);
 });
 
 test('a history of 5,000 events is complete after a message, and truncated in a trailer', async (t) => {
   const { client } = await clientOf(t);
-  const whole = await request([], () => unary(client, 'call 1250'));
+  const whole = await tracedRequest([], () => unary(client, 'call 1250'));
   const [front, ...backs] = descendants(whole.segment);
   assert.strictEqual(front.events.length, 2501);
   assert.strictEqual(backs.length, 1250);
@@ -213,7 +213,7 @@ test('a history of 5,000 events is complete after a message, and truncated in a 
     'grpc.max_receive_message_length': 20_000,
   });
   t.after(() => small.close());
-  const cut = await request([], () => unary(small, 'call 1250'));
+  const cut = await tracedRequest([], () => unary(small, 'call 1250'));
   assert.strictEqual(JSON.parse(cut.result).length, 1250);
   const [shortened] = descendants(cut.segment);
   assert.strictEqual(shortened.truncated, true);
@@ -226,11 +226,11 @@ test('peers without the SDK get unchanged messages, small and large', async (t) 
   t.after(() => client.close());
   const text = 'x'.repeat(3_900_000);
   for (const message of ['hello', `big 3900000`, text]) {
-    const { result, segment } = await request([], () => unary(client, message));
+    const { result, segment } = await tracedRequest([], () => unary(client, message));
     assert.strictEqual(result, message.startsWith('big') ? text : message);
     assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 gap', 'ANSWER 0']);
   }
-  const { segment } = await request([], () => STREAMS.Chat(client, 'hello'));
+  const { segment } = await tracedRequest([], () => STREAMS.Chat(client, 'hello'));
   assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Chat', 'RECV 0 gap', 'ANSWER 0']);
 
   // a caller without a scope gets an unchanged reply

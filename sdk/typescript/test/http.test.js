@@ -3,13 +3,13 @@
 
 const assert = require('node:assert');
 const { test } = require('node:test');
-const { ask, descendants, chain, events, faultloom, request } = require('./support.js');
+const { chain, descendants, events, faultloom, sendRequest, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 
 test('a request returns the whole tree', async (t) => {
   const { first } = await chain(t, 'http.js');
-  const { result, segment } = await request([], () => ask(first.port, '/call/2/hello'));
+  const { result, segment } = await tracedRequest([], () => sendRequest(first.port, '/call/2/hello'));
   assert.deepStrictEqual(JSON.parse(result.body), [
     [200, 'hello /hello'],
     [200, 'hello /hello'],
@@ -44,7 +44,7 @@ test('each fault has the same error as the real failure, and the next call is he
   const { first } = await chain(t, 'http.js');
   for (const [kind, parts, [code, text], end, runs] of EXPECTED) {
     const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
-    const { result, segment } = await request(plan, () => ask(first.port, '/call/3/hello'));
+    const { result, segment } = await tracedRequest(plan, () => sendRequest(first.port, '/call/3/hello'));
     const [before, disturbed, after] = JSON.parse(result.body);
     assert.deepStrictEqual(before, [200, 'hello /hello'], kind);
     assert.deepStrictEqual(after, [200, 'hello /hello'], kind);
@@ -71,7 +71,7 @@ for (const client of ['fetch', 'undici']) {
     for (const [kind, parts, plain, end, runs] of EXPECTED) {
       const [code, text] = UNDICI[kind] ?? plain;
       const plan = [fault(kind, { ...parts, callee: 'back', nth: 2 })];
-      const { result, segment } = await request(plan, () => ask(first.port, '/call/3/hello'));
+      const { result, segment } = await tracedRequest(plan, () => sendRequest(first.port, '/call/3/hello'));
       const [before, disturbed, after] = JSON.parse(result.body);
       assert.deepStrictEqual(before, [200, 'hello /hello'], kind);
       assert.deepStrictEqual(after, [200, 'hello /hello'], kind);
@@ -90,8 +90,8 @@ for (const client of ['fetch', 'undici']) {
 for (const framework of ['express', 'fastify']) {
   test(`${framework}: the callee's name is the route template, and parsing a body keeps the scope`, async (t) => {
     const { first } = await chain(t, 'http.js', { front: { env: { FRAMEWORK: framework } } });
-    const { result, segment } = await request([], () =>
-      ask(first.port, '/cart/jo/items', {
+    const { result, segment } = await tracedRequest([], () =>
+      sendRequest(first.port, '/cart/jo/items', {
         method: 'POST',
         body: '{"a":1}',
         headers: { 'content-type': 'application/json' },

@@ -8,7 +8,7 @@ const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
 const esbuild = require('esbuild');
-const { app, ask, descendants, chain, events, request, REGISTER, TRUST } = require('./support.js');
+const { app, chain, descendants, events, REGISTER, sendRequest, tracedRequest, TRUST } = require('./support.js');
 const { connect, unary } = require('./apps/grpc.js');
 
 const PACKAGE = path.join(__dirname, '..');
@@ -50,11 +50,11 @@ test('invalid settings result in one warning, and nothing is hooked', () => {
 test('a trust file that is created later is used', async (t) => {
   const file = path.join(folder(t), 'trust');
   const { port } = await app(t, 'http.js', { service: 'back', env: { FAULTLOOM_TRUST_FILE: file } });
-  const deaf = await request([], () => ask(port, '/hello'));
+  const deaf = await tracedRequest([], () => sendRequest(port, '/hello'));
   assert.strictEqual(events(deaf.segment)[1], 'RECV 200 gap');
   fs.writeFileSync(file, TRUST.replaceAll(';', '\n'));
   for (let tries = 0; ; tries++) {
-    const { segment } = await request([], () => ask(port, '/hello'));
+    const { segment } = await tracedRequest([], () => sendRequest(port, '/hello'));
     if (events(segment)[1] === 'RECV 200 < back') {
       break;
     }
@@ -71,7 +71,7 @@ async function assertTraced(t, file, options = {}) {
     ...options,
     env: { NEXT: `127.0.0.1:${back.port}`, ...options.env },
   });
-  const { segment } = await request([], () => ask(front.port, '/cart/jo'));
+  const { segment } = await tracedRequest([], () => sendRequest(front.port, '/cart/jo'));
   const [found] = descendants(segment);
   assert.strictEqual(found.name, 'GET /cart/{user}');
   assert.deepStrictEqual(events(found), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
@@ -98,7 +98,7 @@ test("CommonJS, by require('faultloom/auto'), also after the libraries", async (
   const { port } = await app(t, file, { service: 'late', flags: ['--no-register'] });
   const client = connect(`127.0.0.1:${port}`);
   t.after(() => client.close());
-  const { segment } = await request([], () => unary(client, 'hello'));
+  const { segment } = await tracedRequest([], () => unary(client, 'hello'));
   assert.strictEqual(events(segment)[1], 'RECV 0 < late');
 });
 
@@ -122,7 +122,7 @@ test('a second copy of the SDK installs nothing', async (t) => {
 
 test('worker threads are hooked too', async (t) => {
   const { port } = await app(t, 'worker.js', { service: 'thread' });
-  const { segment } = await request([], () => ask(port, '/hello'));
+  const { segment } = await tracedRequest([], () => sendRequest(port, '/hello'));
   assert.strictEqual(events(segment)[1], 'RECV 200 < thread');
 });
 
@@ -199,7 +199,7 @@ test("a bundle with import 'faultloom/auto-grpc' is hooked, with and without --r
     const started = await app(t, file, { service: 'bundle', flags });
     const client = connect(`127.0.0.1:${started.port}`);
     t.after(() => client.close());
-    const { segment } = await request([], () => unary(client, 'hello'));
+    const { segment } = await tracedRequest([], () => unary(client, 'hello'));
     assert.strictEqual(events(segment)[1], 'RECV 0 < bundle');
     assert.strictEqual(started.stderr, '');
   }
@@ -223,7 +223,7 @@ for (const version of ['grpc-js-1.8', 'grpc-js-1.10']) {
     });
     const client = connect(`127.0.0.1:${first.port}`);
     t.after(() => client.close());
-    const { result, segment } = await request(
+    const { result, segment } = await tracedRequest(
       [{ ...require('../dist').fault('unavailable', { callee: 'back', nth: 2 }) }],
       () => unary(client, 'call 3'),
     );
@@ -236,7 +236,7 @@ for (const version of ['grpc-js-1.8', 'grpc-js-1.10']) {
       'FAILED 14',
       'SEND /test.Echo/Unary',
     ]);
-    const stream = await request(
+    const stream = await tracedRequest(
       [],
       () =>
         new Promise((resolve) =>

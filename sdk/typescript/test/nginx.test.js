@@ -9,7 +9,7 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { ask, descendants, chain, events, faultloom, request } = require('./support.js');
+const { chain, descendants, events, faultloom, sendRequest, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 
@@ -78,7 +78,7 @@ async function proxied(t) {
   });
   for (let tries = 0; ; tries++) {
     try {
-      await ask(port, '/hello');
+      await sendRequest(port, '/hello');
       return port;
     } catch (error) {
       if (tries > 200 || child.exitCode !== null) {
@@ -91,7 +91,7 @@ async function proxied(t) {
 
 const GZIP = { headers: { 'accept-encoding': 'gzip, deflate' } };
 const CALLERS = {
-  http: (port, target) => ask(port, target, GZIP),
+  http: (port, target) => sendRequest(port, target, GZIP),
   fetch: async (port, target) => {
     const response = await fetch(`http://127.0.0.1:${port}${target}`);
     return { headers: Object.fromEntries(response.headers), body: Buffer.from(await response.arrayBuffer()) };
@@ -102,14 +102,14 @@ test('histories survive a proxy that compresses; a traced reply is not cached', 
   const port = await proxied(t);
   for (const [name, call] of Object.entries(CALLERS)) {
     for (const pieces of [1, 100, 3000]) {
-      const { result, segment } = await request([], () => call(port, `/pieces/${pieces}/60`));
+      const { result, segment } = await tracedRequest([], () => call(port, `/pieces/${pieces}/60`));
       assert.strictEqual(result.body.length, pieces * 1000, name);
       assert.ok(result.body.subarray(-1000).every((byte) => byte === 1));
       assert.strictEqual(result.headers['content-encoding'], undefined);
       assert.strictEqual(descendants(segment).length, 61);
     }
     for (let n = 0; n < 2; n++) {
-      const { result, segment } = await request([], () => call(port, `/traced/${name}`));
+      const { result, segment } = await tracedRequest([], () => call(port, `/traced/${name}`));
       assert.strictEqual(result.headers['x-cache'], 'MISS');
       assert.deepStrictEqual(events(segment), [`SEND GET /traced/${name}`, 'RECV 200 < front', 'ANSWER 0']);
     }
@@ -122,7 +122,7 @@ test('a history of another request from a misconfigured cache is a gap', { skip 
     for (const target of [`/careless/hello/${name}`, `/careless/pieces/80/60?${name}`]) {
       const found = [];
       for (let n = 0; n < 2; n++) {
-        const { result, segment } = await request([], () => call(port, target));
+        const { result, segment } = await tracedRequest([], () => call(port, target));
         found.push([result.headers['x-cache'], result.body.length, events(segment)[1]]);
       }
       assert.deepStrictEqual(found[0].slice(0, 1).concat(found[0][2]), ['MISS', 'RECV 200 < front']);
@@ -137,11 +137,11 @@ test('faults look the same behind a proxy', { skip }, async (t) => {
     fault('corrupt-reply', { nth: 2, callee: '127.0.0.1' }),
     fault('lost-reply', { nth: 3, callee: '127.0.0.1' }),
   ];
-  const { result, segment } = await request(plan, async () => {
+  const { result, segment } = await tracedRequest(plan, async () => {
     const bodies = [];
     for (let n = 0; n < 4; n++) {
       bodies.push(
-        await ask(port, '/other').then(
+        await sendRequest(port, '/other').then(
           ({ body }) => body.toString('latin1'),
           (error) => error.code,
         ),

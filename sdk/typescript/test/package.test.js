@@ -7,7 +7,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
-const { app, ask, descendants, events, request } = require('./support.js');
+const { app, descendants, events, sendRequest, tracedRequest } = require('./support.js');
 
 const PACKAGE = path.join(__dirname, '..');
 
@@ -53,7 +53,7 @@ test('the packed and installed package instruments an application', async (t) =>
     flags: ['--no-register', '--require', path.join(project, 'node_modules/faultloom/register')],
     env: { NEXT: `127.0.0.1:${back.port}` },
   });
-  const { segment } = await request([], () => ask(front.port, '/call/1/hello'));
+  const { segment } = await tracedRequest([], () => sendRequest(front.port, '/call/1/hello'));
   assert.deepStrictEqual(descendants(segment).map(events), [
     ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200'],
     ['ANSWER 200'],

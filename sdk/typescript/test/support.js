@@ -63,7 +63,7 @@ async function chain(t, file, { back = {}, front = {} } = {}) {
 }
 
 /** Status, headers and body of one request; `options` as for http.request. */
-function ask(port, path, { body, ...options } = {}) {
+function sendRequest(port, path, { body, ...options } = {}) {
   return new Promise((resolve, reject) => {
     const one = http.request({ host: '127.0.0.1', port, path, ...options }, (response) => {
       const chunks = [];
@@ -81,7 +81,7 @@ function ask(port, path, { body, ...options } = {}) {
 /**
  * Runs `work` as a traced request with these faults. Returns its result (or the error it threw) and the root segment.
  */
-async function request(plan, work, options = {}) {
+async function tracedRequest(plan, work, options = {}) {
   const started = faultloom.start({ plan, ...options });
   let result;
   try {
@@ -111,4 +111,4 @@ function descendants(segment) {
   return segment.events.flatMap((e) => (e.child ? [e.child, ...descendants(e.child)] : []));
 }
 
-module.exports = { app, ask, descendants, chain, events, faultloom, request, TRUST, KEY, REGISTER };
+module.exports = { app, sendRequest, descendants, chain, events, faultloom, tracedRequest, TRUST, KEY, REGISTER };

@@ -4,7 +4,7 @@
 const assert = require('node:assert');
 const { PassThrough, pipeline, Readable, Writable } = require('node:stream');
 const { test } = require('node:test');
-const { app, events, faultloom, request } = require('./support.js');
+const { app, events, faultloom, tracedRequest } = require('./support.js');
 
 const { fault } = faultloom;
 const NODE = Number(process.versions.node.split('.')[0]);
@@ -59,7 +59,7 @@ for (const name of ['undici', 'undici7']) {
         [[fault('empty-reply')], '', 'RECV 200 < back'],
         [[], 'hello /hello', 'RECV 200 < back'],
       ]) {
-        const { result, segment } = await request(plan, work);
+        const { result, segment } = await tracedRequest(plan, work);
         assert.strictEqual(result instanceof Error ? (result.cause?.code ?? result.code) : result, wanted, way);
         assert.strictEqual(events(segment)[1], end, way);
       }
@@ -74,7 +74,7 @@ for (const name of ['undici', 'undici7']) {
       [fault('reset', { maxFires: 1 }), 'FAILED 14'],
     ]) {
       const dispatcher = new undici.RetryAgent(new undici.Agent(), { minTimeout: 1 });
-      const { result, segment } = await request([plan], () =>
+      const { result, segment } = await tracedRequest([plan], () =>
         undici.request(`http://127.0.0.1:${port}/hello`, { dispatcher }).then(({ body }) => body.text()),
       );
       assert.strictEqual(result, 'hello /hello');
@@ -91,7 +91,7 @@ for (const name of ['undici', 'undici7']) {
 
   test(`${name}: a slow reader gets everything`, { skip }, async (t) => {
     const { port } = await app(t, 'http.js', { service: 'back' });
-    const { result, segment } = await request([], async () => {
+    const { result, segment } = await tracedRequest([], async () => {
       const { body } = await require(name).request(`http://127.0.0.1:${port}/pieces/2000/0`);
       let bytes = 0;
       for await (const chunk of body) {

@@ -30,3 +30,11 @@ export function print(value: unknown): string {
   }
   return JSON.stringify(value);
 }
+
+export function hex(text: string): Buffer {
+  return Buffer.from(text, 'hex');
+}
+
+export function hexOrNull(bytes: Buffer | null): string | null {
+  return bytes === null ? null : bytes.toString('hex');
+}

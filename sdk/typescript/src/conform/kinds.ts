@@ -1,7 +1,8 @@
 /** Computes the result of each kind of vector from its input. spec/README.md describes both. */
 
-import { TrustSettings } from '../trust/settings';
+import { CallResult, faultEffect, Protocol, replyEffect, unsentEffect } from '../hooks/faults';
 import { Receiver } from '../trust/receiver';
+import { TrustSettings } from '../trust/settings';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from '../wire/bridge';
 import { Uint64 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
@@ -24,8 +25,7 @@ import { PieceJoiner } from '../wire/piece';
 import { fault, Fault, Kind } from '../wire/plan';
 import { matches, Selector } from '../wire/selector';
 import { truncateHistory } from '../wire/truncate';
-import type { Json } from './json';
-import { Protocol, faultEffect, replyEffect, unsentEffect, CallResult } from '../hooks/faults';
+import { hex, hexOrNull, Json } from './json';
 import { scope } from './scope-player';
 
 /** The result of a vector. Throws for an unknown kind. */
@@ -56,7 +56,7 @@ const kinds: { [kind: string]: (input: never) => Json } = {
       : { call: history.call.toString(), segment: segmentJson(history.segment, history.call) };
   },
   truncate: (input: { history: string; limit: number }) => ({
-    history: orNull(truncateHistory(hex(input.history), input.limit)),
+    history: hexOrNull(truncateHistory(hex(input.history), input.limit)),
   }),
   field: ({ message, history }: Message) => ({ bytes: appendField(hex(message), hex(history)).toString('hex') }),
   cut_field: ({ bytes }: Bytes) => splitJson(splitField(hex(bytes))),
@@ -77,7 +77,7 @@ const kinds: { [kind: string]: (input: never) => Json } = {
     const joiner = new PieceJoiner();
     pieces.forEach((piece) => joiner.add(hex(piece)));
     const { history, complete } = joiner.finish(CallId.parse(call));
-    return { history: orNull(history), complete };
+    return { history: hexOrNull(history), complete };
   },
   bridge_out: (input: { envelope: string; trace: string; call: string; headers: { [name: string]: string } }) => ({
     headers: {
@@ -110,16 +110,8 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   hook,
 };
 
-export function hex(text: string): Buffer {
-  return Buffer.from(text, 'hex');
-}
-
-export function orNull(bytes: Buffer | null): string | null {
-  return bytes === null ? null : bytes.toString('hex');
-}
-
 function splitJson({ message, history }: SplitMessage): Json {
-  return { message: message.toString('hex'), history: orNull(history) };
+  return { message: message.toString('hex'), history: hexOrNull(history) };
 }
 
 interface Attempt {
@@ -151,7 +143,7 @@ function envelope({ trust, now, attempts }: { trust: string; now: number; attemp
 function acceptedEnvelope(e: Envelope): Json {
   return {
     trace: e.trace.toString('hex'),
-    run: orNull(e.run),
+    run: hexOrNull(e.run),
     bridge: e.bridge,
     expires: e.expires,
     key: e.key,

@@ -8,8 +8,7 @@ import type { Uint64 } from '../wire/bytes';
 import { ACCEPT_FIELD, ACCEPT_TAIL } from '../wire/envelope';
 import { rawHttpName } from '../wire/names';
 import { PieceJoiner } from '../wire/piece';
-import type { Json } from './json';
-import { hex, orNull } from './kinds';
+import { hex, hexOrNull, Json } from './json';
 
 interface End {
   call: number;
@@ -57,7 +56,7 @@ export function scope(input: Input): Json {
   }
   const player = new Player(new PlayedScope(process, envelope, 'caller', false, input.start_us), input.stream ?? false);
   const steps = input.steps.map((step) => player.play(step));
-  return { steps, history: orNull(player.history()) };
+  return { steps, history: hexOrNull(player.history()) };
 }
 
 class Player {
@@ -107,7 +106,7 @@ class Player {
     if (piece !== null) {
       this.joiner.add(piece);
     }
-    return orNull(piece);
+    return hexOrNull(piece);
   }
 
   private beginCall({ protocol, authority, name }: NonNullable<Step['send']>): Json {
@@ -128,7 +127,7 @@ class Player {
       id: call.id.toString(),
       fault: call.fault === null ? null : call.faultIndex,
       kind: call.fault === null ? null : call.fault.kind,
-      envelope: orNull(call.envelope),
+      envelope: hexOrNull(call.envelope),
     };
   }
 }

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { TestScope, until } from '../testing';
-import { Span } from '../wire/otlp';
 import { VERSION } from '../version';
+import { Span } from '../wire/otlp';
 import { Exporter } from './exporter';
 import { StatusFile } from './status';
 

@@ -72,7 +72,7 @@ function listen(): void {
 }
 
 const WORKER = `
-const { bodies, url, left } = require('node:worker_threads').workerData;
+const { bodies, url, undelivered } = require('node:worker_threads').workerData;
 const { request } = require(url.startsWith('https:') ? 'node:https' : 'node:http');
 for (const body of bodies) {
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
@@ -80,14 +80,14 @@ for (const body of bodies) {
     response.resume();
     response.on('end', () => {
       if (response.statusCode >= 200 && response.statusCode <= 299) {
-        Atomics.sub(left, 0, 1);
-        Atomics.notify(left, 0);
+        Atomics.sub(undelivered, 0, 1);
+        Atomics.notify(undelivered, 0);
       }
     });
   });
   outgoing.on('error', () => {
-    Atomics.add(left, 0, 0x10000);
-    Atomics.notify(left, 0);
+    Atomics.add(undelivered, 0, 0x10000);
+    Atomics.notify(undelivered, 0);
   });
   outgoing.end(body);
 }`;
@@ -98,23 +98,23 @@ function sendBlocking(flushable: Flushable): void {
     return;
   }
   // the number of undelivered bodies; a failure adds 65,536, which ends the wait
-  const left = new Int32Array(new SharedArrayBuffer(4));
-  left[0] = bodies.length;
+  const undelivered = new Int32Array(new SharedArrayBuffer(4));
+  undelivered[0] = bodies.length;
   new Worker(WORKER, {
     eval: true,
     // no --require and no NODE_OPTIONS: the worker must not be hooked
     execArgv: [],
     env: { ...process.env, NODE_OPTIONS: '' },
-    workerData: { url, bodies, left },
+    workerData: { url, bodies, undelivered },
     stdout: true,
     stderr: true,
   });
   const deadline = Date.now() + FLUSH_MS;
-  for (let count = left[0]!; count > 0 && count < 0x10000; count = Atomics.load(left, 0)) {
+  for (let count = undelivered[0]!; count > 0 && count < 0x10000; count = Atomics.load(undelivered, 0)) {
     const ms = deadline - Date.now();
-    if (ms <= 0 || Atomics.wait(left, 0, count, ms) === 'timed-out') {
+    if (ms <= 0 || Atomics.wait(undelivered, 0, count, ms) === 'timed-out') {
       break;
     }
   }
-  flushable.reportUndelivered(Atomics.load(left, 0) % 0x10000);
+  flushable.reportUndelivered(Atomics.load(undelivered, 0) % 0x10000);
 }

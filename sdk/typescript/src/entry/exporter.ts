@@ -6,9 +6,9 @@
 
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { warn } from '../warn';
 import { withoutScope } from '../scope/context';
 import type { FinishedHistory, HistorySink } from '../scope/service';
+import { warn } from '../warn';
 import { readHistory } from '../wire/history';
 import { ResourceSpans, resourceSpans } from '../wire/otlp';
 import { Flushable, flushAtExit } from './exit';
@@ -81,15 +81,15 @@ export class Exporter implements HistorySink, Flushable {
   }
 
   takeUnsent(): { url: string; bodies: string[] } {
-    const left = this.queue;
+    const unsent = this.queue;
     this.queue = [];
     const socket = this.sending?.request?.socket;
     if (this.sending !== null && (socket == null || socket.connecting)) {
-      left.unshift(...this.sending.batch); // no byte has been sent yet
+      unsent.unshift(...this.sending.batch); // no byte has been sent yet
     }
     const bodies: string[] = [];
-    for (let at = 0; at < left.length; at += MAX_BATCH) {
-      bodies.push(encodeBody(left.slice(at, at + MAX_BATCH).flatMap(spans)));
+    for (let at = 0; at < unsent.length; at += MAX_BATCH) {
+      bodies.push(encodeBody(unsent.slice(at, at + MAX_BATCH).flatMap(spans)));
     }
     return { url: this.endpoint.href, bodies };
   }
@@ -199,9 +199,8 @@ export class Exporter implements HistorySink, Flushable {
     this.lost += count;
     const now = Date.now();
     if (now - this.lastWarningMs >= WARNING_INTERVAL_MS) {
-      warn(
-        `${this.lost} ${this.lost === 1 ? 'history was' : 'histories were'} lost on the way to ${this.endpoint.host}`,
-      );
+      const noun = this.lost === 1 ? 'history' : 'histories';
+      warn(`${this.lost} ${noun} could not be delivered to ${this.endpoint.host}`);
       this.lastWarningMs = now;
       this.lost = 0;
     }

@@ -91,7 +91,7 @@ export function hookLibrary(library: Library, exports: Loose, version: string, r
   const patch = new Patch();
   try {
     if (!isBetween(version, library.lowest, library.below)) {
-      throw new Unsupported(`not supported (${library.lowest} up to, without, ${library.below})`);
+      throw new Unsupported(`not supported (supported: ${library.lowest} up to but not including ${library.below})`);
     }
     library.hook(patch, exports, version);
     report(library.name, version, '');

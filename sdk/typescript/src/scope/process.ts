@@ -3,13 +3,13 @@
 import { randomFillSync } from 'node:crypto';
 import { AcceptResult, Receiver } from '../trust/receiver';
 import { sign } from '../trust/signer';
+import { warn } from '../warn';
 import { bridgeIn, parseTraceparent } from '../wire/bridge';
 import { truncateUtf8 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
 import { Envelope, TRACE_BYTES } from '../wire/envelope';
 import { MAX_SERVICE_BYTES } from '../wire/names';
 import { NO_COUNTERS } from '../wire/plan';
-import { warn } from '../warn';
 import { Origin, Scope } from './scope';
 import type { HistorySink, Service } from './service';
 

@@ -2,18 +2,18 @@
 
 import * as assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Sampler } from '../entry/sampler';
+import { parsePeers } from '../entry/this-process';
+import { envelope, everySeed, FAULT_KEY, SETTINGS, signed, TestScope, TRACE_KEY } from '../testing';
 import { Receiver } from '../trust/receiver';
 import { TrustSettings } from '../trust/settings';
 import { SettingsSource } from '../trust/settings-source';
-import { envelope, everySeed, FAULT_KEY, SETTINGS, signed, TestScope, TRACE_KEY } from '../testing';
 import { CallId } from '../wire/callid';
-import { splitField, appendField } from '../wire/carrier';
-import { Envelope, encodeHeader } from '../wire/envelope';
+import { appendField, splitField } from '../wire/carrier';
+import { encodeHeader, Envelope } from '../wire/envelope';
 import { decodeHistory, MAX_HISTORY_BYTES } from '../wire/history';
 import { PieceJoiner } from '../wire/piece';
 import { fault } from '../wire/plan';
-import { Sampler } from '../entry/sampler';
-import { parsePeers } from '../entry/this-process';
 import { currentScope, withoutScope, withScope } from './context';
 import { waitForFault } from './fault-wait';
 import { Process } from './process';

@@ -45,7 +45,30 @@ export class TrustSettings {
 
   /** Parses the text form, with line ends or ';' between the lines. Throws TrustError. */
   static parse(text: string): TrustSettings {
-    return parse(text);
+    let environment = '';
+    let faultsEnabled = true;
+    const keys: Key[] = [];
+    const lines = text.split(/[\n;]/);
+    for (let i = 0; i < lines.length; i++) {
+      const words = lines[i]!.split(/\s+/).filter((word) => word !== '');
+      const [keyword, first, second, third] = words;
+      if (keyword === undefined || keyword.startsWith('#')) {
+        continue;
+      }
+      if (keyword === 'environment' && words.length === 2 && utf8Length(first!) <= 64) {
+        environment = first!;
+      } else if (keyword === 'faults' && words.length === 2 && (first === 'on' || first === 'off')) {
+        faultsEnabled = first === 'on';
+      } else if (keyword === 'key' && words.length === 4 && (first === 'trace' || first === 'fault')) {
+        keys.push(parseKey(i + 1, second!, first === 'fault', third!));
+      } else {
+        throw new TrustError(i + 1, 'not one of: environment NAME, key trace|fault ID HEX, faults on|off');
+      }
+    }
+    if (environment === '') {
+      throw new TrustError(0, 'environment is missing');
+    }
+    return new TrustSettings(environment, keys, faultsEnabled);
   }
 
   /** The key with this id, or undefined. */
@@ -74,34 +97,6 @@ export class TrustError extends Error {
     super(line > 0 ? `trust settings, line ${line}: ${reason}` : `trust settings: ${reason}`);
     this.name = 'TrustError';
   }
-}
-
-/** Parses lines separated by line ends or ';'. */
-function parse(text: string): TrustSettings {
-  let environment = '';
-  let faultsEnabled = true;
-  const keys: Key[] = [];
-  const lines = text.split(/[\n;]/);
-  for (let i = 0; i < lines.length; i++) {
-    const words = lines[i]!.split(/\s+/).filter((word) => word !== '');
-    const [keyword, first, second, third] = words;
-    if (keyword === undefined || keyword.startsWith('#')) {
-      continue;
-    }
-    if (keyword === 'environment' && words.length === 2 && utf8Length(first!) <= 64) {
-      environment = first!;
-    } else if (keyword === 'faults' && words.length === 2 && (first === 'on' || first === 'off')) {
-      faultsEnabled = first === 'on';
-    } else if (keyword === 'key' && words.length === 4 && (first === 'trace' || first === 'fault')) {
-      keys.push(parseKey(i + 1, second!, first === 'fault', third!));
-    } else {
-      throw new TrustError(i + 1, 'not one of: environment NAME, key trace|fault ID HEX, faults on|off');
-    }
-  }
-  if (environment === '') {
-    throw new TrustError(0, 'environment is missing');
-  }
-  return new TrustSettings(environment, keys, faultsEnabled);
 }
 
 function parseKey(line: number, id: string, fault: boolean, hex: string): Key {

@@ -1,6 +1,6 @@
 /** Signs the part of an envelope that whoever starts a request writes once. */
 
-import { encodeSignedPrefix, encodeSignedPart, SignedPart } from '../wire/envelope';
+import { encodeSignedPart, encodeSignedPrefix, SignedPart } from '../wire/envelope';
 import { FaultloomError } from '../wire/errors';
 import type { Key } from './settings';
 

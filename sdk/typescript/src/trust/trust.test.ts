@@ -7,15 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { ENVIRONMENT, envelope, everySeed, FAULT_KEY, NOW, SETTINGS, TRACE_KEY, trustText, until } from '../testing';
+import { envelope, ENVIRONMENT, everySeed, FAULT_KEY, NOW, SETTINGS, TRACE_KEY, trustText, until } from '../testing';
 import { CallId } from '../wire/callid';
 import { encodeHeader } from '../wire/envelope';
 import { fault } from '../wire/plan';
 import { Mac } from './mac';
 import { Receiver } from './receiver';
 import { Key, TrustError, TrustSettings } from './settings';
-import { sign } from './signer';
 import { SettingsSource } from './settings-source';
+import { sign } from './signer';
 
 const PLAN = [fault('reset')];
 

@@ -7,7 +7,7 @@
  * written for each call. This module does not check signatures; trust/receiver does.
  */
 
-import { CachedText, putU32, putVarint, Reader, utf8Length, varintLength, Uint64, Writer } from './bytes';
+import { CachedText, putU32, putVarint, Reader, Uint64, utf8Length, varintLength, Writer } from './bytes';
 import { CallId } from './callid';
 import { ErrorCode, FaultloomError } from './errors';
 import { counterCount, decodePlan, encodePlan, Fault, NO_COUNTERS } from './plan';

@@ -7,7 +7,7 @@
  *   event     u8 kind and flags   varint µs since the previous event   …
  */
 
-import { addUint64, Reader, utf8Length, Uint64, Writer } from './bytes';
+import { addUint64, Reader, Uint64, utf8Length, Writer } from './bytes';
 import { CallId } from './callid';
 import { VERSION } from './envelope';
 import { ErrorCode, FaultloomError } from './errors';

@@ -4,7 +4,7 @@
  *   u8 0x81   u8 flags   varint offset   the next bytes of the history
  */
 
-import { EMPTY, putVarint, Reader, varintLength, Uint64, Writer } from './bytes';
+import { EMPTY, putVarint, Reader, Uint64, varintLength, Writer } from './bytes';
 import type { CallId } from './callid';
 import { fieldLength } from './carrier';
 import { ACCEPT_FIELD } from './envelope';
@@ -72,11 +72,11 @@ export class PieceWriter {
   lastPiece(limit: number, head: Buffer, events: Buffer): Buffer | null {
     const start = this.head === null ? head : EMPTY;
     const unsent = events.subarray(this.sentEventBytes);
-    const room = limit - (2 + varintLength(this.offset) + start.length);
-    if (unsent.length <= room) {
+    const available = limit - (2 + varintLength(this.offset) + start.length);
+    if (unsent.length <= available) {
       return encodePiece(LAST, this.offset, start, unsent);
     }
-    const shorter = room < 0 ? null : truncateEvents(unsent, room);
+    const shorter = available < 0 ? null : truncateEvents(unsent, available);
     return shorter == null ? null : encodePiece(LAST | CUT_SHORT, this.offset, start, shorter);
   }
 }

@@ -1,6 +1,6 @@
 /** The plan: the faults of one request. */
 
-import { Reader, utf8Length, Uint64, Writer } from './bytes';
+import { Reader, Uint64, utf8Length, Writer } from './bytes';
 import { ErrorCode, FaultloomError } from './errors';
 import type { Selector } from './selector';
 

@@ -1,19 +1,19 @@
 /** Truncates a history to the capacity of its carrier, at event boundaries. */
 
-import { addUint64, EMPTY, putVarint, Reader, varintLength, Uint64, Writer } from './bytes';
+import { addUint64, EMPTY, putVarint, Reader, Uint64, varintLength, Writer } from './bytes';
 import { FaultloomError } from './errors';
 import {
   CALL_FAILED,
-  TAG_CHILD,
-  TAG_FAULT,
-  TAG_GAP,
   HEAD_BYTES,
-  TAG_KIND_BITS,
   MAX_HISTORY_BYTES,
   readSegmentHead,
   RECV_RESPONSE,
   SEND_REQUEST,
   SEND_RESPONSE,
+  TAG_CHILD,
+  TAG_FAULT,
+  TAG_GAP,
+  TAG_KIND_BITS,
   TRUNCATED,
 } from './history';
 
@@ -79,9 +79,9 @@ function skipReference(r: Reader): void {
 
 /**
  * Removes the child segments of events. If the result is still too large, keeps as many of the first events as leave
- * room for the final SEND_RESPONSE. Returns null if not even that fits, and undefined if the events are malformed.
+ * space for the final SEND_RESPONSE. Returns null if not even that fits, and undefined if the events are malformed.
  */
-export function truncateEvents(bytes: Buffer, room: number): Buffer | null | undefined {
+export function truncateEvents(bytes: Buffer, limit: number): Buffer | null | undefined {
   const events = rawEvents(bytes);
   if (events === undefined) {
     return undefined;
@@ -90,7 +90,7 @@ export function truncateEvents(bytes: Buffer, room: number): Buffer | null | und
   for (const e of events) {
     size += e.flat.length;
   }
-  if (size <= room) {
+  if (size <= limit) {
     return concat(events, events.length, size, EMPTY);
   }
   const last = events[events.length - 1];
@@ -102,7 +102,7 @@ export function truncateEvents(bytes: Buffer, room: number): Buffer | null | und
     size -= events[kept]!.flat.length;
     skipped = addUint64(skipped, events[kept]!.dt) ?? skipped;
     const time = varintLength(skipped);
-    if (size + 1 + time + last.fields.length <= room) {
+    if (size + 1 + time + last.fields.length <= limit) {
       const end = Buffer.allocUnsafe(1 + time + last.fields.length);
       end[0] = SEND_RESPONSE;
       putVarint(end, skipped, 1);

@@ -2,29 +2,29 @@
 
 import * as assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { envelope, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScope } from '../testing';
 import { Receiver } from '../trust/receiver';
 import { sign } from '../trust/signer';
-import { envelope, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScope } from '../testing';
-import { addUint64, increment, Reader, toUint64, truncateUtf8, Uint64, Writer } from './bytes';
 import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from './bridge';
+import { addUint64, increment, Reader, toUint64, truncateUtf8, Uint64, Writer } from './bytes';
 import { CallId } from './callid';
 import {
+  allowsTail,
   appendField,
   corrupt,
-  splitField,
-  splitTail,
   encodeTail,
   fieldLength,
-  mightHaveField,
-  allowsTail,
   isStreamingReply,
+  mightHaveField,
+  splitField,
+  splitTail,
 } from './carrier';
-import { Envelope, decodeHeader, encodeHeader } from './envelope';
+import { decodeHeader, encodeHeader, Envelope } from './envelope';
 import { ErrorCode } from './errors';
 import { decodeHistory, HEAD_BYTES, readHistory } from './history';
 import { normalizeHttpName, rawHttpName } from './names';
 import { resourceSpans } from './otlp';
-import { PieceJoiner, PIECE } from './piece';
+import { PIECE, PieceJoiner } from './piece';
 import { counterCount, decodePlan, encodePlan } from './plan';
 import { calleeMatches, callMatches } from './selector';
 import { truncateHistory } from './truncate';

@@ -5,7 +5,7 @@ import express from 'express';
 
 const NEXT = process.env.NEXT;
 
-function ask(path) {
+function getStatus(path) {
   return new Promise((resolve) => {
     get(`http://${NEXT}${path}`, (response) => {
       response.resume();
@@ -15,6 +15,6 @@ function ask(path) {
 }
 
 const app = express();
-app.get('/cart/:user', async (request, response) => response.json([await ask('/hello'), typeof Server]));
+app.get('/cart/:user', async (request, response) => response.json([await getStatus('/hello'), typeof Server]));
 const server = createServer(app);
 server.listen(0, '127.0.0.1', () => console.log(JSON.stringify({ port: server.address().port })));

@@ -4,10 +4,10 @@ import * as assert from 'node:assert/strict';
 import { sensitiveHeaders } from 'node:http2';
 import { test } from 'node:test';
 import { GRPC_KEY } from '../../wire/envelope';
+import { Loose, Unsupported } from '../patch';
+import { instrument, LibraryCall } from './intercept';
 import { hasKey, setOwnValue } from './metadata';
 import type { Metadata } from './status';
-import { instrument, LibraryCall } from './intercept';
-import { Loose, Unsupported } from '../patch';
 
 for (const name of ['@grpc/grpc-js', 'grpc-js-1.10', 'grpc-js-1.8']) {
   test(`${name}: an envelope is sent as base64 and stays out of the HPACK table`, () => {

@@ -1,10 +1,10 @@
 /** Our value in outgoing metadata. */
 
 import type { OutgoingCall, Scope } from '../../scope/scope';
-import { baggageOut, BAGGAGE, TRACEPARENT, traceparentOut } from '../../wire/bridge';
+import { BAGGAGE, baggageOut, TRACEPARENT, traceparentOut } from '../../wire/bridge';
 import { GRPC_KEY } from '../../wire/envelope';
-import type { Metadata } from './status';
 import type { Fn, Loose } from '../patch';
+import type { Metadata } from './status';
 
 /** A call's outgoing metadata: with the envelope of this call, and without one that the application forwarded. */
 export function withEnvelope(given: Metadata, call: OutgoingCall, scope: Scope): Metadata {

@@ -15,13 +15,13 @@ import { withScope } from '../../scope/context';
 import type { Process } from '../../scope/process';
 import type { Scope } from '../../scope/scope';
 import { BAGGAGE, TRACEPARENT } from '../../wire/bridge';
-import { appendField, splitField, fieldLength, MAX_TRAILER_BYTES, mightHaveField } from '../../wire/carrier';
+import { appendField, fieldLength, MAX_TRAILER_BYTES, mightHaveField, splitField } from '../../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../../wire/envelope';
 import { MAX_HISTORY_BYTES } from '../../wire/history';
 import { truncateHistory } from '../../wire/truncate';
+import type { Fn, Loose, Patch } from '../patch';
 import { hasKey } from './metadata';
 import { messageLimit, Metadata, OK, Status, takeOwnValues } from './status';
-import type { Fn, Loose, Patch } from '../patch';
 
 /** The envelope from a call's message; null: none so far; undefined: messages are not checked. */
 const ENVELOPE = Symbol('faultloom.envelope');
@@ -52,7 +52,7 @@ export function hookServer(patch: Patch, grpc: Loose, process: Process): void {
     (register) =>
       function (this: unknown, name: string, handler: Fn, serialize: Fn, deserialize: Fn, type: string) {
         const unary = type === 'unary';
-        const parse = unary ? splittingEnvelope(deserialize) : deserialize;
+        const parse = unary ? splitEnvelopes(deserialize) : deserialize;
         return register.call(this, name, traced(grpc, process, name, handler, unary), serialize, parse, type);
       },
   );
@@ -78,7 +78,7 @@ function entryOfCall(handler: HandlerEntry): HandlerEntry {
 }
 
 /** Parses a message without the field, and keeps the envelope in the call's entry. */
-function splittingEnvelope(deserialize: Fn): Fn {
+function splitEnvelopes(deserialize: Fn): Fn {
   return function (this: unknown, bytes: Buffer) {
     if (!mightHaveField(bytes)) {
       return deserialize.call(this, bytes) as unknown;
@@ -175,7 +175,7 @@ function attach(grpc: Loose, scope: Scope, call: Loose, libraryCall: LibraryServ
     }
     sendStatus.call(libraryCall, status);
   };
-  // events of a connection are emitted in no scope
+  // the connection emits these events in no scope
   const emit = call['emit'] as Fn;
   call['emit'] = (...args: unknown[]) => withScope(scope, () => emit.apply(call, args));
 }

@@ -3,7 +3,7 @@
 import type { ClientRequest } from 'node:http';
 import type { OutgoingCall, Scope } from '../../scope/scope';
 import { BAGGAGE, baggageOut, TRACEPARENT, traceparentOut } from '../../wire/bridge';
-import { HTTP_HEADER, encodeHeader } from '../../wire/envelope';
+import { encodeHeader, HTTP_HEADER } from '../../wire/envelope';
 import { decodableEncodings } from './body';
 
 /** Sets it in a request whose headers have not been sent. */

@@ -11,8 +11,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Scope } from '../../scope/scope';
-import { encodeTail, ENDING_BYTES, MAX_HEADER_BYTES, allowsTail, isStreamingReply } from '../../wire/carrier';
-import { HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER, encodeHeader } from '../../wire/envelope';
+import { allowsTail, encodeTail, ENDING_BYTES, isStreamingReply, MAX_HEADER_BYTES } from '../../wire/carrier';
+import { encodeHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../../wire/envelope';
 import { MAX_HISTORY_BYTES } from '../../wire/history';
 import { truncateHistory } from '../../wire/truncate';
 import type { Fn, Loose } from '../patch';

@@ -7,9 +7,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { withScope } from '../../scope/context';
 import type { Process } from '../../scope/process';
 import { HTTP_HEADER } from '../../wire/envelope';
-import { ServerReply } from './server-reply';
-import { MessageHeaders } from './message-headers';
 import type { Fn, Loose, Patch } from '../patch';
+import { MessageHeaders } from './message-headers';
+import { ServerReply } from './server-reply';
 
 /** Requests that were checked: a server may pass a request to another one. */
 const checked = new WeakSet<IncomingMessage>();
@@ -59,7 +59,7 @@ function openReply(process: Process, request: IncomingMessage, response: ServerR
       return null;
     }
     const reply = new ServerReply(scope, request, response);
-    // events of a connection are emitted in no scope
+    // the connection emits these events in no scope
     for (const emitter of [request, response] as unknown as Loose[]) {
       const emit = emitter['emit'] as Fn;
       emitter['emit'] = (...args: unknown[]) => withScope(scope, () => emit.apply(emitter, args));

@@ -9,7 +9,7 @@
 
 import { EMPTY } from '../../wire/bytes';
 import type { CallId } from '../../wire/callid';
-import { splitTail, ENDING_BYTES } from '../../wire/carrier';
+import { ENDING_BYTES, splitTail } from '../../wire/carrier';
 import { answersCall, MAX_HISTORY_BYTES } from '../../wire/history';
 
 const MAX_TAIL_BYTES = MAX_HISTORY_BYTES + ENDING_BYTES;
