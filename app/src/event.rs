@@ -1,5 +1,8 @@
 //! What a use case reports while it works.
 
+use model::campaign::Variant;
+use model::sweep::Space;
+use model::{KindName, RunId, Verdict};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -7,10 +10,26 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// The run exists in the store from now on.
+    Begun {
+        run: RunId,
+        kind: KindName,
+    },
     Progress(Progress),
+    /// A result that counts on its own, such as a bug.
+    Finding {
+        title: String,
+        detail: Vec<String>,
+    },
     /// Something that the user should know and that does not stop the work.
     Warning {
         message: String,
+    },
+    /// The run is finished and stored.
+    Done {
+        run: RunId,
+        kind: KindName,
+        verdict: Verdict,
     },
 }
 
@@ -24,6 +43,30 @@ pub enum Progress {
     /// All services of the target pass their health checks.
     TargetHealthy {
         seconds: f64,
+    },
+    /// A service crashed on its own. It was restarted and the request was sent again.
+    ServiceRestarted {
+        service: String,
+    },
+    /// The request without faults, from which the faults of a sweep follow.
+    Reference {
+        request: String,
+        calls: u64,
+        services: u64,
+        gaps: u64,
+    },
+    /// Work that is counted. Without a total, `detail` alone is shown.
+    Counts {
+        name: String,
+        done: u64,
+        total: u64,
+        detail: String,
+    },
+    SpaceFinished {
+        space: Space,
+    },
+    VariantFinished {
+        variant: Box<Variant>,
     },
     /// A step that has no type of its own, as one line of text.
     Step {

@@ -1,5 +1,7 @@
 //! Numbers, times and words as people read them.
 
+use model::trace::{Call, Outcome, Protocol};
+
 /// `16384` → `16,384`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -59,6 +61,26 @@ pub fn quoted(text: &str) -> String {
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
     }
+}
+
+/// How a call ended: an HTTP status, the name of a gRPC status, `no reply` or `open`.
+pub fn outcome(call: &Call) -> String {
+    match (call.outcome, call.protocol) {
+        (Outcome::Replied { status: 0 }, Protocol::Grpc) => "ok".into(),
+        (Outcome::Replied { status }, Protocol::Grpc) => grpc_code(status),
+        (Outcome::Replied { status }, Protocol::Http) => status.to_string(),
+        (Outcome::Failed { status: 14 }, _) => "no reply".into(),
+        (Outcome::Failed { status }, _) => grpc_code(status),
+        (Outcome::Open, _) => "open".into(),
+    }
+}
+
+fn grpc_code(code: u32) -> String {
+    const NAMES: [&str; 17] = [
+        "ok", "canceled", "unknown", "invalid", "deadline", "notfound", "exists", "denied", "exhaust", "precond",
+        "aborted", "range", "unimpl", "internal", "unavail", "dataloss", "unauth",
+    ];
+    NAMES.get(code as usize).map_or_else(|| format!("grpc {code}"), |name| (*name).to_owned())
 }
 
 #[cfg(test)]

@@ -146,7 +146,8 @@ fn service_name(text: &str) -> Result<String, String> {
 
 #[derive(ClapArgs)]
 pub struct Schema {
-    #[arg(value_parser = ["target"])]
+    /// The target file, or the spec of a verb
+    #[arg(value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(app::spec::schema_names()))]
     pub of: String,
 }
 
@@ -189,7 +190,7 @@ pub struct Request {
 }
 
 /// What the reply must be like.
-#[derive(ClapArgs, Clone, Default, serde::Serialize, serde::Deserialize)]
+#[derive(ClapArgs, Clone)]
 pub struct Expect {
     /// Statuses that are right: 200,302 [default: below 500; gRPC: 0]
     #[arg(long, value_name = "CODES")]
@@ -203,6 +204,32 @@ pub struct Expect {
     /// The longest the reply may take
     #[arg(long, value_name = "MS")]
     pub max_latency_ms: Option<u64>,
+}
+
+impl Request {
+    pub fn spec(&self) -> app::request::Request {
+        app::request::Request {
+            url: self.url.clone(),
+            method: self.method.clone(),
+            headers: self.header.clone(),
+            data: self.data.clone(),
+            proto: self.proto.clone(),
+            bridge: self.bridge,
+            before: self.before.clone(),
+            timeout_ms: Some(self.timeout_ms),
+        }
+    }
+}
+
+impl Expect {
+    pub fn spec(&self) -> app::request::Expect {
+        app::request::Expect {
+            status: self.expect_status.clone(),
+            body: self.expect_body.clone(),
+            json: self.expect_json.clone(),
+            max_latency_ms: self.max_latency_ms,
+        }
+    }
 }
 
 #[derive(ClapArgs)]

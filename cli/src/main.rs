@@ -16,7 +16,6 @@ mod commands;
 mod context;
 mod render;
 mod signals;
-mod sweep_spec;
 mod watch;
 
 use clap::Parser;

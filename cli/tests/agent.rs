@@ -1,18 +1,12 @@
 //! The host's daemon on real connections: nothing missed, nothing doubled, whatever happens to it.
 
-#[cfg(feature = "postgres")]
-#[allow(dead_code)] // its own tests use more of it
-#[path = "../../base/flowdb/tests/support/postgres.rs"]
-mod postgres;
-mod support;
-
+use crate::support::{Home, Ran, Started, skipped, wait_for};
 use flowdb::FlowDb;
 use flows::{Attribution, Flow, Passive, Side, Window};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{Home, Ran, Started, skipped, wait_for};
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -368,7 +362,7 @@ fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
     if !can_ebpf() {
         return;
     }
-    let Some(mut cluster) = postgres::Cluster::own("agent") else { return };
+    let Some(mut cluster) = crate::postgres::Cluster::own("agent") else { return };
     let database = cluster.database("fleet");
     let home = Home::new("agent-fleet");
     let server = Server::start();

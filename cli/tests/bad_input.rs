@@ -1,8 +1,6 @@
 //! What users get wrong: each with what failed, the reason, the next step, and the right exit code. Nothing is started for it.
 
-mod support;
-
-use support::{Home, free_ports, kill_dash_9, wait_for};
+use crate::support::{Home, free_ports, kill_dash_9, wait_for};
 
 const GOOD: &str = "name: t\nservices:\n  - {name: a, command: [sleep, \"1000\"]}\n";
 
@@ -78,7 +76,7 @@ fn wrong_arguments_are_refused_before_anything_is_started() {
         (&["record", "--expect-json", "x"], "is not PATH=VALUE"),
         (&["sweep", "--expect-body", "("], "not a regular expression"),
         (&["sweep", "-s", "everything"], "there is no space 'everything'"),
-        (&["sweep", "-k", "explode"], "'explode' is no kind of fault"),
+        (&["sweep", "-k", "explode"], "'explode' is not a kind of fault"),
         (&["record", "127.0.0.1:80"], "a URL begins with http:// or grpc://"),
     ];
     for (arguments, said) in cases {
@@ -104,7 +102,7 @@ fn wrong_requests_are_refused() {
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
     let cases: [(&[&str], &str); 9] = [
-        (&["record"], "nothing says which request to send"),
+        (&["record"], "no request to send"),
         (&["record", "https://127.0.0.1/"], "TLS is not supported"),
         (&["record", "ftp://127.0.0.1/"], "only http:// and grpc://"),
         (&["record", "grpc://127.0.0.1:1/Convert"], "a gRPC path is /package.Service/Method"),
@@ -188,7 +186,7 @@ fn a_target_of_somebody_else_is_used_by_its_trust_file() {
     let trust = home.run(&["ps", "--json"]).exits(0).json()["state"]["trust_file"].as_str().unwrap().to_owned();
     let other = Home::new("foreign-other");
     other.run(&["record", "http://127.0.0.1:1/", "--trust", &trust]).exits(3).says("cannot be reached");
-    other.run(&["record", "--trust", &trust]).exits(2).says("nothing says which request to send");
+    other.run(&["record", "--trust", &trust]).exits(2).says("no request to send");
     other.run(&["record", "http://127.0.0.1:1/", "--trust", "absent"]).exits(3).says("absent cannot be read");
     let damaged = other.write("damaged", "environment x\nkey fault f1 12345\n").display().to_string();
     let ran = other.run(&["record", "http://127.0.0.1:1/", "--trust", &damaged]);

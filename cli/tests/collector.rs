@@ -1,8 +1,8 @@
 //! Requests that come from outside with nothing of ours, drawn by the service they reach, arrive at an OpenTelemetry Collector:
 //! each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and `lab/collector`.
 
-mod support;
-
+use crate::support::relays::{KINDS, LANGUAGES, Relays};
+use crate::support::{Home, free_ports, repository, skipped, wait_for};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,8 +11,6 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use support::relays::{KINDS, LANGUAGES, Relays};
-use support::{Home, free_ports, repository, skipped, wait_for};
 
 /// From the last request to the last trace in the Collector's file.
 const ARRIVAL: Duration = Duration::from_secs(30);

@@ -1,10 +1,8 @@
 //! `faultloom doctor --target` and `record --discover`: what a target's services say when they are asked.
 
-mod support;
-
+use crate::support::{Home, free_ports, wait_for};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
-use support::{Home, free_ports, wait_for};
 
 /// `web` calls its peer, if it has one; `FAULTLOOM_…` is all it does not know about.
 const SERVER: &str = r#"package main
@@ -146,7 +144,9 @@ fn a_target_of_which_everything_answers_passes() {
         (Some("GET /items/{id}"), Some("1 call in 1 run"))
     );
     let command = seen["points"][0]["command"].as_str().unwrap().replace("{id}", "7");
-    home.run(&support::words(&command).iter().skip(1).map(String::as_str).collect::<Vec<_>>()).exits(0).says("stock");
+    home.run(&crate::support::words(&command).iter().skip(1).map(String::as_str).collect::<Vec<_>>())
+        .exits(0)
+        .says("stock");
     home.run(&["record", "--discover", "-t", "app.yaml"]).exits(0).says("the target's entry");
     home.run(&["record", "--discover", "http://x/"]).exits(2);
     home.run(&["down"]).exits(0);

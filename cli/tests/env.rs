@@ -1,11 +1,9 @@
 //! `faultloom env`: what is printed works as it is printed, keys are not.
 
-mod support;
-
+use crate::support::{Home, repository, skipped, wait_for};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use support::{Home, repository, skipped, wait_for};
 
 const FORMS: [&str; 4] = ["shell", "docker", "systemd", "kubernetes"];
 

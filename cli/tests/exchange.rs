@@ -1,10 +1,8 @@
 //! `export`, `import`, and envelopes for hops that know OpenTelemetry only, against a service inside the test.
 
-mod support;
-
+use crate::support::service::{Service, TRUST};
+use crate::support::{Home, Ran};
 use serde_json::Value;
-use support::service::{Service, TRUST};
-use support::{Home, Ran};
 use wire::accept::Receiver;
 use wire::bridge::{IncomingEnvelope, find_envelope};
 use wire::trust::Trust;
@@ -134,7 +132,7 @@ fn what_cannot_be_exported_or_imported_is_said() {
     world.run(&["export", &run, "--bug", "1"]).exits(2).says("--bug is for sweeps");
     world.run(&["export", &run, "--format", "svg"]).exits(2).says("perfetto");
     let into = world.home.write("a-file", "").join("x.json").display().to_string();
-    world.run(&["export", &run, "-o", &into]).exits(3).says("cannot be made");
+    world.run(&["export", &run, "-o", &into]).exits(3).says("cannot create");
 
     let runs = world.run(&["runs", "--json"]).exits(0).out;
     world.run(&["import", "absent.json"]).exits(2).says("absent.json cannot be read").says("next:");

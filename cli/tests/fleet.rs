@@ -1,11 +1,9 @@
 //! Hosts that answer each other: two folders, two servers on loopback, one client.
 
-mod support;
-
+use crate::support::{Home, Started, wait_for};
 use flowdb::FlowDb;
 use flows::{Host, HostAddress, HostId, Losses, Source, Window};
 use serde_json::Value;
-use support::{Home, Started, wait_for};
 
 fn now_ms() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64

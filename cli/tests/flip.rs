@@ -1,12 +1,10 @@
 //! `faultloom flip` with its real engine: campaigns, replays, interruptions, disturbances, refusals.
 
-mod support;
-
+use crate::support::{Home, Ran, skipped, wait_for};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use support::{Home, Ran, skipped, wait_for};
 
 /// Prints forty sums over a table: much to corrupt, nothing that notices.
 const SUMS: &str = r#"

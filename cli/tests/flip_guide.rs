@@ -1,11 +1,9 @@
 //! The guide "Bit flips": its commands, one after the other, on a small program and a real memcached.
 
-mod support;
-
+use crate::support::memcached::{self, Memcached};
+use crate::support::{Home, Ran, Started, guide};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use support::memcached::{self, Memcached};
-use support::{Home, Ran, Started, guide};
 
 const GUIDE: &str = "docs/guides/flip.md";
 

@@ -1,15 +1,13 @@
 //! `faultloom flip live` with a real memcached, and with processes that must be left alone.
 
-mod support;
-
+use crate::support::memcached::{self, Memcached, Target};
+use crate::support::{Home, Started, skipped, wait_for};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::memcached::{self, Memcached, Target};
-use support::{Home, Started, skipped, wait_for};
 
 /// Of every thread: whether somebody traces it, or it stands still.
 fn held(pid: &str) -> Vec<String> {

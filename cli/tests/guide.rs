@@ -1,10 +1,8 @@
 //! The guide "Your own application in ten minutes": its commands, one after the other, on a copy of the application they are shown on.
 
-mod support;
-
+use crate::support::{Home, Started, guide, repository, skipped};
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use support::{Home, Started, guide, repository, skipped};
 
 const GUIDE: &str = "docs/guides/your-application.md";
 

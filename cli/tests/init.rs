@@ -1,10 +1,8 @@
 //! `faultloom init`: what is drafted from what, and what is refused.
 
-mod support;
-
+use crate::support::{Home, Ran, free_ports, wait_for};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{Home, Ran, free_ports, wait_for};
 
 /// A folder filled from `tests/drafts/NAME.txt`: `-- path --` before each file. `.kept` behind a path keeps a build
 /// tool of this repository from taking the file for its own.

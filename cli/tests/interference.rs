@@ -1,14 +1,12 @@
 //! No blast radius: hundreds of fault plans in flight at once, beside clean traffic, and every outcome is what it is alone.
 
-mod support;
-
+use crate::support::{Random, Shop, seed, soak};
 use model::trace::{Call, Outcome, Trace};
 use model::{Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
 use requests::{Credentials, Reply, RequestSpec, Sender};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use support::{Random, Shop, seed, soak};
 
 const PLANS: usize = 300;
 const IN_FLIGHT: usize = 240;

@@ -1,12 +1,10 @@
 //! A gRPC reply whose message came and whose status was lost is no reply: all four languages record a failed call, with what the
 //! message brought of the callee's history. With `lab/relay`.
 
-mod support;
-
+use crate::support::relays::{LANGUAGES, Relays};
+use crate::support::severed::Severed;
+use crate::support::wait_for;
 use serde_json::Value;
-use support::relays::{LANGUAGES, Relays};
-use support::severed::Severed;
-use support::wait_for;
 
 const CALLS: [&str; 4] = ["call", "collect", "watch", "talk"];
 

@@ -1,12 +1,10 @@
 //! `faultloom map` as its user types it: on a store whose content is known, between hosts, and on the shop while it runs.
 
-mod support;
-
+use crate::support::{Home, Started, repository};
 use flowdb::FlowDb;
 use flows::*;
 use std::net::IpAddr;
 use std::path::Path;
-use support::{Home, Started, repository};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -151,7 +149,10 @@ fn a_map_is_asked_in_every_way() {
     ask(&["--dot"]).exits(0).says("digraph map");
     ask(&["--mermaid"]).exits(0).says("flowchart LR");
     ask(&["apu"]).exits(2).says("near: api");
-    ask(&["--at", "2020-01-01T00:00:00Z"]).exits(5).says("nothing is known of that time").says("last heard");
+    ask(&["--at", "2020-01-01T00:00:00Z"])
+        .exits(5)
+        .says("there are no observations of that time")
+        .says("the last window of");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! The map of the shop, beside the calls of its recorded requests.
 
-mod support;
-
+use crate::support::{Home, Shop, Started, skipped, wait_for};
 use std::path::PathBuf;
-use support::{Home, Shop, Started, skipped, wait_for};
 
 /// An agent beside others that may watch this host. Nothing if it cannot run here, with a counted skip.
 struct Agent {
@@ -38,7 +36,7 @@ impl Agent {
 #[test]
 fn the_shops_sockets_are_the_calls_of_its_recorded_requests() {
     let home = Home::new("map-agent");
-    if !support::can_shop() {
+    if !crate::support::can_shop() {
         return;
     }
     let Some(agent) = Agent::start(&home) else { return };

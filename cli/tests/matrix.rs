@@ -1,13 +1,11 @@
 //! Four languages as callers and callees of each other, over HTTP, gRPC and gRPC streams: whole histories, and every fault
 //! as its caller's library would show the real one. Each journey is A → B → A, so that histories nest. With `lab/relay`.
 
-mod support;
-
+use crate::support::Ran;
+use crate::support::relays::{KINDS, LANGUAGES, Relays};
 use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::Ran;
-use support::relays::{KINDS, LANGUAGES, Relays};
 
 /// What a caller is to tell; `grpc *` stands for any gRPC status but OK, `cut` for a visit that did not come back.
 const HTTP_FAULTS: [(&str, &str); 9] = [

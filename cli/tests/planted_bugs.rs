@@ -1,10 +1,8 @@
 //! Repaired, the shop has no bug that a sweep could find; with checks missing at seeded places, the sweep finds each of them.
 
-mod support;
-
+use crate::support::{Home, Ran, Random, Shop, can_shop, seed, shop_target, soak};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::{Home, Ran, Random, Shop, can_shop, seed, shop_target, soak};
 
 #[test]
 fn the_repaired_home_page_fails_in_no_space() {
@@ -54,7 +52,7 @@ fn sweep(home: &Home, url: &str, more: &[&str]) -> Ran {
 
 /// What the README's table says about the sites that `frontend -list-bugs` prints: (site, callee, call).
 fn sites() -> Vec<(String, String, String)> {
-    let frontend = support::repository().join("out/shop/frontend");
+    let frontend = crate::support::repository().join("out/shop/frontend");
     let output = std::process::Command::new(frontend).arg("-list-bugs").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let site = |line: &str| {

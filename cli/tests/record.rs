@@ -1,8 +1,6 @@
 //! `record`, and what looks at recordings: `runs`, `show`, `diff`, `report`, `doctor`, `ps`, `faults`. Against the shop.
 
-mod support;
-
-use support::{Home, Shop, repository, shop_target, wait_for};
+use crate::support::{Home, Shop, repository, shop_target, wait_for};
 
 fn proto() -> String {
     repository().join("lab/shop/proto/shop.proto").display().to_string()
@@ -224,7 +222,7 @@ fn doctor_and_ps_know_what_is_up() {
 /// The switch is the target's, so this one has a shop of its own; and the advertisements run without the SDK.
 #[test]
 fn faults_can_be_switched_off_and_a_service_without_sdk_is_faulted_at_its_callers() {
-    if !support::can_shop() {
+    if !crate::support::can_shop() {
         return;
     }
     let home = Home::new("switch");

@@ -1,10 +1,8 @@
 //! Sweeps that are cut short, by Ctrl-C, by SIGKILL, by a service that really crashes: nothing is lost, nothing is left.
 
-mod support;
-
+use crate::support::{Home, Shop, Started, can_shop, kill_dash_9, shop_target, wait_for};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::{Home, Shop, Started, can_shop, kill_dash_9, shop_target, wait_for};
 
 const CASES: u64 = 16_384;
 
@@ -61,7 +59,7 @@ fn ctrl_c_stops_a_sweep_and_resume_ends_it() {
     shop_target(&home, "paper");
     let sweep = begun(&home);
     sweep.signal("INT");
-    let ran = sweep.wait().exits(4).says("the sweep was stopped; what was run is kept").says("--resume ");
+    let ran = sweep.wait().exits(4).says("the sweep was stopped; the finished cases are stored").says("--resume ");
     home.assert_nothing_runs();
     let hint = ran.err.split("--resume ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     home.run(&["runs"]).exits(0).says("unfinished");
@@ -188,7 +186,7 @@ fn a_crash_during_a_recording_is_said_and_the_request_sent_again() {
     kill_dash_9(shop.pid("catalogue"));
     let ran = record.wait().exits(0).says("3,000 requests, 0 failed");
     assert!(
-        ran.err.contains("catalogue crashed by itself and was restarted; the request was sent again"),
+        ran.err.contains("catalogue crashed on its own and was restarted; the request was sent again"),
         "{}",
         ran.err
     );
@@ -203,7 +201,7 @@ fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
     }
     let home = Home::new("no-return");
     shop_target(&home, "paper");
-    let (original, copy) = (support::repository().join("out/shop/catalogue"), home.file("catalogue"));
+    let (original, copy) = (crate::support::repository().join("out/shop/catalogue"), home.file("catalogue"));
     std::fs::copy(&original, &copy).unwrap();
     let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     home.write("target.yaml", &text.replace(&original.display().to_string(), &copy.display().to_string()));
@@ -263,5 +261,5 @@ fn a_crash_is_said_in_words() {
         state["state"]["services"].as_array().unwrap().iter().find(|s| s["name"] == "catalogue").unwrap().clone();
     kill_dash_9(catalogue["process"]["pid"].as_i64().unwrap() as i32);
     let ran = sweep.wait().exits(1).says("7,164 failures");
-    assert!(ran.err.contains("catalogue crashed by itself and was restarted; the case was run again"), "{}", ran.err);
+    assert!(ran.err.contains("catalogue crashed on its own and was restarted; the case was run again"), "{}", ran.err);
 }

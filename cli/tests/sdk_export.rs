@@ -1,15 +1,13 @@
 //! What an SDK exports by itself becomes a run: two Python services, the first of which draws every request.
 
-mod support;
-
+use crate::support::service::TRUST;
+use crate::support::{Home, repository, skipped};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
-use support::service::TRUST;
-use support::{Home, repository, skipped};
 
 /// Answers one request, asking the service of its argument first, then ends.
 const APP: &str = r#"

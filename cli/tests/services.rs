@@ -1,9 +1,7 @@
 //! `up`, `down`, `ps` with small services: what is started is healthy, what is stopped is gone, what is wrong is said.
 
-mod support;
-
+use crate::support::{Home, free_ports, kill_dash_9, wait_for};
 use std::net::TcpListener;
-use support::{Home, free_ports, kill_dash_9, wait_for};
 
 /// Two servers and one that only has to be alive; the second server has a child of its own.
 fn target(home: &Home) -> u16 {

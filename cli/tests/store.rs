@@ -1,10 +1,8 @@
 //! Where runs are kept: a full disk, a newer version, a damaged one, two tools at once.
 
-mod support;
-
+use crate::support::{Home, can_shop, shop_target, wait_for};
 use std::path::Path;
 use std::process::Command;
-use support::{Home, can_shop, shop_target, wait_for};
 
 const GOOD: &str = "name: t\nservices:\n  - {name: a, command: [sleep, \"1000\"]}\n";
 
@@ -83,7 +81,7 @@ impl SmallDisk<'_> {
         if mounted.is_ok_and(|m| m.status.success()) {
             return Some(SmallDisk(at));
         }
-        support::skipped("mounting a small file system needs root");
+        crate::support::skipped("mounting a small file system needs root");
         None
     }
 }

@@ -1,9 +1,7 @@
 //! `sweep` against the shop with the paper's bugs: counts, the two bugs, every kind of fault, what is written down.
 
-mod support;
-
+use crate::support::{Ran, Shop, words};
 use serde_json::Value;
-use support::{Ran, Shop, words};
 
 fn sweep(shop: &Shop, more: &[&str]) -> Ran {
     shop.run(&[&["sweep", "--json"][..], more].concat())
@@ -83,7 +81,7 @@ fn a_sweep_is_told_in_words_and_kept() {
         .says("Kind: time of check to time of use.")
         .says("again: ");
     let run = ran.out.split("run ").last().unwrap().split_whitespace().next().unwrap().to_owned();
-    shop.run(&["show", &run]).exits(0).says("DeepRLFI").says("right: status below 500");
+    shop.run(&["show", &run]).exits(0).says("DeepRLFI").says("passes if: status below 500");
     let json = shop.run(&["show", &run, "--json"]).exits(0).json();
     assert_eq!(json["run"]["verdict"], "fail");
     assert_eq!(json["run"]["summary"]["cases"], 30);
@@ -205,7 +203,7 @@ fn assertions_decide_in_a_sweep_too() {
 #[test]
 fn a_grpc_request_is_swept() {
     let Some(shop) = Shop::shared() else { return };
-    let proto = support::repository().join("lab/shop/proto/shop.proto").display().to_string();
+    let proto = crate::support::repository().join("lab/shop/proto/shop.proto").display().to_string();
     let url = shop.grpc(7005, "shop.Recommendation/ListRecommendations");
     let json = sweep(&shop, &[&url, "--proto", &proto, "-d", r#"{"product_ids": ["mug-01"]}"#]).exits(1).json();
     let bug = &json["sweep"]["bugs"][0];

@@ -307,7 +307,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert_eq!(inside("/app/server.js", Some("/app"), folder), "server.js");
         assert_eq!(inside("/application/x", Some("/app"), folder), "/application/x");
-        assert_eq!(inside("/srv/x/src/main.rs", None, folder), "src/main.rs");
+        assert_eq!(inside("/srv/x/src/lib.rs", None, folder), "src/lib.rs");
         assert_eq!(with_venv(vec!["/usr/local/bin/gunicorn".into()], Some(".venv")), [".venv/bin/gunicorn"]);
         assert_eq!(with_venv(vec!["python".into()], None), ["python3"]);
     }

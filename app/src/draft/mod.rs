@@ -23,6 +23,9 @@ pub use local_command::go_package;
 use serde_json::{Value, json};
 use target::{Sdk, UNKNOWN};
 
+/// The JSON Schema of target files, by which editors complete them.
+pub const SCHEMA: &str = include_str!("../../../spec/target.schema.json");
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sure {
     /// The source says so.

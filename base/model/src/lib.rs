@@ -15,5 +15,5 @@ pub mod verdict;
 pub use failure::{Failure, Family};
 pub use fault::{After, Fault, FaultKind, Selector};
 pub use fault_text::FaultTextError;
-pub use run::{HostFacts, Run, RunId, RunKind};
+pub use run::{HostFacts, KindName, Run, RunId};
 pub use verdict::{Exit, Verdict};

@@ -2,6 +2,7 @@
 
 use crate::Verdict;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -35,29 +36,31 @@ impl FromStr for RunId {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunKind {
-    Recording,
-    Sweep,
-    /// Who depends on whom, as it was asked for at one time.
-    Map,
-    /// A campaign of bit flips.
-    Flip,
-}
+/// The name of a kind of run, as stored: `recording`, `sweep`. Any name can be stored and listed; what can be done with
+/// a run is up to the code that implements its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KindName(Cow<'static, str>);
 
-impl RunKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunKind::Recording => "recording",
-            RunKind::Sweep => "sweep",
-            RunKind::Map => "map",
-            RunKind::Flip => "flip",
-        }
+impl KindName {
+    pub const fn new(name: &'static str) -> KindName {
+        KindName(Cow::Borrowed(name))
     }
 
-    pub fn parse(text: &str) -> Option<RunKind> {
-        [RunKind::Recording, RunKind::Sweep, RunKind::Map, RunKind::Flip].into_iter().find(|k| k.as_str() == text)
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for KindName {
+    fn from(name: String) -> KindName {
+        KindName(Cow::Owned(name))
+    }
+}
+
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
     }
 }
 
@@ -73,7 +76,7 @@ pub struct HostFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub id: RunId,
-    pub kind: RunKind,
+    pub kind: KindName,
     pub title: String,
     pub spec: serde_json::Value,
     pub seed: u64,

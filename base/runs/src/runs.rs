@@ -2,7 +2,7 @@
 
 use crate::artefact::RunDir;
 use crate::schema;
-use model::{Failure, HostFacts, Run, RunId, RunKind, Verdict};
+use model::{Failure, HostFacts, KindName, Run, RunId, Verdict};
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ impl Store {
     /// Records a run's begin and makes its folder, locked by this process.
     pub async fn begin(
         &self,
-        kind: RunKind,
+        kind: KindName,
         title: &str,
         spec: serde_json::Value,
         seed: u64,
@@ -232,7 +232,7 @@ fn run_from(row: &SqliteRow) -> Result<Run, Failure> {
     let json = |name: &str| serde_json::from_str(&text(name)?).map_err(|_| damaged(name));
     Ok(Run {
         id: text("id")?.parse().map_err(|_| damaged("id"))?,
-        kind: RunKind::parse(&text("kind")?).ok_or_else(|| damaged("kind"))?,
+        kind: text("kind")?.into(),
         title: text("title")?,
         spec: json("spec")?,
         seed: row.try_get::<i64, _>("seed").map_err(|_| damaged("seed"))? as u64,
@@ -274,7 +274,8 @@ mod tests {
     #[tokio::test]
     async fn a_run_is_found_by_any_unambiguous_part_of_its_id() {
         let (home, store) = fresh("find").await;
-        let (mut run, dir) = store.begin(RunKind::Recording, "GET /", serde_json::json!({"a": 1}), 7).await.unwrap();
+        let (mut run, dir) =
+            store.begin(KindName::new("recording"), "GET /", serde_json::json!({"a": 1}), 7).await.unwrap();
         store.finish(&mut run, Verdict::Pass, serde_json::json!({"events": 3})).await.unwrap();
         drop(dir);
         assert_eq!(store.find(&run.id.to_string()).await.unwrap(), run);
@@ -308,7 +309,7 @@ mod tests {
     #[tokio::test]
     async fn a_run_whose_folder_is_gone_can_be_deleted() {
         let (home, store) = fresh("gone").await;
-        let (run, dir) = store.begin(RunKind::Recording, "GET /", serde_json::Value::Null, 0).await.unwrap();
+        let (run, dir) = store.begin(KindName::new("recording"), "GET /", serde_json::Value::Null, 0).await.unwrap();
         std::fs::remove_dir_all(dir.path()).unwrap();
         store.delete(run.id).await.unwrap();
         assert!(store.list(10).await.unwrap().is_empty());
@@ -335,7 +336,7 @@ mod tests {
                         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                         runtime.block_on(async {
                             let store = Store::open(&home).await.unwrap();
-                            store.begin(RunKind::Recording, "a", serde_json::Value::Null, 0).await.unwrap();
+                            store.begin(KindName::new("recording"), "a", serde_json::Value::Null, 0).await.unwrap();
                         });
                     });
                 }
@@ -349,8 +350,8 @@ mod tests {
     async fn two_tools_share_a_store_but_not_a_run() {
         let (home, one) = fresh("two").await;
         let two = Store::open(&home).await.unwrap();
-        let (run, dir) = one.begin(RunKind::Sweep, "a", serde_json::Value::Null, 0).await.unwrap();
-        let (_other, _other_dir) = two.begin(RunKind::Sweep, "b", serde_json::Value::Null, 0).await.unwrap();
+        let (run, dir) = one.begin(KindName::new("sweep"), "a", serde_json::Value::Null, 0).await.unwrap();
+        let (_other, _other_dir) = two.begin(KindName::new("sweep"), "b", serde_json::Value::Null, 0).await.unwrap();
         assert_eq!(one.list(10).await.unwrap().len(), 2);
         assert!(two.delete(run.id).await.unwrap_err().to_string().contains("another process"));
         drop(dir);

@@ -179,7 +179,7 @@ fn sentence(trace: &Trace) -> String {
         false => format!("gaps at {}", gaps.into_iter().collect::<Vec<_>>().join(", ")),
     };
     let services = plural(trace.services().len() as u64, "service");
-    let answer = crate::render::tree::outcome(&trace.entry);
+    let answer = app::text::outcome(&trace.entry);
     let page = match trace.entry.is_ok() {
         true => "",
         false => "; name a request that is right as `entry` of the target file",

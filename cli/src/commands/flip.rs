@@ -1,16 +1,17 @@
 //! `faultloom flip`: what one wrong bit does to a program.
 
 use crate::args::Flip as Args;
-use crate::commands::{flip_asked, sweep};
+use crate::commands::flip_asked;
 use crate::context::Context;
 use crate::render::flip as draw;
 use crate::render::progress::Meter;
+use app::kinds::flip::spec_of;
 use bit_flips::contain;
 use campaign::log::{self, CAMPAIGN};
 use campaign::verdict::verdict;
 use campaign::{Course, Ended, Engine, Judge, Log, Progress, Spec, Tables};
 use model::campaign::{Campaign, Variant};
-use model::{Exit, Failure, Family, Run, RunKind, Verdict};
+use model::{Exit, Failure, Family, Run, Verdict};
 use runs::{RunDir, Store};
 use serde_json::json;
 use std::ffi::OsStr;
@@ -28,7 +29,7 @@ pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (Some(spec), _) => begin(&store, spec).await?,
         (None, None) => unreachable!("either is there"),
     };
-    let stop = sweep::stop_on_interrupt();
+    let stop = context.cancel.flag();
     let go_on = format!("{} --resume {}", context.command("flip"), run.id.short());
     let variants = match variants(context, &spec, &dir, &stop) {
         Ok(Some(variants)) => variants,
@@ -52,7 +53,7 @@ pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
 pub async fn begin(store: &Store, spec: Spec) -> Result<(Run, RunDir, Spec), Failure> {
     let names: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
     let value = serde_json::to_value(&spec).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
-    let (run, dir) = store.begin(RunKind::Flip, &names.join(", "), value, spec.draw.seed).await?;
+    let (run, dir) = store.begin(app::kinds::flip::NAME, &names.join(", "), value, spec.draw.seed).await?;
     Ok((run, dir, spec))
 }
 
@@ -70,15 +71,6 @@ async fn resume(store: &Store, text: &str) -> Result<(Run, RunDir, Spec), Failur
     }
     let dir = store.dir(run.id).lock()?;
     Ok((run, dir, spec))
-}
-
-/// What a campaign was asked.
-pub fn spec_of(run: &Run) -> Result<Spec, Failure> {
-    if run.kind != RunKind::Flip {
-        return Err(Failure::request(format!("run {} is no campaign of bit flips", run.id.short())));
-    }
-    serde_json::from_value(run.spec.clone())
-        .map_err(|e| Failure::environment(format!("run {} cannot be read: {e}", run.id.short())))
 }
 
 fn nothing_ran(dir: &RunDir) -> bool {
@@ -154,7 +146,7 @@ pub async fn keep(
         "undetected": sum(|v| v.tally.undetected), "doubts": doubts,
     });
     store.finish(run, verdict, summary).await?;
-    let report = crate::commands::report::write(run, dir, None)?;
+    let report = app::kinds::flip::write_report(run, dir, campaign)?;
     if context.common.json {
         println!(
             "{}",

@@ -1,7 +1,7 @@
 //! `faultloom flip replay --gdb`: one injection again, stopped at the flip for a debugger.
 
 use crate::commands::flip::StartedEngine;
-use crate::commands::{flip_replay, sweep};
+use crate::commands::flip_replay;
 use crate::context::Context;
 use app::text::printable;
 use bit_flips::contain;
@@ -24,7 +24,7 @@ pub fn replay(
     id: u32,
     before: bool,
 ) -> Result<Exit, Failure> {
-    let stop = sweep::stop_on_interrupt();
+    let stop = context.cancel.flag();
     let mut started = StartedEngine::start()?;
     let keeper = started.id();
     let engine = started.engine();

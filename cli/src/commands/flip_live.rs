@@ -2,7 +2,7 @@
 
 use crate::args::FlipLive as Args;
 use crate::commands::flip::{self, Kept};
-use crate::commands::{flip_tracer, sweep};
+use crate::commands::flip_tracer;
 use crate::context::Context;
 use crate::render::live as draw;
 use crate::render::progress::{Line, Meter};
@@ -26,7 +26,7 @@ pub async fn live(context: &Context, args: &Args) -> Result<Exit, Failure> {
     agreed(args, &process)?;
     let store = context.store().await?;
     let (mut run, dir, spec) = flip::begin(&store, spec(args, &process)).await?;
-    let stop = sweep::stop_on_interrupt();
+    let stop = context.cancel.flag();
     let variant = match variant(context, &spec, &dir, &stop) {
         Ok(variant) => variant,
         // where nothing was flipped there is nothing to come back to

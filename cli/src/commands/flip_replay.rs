@@ -1,10 +1,11 @@
 //! `faultloom flip replay`: one injection again, in a fresh process instead of a fork.
 
 use crate::args::FlipReplay as Args;
-use crate::commands::flip::{StartedEngine, spec_of};
-use crate::commands::{flip_gdb, sweep};
+use crate::commands::flip::StartedEngine;
+use crate::commands::flip_gdb;
 use crate::context::Context;
 use crate::render::flip_story as draw;
+use app::kinds::flip::spec_of;
 use app::text::printable;
 use bit_flips::protocol::{Profile, Reply, Request, Way};
 use campaign::engine::Event;
@@ -36,7 +37,7 @@ pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if args.gdb {
         return flip_gdb::replay(context, &spec, &dir, variant, id, args.before);
     }
-    let stop = sweep::stop_on_interrupt();
+    let stop = context.cancel.flag();
     let Some(again) = again(&spec, &dir, variant, id, &stop)? else {
         return Err(Failure::new(Family::Aborted, "the replay was stopped"));
     };

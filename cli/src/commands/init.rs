@@ -2,6 +2,7 @@
 
 use crate::args::Init;
 use crate::context::Context;
+use app::draft::SCHEMA;
 use app::draft::{self, Draft, Sure, compose, listeners, procfile, scripts, yaml};
 use app::text::plural;
 use app::text::printable;
@@ -11,8 +12,6 @@ use std::io::{ErrorKind, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// What editors complete target files by; `faultloom schema target` prints it.
-pub const SCHEMA: &str = include_str!("../../../spec/target.schema.json");
 const SCHEMA_FILE: &str = "target.schema.json";
 const FOLDERS: [&str; 3] = ["scripts", "bin", "start"];
 

@@ -1,7 +1,7 @@
 //! One file per verb.
 
 mod agent;
-mod beside;
+
 mod diff;
 mod discover;
 mod doctor;
@@ -12,7 +12,6 @@ mod faults;
 mod fleet;
 mod flip;
 mod flip_asked;
-mod flip_diff;
 mod flip_engine;
 mod flip_gdb;
 mod flip_live;
@@ -21,7 +20,7 @@ mod flip_tracer;
 mod import;
 mod init;
 mod map;
-mod map_source;
+mod map_hosts;
 mod record;
 mod report;
 mod runs;
@@ -46,7 +45,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         Command::Go(passed) => return wrap::go(&passed.arguments),
         Command::Env(args) => return env::env(&context, args),
         Command::Init(args) => return init::init(&context, args),
-        Command::Schema(_) => return schema::schema(),
+        Command::Schema(args) => return schema::schema(args),
         Command::Agent(args) => match &args.part {
             Some(AgentPart::Serve(_)) => {}
             Some(AgentPart::Trust(args)) => return fleet::trust(&context, args),
@@ -57,12 +56,10 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     }
     let runtime =
         tokio::runtime::Runtime::new().map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
-    runtime.block_on(async {
-        let cancel = context.cancel.clone();
-        tokio::spawn(async move {
-            crate::signals::interrupted().await;
-            cancel.cancel();
-        });
+    // what these recorded so far is kept, and they can be resumed
+    let resumable = matches!(args.command, Command::Sweep(_) | Command::Flip(_));
+    let result = runtime.block_on(async {
+        tokio::spawn(crate::signals::cancel_on_interrupt(context.cancel.clone(), resumable));
         match args.command {
             Command::Up(args) => up::up(&context, &args).await,
             Command::Down => up::down(&context).await,
@@ -98,5 +95,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
                 unreachable!("handled above")
             }
         }
-    })
+    });
+    context.clear_progress();
+    result
 }

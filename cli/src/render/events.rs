@@ -1,19 +1,94 @@
-//! Events of a use case as lines on standard error.
+//! Events of a use case as lines on standard error, with a progress line for work that is counted.
 
+use super::flip;
+use super::progress::{Line, Meter};
 use app::Event;
 use app::event::Progress;
-use app::text::plural;
+use app::text::{grouped, plural, seconds};
+use model::sweep::Space;
+use std::sync::{Mutex, PoisonError};
 
-pub fn print(event: &Event) {
-    eprintln!("{}", line(event));
+pub struct EventPrinter {
+    quiet: bool,
+    /// Of the work under way, with its name.
+    meter: Mutex<Option<(String, Meter)>>,
 }
 
-fn line(event: &Event) -> String {
-    match event {
-        Event::Progress(Progress::TargetStarting { target, services }) => {
+impl EventPrinter {
+    pub fn new(quiet: bool) -> EventPrinter {
+        EventPrinter { quiet, meter: Mutex::new(None) }
+    }
+
+    pub fn print(&self, event: &Event) {
+        if self.quiet {
+            return;
+        }
+        let mut current = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Event::Progress(Progress::Counts { name, done, total, detail }) = event {
+            if current.as_ref().is_none_or(|(other, _)| other != name)
+                && let Some((_, finished)) = current.replace((name.clone(), Meter::new(self.quiet)))
+            {
+                finished.clear();
+            }
+            if let Some((_, meter)) = current.as_mut() {
+                meter.update(Line::counts(name, *done, *total, detail.clone()));
+            }
+            return;
+        }
+        if let Some((_, finished)) = current.take() {
+            finished.clear();
+        }
+        if let Some(line) = line(event) {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Removes the progress line.
+    pub fn clear(&self) {
+        if let Some((_, meter)) = self.meter.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            meter.clear();
+        }
+    }
+}
+
+/// None for events whose content the command prints as its result.
+fn line(event: &Event) -> Option<String> {
+    let progress = match event {
+        Event::Progress(progress) => progress,
+        Event::Warning { message } => return Some(format!("   {message}")),
+        Event::Begun { .. } | Event::Finding { .. } | Event::Done { .. } => return None,
+    };
+    Some(match progress {
+        Progress::TargetStarting { target, services } => {
             format!("   starting {} of {target}", plural(*services, "service"))
         }
-        Event::Progress(Progress::TargetHealthy { seconds }) => format!("   all healthy after {seconds:.1} s"),
-        Event::Progress(Progress::Step { message }) | Event::Warning { message } => format!("   {message}"),
-    }
+        Progress::TargetHealthy { seconds } => format!("   all healthy after {seconds:.1} s"),
+        Progress::ServiceRestarted { service } => {
+            format!("   {service} crashed on its own and was restarted; the request was sent again")
+        }
+        Progress::Reference { request, calls, services, gaps } => format!(
+            "   {request}: {}, {}, {}",
+            plural(*calls, "call"),
+            plural(*services, "service"),
+            if *gaps == 0 { "no gaps".to_owned() } else { plural(*gaps, "gap") }
+        ),
+        Progress::SpaceFinished { space } => space_line(space),
+        Progress::VariantFinished { variant } => format!(" ✓ {}", flip::sentence(variant)),
+        Progress::Step { message } => format!("   {message}"),
+        Progress::Counts { .. } => return None,
+    })
+}
+
+fn space_line(space: &Space) -> String {
+    let unknown = if space.unknown > 0 { format!("   {} unknown", grouped(space.unknown)) } else { String::new() };
+    format!(
+        " ✓ {:<14} {:>6} of {:<6}  {:>13}   {:>3} behaviors{unknown}   {}  ({}/s)",
+        space.name,
+        grouped(space.cases),
+        grouped(space.cases),
+        plural(space.failures, "failure"),
+        space.behaviors,
+        seconds(space.seconds),
+        grouped((space.cases as f64 / space.seconds.max(0.001)) as u64)
+    )
 }

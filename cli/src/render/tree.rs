@@ -1,9 +1,8 @@
 //! A trace as a tree with timing bars. Equal neighbours are drawn as one row, `Convert ×10`.
 
-use app::text::printable;
-use app::text::{grouped, milliseconds};
+use app::text::{grouped, milliseconds, outcome, printable};
 use model::Fault;
-use model::trace::{Call, Outcome, Protocol, Trace};
+use model::trace::{Call, Trace};
 use std::fmt::Write;
 
 const LABEL: usize = 42;
@@ -125,25 +124,6 @@ fn alike(a: &Call, b: &Call) -> bool {
         && a.fault == b.fault
         && a.gap == b.gap
         && a.calls().len() == b.calls().len()
-}
-
-pub fn outcome(call: &Call) -> String {
-    match (call.outcome, call.protocol) {
-        (Outcome::Replied { status: 0 }, Protocol::Grpc) => "ok".into(),
-        (Outcome::Replied { status }, Protocol::Grpc) => grpc_code(status),
-        (Outcome::Replied { status }, Protocol::Http) => status.to_string(),
-        (Outcome::Failed { status: 14 }, _) => "no reply".into(),
-        (Outcome::Failed { status }, _) => grpc_code(status),
-        (Outcome::Open, _) => "open".into(),
-    }
-}
-
-fn grpc_code(code: u32) -> String {
-    const NAMES: [&str; 17] = [
-        "ok", "canceled", "unknown", "invalid", "deadline", "notfound", "exists", "denied", "exhaust", "precond",
-        "aborted", "range", "unimpl", "internal", "unavail", "dataloss", "unauth",
-    ];
-    NAMES.get(code as usize).map_or_else(|| format!("grpc {code}"), |name| (*name).to_owned())
 }
 
 /// Cut or padded to `width` characters.

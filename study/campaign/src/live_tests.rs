@@ -24,7 +24,7 @@ impl Scene {
         let folder = std::env::temp_dir().join(format!("faultloom-live-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let store = Store::open(&folder).await.unwrap();
-        let (_, dir) = store.begin(model::RunKind::Flip, "a", serde_json::Value::Null, 1).await.unwrap();
+        let (_, dir) = store.begin(model::KindName::new("flip"), "a", serde_json::Value::Null, 1).await.unwrap();
         let target = Command::new("sleep").arg("600").spawn().unwrap();
         Scene { folder, dir, target, stop: AtomicBool::new(false) }
     }

@@ -77,7 +77,7 @@ impl Home {
         let home = std::env::temp_dir().join(format!("faultloom-campaign-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&home);
         let store = Store::open(&home).await.unwrap();
-        let (_, dir) = store.begin(model::RunKind::Flip, "a", serde_json::Value::Null, 1).await.unwrap();
+        let (_, dir) = store.begin(model::KindName::new("flip"), "a", serde_json::Value::Null, 1).await.unwrap();
         (Home(home), dir)
     }
 }

@@ -96,7 +96,7 @@ impl Home {
 
     pub async fn begin(&self) -> (Run, RunDir) {
         let store = Store::open(&self.0).await.unwrap();
-        store.begin(RunKind::Sweep, "test", serde_json::Value::Null, 0).await.unwrap()
+        store.begin(KindName::new("sweep"), "test", serde_json::Value::Null, 0).await.unwrap()
     }
 }
 

@@ -12,7 +12,7 @@ fn main() -> std::io::Result<()> {
         std::process::exit(2);
     };
     let (sweep, cases) = shop::sweep();
-    let run = shop::run(model::RunKind::Sweep, "GET http://127.0.0.1:8080/", Some(model::Verdict::Fail));
+    let run = shop::run(model::KindName::new("sweep"), "GET http://127.0.0.1:8080/", Some(model::Verdict::Fail));
     std::fs::write(
         sweep_path,
         report::sweep_html(&report::SweepReport { run: &run, sweep: &sweep, cases: &cases, sockets: None }),
@@ -22,7 +22,7 @@ fn main() -> std::io::Result<()> {
             "currency/Convert#3 unavailable".parse().expect("a fault"),
             "email unavailable".parse().expect("a fault"),
         ];
-        let run = shop::run(model::RunKind::Recording, "GET http://127.0.0.1:8080/", None);
+        let run = shop::run(model::KindName::new("recording"), "GET http://127.0.0.1:8080/", None);
         let traces = [shop::good(), shop::checkout()];
         std::fs::write(
             path,

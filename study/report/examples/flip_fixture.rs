@@ -12,6 +12,6 @@ fn main() -> std::io::Result<()> {
         eprintln!("usage: flip_fixture FLIPS.html");
         std::process::exit(2);
     };
-    let run = shop::run(model::RunKind::Flip, "memcached, memcached-sei", Some(model::Verdict::Fail));
+    let run = shop::run(model::KindName::new("flip"), "memcached, memcached-sei", Some(model::Verdict::Fail));
     std::fs::write(path, report::flip_html(&report::FlipReport { run: &run, campaign: &flips::campaign() }))
 }

@@ -4,10 +4,10 @@ use crate::fixture_flips::{campaign, row};
 use crate::{FlipReport, flip_html, shop};
 use model::campaign::{Campaign, Controls, EXTERNAL, LiveFlip, LiveProcess, Tally};
 use model::flip::Outcome;
-use model::{RunKind, Verdict};
+use model::{KindName, Verdict};
 
 fn page(campaign: &Campaign) -> String {
-    flip_html(&FlipReport { run: &shop::run(RunKind::Flip, "memcached", Some(Verdict::Fail)), campaign })
+    flip_html(&FlipReport { run: &shop::run(KindName::new("flip"), "memcached", Some(Verdict::Fail)), campaign })
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn places(graph: &Graph) -> BTreeMap<String, (usize, usize)> {
 }
 
 fn html(graph: &Graph) -> String {
-    map_html(&MapReport { run: &shop::run(model::RunKind::Map, "map", Some(model::Verdict::Pass)), graph })
+    map_html(&MapReport { run: &shop::run(model::KindName::new("map"), "map", Some(model::Verdict::Pass)), graph })
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn sockets_stand_beside_the_recorded_calls() {
     };
     let rows = [row("frontend", SeenBy::Both, ""), row("cart", SeenBy::Sockets, "carries no SDK <b>")];
     let traces = [shop::good()];
-    let run = shop::run(model::RunKind::Recording, "GET /", None);
+    let run = shop::run(model::KindName::new("recording"), "GET /", None);
     let with = |sockets| recording_html(&RecordingReport { run: &run, traces: &traces, faults: &[], sockets });
     let page = with(Some(SocketsBeside { graph: &graph, rows: &rows }));
     assert!(page.contains("1 edge in both"), "{page}");

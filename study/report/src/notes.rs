@@ -135,7 +135,7 @@ mod tests {
             case.verdict = Verdict::Unknown;
             case.reason = Some("the <fault> never took effect".into());
         }
-        let html = list(&of_sweep(&shop::run(model::RunKind::Sweep, "x", None), &sweep, &cases));
+        let html = list(&of_sweep(&shop::run(model::KindName::new("sweep"), "x", None), &sweep, &cases));
         assert!(
             html.contains("2 cases are unknown") && html.contains("the &lt;fault&gt; never took effect (2)"),
             "{html}"
@@ -146,7 +146,7 @@ mod tests {
     fn failing_cases_without_a_bug_are_admitted() {
         let (mut sweep, cases) = shop::sweep();
         sweep.bugs.clear();
-        let html = list(&of_sweep(&shop::run(model::RunKind::Sweep, "x", None), &sweep, &cases));
+        let html = list(&of_sweep(&shop::run(model::KindName::new("sweep"), "x", None), &sweep, &cases));
         assert!(html.contains("10,364 failing cases belong to none"), "{html}");
     }
 }

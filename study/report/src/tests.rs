@@ -2,10 +2,10 @@
 
 use crate::{RecordingReport, SweepReport, recording_html, shop, sweep_html};
 use model::sweep::{Case, Sweep};
-use model::{Run, RunKind, Verdict};
+use model::{Run, KindName, Verdict};
 
 fn run() -> Run {
-    shop::run(RunKind::Sweep, "GET /", None)
+    shop::run(KindName::new("sweep"), "GET /", None)
 }
 
 fn page(sweep: &Sweep, cases: &[Case]) -> String {

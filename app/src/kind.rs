@@ -1,0 +1,106 @@
+//! A kind of run behind one interface. A kind registers itself with [`register_kind!`]; nothing else lists it.
+
+use crate::view::View;
+use crate::{Context, trace_diff};
+use model::trace::Trace;
+use model::{Failure, Fault, KindName, Run};
+use runs::RunDir;
+
+/// A run with the folder of its artifacts.
+pub struct StoredRun {
+    pub run: Run,
+    pub dir: RunDir,
+}
+
+/// Which requests of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Those the run stands for: of a sweep the reference request.
+    Main,
+    /// Of a sweep: the request that shows a bug, numbered from 1.
+    Bug(u64),
+    All,
+}
+
+/// Requests with the faults that were planned for them.
+pub struct Traces {
+    pub traces: Vec<Trace>,
+    pub faults: Vec<Fault>,
+}
+
+/// The result of a comparison.
+pub struct Difference {
+    /// False if the runs did the same.
+    pub differs: bool,
+    pub view: View,
+}
+
+/// What the tool can do with a run of one kind.
+pub trait RunKind: Sync {
+    /// As stored with the run and printed in lists.
+    fn name(&self) -> KindName;
+
+    /// With its article, for messages: `a sweep`.
+    fn noun(&self) -> &'static str;
+
+    /// A finished run in a few words, for lists. Empty if there is nothing to say.
+    fn summarize(&self, run: &Run) -> String;
+
+    /// The whole result.
+    ///
+    /// # Errors
+    /// Unknown if the run is not finished.
+    fn load(&self, context: &Context, stored: &StoredRun) -> Result<View, Failure>;
+
+    /// Compares two runs of this kind; by default their requests, call by call.
+    fn diff(&self, context: &Context, before: &StoredRun, after: &StoredRun) -> Result<Difference, Failure> {
+        trace_diff::diff(context, (self, before), (self, after))
+    }
+
+    /// One self-contained HTML page.
+    fn report(&self, context: &Context, stored: &StoredRun) -> Result<String, Failure>;
+
+    /// Whether runs of this kind hold requests with their calls.
+    fn has_traces(&self) -> bool {
+        false
+    }
+
+    /// The recorded requests.
+    ///
+    /// # Errors
+    /// Request if this kind records none.
+    fn traces(&self, _context: &Context, stored: &StoredRun, _selection: Selection) -> Result<Traces, Failure> {
+        Err(Failure::request(format!("run {} is {}: it has no trace", stored.run.id.short(), self.noun()))
+            .next("name a recording or a sweep"))
+    }
+}
+
+/// A registered kind.
+pub struct Registration(pub &'static dyn RunKind);
+
+inventory::collect!(Registration);
+
+/// Registers a value that implements [`RunKind`].
+#[macro_export]
+macro_rules! register_kind {
+    ($kind:expr) => {
+        inventory::submit! { $crate::kind::Registration(&$kind) }
+    };
+}
+
+/// The registered kind with this name.
+pub fn find(name: &KindName) -> Option<&'static dyn RunKind> {
+    inventory::iter::<Registration>.into_iter().map(|registration| registration.0).find(|kind| kind.name() == *name)
+}
+
+/// The kind of a stored run.
+///
+/// # Errors
+/// Environment if this version of the tool does not have it.
+pub fn of(run: &Run) -> Result<&'static dyn RunKind, Failure> {
+    find(&run.kind).ok_or_else(|| {
+        Failure::environment(format!("run {} is of kind '{}', which is not supported", run.id.short(), run.kind))
+            .why(format!("it was recorded with version {}", run.host.tool_version))
+            .next("use the version that recorded it")
+    })
+}

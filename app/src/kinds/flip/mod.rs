@@ -1,0 +1,94 @@
+//! Campaigns of bit flips in one program, and flips in a running process.
+
+mod diff;
+
+use crate::history::REPORT_FILE;
+use crate::kind::{Difference, RunKind, Selection, StoredRun, Traces};
+use crate::text::plural;
+use crate::view::{Block, View};
+use crate::{Context, register_kind};
+use campaign::{Spec, log};
+use model::campaign::Campaign;
+use model::{Failure, KindName, Run};
+use report::{FlipReport, flip_html};
+use runs::RunDir;
+use serde_json::json;
+use std::path::PathBuf;
+
+pub const NAME: KindName = KindName::new("flip");
+
+struct Flip;
+register_kind!(Flip);
+
+/// The stored spec of a campaign.
+pub fn spec_of(run: &Run) -> Result<Spec, Failure> {
+    if run.kind != NAME {
+        return Err(Failure::request(format!("run {} is not a campaign of bit flips", run.id.short())));
+    }
+    serde_json::from_value(run.spec.clone())
+        .map_err(|e| Failure::environment(format!("run {} cannot be read: {e}", run.id.short())))
+}
+
+/// # Errors
+/// Unknown, if the campaign was interrupted.
+fn results(context: &Context, stored: &StoredRun) -> Result<Campaign, Failure> {
+    let run = &stored.run;
+    if run.verdict.is_none() && !run.spec["live"].is_null() {
+        return Err(Failure::unknown(format!("run {} was killed before it finished", run.id.short()))
+            .next(format!("the flips made so far are in {}", stored.dir.file(log::INJECTIONS).display())));
+    }
+    if run.verdict.is_none() {
+        return Err(Failure::unknown(format!("campaign {} is not finished", run.id.short())).next(format!(
+            "if it was interrupted: {} --resume {}",
+            context.command("flip"),
+            run.id.short()
+        )));
+    }
+    stored.dir.read_json(log::CAMPAIGN)
+}
+
+/// Writes the page of a finished campaign into its folder.
+pub fn write_report(run: &Run, dir: &RunDir, campaign: &Campaign) -> Result<PathBuf, Failure> {
+    dir.write(REPORT_FILE, flip_html(&FlipReport { run, campaign }).as_bytes())
+}
+
+impl RunKind for Flip {
+    fn name(&self) -> KindName {
+        NAME
+    }
+
+    fn noun(&self) -> &'static str {
+        "a campaign of bit flips"
+    }
+
+    fn summarize(&self, run: &Run) -> String {
+        let number = |key: &str| run.summary[key].as_u64();
+        match (number("flips"), number("errors"), number("undetected")) {
+            (Some(flips), Some(errors), Some(undetected)) => {
+                let disturbed = !run.spec["external"].is_null();
+                let tried = plural(flips, if disturbed { "disturbed run" } else { "flip" });
+                format!("{tried}, {}, {undetected} undetected", plural(errors, "error"))
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn load(&self, context: &Context, stored: &StoredRun) -> Result<View, Failure> {
+        let campaign = results(context, stored)?;
+        Ok(View::new(json!({"campaign": campaign}), vec![Block::campaign(campaign)]))
+    }
+
+    fn diff(&self, context: &Context, before: &StoredRun, after: &StoredRun) -> Result<Difference, Failure> {
+        diff::diff(context, before, after)
+    }
+
+    fn report(&self, context: &Context, stored: &StoredRun) -> Result<String, Failure> {
+        Ok(flip_html(&FlipReport { run: &stored.run, campaign: &results(context, stored)? }))
+    }
+
+    fn traces(&self, context: &Context, stored: &StoredRun, _selection: Selection) -> Result<Traces, Failure> {
+        let id = stored.run.id.short();
+        Err(Failure::request(format!("run {id} is a campaign of bit flips: it has no trace"))
+            .next(format!("{} --json {id} writes its tables", context.command("show"))))
+    }
+}

@@ -1,0 +1,77 @@
+//! Compares the sockets of a target with the calls that a run recorded.
+
+use super::draw::Observed;
+use crate::Context;
+use crate::kind::{self, Selection, StoredRun};
+use crate::socket_comparison::{self, SocketComparison};
+use map::{Asked, By, Map, beside};
+use model::trace::{Call, Trace};
+use model::{Failure, RunId};
+use std::collections::{BTreeMap, BTreeSet};
+use target::{Sdk, Target};
+
+pub struct ComparedRun {
+    pub run: RunId,
+    pub comparison: SocketComparison,
+}
+
+/// Stores the comparison with the run, for its report.
+///
+/// # Errors
+/// Request, if there is no target file or the run holds no requests.
+pub async fn compare(context: &Context, observed: &Observed, run: &str) -> Result<ComparedRun, Failure> {
+    let store = context.store().await?;
+    let run = store.find(run).await?;
+    let stored = StoredRun { dir: store.dir(run.id).lock()?, run };
+    let target = target(context)?;
+    let traces = kind::of(&stored.run)?.traces(context, &stored, Selection::All)?.traces;
+    let mut map = Map::of(&observed.slice, By::Service);
+    map.graph.remarks.extend(observed.remarks.iter().cloned());
+    let compared = beside(&map, &recorded_calls(&target, &traces));
+    let comparison = SocketComparison { graph: compared.graph, rows: compared.rows };
+    stored.dir.write_json(socket_comparison::FILE, &comparison)?;
+    Ok(ComparedRun { run: stored.run.id, comparison })
+}
+
+fn target(context: &Context) -> Result<Target, Failure> {
+    let file = context.target_file().ok_or_else(|| {
+        Failure::request("the target file says which service listens where, and there is none")
+            .next("name it with -t FILE")
+    })?;
+    Target::load(file)
+}
+
+pub fn recorded_calls(target: &Target, traces: &[Trace]) -> Asked {
+    let every = || traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk()));
+    // a call that did not reach its callee has only the caller's name for it; other calls map that name to a service
+    let names: BTreeMap<&str, &str> =
+        every().filter(|c| c.scope.is_some()).map(|c| (c.peer.as_str(), c.callee.as_str())).collect();
+    let callee = |call: &Call| match &call.scope {
+        Some(_) => call.callee.clone(),
+        None => names.get(call.peer.as_str()).map_or_else(|| call.callee.clone(), |name| (*name).to_owned()),
+    };
+    let mut calls: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut sent: BTreeSet<(String, String)> = BTreeSet::new();
+    for call in every() {
+        let from = if call.number == 0 { String::new() } else { call.caller.clone() };
+        let pair = (from, callee(call));
+        if call.fault.is_none() {
+            sent.insert(pair.clone());
+        }
+        *calls.entry(pair).or_default() += 1;
+    }
+    Asked {
+        services: target
+            .services()
+            .iter()
+            .map(|s| (s.name.clone(), s.listens.iter().map(|address| address.port).collect()))
+            .collect(),
+        silent: target.services().iter().filter(|s| s.sdk == Sdk::None).map(|s| s.name.clone()).collect(),
+        withheld: calls.keys().filter(|pair| !sent.contains(*pair)).cloned().collect(),
+        calls,
+        tool: std::env::current_exe()
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .unwrap_or_default(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Sweeps: all cases of fault spaces, and the bugs that they expose.
+
+pub mod junit;
+mod run;
+mod spec;
+
+pub use run::{Swept, resume, sweep};
+pub use spec::{StoredSpec, SweepSpec};
+
+use crate::kind::{RunKind, Selection, StoredRun, Traces};
+use crate::view::{Block, View};
+use crate::{Context, register_kind, socket_comparison};
+use model::sweep::{Case, Sweep as Results};
+use model::{Failure, KindName, Run};
+use report::{SweepReport, sweep_html};
+use serde_json::json;
+
+pub const NAME: KindName = KindName::new("sweep");
+const RESULTS: &str = "sweep.json";
+const CASES: &str = "cases.jsonl";
+
+struct Sweep;
+register_kind!(Sweep);
+
+/// # Errors
+/// Unknown, if the sweep was interrupted.
+fn results(context: &Context, stored: &StoredRun) -> Result<Results, Failure> {
+    let id = stored.run.id.short();
+    if stored.run.verdict.is_none() {
+        return Err(Failure::unknown(format!("sweep {id} is not finished"))
+            .next(format!("if it was interrupted: {} --resume {id}", context.command("sweep"))));
+    }
+    stored.dir.read_json(RESULTS)
+}
+
+impl RunKind for Sweep {
+    fn name(&self) -> KindName {
+        NAME
+    }
+
+    fn noun(&self) -> &'static str {
+        "a sweep"
+    }
+
+    fn summarize(&self, run: &Run) -> String {
+        let number = |key: &str| run.summary[key].as_u64();
+        match (number("cases"), number("bugs")) {
+            (Some(cases), Some(bugs)) => {
+                format!("{cases} cases, {} failed, {bugs} bugs", number("failures").unwrap_or(0))
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn load(&self, context: &Context, stored: &StoredRun) -> Result<View, Failure> {
+        let sweep = results(context, stored)?;
+        let fields = json!({"sweep": sweep});
+        let blocks = vec![
+            Block::Line(format!("{}   passes if: {}", sweep.request, sweep.oracle)),
+            Block::Traces { traces: vec![sweep.good], faults: Vec::new() },
+            Block::Spaces(sweep.spaces),
+            Block::Bugs(sweep.bugs),
+        ];
+        Ok(View::new(fields, blocks))
+    }
+
+    fn report(&self, context: &Context, stored: &StoredRun) -> Result<String, Failure> {
+        let sweep = results(context, stored)?;
+        let cases: Vec<Case> = stored.dir.records(CASES)?;
+        let sockets = socket_comparison::load(&stored.dir)?;
+        Ok(sweep_html(&SweepReport {
+            run: &stored.run,
+            sweep: &sweep,
+            cases: &cases,
+            sockets: sockets.as_ref().map(|comparison| comparison.view()),
+        }))
+    }
+
+    fn has_traces(&self) -> bool {
+        true
+    }
+
+    fn traces(&self, context: &Context, stored: &StoredRun, selection: Selection) -> Result<Traces, Failure> {
+        let sweep = results(context, stored)?;
+        match selection {
+            Selection::Main => Ok(Traces { traces: vec![sweep.good], faults: Vec::new() }),
+            Selection::All => {
+                let of_bugs = sweep.bugs.into_iter().map(|bug| bug.trace);
+                Ok(Traces { traces: std::iter::once(sweep.good).chain(of_bugs).collect(), faults: Vec::new() })
+            }
+            Selection::Bug(number) => {
+                let count = sweep.bugs.len();
+                let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+                let bug = index.and_then(|index| sweep.bugs.into_iter().nth(index));
+                bug.map(|bug| Traces { traces: vec![bug.trace], faults: bug.faults }).ok_or_else(|| {
+                    Failure::request(format!("there is no bug {number}: this sweep found {count}")).next(format!(
+                        "{} {} lists them",
+                        context.command("show"),
+                        stored.run.id.short()
+                    ))
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Runs whole spaces of faults for one request, and reduces the failures to bugs.
+
+use super::spec::{StoredSpec, SweepSpec};
+use super::{NAME, RESULTS, junit};
+use crate::event::Progress;
+use crate::history::write_report;
+use crate::kind::StoredRun;
+use crate::request::no_history;
+use crate::target_session::TargetSession;
+use crate::text::{grouped, plural};
+use crate::{Context, Event};
+use explore::runner::SpacePlan;
+use explore::{SpaceRun, Sweeper};
+use model::sweep::{Case, Space, Sweep};
+use model::trace::Trace;
+use model::{Failure, Family, FaultKind, Run, Verdict};
+use request_faults::SpaceKind;
+use request_faults::space::{Effect, sites};
+use runs::{RunDir, Store};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The first requests after a start meet cold connections.
+const WARM_UP_REQUESTS: usize = 3;
+/// The trace that the spaces follow from.
+const REFERENCE: &str = "good.json";
+
+/// A finished sweep.
+pub struct Swept {
+    pub run: Run,
+    pub verdict: Verdict,
+    pub results: Sweep,
+    pub report: PathBuf,
+    /// Services that crashed and were restarted, one entry per crash.
+    pub crashed: Vec<String>,
+}
+
+impl Swept {
+    /// Failing cases that no bug explains.
+    pub fn unexplained_failures(&self) -> u64 {
+        let failures: u64 = self.results.spaces.iter().map(|space| space.failures).sum();
+        failures.saturating_sub(self.results.bugs.iter().map(|bug| bug.failing_cases).sum())
+    }
+}
+
+/// Runs the spaces of `spec`. Every case is stored as it ends; a canceled sweep can be resumed.
+///
+/// # Errors
+/// Request for a wrong spec, environment if the target fails, unknown if the request fails without faults, aborted if
+/// canceled.
+pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure> {
+    spec.check()?;
+    if let Some(path) = &spec.junit {
+        junit::is_writable(path)?;
+    }
+    let store = context.store().await?;
+    let session = TargetSession::open(context).await?;
+    let result = async {
+        let stored = spec.resolve(context, &session)?;
+        let title = format!("{} {}", stored.request.name(), stored.request.authority);
+        let value = serde_json::to_value(&stored).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
+        let (run, dir) = store.begin(NAME, &title, value, 0).await?;
+        let options = Options { concurrency: spec.concurrency, junit: spec.junit.as_deref() };
+        run_spaces(context, &session, &store, StoredRun { run, dir }, &stored, options).await
+    }
+    .await;
+    session.close().await?;
+    result
+}
+
+/// Goes on with a sweep that was interrupted, with its stored spec.
+pub async fn resume(
+    context: &Context,
+    text: &str,
+    concurrency: u16,
+    junit_file: Option<&Path>,
+) -> Result<Swept, Failure> {
+    if let Some(path) = junit_file {
+        junit::is_writable(path)?;
+    }
+    let store = context.store().await?;
+    let (stored, spec) = stored_sweep(&store, text).await?;
+    let session = TargetSession::open(context).await?;
+    let options = Options { concurrency, junit: junit_file };
+    let result = run_spaces(context, &session, &store, stored, &spec, options).await;
+    session.close().await?;
+    result
+}
+
+async fn stored_sweep(store: &Store, text: &str) -> Result<(StoredRun, StoredSpec), Failure> {
+    let run = store.find(text).await?;
+    let id = run.id.short();
+    if run.kind != NAME {
+        return Err(Failure::request(format!("run {id} is not a sweep")));
+    }
+    if run.verdict.is_some() {
+        return Err(Failure::request(format!("run {id} is finished")).next(format!("faultloom show {id}")));
+    }
+    let spec = serde_json::from_value(run.spec.clone())
+        .map_err(|e| Failure::environment(format!("run {id} cannot be resumed: {e}")))?;
+    let dir = store.dir(run.id).lock()?;
+    Ok((StoredRun { run, dir }, spec))
+}
+
+struct Options<'a> {
+    concurrency: u16,
+    junit: Option<&'a Path>,
+}
+
+async fn run_spaces(
+    context: &Context,
+    session: &TargetSession,
+    store: &Store,
+    stored: StoredRun,
+    spec: &StoredSpec,
+    options: Options<'_>,
+) -> Result<Swept, Failure> {
+    let StoredRun { run, dir } = &stored;
+    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    tracing::info!(run = %run.id, request = spec.request.url(), "sweep");
+    let sweeper = Sweeper {
+        credentials: session.credentials().clone(),
+        run: *run.id.0.as_bytes(),
+        spec: spec.request.clone(),
+        oracle: spec.expect.oracle()?,
+        concurrency: options.concurrency.into(),
+        recovery: Arc::new(session.recovery()),
+        stop: context.cancel.flag(),
+    };
+    let resume = format!("{} --resume {}", context.command("sweep"), run.id.short());
+    let good = stored_reference(reference(context, &sweeper).await?, dir)?;
+    let spaces = match all_spaces(context, &sweeper, spec, &good, dir).await {
+        Ok(spaces) => spaces,
+        Err(failure) => {
+            let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
+            return Err(failure.next(format!("{first}go on with {resume}; the finished cases are stored")));
+        }
+    };
+    if spaces.iter().any(|space| !space.finished) {
+        return Err(Failure::new(Family::Aborted, "the sweep was stopped; the finished cases are stored").next(resume));
+    }
+    let bugs =
+        explore::bugs::find(&sweeper, &good, &spaces, &spec.record).await.map_err(|failure| match failure.family {
+            Family::Aborted => failure.next(resume),
+            _ => failure,
+        })?;
+    for bug in &bugs {
+        context.emit(Event::Finding { title: bug.title.clone(), detail: bug.story.clone() });
+    }
+    let results = Sweep {
+        request: format!("{} {}", spec.request.method, spec.request.url()),
+        oracle: sweeper.oracle.describe(good.entry.protocol),
+        good,
+        spaces: spaces.iter().map(|run| run.space.clone()).collect(),
+        bugs,
+        repeated: spaces.iter().map(|run| run.repeated).sum(),
+    };
+    finish(context, store, stored, results, spaces, options.junit).await
+}
+
+/// Stores the results, the report and the JUnit file.
+async fn finish(
+    context: &Context,
+    store: &Store,
+    mut stored: StoredRun,
+    results: Sweep,
+    spaces: Vec<SpaceRun>,
+    junit_file: Option<&Path>,
+) -> Result<Swept, Failure> {
+    stored.dir.write_json(RESULTS, &results)?;
+    let crashed: Vec<String> = spaces.iter().flat_map(|run| run.crashed.clone()).collect();
+    let sum = |of: fn(&Space) -> u64| results.spaces.iter().map(of).sum::<u64>();
+    let verdict = match (sum(|s| s.failures), sum(|s| s.unknown)) {
+        (0, 0) => Verdict::Pass,
+        (0, _) => Verdict::Unknown,
+        _ => Verdict::Fail,
+    };
+    let summary = json!({
+        "cases": sum(|s| s.cases), "failures": sum(|s| s.failures), "unknown": sum(|s| s.unknown),
+        "bugs": results.bugs.len(), "repeated": results.repeated, "crashed": crashed,
+    });
+    store.finish(&mut stored.run, verdict, summary).await?;
+    let report = write_report(context, &stored, None)?;
+    if let Some(path) = junit_file {
+        let cases: Vec<Case> = spaces.into_iter().flat_map(|run| run.cases).collect();
+        junit::write(path, &results, &cases)?;
+    }
+    let run = stored.run;
+    context.emit(Event::Done { run: run.id, kind: run.kind.clone(), verdict });
+    Ok(Swept { run, verdict, results, report, crashed })
+}
+
+/// The request without faults. It must pass and return its history, because the spaces follow from its calls.
+async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure> {
+    let mut sender = sweeper.sender();
+    let mut last = None;
+    // a request that changes state is sent once: a second order, for example, would meet an empty cart
+    let repeatable = sweeper.spec.is_repeatable();
+    if !repeatable {
+        context.step(format!(
+            "{} may change state, and every case sends it again; --before and {{case}} give each case the same state",
+            sweeper.spec.method
+        ));
+    }
+    for _ in 0..if repeatable { WARM_UP_REQUESTS } else { 1 } {
+        last = Some(sweeper.recovery.send(&mut sender, &sweeper.spec, &[]).await?.reply);
+    }
+    let Some(reply) = last else { unreachable!("at least one request was sent") };
+    if reply.trace.entry.scope.is_none() {
+        return Err(no_history(context, &sweeper.spec, &reply));
+    }
+    if let Some(reason) = sweeper.oracle.violation(&reply) {
+        return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
+            .next("fix that first, or name the accepted status codes with --expect-status"));
+    }
+    if let (Some(status @ 400..), false, requests::Transport::Http) =
+        (reply.status(), sweeper.oracle.has_expected_statuses(), sweeper.spec.transport)
+    {
+        return Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
+            .why("a sweep of a refused request finds nothing")
+            .next("fix the request, or accept this status with --expect-status"));
+    }
+    if reply.trace.walk().is_empty() {
+        return Err(Failure::unknown("the request makes no call that could be faulted")
+            .why("its service calls no other service, or calls it through a library that the SDK does not hook")
+            .next(context.command("doctor")));
+    }
+    context.progress(Progress::Reference {
+        request: sweeper.spec.name(),
+        calls: reply.trace.walk().len() as u64,
+        services: reply.trace.services().len() as u64,
+        gaps: reply.trace.gaps() as u64,
+    });
+    Ok(reply.trace)
+}
+
+/// The reference of the first start, also after a resume. If the request behaves differently by now, old and new cases
+/// would not belong to one space.
+fn stored_reference(now: Trace, dir: &RunDir) -> Result<Trace, Failure> {
+    if !dir.file(REFERENCE).exists() {
+        dir.write_json(REFERENCE, &now)?;
+        return Ok(now);
+    }
+    let first: Trace = dir.read_json(REFERENCE)?;
+    if explore::fingerprint::of(&first) == explore::fingerprint::of(&now) {
+        return Ok(first);
+    }
+    Err(Failure::unknown("the request behaves differently than when this sweep began")
+        .why(format!(
+            "it made {} calls then and makes {} now, or with other outcomes",
+            first.walk().len(),
+            now.walk().len()
+        ))
+        .next("restore the target's state, or begin a new sweep"))
+}
+
+/// Stops after the first unfinished space.
+async fn all_spaces(
+    context: &Context,
+    sweeper: &Sweeper,
+    spec: &StoredSpec,
+    good: &Trace,
+    dir: &RunDir,
+) -> Result<Vec<SpaceRun>, Failure> {
+    let mut runs = Vec::new();
+    for effect in &spec.effects {
+        for kind in &spec.spaces {
+            let run = one_space(context, sweeper, spec, good, dir, (*kind, *effect), runs.len()).await?;
+            let finished = run.finished;
+            if finished {
+                context.progress(Progress::SpaceFinished { space: run.space.clone() });
+                crashes(&run).into_iter().for_each(|line| context.step(line));
+            }
+            runs.push(run);
+            if !finished {
+                return Ok(runs);
+            }
+        }
+    }
+    Ok(runs)
+}
+
+async fn one_space(
+    context: &Context,
+    sweeper: &Sweeper,
+    spec: &StoredSpec,
+    good: &Trace,
+    dir: &RunDir,
+    (kind, effect): (SpaceKind, Effect),
+    index: usize,
+) -> Result<SpaceRun, Failure> {
+    let name = space_name(kind, effect);
+    let report = |p: explore::Progress| {
+        context.progress(Progress::Counts {
+            name: p.space,
+            done: p.done,
+            total: p.total,
+            detail: plural(p.failures, "failure"),
+        });
+    };
+    if kind != SpaceKind::Guided {
+        let plan = SpacePlan { index, kind, name, sites: sites(kind, good, &spec.services, effect) };
+        return sweeper.sweep(plan, good, dir, report).await;
+    }
+    sweeper.guided(index, name, effect, good, dir, report).await
+}
+
+/// The space, and the kind of fault unless it is the usual one.
+fn space_name(kind: SpaceKind, effect: Effect) -> String {
+    let name = kind.as_str();
+    match effect {
+        Effect { kind: FaultKind::Unavailable, arg: 0 } => name.to_owned(),
+        Effect { kind, arg: 0 } => format!("{name} {}", kind.as_str()),
+        Effect { kind, arg } => format!("{name} {} {arg}", kind.as_str()),
+    }
+}
+
+/// Which services crashed while a space ran, and whether the injected faults caused it.
+fn crashes(run: &SpaceRun) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let names: std::collections::BTreeSet<&String> = run.crashed.iter().collect();
+    for name in names {
+        let reason = explore::assess::crash_reason(std::slice::from_ref(name));
+        let by_fault = run.cases.iter().filter(|case| case.reason.as_deref() == Some(&reason)).count() as u64;
+        lines.push(match by_fault {
+            0 => format!("{name} crashed on its own and was restarted; the case was run again"),
+            1 => format!("{name} crashed after the fault in 1 case, every time it was injected"),
+            cases => format!("{name} crashed after the fault in {} cases, every time it was injected", grouped(cases)),
+        });
+    }
+    lines
+}

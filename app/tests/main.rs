@@ -1,0 +1,5 @@
+//! Tests of the use cases' interfaces, in one binary.
+
+mod old_store;
+mod schemas;
+mod toy_kind;

@@ -1,0 +1,32 @@
+//! End-to-end tests of the command, in one binary: each module starts `faultloom` as a process.
+
+mod agent;
+mod bad_input;
+mod collector;
+mod crash;
+mod doctor;
+mod env;
+mod exchange;
+mod fleet;
+mod flip;
+mod flip_guide;
+mod flip_live;
+mod guide;
+mod init;
+mod interference;
+mod lost_status;
+mod map;
+mod map_shop;
+mod matrix;
+mod planted_bugs;
+#[cfg(feature = "postgres")]
+#[allow(dead_code)] // its own tests use more of it
+#[path = "../../base/flowdb/tests/support/postgres.rs"]
+mod postgres;
+mod record;
+mod resume;
+mod sdk_export;
+mod services;
+mod store;
+mod support;
+mod sweep;
