@@ -2,7 +2,7 @@
 
 use explore::{CrashRecovery, ExternalTarget, Oracle, Sweeper};
 use model::trace::Protocol;
-use model::{Run, RunKind};
+use model::{KindName, Run};
 use requests::{Credentials, RequestSpec};
 use runs::{RunDir, Store};
 use std::path::PathBuf;
