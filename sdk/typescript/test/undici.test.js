@@ -89,6 +89,19 @@ for (const name of ['undici', 'undici7']) {
     }
   });
 
+  test(`${name}: the request's headersTimeout ends a delay or a hang`, { skip }, async (t) => {
+    const { port } = await app(t, 'http.js', { service: 'back' });
+    for (const kind of ['delay', 'hang']) {
+      const startMs = Date.now();
+      const { result, segment } = await tracedRequest([fault(kind, { arg: 20_000 })], () =>
+        require(name).request(`http://127.0.0.1:${port}/hello`, { headersTimeout: 50 }),
+      );
+      assert.strictEqual(result.code, 'UND_ERR_HEADERS_TIMEOUT');
+      assert.deepStrictEqual(events(segment), ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0']);
+      assert.ok(Date.now() - startMs < 10_000);
+    }
+  });
+
   test(`${name}: a slow reader gets everything`, { skip }, async (t) => {
     const { port } = await app(t, 'http.js', { service: 'back' });
     const { result, segment } = await tracedRequest([], async () => {

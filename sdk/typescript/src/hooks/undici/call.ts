@@ -4,7 +4,7 @@ import { STATUS_CODES } from 'node:http';
 import { withScope } from '../../scope/context';
 import { waitForFault } from '../../scope/fault-wait';
 import type { OutgoingCall, Scope } from '../../scope/scope';
-import { FaultEffect, faultEffect, replyEffect, unsentEffect } from '../faults';
+import { FaultEffect, replyEffect, unsentEffect } from '../faults';
 import { alterationOf, Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from '../http/body';
 import { Address, failureCode, systemError } from '../http/errors';
 import { takeReplyCarrier } from '../http/reply-headers';
@@ -12,7 +12,6 @@ import { recordEffect } from '../record';
 import { HandlerAdapter, Headers, RequestEvents } from './handler';
 
 export class UndiciCall implements RequestEvents {
-  private readonly effect: FaultEffect;
   private body: Body | null = null;
   /** Delivers the headers after the body has been read; null if they have been delivered. */
   private announce: ((isComplete: boolean) => void) | null = null;
@@ -31,12 +30,11 @@ export class UndiciCall implements RequestEvents {
   constructor(
     private readonly scope: Scope,
     private readonly call: OutgoingCall,
+    private readonly effect: FaultEffect,
     private readonly out: HandlerAdapter,
     private readonly address: Address,
     private readonly timeoutError: () => Error,
-  ) {
-    this.effect = faultEffect('http', call.fault, null);
-  }
+  ) {}
 
   /** Sends the request by `dispatch`, or simulates its fault. */
   run(dispatch: () => boolean): boolean {

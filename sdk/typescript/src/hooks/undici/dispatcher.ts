@@ -7,6 +7,7 @@ import { currentScope } from '../../scope/context';
 import type { Scope } from '../../scope/scope';
 import { ACCEPT_TAIL, HTTP_HEADER } from '../../wire/envelope';
 import { rawHttpName } from '../../wire/names';
+import { faultEffect } from '../faults';
 import { flatHeaders, withEnvelope } from '../http/request-headers';
 import { Fn, Loose, Patch, Unsupported } from '../patch';
 import { UndiciCall } from './call';
@@ -136,8 +137,19 @@ function beginCall(
   if (outgoing === null) {
     return [null, options];
   }
-  const timeout = (): Error => (options['signal'] == null ? headersTimeout() : signalTimeout());
-  const call = new UndiciCall(scope, outgoing, out, { host: origin.hostname, port }, timeout);
+  const limit: unknown = options['headersTimeout'];
+  const timeoutMs = typeof limit === 'number' && limit > 0 ? limit : null;
+  const timeoutError = (): Error =>
+    timeoutMs !== null || options['signal'] == null ? headersTimeout() : signalTimeout();
+  const address = { host: origin.hostname, port };
+  const call = new UndiciCall(
+    scope,
+    outgoing,
+    faultEffect('http', outgoing.fault, timeoutMs),
+    out,
+    address,
+    timeoutError,
+  );
   return [call, { ...options, headers: withEnvelope(scope, outgoing, headers).flat() }];
 }
 
