@@ -12,8 +12,9 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
 /**
- * A service of the chain that the tracing bench measures, in Java: the counterpart of {@code ../chain/node.go}. The same jar
- * runs untraced, with {@code -javaagent:faultloom-agent.jar}, and with {@code -javaagent:opentelemetry-javaagent.jar}.
+ * A service of the chain that the tracing bench measures, in Java: the counterpart of {@code ../chain/node.go}. The
+ * same jar runs untraced, with {@code -javaagent:faultloom-agent.jar}, and with {@code
+ * -javaagent:opentelemetry-javaagent.jar}.
  *
  * <pre>java -jar chain.jar node [NEXT [CALLS]]     NEXT is the address of the service it calls, CALLS times each (1)</pre>
  *

@@ -13,9 +13,9 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** Runs a step on another thread, in all the ways applications do. */
+/** Runs a step on another thread, in each of the ways that applications use. */
 final class Elsewhere {
-    // made and warmed up outside of any request
+    // created and warmed up outside any request
     static final ExecutorService POOL = warm(Executors.newFixedThreadPool(2));
     private static final ScheduledExecutorService TIMER = warm(Executors.newScheduledThreadPool(1));
 
@@ -69,11 +69,11 @@ final class Elsewhere {
             case "then-compose-pool":
                 return later(null).thenComposeAsync(x -> CompletableFuture.completedFuture(step.get()), POOL).get(20, TimeUnit.SECONDS);
             case "thread":
-                String[] seen = new String[1];
-                Thread thread = new Thread(() -> seen[0] = step.get());
+                String[] result = new String[1];
+                Thread thread = new Thread(() -> result[0] = step.get());
                 thread.start();
                 thread.join(20_000);
-                return seen[0];
+                return result[0];
             case "virtual-thread":
                 return virtual(task);
             default:
@@ -81,7 +81,7 @@ final class Elsewhere {
         }
     }
 
-    /** A future that somebody completes who knows nothing of the request. */
+    /** A future that a thread without a scope completes. */
     private static CompletableFuture<String> later(String value) {
         CompletableFuture<String> future = new CompletableFuture<>();
         Outsider.INSTANCE.complete(future, value);
@@ -97,7 +97,7 @@ final class Elsewhere {
         }
     }
 
-    /** A thread from before any request. */
+    /** A thread that was started before any request. */
     private static final class Outsider {
         static final Outsider INSTANCE = new Outsider();
         private final List<Runnable> waiting = new ArrayList<>();
@@ -123,7 +123,7 @@ final class Elsewhere {
                         }
                         next = waiting.remove(0);
                     }
-                    Thread.sleep(20); // until the stage behind it has been added
+                    Thread.sleep(20); // until the dependent stage has been added
                     next.run();
                 }
             } catch (InterruptedException e) {
@@ -132,7 +132,7 @@ final class Elsewhere {
         }
     }
 
-    /** Starts what must not belong to a request. */
+    /** Starts the threads that must not belong to a request. */
     static void prepare() {
         Outsider.INSTANCE.hashCode();
     }

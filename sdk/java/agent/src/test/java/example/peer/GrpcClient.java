@@ -41,8 +41,8 @@ final class GrpcClient {
     }
 
     /**
-     * A stream: its messages are the lines of {@code request}; what comes back joined by {@code +}, and the end's code.
-     * Method {@code Down!} leaves it after the first message, {@code Down?} leaves it open.
+     * A stream whose messages are the lines of {@code request}. Returns the replies joined by {@code +}, and the final
+     * code. Method {@code Down!} cancels it after the first message, {@code Down?} leaves it open.
      */
     static String stream(String address, String method, String request) {
         char how = method.charAt(method.length() - 1);
@@ -50,27 +50,27 @@ final class GrpcClient {
         MethodType type = name.equals("Down") ? MethodType.SERVER_STREAMING : name.equals("Up") ? MethodType.CLIENT_STREAMING : MethodType.BIDI_STREAMING;
         ClientCall<StringValue, StringValue> call = channel(address).newCall(GrpcMethods.method(name, type),
                 CallOptions.DEFAULT.withDeadlineAfter(30, TimeUnit.SECONDS));
-        StringBuilder seen = new StringBuilder();
+        StringBuilder received = new StringBuilder();
         CompletableFuture<String> end = new CompletableFuture<>();
         StreamObserver<StringValue> replies = new StreamObserver<>() {
             @Override
             public void onNext(StringValue message) {
-                seen.append(seen.length() == 0 ? "" : "+").append(message.getValue());
+                received.append(received.length() == 0 ? "" : "+").append(message.getValue());
                 if (how == '!') {
                     call.cancel("enough", null);
                 } else if (how == '?') {
-                    end.complete(seen + " open");
+                    end.complete(received + " open");
                 }
             }
 
             @Override
             public void onError(Throwable error) {
-                end.complete(seen + " " + Status.fromThrowable(error).getCode());
+                end.complete(received + " " + Status.fromThrowable(error).getCode());
             }
 
             @Override
             public void onCompleted() {
-                end.complete(seen + " OK");
+                end.complete(received + " OK");
             }
         };
         if (type == MethodType.SERVER_STREAMING) {
@@ -86,7 +86,7 @@ final class GrpcClient {
         return end.join();
     }
 
-    /** An asynchronous call, whose answer leads to a second one on the library's thread. */
+    /** An asynchronous call whose reply callback makes a second call, on the library's thread. */
     static String twice(String address, String method, String request) {
         CompletableFuture<String> end = new CompletableFuture<>();
         ClientCalls.asyncUnaryCall(channel(address).newCall(GrpcMethods.unary(method), CallOptions.DEFAULT), StringValue.of(request), new StreamObserver<>() {

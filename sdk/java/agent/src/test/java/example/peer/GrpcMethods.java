@@ -5,7 +5,7 @@ import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.protobuf.ProtoUtils;
 
-/** The methods of the service, as generated code would have them. */
+/** The methods of the service, equivalent to generated code. */
 final class GrpcMethods {
     static final String SERVICE = "t.T";
 

@@ -13,8 +13,8 @@ import java.net.InetSocketAddress;
 import java.util.function.Consumer;
 
 /**
- * The gRPC server: {@code Run} does a script, {@code Fail} fails with a code, {@code Throw} throws, {@code Unknown} tells how many
- * bytes of its message it does not know; and three streams. {@code -Dpeer.limit}: the longest message it takes.
+ * The gRPC server: {@code Run} runs a script, {@code Fail} fails with a code, {@code Throw} throws, {@code Unknown}
+ * returns the length of the unknown fields in its message; and three streams. {@code -Dpeer.limit}: the receive limit.
  */
 final class GrpcService {
     private GrpcService() {}
@@ -59,14 +59,14 @@ final class GrpcService {
     private static void fail(StringValue request, StreamObserver<StringValue> reply) {
         Metadata trailers = new Metadata();
         trailers.put(Metadata.Key.of("own", Metadata.ASCII_STRING_MARSHALLER), "trailer");
-        reply.onError(Status.fromCodeValue(Integer.parseInt(request.getValue())).withDescription("asked for").asRuntimeException(trailers));
+        reply.onError(Status.fromCodeValue(Integer.parseInt(request.getValue())).withDescription("requested failure").asRuntimeException(trailers));
     }
 
-    /** A message for each line of the script, as it is done; a last line {@code fail} fails. */
+    /** Sends a message after each line of the script; a line {@code fail} ends the stream with an error. */
     private static void down(StringValue request, StreamObserver<StringValue> reply) {
         for (String line : request.getValue().split("\n")) {
             if (line.equals("fail")) {
-                reply.onError(Status.ABORTED.withDescription("asked for").asRuntimeException());
+                reply.onError(Status.ABORTED.withDescription("requested failure").asRuntimeException());
                 return;
             }
             reply.onNext(StringValue.of(Script.run(line)));
@@ -74,7 +74,7 @@ final class GrpcService {
         reply.onCompleted();
     }
 
-    /** Does every message's script, and answers with all they saw. */
+    /** Runs the script of every message and replies with all results. */
     private static StreamObserver<StringValue> up(StreamObserver<StringValue> reply) {
         return new Lines(line -> { }, all -> {
             reply.onNext(StringValue.of(all));
@@ -82,7 +82,7 @@ final class GrpcService {
         });
     }
 
-    /** Answers each message with what its script saw. */
+    /** Replies to each message with the results of its script. */
     private static StreamObserver<StringValue> both(StreamObserver<StringValue> reply) {
         return new Lines(line -> reply.onNext(StringValue.of(line)), all -> reply.onCompleted());
     }
@@ -99,9 +99,9 @@ final class GrpcService {
 
         @Override
         public void onNext(StringValue message) {
-            String seen = Script.run(message.getValue());
-            all.append(all.length() == 0 ? "" : "+").append(seen);
-            each.accept(seen);
+            String result = Script.run(message.getValue());
+            all.append(all.length() == 0 ? "" : "+").append(result);
+            each.accept(result);
         }
 
         @Override

@@ -6,17 +6,17 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * What this service answers to an HTTP request, whatever server it came in by:
+ * The replies of this service to HTTP requests, for all servers:
  *
  * <pre>
- * /run          does the script in the body and answers with what it saw
+ * /run          runs the script in the body and replies with its results
  * /big/N        N bytes
  * /binary/N     N bytes, of all values
- * /fan/N        does the body's script N times and answers "done"
- * /chunked/N    N bytes of unknown length; /flushed/N: flushed as they come
- * /later/N      N bytes, flushed; then does the body's script before it ends
+ * /fan/N        runs the script in the body N times and replies "done"
+ * /chunked/N    N bytes of unknown length; /flushed/N: each chunk flushed
+ * /later/N      N bytes, flushed; then runs the script in the body
  * /events/N     the same as text/event-stream
- * /status/N     that status, with a short body
+ * /status/N     this status, with a short body
  * /throw        throws
  * </pre>
  */

@@ -22,7 +22,7 @@ import okhttp3.Request;
 import okhttp3.RequestBody;
 import okhttp3.Response;
 
-/** HTTP clients; what their caller gets to see: {@code 200 text}, or the exception. */
+/** HTTP clients. They return {@code 200 text}, or the exception. */
 final class HttpClients {
     private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
@@ -34,7 +34,7 @@ final class HttpClients {
         try {
             switch (client) {
                 case "jdk":
-                    return seen(CLIENT.send(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()));
+                    return format(CLIENT.send(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()));
                 case "jdk-stream":
                     HttpResponse<InputStream> streamed = CLIENT.send(request(method, url, body), HttpResponse.BodyHandlers.ofInputStream());
                     try (InputStream in = streamed.body()) {
@@ -42,16 +42,16 @@ final class HttpClients {
                     }
                 case "jdk-async":
                     return CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray())
-                            .thenApply(HttpClients::seen).get(30, TimeUnit.SECONDS);
+                            .thenApply(HttpClients::format).get(30, TimeUnit.SECONDS);
                 case "jdk-compose":
                     return CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray())
                             .thenCompose(first -> CLIENT.sendAsync(request(method, url, body), HttpResponse.BodyHandlers.ofByteArray()))
-                            .thenApplyAsync(HttpClients::seen).get(30, TimeUnit.SECONDS);
+                            .thenApplyAsync(HttpClients::format).get(30, TimeUnit.SECONDS);
                 case "url":
                     return url(method, url, body);
                 case "okhttp":
                     try (Response response = okhttp(url).newCall(okhttpRequest(method, url, body)).execute()) {
-                        return seen(response);
+                        return format(response);
                     }
                 case "okhttp-async":
                     CompletableFuture<String> end = new CompletableFuture<>();
@@ -63,7 +63,7 @@ final class HttpClients {
 
                         @Override
                         public void onResponse(Call call, Response response) throws IOException {
-                            end.complete(seen(response));
+                            end.complete(format(response));
                         }
                     });
                     return end.get(30, TimeUnit.SECONDS);
@@ -93,12 +93,12 @@ final class HttpClients {
         connection.setRequestMethod(method);
         if (!body.isEmpty()) {
             connection.setDoOutput(true);
-            connection.setRequestProperty("Content-Type", "text/plain"); // unsaid it is a form, which servlets' containers read themselves
+            connection.setRequestProperty("Content-Type", "text/plain"); // the default is a form, which containers parse themselves
             connection.getOutputStream().write(body.getBytes(UTF_8));
         }
         int status = connection.getResponseCode();
         if (connection.getHeaderFields().keySet().stream().anyMatch(name -> name != null && name.toLowerCase().startsWith("x-faultloom"))) {
-            return "foreign headers: " + connection.getHeaderFields();
+            return "unexpected headers: " + connection.getHeaderFields();
         }
         try (InputStream in = status >= 400 ? connection.getErrorStream() : connection.getInputStream()) {
             int length = connection.getContentLength();
@@ -117,14 +117,14 @@ final class HttpClients {
                 .method(method, method.equals("GET") ? null : RequestBody.create(body.getBytes(UTF_8), null)).build();
     }
 
-    private static String seen(Response response) throws IOException {
+    private static String format(Response response) throws IOException {
         return response.headers().names().stream().anyMatch(name -> name.toLowerCase().startsWith("x-faultloom"))
-                ? "foreign headers: " + response.headers() : text(response.code(), response.body().bytes());
+                ? "unexpected headers: " + response.headers() : text(response.code(), response.body().bytes());
     }
 
-    private static String seen(HttpResponse<byte[]> response) {
+    private static String format(HttpResponse<byte[]> response) {
         if (response.headers().map().keySet().stream().anyMatch(name -> name.startsWith("x-faultloom"))) {
-            return "foreign headers: " + response.headers();
+            return "unexpected headers: " + response.headers();
         }
         return text(response.statusCode(), response.body());
     }

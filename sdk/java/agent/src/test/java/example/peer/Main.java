@@ -3,7 +3,7 @@ package example.peer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A service that knows nothing of Faultloom: {@code Main [grpc] …} starts these servers and does what requests ask. */
+/** A service without the SDK: {@code Main [grpc] …} starts these servers, which run the scripts in requests. */
 public final class Main {
     private Main() {}
 
@@ -16,10 +16,10 @@ public final class Main {
             }
         } catch (Throwable e) {
             e.printStackTrace();
-            System.exit(1); // threads of what did start would keep us
+            System.exit(1); // threads of servers that did start keep the process alive
         }
         System.out.println("ready " + String.join(" ", ports));
-        // whoever started us closes our standard input, or ends
+        // the parent process closes our standard input, or exits
         while (System.in.read() >= 0) { }
         System.exit(0);
     }

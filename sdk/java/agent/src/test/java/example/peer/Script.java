@@ -4,20 +4,20 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a request asks this service to do: steps, one a line, each {@code VERB arguments…}. The answer has a line for each:
- * what the step's caller got to see.
+ * The script in a request: one step per line, each {@code VERB arguments…}. The reply has one line per step:
+ * its result.
  */
 final class Script {
     private Script() {}
 
     static String run(String script) {
-        List<String> seen = new ArrayList<>();
+        List<String> results = new ArrayList<>();
         for (String line : script.split("\n")) {
             if (!line.isEmpty()) {
-                seen.add(step(line.split(" ", 4)));
+                results.add(step(line.split(" ", 4)));
             }
         }
-        return String.join("\n", seen);
+        return String.join("\n", results);
     }
 
     private static String rest(String[] words) {

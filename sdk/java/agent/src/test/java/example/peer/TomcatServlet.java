@@ -7,7 +7,7 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.io.OutputStream;
 
-/** The answers of {@link HttpAnswer} by a servlet; {@code ?way=} writer, async, error, redirect. */
+/** Serves {@link HttpAnswer} with a servlet; {@code ?way=} writer, async, error, redirect. */
 final class TomcatServlet extends HttpServlet {
     private static final long serialVersionUID = 1;
 
@@ -35,7 +35,7 @@ final class TomcatServlet extends HttpServlet {
         HttpAnswer answer = HttpAnswer.to(request.getRequestURI(), body);
         answer.headers.forEach(response::setHeader);
         if (way.equals("error")) {
-            response.sendError(answer.status, "as asked");
+            response.sendError(answer.status, "requested error");
             return;
         }
         if (way.equals("redirect")) {

@@ -2,7 +2,7 @@ package dev.faultloom;
 
 import java.util.Random;
 
-/** Randomness of tests. The seed is printed; {@code -Dseed=N} repeats it. */
+/** Random numbers for tests. The seed is printed; {@code -Dseed=N} repeats a run. */
 public final class Seeded {
     private Seeded() {}
 
@@ -12,7 +12,7 @@ public final class Seeded {
         return new Random(seed);
     }
 
-    /** Text of {@code min} to {@code max} characters, some of them longer than a byte. */
+    /** A string of {@code min} to {@code max} characters, including non-ASCII characters. */
     public static String text(Random r, int min, int max) {
         StringBuilder out = new StringBuilder();
         for (int n = min + r.nextInt(max - min + 1); n > 0; n--) {
@@ -21,7 +21,7 @@ public final class Seeded {
         return out.toString();
     }
 
-    /** A number of any size. */
+    /** A number of random magnitude. */
     public static long number(Random r) {
         return r.nextLong() >>> r.nextInt(64);
     }

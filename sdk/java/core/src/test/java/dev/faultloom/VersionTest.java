@@ -6,7 +6,7 @@ import org.junit.jupiter.api.Test;
 
 class VersionTest {
     @Test
-    void theVersionIsTheBuilds() {
+    void versionMatchesTheBuild() {
         assertEquals(System.getProperty("project.version"), Version.SDK);
     }
 }

@@ -11,17 +11,20 @@ import java.net.http.HttpClient;
 import okhttp3.Interceptor;
 
 /**
- * The SDK without the agent, for builds in which an agent has no place: one line per server or client. Beside the agent
- * these lines do nothing twice. Scopes go along with {@code io.grpc.Context} and the thread; work handed to executors takes
- * {@link dev.faultloom.scope.Current#wrap(Runnable)}.
+ * The SDK without the agent: one line per server or client. With the agent these lines have no further effect. The
+ * thread and {@code io.grpc.Context} propagate scopes; wrap tasks for executors with {@link
+ * dev.faultloom.scope.CurrentScope#wrap(Runnable)}.
  */
 public final class Faultloom {
-    // Each method casts from Object: else the JVM would load the types of every library here to verify this class, and an
-    // application has only some of them.
+    // Each method casts from Object. Otherwise the JVM would load the types of all libraries to verify this class, and
+    // an application has only some of them.
 
     private Faultloom() {}
 
-    /** For {@code ServerBuilder.intercept}, as the last one added: it has to be the outermost; of a server with the library's own receive limit. */
+    /**
+     * For {@code ServerBuilder.intercept}. Add it last, so that it is the outermost. For servers with the default
+     * receive limit.
+     */
     public static ServerInterceptor serverInterceptor() {
         return serverInterceptor(ServerHook.DEFAULT_RECEIVE_LIMIT);
     }
@@ -31,7 +34,7 @@ public final class Faultloom {
         return (ServerInterceptor) (Object) new ServerHook(Process.current(), maxInboundMessageSize, false);
     }
 
-    /** For {@code ManagedChannelBuilder.intercept}, as the first one added, of a channel with the library's own receive limit. */
+    /** For {@code ManagedChannelBuilder.intercept}. Add it first. For channels with the default receive limit. */
     public static ClientInterceptor clientInterceptor() {
         return clientInterceptor(ClientHook.DEFAULT_RECEIVE_LIMIT);
     }
@@ -41,17 +44,17 @@ public final class Faultloom {
         return (ClientInterceptor) (Object) new ClientHook(maxInboundMessageSize);
     }
 
-    /** For {@code OkHttpClient.Builder.addInterceptor}, as the last one added. */
+    /** For {@code OkHttpClient.Builder.addInterceptor}. Add it last. */
     public static Interceptor okHttpInterceptor() {
         return (Interceptor) (Object) OkHttpHook.INSTANCE;
     }
 
-    /** A client of {@code java.net.http} whose requests belong to their scopes. */
+    /** A client of {@code java.net.http} that traces its requests. */
     public static HttpClient trace(HttpClient client) {
         return new TracedClient(client);
     }
 
-    /** The first filter of a container with {@code jakarta.servlet}; it has to support asynchronous requests. */
+    /** The first filter of a {@code jakarta.servlet} container; enable asynchronous support for it. */
     public static jakarta.servlet.Filter jakartaFilter() {
         return (jakarta.servlet.Filter) (Object) new dev.faultloom.hooks.jakarta.ServletHook();
     }

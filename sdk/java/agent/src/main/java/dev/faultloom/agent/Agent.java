@@ -8,11 +8,11 @@ import java.util.Map;
 import java.util.jar.JarFile;
 
 /**
- * What the JVM calls for {@code -javaagent:faultloom-agent.jar}.
+ * The entry point for {@code -javaagent:faultloom-agent.jar}.
  *
- * <p>The jar is put on the boot class path as it is: code of every class loader, the JDK's own included, then sees one
- * and the same core, and nothing has to be unpacked. This class alone is loaded before that, by the system class loader.
- * Whatever goes wrong, the application starts. Without trust settings not even that is done.
+ * <p>The agent appends its own jar to the boot class path, so that all class loaders, including the JDK's, share one
+ * copy of the core, and nothing is unpacked. Only this class is loaded before that, by the system class loader. The
+ * application starts even if the agent fails. Without trust settings the boot class path stays unchanged.
  */
 public final class Agent {
     private static final String LOADED = "dev.faultloom.agent.loaded";
@@ -35,7 +35,7 @@ public final class Agent {
             }
             Map<String, String> variables = System.getenv();
             if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && variables.getOrDefault("FAULTLOOM_TRUST", "").isEmpty()) {
-                Process process = Process.current(); // the core as the system class loader has it: nothing is put anywhere
+                Process process = Process.current(); // from the system class loader: the boot class path stays unchanged
                 Status.of(variables, process.service(), process.receiver()::state);
                 return;
             }

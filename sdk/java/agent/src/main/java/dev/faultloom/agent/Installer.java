@@ -14,7 +14,7 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.dynamic.scaffold.MethodGraph;
 import net.bytebuddy.dynamic.scaffold.TypeValidation;
 
-/** Puts every hook in place. Without trust settings none is: the application runs as if the agent were not there. */
+/** Installs all hooks. Without trust settings it installs none. */
 public final class Installer {
     private Installer() {}
 
@@ -22,28 +22,28 @@ public final class Installer {
         Map<String, String> variables = System.getenv();
         Process process = Process.current();
         Status status = Status.of(variables, process.service(), process.receiver()::state);
-        if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && process.deaf()) {
-            return; // settings in a file may still come, those of a variable cannot
+        if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && process.isInactive()) {
+            return; // a settings file may appear later, a variable cannot
         }
-        // else it tries sun.misc.Unsafe, of which newer JVMs warn; we define classes by ourselves
+        // avoids sun.misc.Unsafe, which newer JVMs warn about; ClassInjector defines classes
         System.setProperty("net.bytebuddy.safe", "true");
-        Report report = new Report(status);
-        Hooking hooking = new Hooking(new Injection(instrumentation, new JarFile(jar)), report);
-        // only bodies of methods change, so nothing of a type's surroundings has to be resolved; what other agents have put
-        // there may not be found at all
+        InstallReporter reporter = new InstallReporter(status);
+        HookInstaller installer = new HookInstaller(new ClassInjector(instrumentation, new JarFile(jar)), reporter);
+        // Only method bodies change, so related types need not be resolved. Types that other agents have added may not
+        // be found at all.
         ByteBuddy bodies = new ByteBuddy().with(MethodGraph.Compiler.ForDeclaredMethods.INSTANCE).with(TypeValidation.DISABLED);
         AgentBuilder builder = new AgentBuilder.Default(bodies)
                 .with(AgentBuilder.TypeStrategy.Default.DECORATE)
                 .disableClassFormatChanges()
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
-                .with(report)
+                .with(reporter)
                 .ignore(nameStartsWith("dev.faultloom."));
-        builder = TaskHooking.add(builder, hooking);
-        builder = JdkHttpHooking.add(builder, hooking);
-        builder = UrlConnectionHooking.add(builder, hooking, instrumentation);
-        builder = OkHttpHooking.add(builder, hooking);
-        builder = ServletHooking.add(builder, hooking);
-        builder = GrpcHooking.add(builder, hooking);
+        builder = TaskInstaller.add(builder, installer);
+        builder = JdkHttpInstaller.add(builder, installer);
+        builder = UrlConnectionInstaller.add(builder, installer, instrumentation);
+        builder = OkHttpInstaller.add(builder, installer);
+        builder = ServletInstaller.add(builder, installer);
+        builder = GrpcInstaller.add(builder, installer);
         builder.installOn(instrumentation);
     }
 }

@@ -3,13 +3,13 @@ package dev.faultloom.agent;
 import java.util.Arrays;
 import java.util.function.Function;
 
-/** A library we have hooks for. */
+/** A library that has hooks. */
 final class Library {
-    /** As the status file and messages name it. */
+    /** The name in the status file and in messages. */
     final String name;
-    /** The folder of its hooks below {@code dev/faultloom/hooks}, or null: the boot class path has them. */
+    /** The folder of its hooks under {@code dev/faultloom/hooks}, or null: they are on the boot class path. */
     final String hooks;
-    /** The oldest version that is hooked, or null: any. */
+    /** The oldest supported version, or null: any. */
     private final String oldest;
     private final Function<ClassLoader, String> version;
 
@@ -20,7 +20,7 @@ final class Library {
         this.version = version;
     }
 
-    /** The version in a class loader, or "" if it cannot be told. */
+    /** The version in a class loader, or "": unknown. */
     String version(ClassLoader loader) {
         try {
             String found = version.apply(loader);
@@ -30,7 +30,7 @@ final class Library {
         }
     }
 
-    /** Why a version is refused, or null. One that cannot be told is not. */
+    /** The reason why a version is refused, or null: it is supported. An unknown version is supported. */
     String refusal(String version) {
         if (oldest == null || version.isEmpty() || Arrays.compare(numbers(version), numbers(oldest)) >= 0) {
             return null;

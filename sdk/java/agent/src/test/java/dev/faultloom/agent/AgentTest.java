@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,16 +19,16 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** How the agent starts, beside whom, and what it says. */
+/** Start of the agent, other agents, and its reports. */
 final class AgentTest {
     private static final Path BESIDE = Path.of("target", "beside").toAbsolutePath();
     private static final String NOWHERE = "grpc nowhere.invalid:1 Run x";
-    private static final Fault FAULT = Fault.of(Kind.STATUS).arg(5);
+    private static final Fault FAULT = Fault.of(FaultKind.STATUS).arg(5);
 
     @TempDir
     Path folder;
 
-    private static void works(Peer peer) throws Exception {
+    private static void assertWorks(Peer peer) throws Exception {
         try (GrpcDriver driver = new GrpcDriver(peer.address("grpc"))) {
             GrpcDriver.Reply reply = driver.send("Run", "in pool " + NOWHERE, FAULT);
             assertEquals("NOT_FOUND status 5 injected by Faultloom", reply.text());
@@ -37,13 +37,13 @@ final class AgentTest {
         }
         HttpDriver http = new HttpDriver(peer.address("http"));
         assertEquals("hello", http.plain("POST", "/run", "say hello").text());
-        HttpDriver.Reply reply = http.send("POST", "/run", "http jdk-async GET http://nowhere.invalid/x", Fault.of(Kind.STATUS).arg(503));
+        HttpDriver.Reply reply = http.send("POST", "/run", "http jdk-async GET http://nowhere.invalid/x", Fault.of(FaultKind.STATUS).arg(503));
         assertEquals("503 ", reply.text());
         assertEquals(List.of("GET /x > nowhere.invalid:80: replied 503 fault 0"), Calls.of(reply.segment));
     }
 
-    /** A peer that takes no part: nothing goes back, nothing is faulted. */
-    private static void inert(Peer peer) throws Exception {
+    /** Asserts that a peer returns no history and that no fault fires. */
+    private static void assertInactive(Peer peer) throws Exception {
         try (GrpcDriver driver = new GrpcDriver(peer.address("grpc"))) {
             GrpcDriver.Reply reply = driver.send("Run", NOWHERE, FAULT);
             assertTrue(reply.text().startsWith("UNAVAILABLE"), reply.text());
@@ -62,9 +62,9 @@ final class AgentTest {
     }
 
     @Test
-    void itTellsInTheStatusFileWhatIsHooked() throws Exception {
+    void statusFileListsHookedLibraries() throws Exception {
         try (Peer peer = Peer.traced("one/two").with("FAULTLOOM_STATUS", folder.toString()).start("grpc", "http")) {
-            works(peer);
+            assertWorks(peer);
             assertTrue(Files.exists(folder.resolve("one_two." + peer.pid() + ".json")));
             String status = statusFile();
             assertTrue(status.contains("\"trust\":\"keys\""), status);
@@ -76,81 +76,81 @@ final class AgentTest {
     @Test
     void withoutTrustSettingsNothingIsHooked() throws Exception {
         try (Peer peer = Peer.traced("front").without("FAULTLOOM_TRUST").with("FAULTLOOM_STATUS", folder.toString()).start("grpc", "http")) {
-            inert(peer);
+            assertInactive(peer);
             String status = statusFile();
             assertTrue(status.contains("\"trust\":\"no trust settings\",\"libraries\":[]"), status);
         }
     }
 
     @Test
-    void withOtherKeysNothingHappens() throws Exception {
+    void envelopesOfOtherKeysAreIgnored() throws Exception {
         String other = "environment test;key fault f1 " + "99".repeat(32) + ";faults on";
         try (Peer peer = Peer.traced("front").with("FAULTLOOM_TRUST", other).start("grpc", "http")) {
-            inert(peer);
+            assertInactive(peer);
         }
     }
 
     @Test
-    void trustThatComesLaterInItsFileIsTaken() throws Exception {
+    void trustFileThatAppearsLaterIsUsed() throws Exception {
         Path trust = folder.resolve("trust");
         try (Peer peer = Peer.traced("front").without("FAULTLOOM_TRUST").with("FAULTLOOM_TRUST_FILE", trust.toString()).start("grpc", "http")) {
-            inert(peer);
+            assertInactive(peer);
             Files.writeString(trust, Requests.TRUST.replace(';', '\n'));
             long end = System.nanoTime() + 10_000_000_000L;
             try (GrpcDriver driver = new GrpcDriver(peer.address("grpc"))) {
                 while (driver.send("Run", "say x").segment == null) {
-                    assertTrue(System.nanoTime() < end, "the file is not read");
+                    assertTrue(System.nanoTime() < end, "the file was not read");
                     Thread.sleep(20);
                 }
             }
-            works(peer);
+            assertWorks(peer);
         }
     }
 
     @Test
-    void loadedTwiceTheSecondDoesNothingAndSaysSo() throws Exception {
+    void secondAgentDoesNothingAndReportsIt() throws Exception {
         Path copy = Files.copy(Peer.AGENT, folder.resolve("copy.jar"));
         try (Peer peer = Peer.traced("front").agent().option("-javaagent:" + copy).start("grpc", "http")) {
-            works(peer);
+            assertWorks(peer);
             String errors = peer.errors();
             assertEquals(2, errors.split("the agent is loaded already; this second one does nothing", -1).length - 1, errors);
         }
     }
 
     @Test
-    void nothingIsWrittenAndNoHomeIsNeeded() throws Exception {
+    void agentWritesNoFilesAndNeedsNoHome() throws Exception {
         Path nowhere = folder.resolve("not-there");
         try (Peer peer = Peer.traced("front").without("HOME").option("-Duser.home=" + nowhere, "-Djava.io.tmpdir=" + nowhere)
                 .with("FAULTLOOM_STATUS", nowhere.toString()).start("grpc", "http")) {
-            works(peer);
+            assertWorks(peer);
             assertFalse(peer.errors().contains("faultloom:"), peer.errors());
         }
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void itWorksBesideTheAgentOfOpenTelemetry(boolean first) throws Exception {
+    void worksWithTheOpenTelemetryAgent(boolean first) throws Exception {
         String other = "-javaagent:" + BESIDE.resolve("opentelemetry-javaagent.jar");
         Peer.Plan plan = Peer.stock().with("FAULTLOOM_SERVICE", "front").with("FAULTLOOM_TRUST", Requests.TRUST).option(
                 "-Dotel.traces.exporter=none", "-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none");
         plan = first ? plan.agent().option(other) : plan.option(other).agent();
         try (Peer peer = plan.start("grpc", "http", "tomcat")) {
-            assertTrue(peer.errors().contains("opentelemetry-javaagent"), "the other agent does not run: " + peer.errors());
-            works(peer);
+            assertTrue(peer.errors().contains("opentelemetry-javaagent"), "the other agent is not running: " + peer.errors());
+            assertWorks(peer);
             HttpDriver.Reply reply = new HttpDriver(peer.address("tomcat")).send("POST", "/run", NOWHERE, FAULT);
             assertEquals(List.of("/t.T/Run > nowhere.invalid:1: replied 5 fault 0"), Calls.of(reply.segment));
         }
     }
 
     @Test
-    void aVersionThatIsNotSupportedIsRefusedByName() throws Exception {
+    void unsupportedVersionIsRefusedByName() throws Exception {
         try (Peer peer = Peer.traced("front").instead(".*/(okhttp|okio)[^/]*", BESIDE.resolve("okhttp.jar"), BESIDE.resolve("okio.jar"))
                 .with("FAULTLOOM_STATUS", folder.toString()).start("grpc", "http")) {
             HttpDriver http = new HttpDriver(peer.address("http"));
-            HttpDriver.Reply reply = http.send("POST", "/run", "http okhttp GET http://" + peer.address("http") + "/x", Fault.of(Kind.STATUS).arg(503));
+            HttpDriver.Reply reply = http.send("POST", "/run", "http okhttp GET http://" + peer.address("http") + "/x", Fault.of(FaultKind.STATUS).arg(503));
             assertEquals("200 /x", reply.text());
             assertEquals(List.of(), Calls.of(reply.segment));
-            works(peer);
+            assertWorks(peer);
             String errors = peer.errors();
             assertTrue(errors.contains("faultloom: okhttp 3.9.1 is not supported"), errors);
             assertTrue(statusFile().contains("{\"name\":\"okhttp\",\"version\":\"3.9.1\",\"state\":\"refused\""), statusFile());

@@ -5,7 +5,7 @@ import dev.faultloom.wire.Segment;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A segment's calls in words, to be compared. */
+/** Formats the calls of a segment as text, for assertions. */
 final class Calls {
     private Calls() {}
 
@@ -42,7 +42,7 @@ final class Calls {
         return out;
     }
 
-    /** What the callee of the n-th call recorded, from 1. */
+    /** The segment of the callee of the n-th call, from 1. */
     static Segment child(Segment segment, int call) {
         for (Event event : segment.events) {
             if (event.child != null && event.call == call) {

@@ -9,7 +9,7 @@ import com.sun.net.httpserver.HttpServer;
 import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
@@ -23,11 +23,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Requests that begin at a service by themselves, and hops that know OpenTelemetry only. */
+/** Entry sampling, and services in between that only run OpenTelemetry. */
 final class EntryTest {
     private static final BlockingQueue<String> EXPORTED = new LinkedBlockingQueue<>();
     private static final String NOWHERE = "grpc nowhere.invalid:1 Run x";
-    private static final Fault FAULT = Fault.of(Kind.STATUS).arg(5).callee("nowhere.invalid:1");
+    private static final Fault FAULT = Fault.of(FaultKind.STATUS).arg(5).callee("nowhere.invalid:1");
 
     private static HttpServer collector;
 
@@ -55,14 +55,14 @@ final class EntryTest {
         String found;
         do {
             found = EXPORTED.poll(20, TimeUnit.SECONDS);
-            assertNotNull(found, "nothing of " + service + " was exported");
+            assertNotNull(found, "no history of " + service + " was exported");
         } while (!found.contains("\"" + service + "\""));
         return found;
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"http", "tomcat"})
-    void aDrawnRequestIsExportedOnce(String server) throws Exception {
+    void sampledRequestIsExportedOnce(String server) throws Exception {
         try (Peer back = Peer.traced("back-" + server).start("grpc");
                 Peer front = exporting("front-" + server).with("FAULTLOOM_SAMPLE", "1/1").start(server)) {
             HttpDriver.Reply reply = new HttpDriver(front.address(server)).plain("POST", "/run", "grpc " + back.address("grpc") + " Run say hello");
@@ -75,7 +75,7 @@ final class EntryTest {
     }
 
     @Test
-    void aHopWithOpenTelemetryOnlyPassesTheRequestOn() throws Exception {
+    void serviceWithOpenTelemetryOnlyForwardsTheEnvelope() throws Exception {
         Path other = Path.of("target", "beside", "opentelemetry-javaagent.jar").toAbsolutePath();
         try (Peer back = exporting("back").start("grpc", "http");
                 Peer middle = Peer.stock().option("-javaagent:" + other, "-Dotel.traces.exporter=none", "-Dotel.metrics.exporter=none",

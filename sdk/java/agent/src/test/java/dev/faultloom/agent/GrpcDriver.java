@@ -26,18 +26,18 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Sends requests as the tool does, and looks at the replies' bytes: this process has no hooks. */
+/** Sends gRPC requests like the tool and decodes the bytes of replies. This process has no hooks. */
 final class GrpcDriver implements AutoCloseable {
     private static final Metadata.Key<byte[]> CARRIER = Metadata.Key.of(Envelope.GRPC_KEY, Metadata.BINARY_BYTE_MARSHALLER);
 
     private final ManagedChannel channel;
 
-    /** What came back. */
+    /** A reply. */
     static final class Reply {
         Status status;
         Metadata trailers;
         byte[] message;
-        /** The field cut off the message, the trailer's history, or null. */
+        /** The history from a field of the message and from the trailer, or null. */
         byte[] field;
         byte[] trailer;
         Segment segment;
@@ -51,23 +51,23 @@ final class GrpcDriver implements AutoCloseable {
         channel = NettyChannelBuilder.forTarget(address).usePlaintext().maxInboundMessageSize(64 << 20).build();
     }
 
-    /** A request with an envelope and these faults. */
+    /** Sends a request with an envelope and these faults. */
     Reply send(String method, String text, Fault... faults) throws Exception {
         Envelope envelope = Requests.begin(faults);
         return send(method, text, Requests.bytes(envelope, Accept.FIELD, 4 << 20), envelope.hop.call);
     }
 
-    /** A request without one. */
+    /** Sends a request without an envelope. */
     Reply plain(String method, String text) throws Exception {
         return send(method, text, null, 0);
     }
 
-    /** A request with this envelope in metadata. */
+    /** Sends a request with this envelope in metadata. */
     Reply send(String method, String text, byte[] envelope, long call) throws Exception {
         return send(method, text, envelope, null, call);
     }
 
-    /** A request with these envelopes in metadata and in a field, or null. */
+    /** Sends a request with these envelopes (or null) in metadata and in a field. */
     Reply send(String method, String text, byte[] envelope, byte[] inField, long call) throws Exception {
         byte[] message = StringValue.of(text).toByteArray();
         return send(method, MethodType.UNARY, inField == null ? message : join(message, Carrier.field(inField)), envelope, call);
@@ -79,7 +79,7 @@ final class GrpcDriver implements AutoCloseable {
         return all;
     }
 
-    /** A request of that type with these bytes and this envelope in metadata, or null. */
+    /** Sends a request of this type with these bytes and this envelope (or null) in metadata. */
     Reply send(String method, MethodType type, byte[] message, byte[] envelope, long call) throws Exception {
         MethodDescriptor<byte[], byte[]> descriptor = MethodDescriptor.<byte[], byte[]>newBuilder()
                 .setType(type)
@@ -113,17 +113,17 @@ final class GrpcDriver implements AutoCloseable {
         wait(done);
         reply.trailer = reply.trailers.get(CARRIER);
         if (reply.message != null) {
-            Carrier.Cut cut = Carrier.cutField(reply.message, 0, reply.message.length);
+            Carrier.Split cut = Carrier.splitField(reply.message, 0, reply.message.length);
             if (cut != null) {
                 reply.field = Arrays.copyOfRange(reply.message, cut.historyFrom, cut.historyTo);
                 reply.message = Arrays.copyOf(reply.message, cut.end);
             }
         }
         byte[] history = reply.field != null ? reply.field : reply.trailer;
-        if (history != null && !Piece.is(history, 0, history.length)) {
+        if (history != null && !Piece.isPiece(history, 0, history.length)) {
             History decoded = History.decode(history);
             if (decoded.call != call) {
-                throw new AssertionError("a history of another call");
+                throw new AssertionError("the history belongs to another call");
             }
             reply.segment = decoded.segment;
         }

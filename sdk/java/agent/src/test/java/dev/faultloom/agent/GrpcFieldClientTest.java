@@ -9,7 +9,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.google.protobuf.StringValue;
 import dev.faultloom.entry.Entry;
 import dev.faultloom.hooks.grpc.ClientHook;
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
+import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.trust.Receiver;
@@ -18,7 +19,7 @@ import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.History;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import io.grpc.CallOptions;
 import io.grpc.ClientCall;
 import io.grpc.ManagedChannel;
@@ -40,7 +41,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Where a client with the explicit hook puts the envelope, seen by a callee that looks at bytes. */
+/** The carrier that a client with the explicit hook chooses for the envelope. */
 final class GrpcFieldClientTest {
     private static final MethodDescriptor<StringValue, StringValue> SAY = method("Say", MethodType.UNARY);
 
@@ -49,7 +50,7 @@ final class GrpcFieldClientTest {
     private RawCallee server;
     private ManagedChannel channel;
     private Scope scope;
-    private Current.Binding binding;
+    private CurrentScope.Binding binding;
 
     private static MethodDescriptor<StringValue, StringValue> method(String name, MethodType type) {
         return MethodDescriptor.<StringValue, StringValue>newBuilder()
@@ -89,8 +90,8 @@ final class GrpcFieldClientTest {
         if (binding != null) {
             binding.close();
         }
-        scope = caller.begin(envelope);
-        binding = Current.bind(scope);
+        scope = caller.beginScope(envelope);
+        binding = CurrentScope.bind(scope);
     }
 
     private Future<StringValue> say(MethodDescriptor<StringValue, StringValue> method, String text) {
@@ -100,21 +101,21 @@ final class GrpcFieldClientTest {
     private RawCallee.Request next() throws InterruptedException {
         RawCallee.Request request = server.requests.poll(20, TimeUnit.SECONDS);
         if (request == null) {
-            throw new AssertionError("no request came");
+            throw new AssertionError("no request arrived");
         }
         return request;
     }
 
-    /** What the callee says that has accepted this request. */
+    /** The history of a callee that accepted this request. */
     private byte[] history(RawCallee.Request request, boolean takesField) {
-        Scope answering = callee.openField(request.envelope(), name -> null);
+        Scope answering = callee.openScope(IncomingRequest.grpcField(request.envelope(), name -> null));
         if (takesField) {
-            answering.takesField();
+            answering.announceField();
         }
         return answering.finish(answering.now(), 0, "");
     }
 
-    /** Makes a call, answers it so, and tells where its envelope was. */
+    /** Makes a call, replies to it, and returns the carrier of its envelope. {@code takesField} null: no history. */
     private String call(MethodDescriptor<StringValue, StringValue> method, String text, Boolean takesField) throws Exception {
         Future<StringValue> reply = say(method, text);
         RawCallee.Request request = next();
@@ -125,26 +126,26 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void theFieldIsForMethodsWhoseCalleeSaysSo() throws Exception {
+    void fieldIsUsedForMethodsWhoseCalleeAnnouncesIt() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         assertEquals("field", call(SAY, "two", true));
         assertEquals("metadata", call(method("Other", MethodType.UNARY), "three", true));
-        assertEquals("field", call(SAY, "", false), "also an empty message");
-        assertEquals("metadata", call(SAY, "five", true), "the last word counts");
+        assertEquals("field", call(SAY, "", false), "also for an empty message");
+        assertEquals("metadata", call(SAY, "five", true), "the latest announcement counts");
         assertEquals("field", call(SAY, "six", true));
         History all = History.decode(scope.finish(scope.now(), 0, ""));
         assertEquals(6, all.segment.events.stream().filter(event -> event.kind == Event.RECV_RESPONSE && event.child != null && !event.gap).count());
     }
 
     @Test
-    void aStockCalleeGetsNoField() throws Exception {
+    void calleeWithoutSdkGetsNoField() throws Exception {
         for (int i = 0; i < 3; i++) {
             assertEquals("metadata", call(SAY, "hello", null));
         }
     }
 
     @Test
-    void otherChannelsLearnByThemselves() throws Exception {
+    void channelsLearnIndependently() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         ManagedChannel first = channel;
         ClientHook shared = new ClientHook(ClientHook.DEFAULT_RECEIVE_LIMIT);
@@ -159,15 +160,15 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void aMessageThatIsTooLargeGoesWithMetadata() throws Exception {
+    void largeMessageUsesMetadata() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
-        assertEquals("field", call(SAY, "x".repeat(65_536 - 4), true)); // and tag, and length
+        assertEquals("field", call(SAY, "x".repeat(65_536 - 4), true)); // plus tag and length
         assertEquals("metadata", call(SAY, "x".repeat(65_536 - 3), true));
         assertEquals("field", call(SAY, "four", true));
     }
 
     @Test
-    void anAnswerWithoutHistoryEndsItForGood() throws Exception {
+    void replyWithoutHistoryDisablesFieldsPermanently() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         assertEquals("field", call(SAY, "two", null));
         assertEquals("metadata", call(SAY, "three", true));
@@ -175,7 +176,7 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void aCallWithoutAnswerIsFollowedByMetadata() throws Exception {
+    void callAfterAFailedFieldCallUsesMetadata() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         Future<StringValue> given = say(SAY, "two");
         assertEquals("field", next().carrier());
@@ -190,9 +191,9 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void bridgedEnvelopesAndThoseWithoutHistoryGoByMetadata() throws Exception {
+    void bridgedEnvelopesUseMetadata() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
-        begin(Requests.beginBridged(Fault.of(Kind.UNAVAILABLE).callee("nobody")));
+        begin(Requests.beginBridged(Fault.of(FaultKind.UNAVAILABLE).callee("no-such-callee")));
         Future<StringValue> reply = say(SAY, "two");
         RawCallee.Request request = next();
         assertEquals("metadata", request.carrier());
@@ -202,11 +203,11 @@ final class GrpcFieldClientTest {
         assertEquals("field", call(SAY, "three", true));
         channel = NettyChannelBuilder.forTarget(server.address()).usePlaintext().intercept(new ClientHook(0)).build();
         assertEquals("metadata", call(SAY, "one", true));
-        assertEquals("metadata", call(SAY, "its replies may have no field", true));
+        assertEquals("metadata", call(SAY, "its replies must not carry a field", true));
     }
 
     @Test
-    void streamsGoByMetadata() throws Exception {
+    void streamsUseMetadata() throws Exception {
         for (int i = 0; i < 2; i++) {
             CompletableFuture<String> got = new CompletableFuture<>();
             StreamObserver<StringValue> out = ClientCalls.asyncBidiStreamingCall(channel.newCall(method("Both", MethodType.BIDI_STREAMING), CallOptions.DEFAULT), observer(got));
@@ -239,7 +240,7 @@ final class GrpcFieldClientTest {
     void blockingAndAsynchronousStubsAndCompression() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         CompletableFuture<String> blocking = new CompletableFuture<>();
-        new Thread(Current.wrap((Runnable) () -> blocking.complete(ClientCalls.blockingUnaryCall(
+        new Thread(CurrentScope.wrap((Runnable) () -> blocking.complete(ClientCalls.blockingUnaryCall(
                 channel, SAY, CallOptions.DEFAULT.withCompression("gzip"), StringValue.of("x".repeat(1000))).getValue()))).start();
         RawCallee.Request request = next();
         assertEquals("field", request.carrier());
@@ -254,7 +255,7 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void theLibrarysRetryBringsTheFieldAgain() throws Exception {
+    void retryOfTheLibrarySendsTheFieldAgain() throws Exception {
         MethodDescriptor<StringValue, StringValue> retried = method("Retried", MethodType.UNARY);
         assertEquals("metadata", call(retried, "one", true));
         Future<StringValue> reply = say(retried, "two");
@@ -268,9 +269,9 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void aDelayedCallTakesTheFieldAndALostReplyIsLost() throws Exception {
+    void delayedCallUsesTheFieldAndLostReplyIsRecorded() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
-        begin(Requests.begin(Fault.of(Kind.DELAY).arg(1).nth(1), Fault.of(Kind.LOST_REPLY).nth(2)));
+        begin(Requests.begin(Fault.of(FaultKind.DELAY).arg(1).nth(1), Fault.of(FaultKind.LOST_REPLY).nth(2)));
         assertEquals("field", call(SAY, "two", true));
         Future<StringValue> reply = say(SAY, "three");
         RawCallee.Request request = next();
@@ -285,7 +286,7 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void aCallThatIsCancelledBeforeItsMessageIsNotMade() throws Exception {
+    void callCanceledBeforeItsMessageIsNotSent() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         ClientCall<StringValue, StringValue> given = channel.newCall(SAY, CallOptions.DEFAULT);
         CompletableFuture<Status> end = new CompletableFuture<>();
@@ -305,7 +306,7 @@ final class GrpcFieldClientTest {
     }
 
     @Test
-    void aCallWithoutMessageIsTheLibrarysToJudge() throws Exception {
+    void callWithoutMessageIsLeftToTheLibrary() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
         ClientCall<StringValue, StringValue> empty = channel.newCall(SAY, CallOptions.DEFAULT);
         CompletableFuture<Status> end = new CompletableFuture<>();

@@ -11,7 +11,8 @@ import com.google.protobuf.StringValue;
 import dev.faultloom.entry.Entry;
 import dev.faultloom.hooks.grpc.ClientHook;
 import dev.faultloom.hooks.grpc.ServerHook;
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
+import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.trust.Receiver;
@@ -21,8 +22,8 @@ import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.History;
-import dev.faultloom.wire.Join;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.PieceJoiner;
+import dev.faultloom.wire.FaultKind;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
@@ -53,9 +54,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Envelopes in a field, as a server takes them: unchanged applications with the agent, and one with the explicit hook. */
+/** Servers receive envelopes in a field: unchanged applications with the agent, and one with the explicit hook. */
 final class GrpcFieldServerTest {
-    private static final byte[] OTHERS = {(byte) 0xFA, 0x01, 1, 'x'}; // a field 31 that nobody knows
+    private static final byte[] OTHER_FIELD = {(byte) 0xFA, 0x01, 1, 'x'}; // field 31, which is not in the schema
 
     private static Peer back;
     private static Peer front;
@@ -94,7 +95,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void aFieldIsTakenAndTheHandlerDoesNotSeeIt() throws Exception {
+    void fieldIsRemovedBeforeTheHandlerRuns() throws Exception {
         for (GrpcDriver.Reply reply : List.of(toBack.send("Unknown", "hello"), inField(toBack, "Unknown", "hello"), inField(toBack, "Unknown", "hello"))) {
             assertEquals("hello 0", reply.text());
             assertEquals("back", reply.segment.service);
@@ -106,7 +107,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void anErrorAnnouncesInItsTrailer() throws Exception {
+    void errorAnnouncesFieldsInItsTrailer() throws Exception {
         for (GrpcDriver.Reply reply : List.of(toBack.send("Fail", "5"), inField(toBack, "Fail", "5"), inField(toBack, "Throw", ""))) {
             assertNotNull(reply.trailer);
             assertTrue(announced(reply));
@@ -114,8 +115,8 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void aPlanInAFieldIsPlayedAndNotReplayed() throws Exception {
-        Envelope envelope = Requests.begin(Fault.of(Kind.STATUS).arg(7).callee("back"));
+    void planInAFieldFiresOnce() throws Exception {
+        Envelope envelope = Requests.begin(Fault.of(FaultKind.STATUS).arg(7).callee("back"));
         String script = "grpc " + back.address("grpc") + " Run say hello";
         GrpcDriver.Reply reply = toFront.send("Run", script, null, bytes(envelope), envelope.hop.call);
         assertEquals("PERMISSION_DENIED status 7 injected by Faultloom", reply.text());
@@ -124,7 +125,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void aRefusedEnvelopeIsCutOffAllTheSame() throws Exception {
+    void rejectedEnvelopeIsRemovedFromTheMessage() throws Exception {
         byte[] wrong = bytes(Requests.begin());
         wrong[wrong.length / 2] ^= 1;
         for (byte[] bad : List.of(wrong, new byte[] {9}, new byte[3000])) {
@@ -135,7 +136,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void aDeafServerLeavesMessagesAsTheyAreUntilItHasSettings(@TempDir Path folder) throws Exception {
+    void inactiveServerLeavesMessagesUnchangedUntilItHasSettings(@TempDir Path folder) throws Exception {
         Path trust = folder.resolve("trust");
         try (Peer deaf = Peer.traced("deaf").without("FAULTLOOM_TRUST").with("FAULTLOOM_TRUST_FILE", trust.toString()).start("grpc");
                 GrpcDriver driver = new GrpcDriver(deaf.address("grpc"))) {
@@ -152,19 +153,19 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void whatIsNotOursStays() throws Exception {
+    void otherUnknownFieldsStay() throws Exception {
         byte[] hello = StringValue.of("hello").toByteArray();
-        assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, GrpcDriver.join(hello, OTHERS), null, 0).text());
+        assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, GrpcDriver.join(hello, OTHER_FIELD), null, 0).text());
         Envelope envelope = Requests.begin();
         byte[] field = Carrier.field(bytes(envelope));
-        byte[] both = GrpcDriver.join(GrpcDriver.join(hello, OTHERS), field);
+        byte[] both = GrpcDriver.join(GrpcDriver.join(hello, OTHER_FIELD), field);
         assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, both, null, envelope.hop.call).text());
-        field[field.length - 1]++; // another magic
+        field[field.length - 1]++; // a wrong magic
         assertEquals("hello " + field.length, toBack.send("Unknown", MethodType.UNARY, GrpcDriver.join(hello, field), null, 0).text());
     }
 
     @Test
-    void theFieldCountsIfThereIsMetadataToo() throws Exception {
+    void fieldTakesPrecedenceOverMetadata() throws Exception {
         Envelope forwarded = Requests.begin();
         Envelope own = Requests.begin();
         GrpcDriver.Reply reply = toBack.send("Unknown", "hello", bytes(forwarded), bytes(own), own.hop.call);
@@ -182,7 +183,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void anApplicationsClientTakesTheField() throws Exception {
+    void unchangedClientUsesTheField() throws Exception {
         try (RawCallee raw = new RawCallee()) {
             Process callee = process("raw");
             for (String carrier : List.of("metadata", "field", "field")) {
@@ -195,8 +196,8 @@ final class GrpcFieldServerTest {
                 });
                 RawCallee.Request request = raw.requests.poll(20, TimeUnit.SECONDS);
                 assertEquals(carrier, request.carrier());
-                Scope scope = callee.openField(request.envelope(), name -> null);
-                scope.takesField();
+                Scope scope = callee.openScope(IncomingRequest.grpcField(request.envelope(), name -> null));
+                scope.announceField();
                 request.answer(scope.finish(scope.now(), 0, ""));
                 assertEquals("OK hello", reply.get(20, TimeUnit.SECONDS).text());
             }
@@ -204,7 +205,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void aServerWithASmallLimitDoesNotAskForFields() throws Exception {
+    void serverWithASmallLimitDoesNotAnnounceFields() throws Exception {
         try (Peer small = Peer.traced("small").option("-Dpeer.limit=1048575").start("grpc");
                 GrpcDriver driver = new GrpcDriver(small.address("grpc"))) {
             assertFalse(announced(driver.send("Unknown", "hello")));
@@ -215,7 +216,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void aDrawnRequestThatBringsAFieldBelongsToWhoeverSentIt() throws Exception {
+    void fieldReplacesTheScopeOfASampledRequest() throws Exception {
         try (Peer drawing = Peer.traced("drawing").with("FAULTLOOM_SAMPLE", "1/1").with("FAULTLOOM_EXPORT", "http://127.0.0.1:1/v1/traces").start("grpc");
                 GrpcDriver driver = new GrpcDriver(drawing.address("grpc"))) {
             assertNull(driver.plain("Unknown", "hello").segment);
@@ -229,9 +230,9 @@ final class GrpcFieldServerTest {
         return new Process(service, Map.of(), new Receiver(TrustSettings.parse(Requests.TRUST)), Entry.NONE);
     }
 
-    /** Tells what the listener behind it gets to see, and has a context of its own around it. */
-    private static final class Witness implements ServerInterceptor {
-        volatile String seen;
+    /** Records the messages that later interceptors receive, and attaches its own context. */
+    private static final class MessageRecorder implements ServerInterceptor {
+        volatile String observed;
 
         @Override
         public <Q, R> ServerCall.Listener<Q> interceptCall(ServerCall<Q, R> call, Metadata headers, ServerCallHandler<Q, R> next) {
@@ -239,14 +240,14 @@ final class GrpcFieldServerTest {
                     Contexts.interceptCall(Context.current().withValue(Context.key("own"), "x"), call, headers, next)) {
                 @Override
                 public void onMessage(Q message) {
-                    seen = ((Message) message).getUnknownFields().getSerializedSize() + " " + (Current.get() != null);
+                    observed = ((Message) message).getUnknownFields().getSerializedSize() + " " + (CurrentScope.get() != null);
                     super.onMessage(message);
                 }
             };
         }
     }
 
-    /** Whether a call would be traced on a thread that io.grpc.Context alone reaches. */
+    /** Whether a call is traced on another thread to which only io.grpc.Context is propagated. */
     private static boolean elsewhere(MethodDescriptor<StringValue, StringValue> method) {
         CompletableFuture<Boolean> traced = new CompletableFuture<>();
         Channel stock = new Channel() {
@@ -266,7 +267,7 @@ final class GrpcFieldServerTest {
     }
 
     @Test
-    void theExplicitHookTakesFieldsBeforeOtherInterceptors() throws Exception {
+    void explicitHookRemovesFieldsBeforeOtherInterceptors() throws Exception {
         MethodDescriptor<StringValue, StringValue> say = MethodDescriptor.<StringValue, StringValue>newBuilder()
                 .setType(MethodType.UNARY)
                 .setFullMethodName("t.T/Say")
@@ -274,23 +275,23 @@ final class GrpcFieldServerTest {
                 .setResponseMarshaller(ProtoUtils.marshaller(StringValue.getDefaultInstance()))
                 .build();
         for (int limit : new int[] {1 << 20, (1 << 20) - 1}) {
-            Witness witness = new Witness();
+            MessageRecorder recorder = new MessageRecorder();
             Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
                     .addService(ServerServiceDefinition.builder("t.T").addMethod(say, ServerCalls.asyncUnaryCall((request, reply) -> {
-                        reply.onNext(StringValue.of(request.getValue() + " " + (Current.get() != null) + " " + elsewhere(say)));
+                        reply.onNext(StringValue.of(request.getValue() + " " + (CurrentScope.get() != null) + " " + elsewhere(say)));
                         reply.onCompleted();
                     })).build())
-                    .intercept(witness)
+                    .intercept(recorder)
                     .intercept(new ServerHook(process("explicit"), limit, false)).build().start();
             try (GrpcDriver driver = new GrpcDriver("127.0.0.1:" + server.getPort())) {
                 for (GrpcDriver.Reply reply : List.of(driver.send("Say", "hello"), inField(driver, "Say", "hello"))) {
                     assertEquals("hello true true", reply.text());
-                    assertEquals("0 true", witness.seen);
+                    assertEquals("0 true", recorder.observed);
                     assertEquals("explicit", reply.segment.service);
                     assertEquals(limit == 1 << 20, announced(reply));
                 }
                 assertEquals("hello false false", driver.plain("Say", "hello").text());
-                assertEquals("0 false", witness.seen);
+                assertEquals("0 false", recorder.observed);
                 assertEquals(Status.Code.OK, driver.plain("Say", "hello").status.getCode());
             } finally {
                 server.shutdownNow();
@@ -303,7 +304,7 @@ final class GrpcFieldServerTest {
         Envelope envelope = Requests.begin();
         GrpcDriver.Reply reply = toBack.send("Down", MethodType.SERVER_STREAMING, StringValue.of("say one").toByteArray(), bytes(envelope), envelope.hop.call);
         assertEquals("one", reply.text());
-        Join pieces = new Join();
+        PieceJoiner pieces = new PieceJoiner();
         pieces.add(reply.field, 0, reply.field.length);
         pieces.add(reply.trailer, 0, reply.trailer.length);
         byte[] history = pieces.history(envelope.hop.call);

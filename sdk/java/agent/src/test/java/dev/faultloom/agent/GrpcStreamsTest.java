@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import dev.faultloom.wire.Segment;
 import java.util.List;
 import java.util.stream.Stream;
@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** gRPC streams between unchanged applications with the agent. */
 final class GrpcStreamsTest {
-    private static final Fault NOWHERE = Fault.of(Kind.STATUS).arg(5).callee("nowhere.invalid:1");
+    private static final Fault NOWHERE = Fault.of(FaultKind.STATUS).arg(5).callee("nowhere.invalid:1");
     private static final String CALL = "grpc nowhere.invalid:1 Run x";
 
     private static Peer back;
@@ -48,7 +48,7 @@ final class GrpcStreamsTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"Down", "Up", "Both"})
-    void theHistoryOfAStreamIsJoinedFromItsPieces(String method) throws Exception {
+    void historyOfAStreamIsJoinedFromItsPieces(String method) throws Exception {
         GrpcDriver.Reply reply = driver.send("Run", stream(back, method, "say one|" + CALL + "|say three"), NOWHERE);
         assertEquals("one+NOT_FOUND status 5 injected by Faultloom+three OK", reply.text());
         assertEquals(List.of("/t.T/" + method + " > back: replied 0 child back"), Calls.of(reply.segment));
@@ -58,7 +58,7 @@ final class GrpcStreamsTest {
     }
 
     @Test
-    void aFailedStreamBringsWhatHappened() throws Exception {
+    void failedStreamReturnsItsHistory() throws Exception {
         GrpcDriver.Reply reply = driver.send("Run", stream(back, "Down", CALL + "|fail"), NOWHERE);
         assertEquals("NOT_FOUND status 5 injected by Faultloom ABORTED", reply.text());
         assertEquals(List.of("/t.T/Down > back: replied 10 child back"), Calls.of(reply.segment));
@@ -66,7 +66,7 @@ final class GrpcStreamsTest {
     }
 
     @Test
-    void aStreamThatIsLeftEarlyBringsWhatHappenedUntilThen() throws Exception {
+    void canceledStreamReturnsItsHistorySoFar() throws Exception {
         GrpcDriver.Reply reply = driver.send("Run", stream(back, "Down!", CALL + "|say two|in thread sleep 300|say three"), NOWHERE);
         assertTrue(reply.text().endsWith("CANCELLED"), reply.text());
         assertEquals(List.of("/t.T/Down > back: failed 1 child back"), Calls.of(reply.segment));
@@ -75,7 +75,7 @@ final class GrpcStreamsTest {
     }
 
     @Test
-    void aStreamThatIsOpenAtTheAnswerIsCancelled() throws Exception {
+    void streamThatIsOpenAtTheReplyIsRecordedAsCanceled() throws Exception {
         GrpcDriver.Reply reply = driver.send("Run", stream(back, "Down?", CALL + "|sleep 1000|say three"), NOWHERE);
         assertTrue(reply.text().endsWith("open"), reply.text());
         assertEquals(List.of("/t.T/Down > back: failed 1 child back"), Calls.of(reply.segment));
@@ -83,7 +83,7 @@ final class GrpcStreamsTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"Down", "Up", "Both"})
-    void aPeerWithoutSdkIsAGapAndNotDisturbed(String method) throws Exception {
+    void peerWithoutSdkIsAGapAndUnchanged(String method) throws Exception {
         GrpcDriver.Reply reply = driver.send("Run", stream(stock, method, "say one|say two"));
         assertEquals("one+two OK", reply.text());
         assertEquals(List.of("/t.T/" + method + " > stock: replied 0 gap"), Calls.of(reply.segment));
@@ -91,23 +91,23 @@ final class GrpcStreamsTest {
 
     static Stream<Arguments> faults() {
         return Stream.of("Down", "Up", "Both").flatMap(method -> Stream.of(
-                Arguments.of(method, Fault.of(Kind.UNAVAILABLE), " UNAVAILABLE", "failed 14 fault 0"),
-                Arguments.of(method, Fault.of(Kind.STATUS).arg(7), " PERMISSION_DENIED", "replied 7 fault 0"),
-                Arguments.of(method, Fault.of(Kind.DEADLINE), " DEADLINE_EXCEEDED", "failed 4 fault 0"),
-                Arguments.of(method, Fault.of(Kind.RESET), " UNAVAILABLE", "failed 14 fault 0"),
-                Arguments.of(method, Fault.of(Kind.DELAY).arg(200), "ok OK", "replied 0 fault 0 child back"),
-                Arguments.of(method, Fault.of(Kind.HANG).arg(200), " DEADLINE_EXCEEDED", "failed 4 fault 0"),
-                Arguments.of(method, Fault.of(Kind.LOST_REPLY), " UNAVAILABLE", "failed 14 fault 0 child back"),
-                Arguments.of(method, Fault.of(Kind.EMPTY_REPLY), " OK", "replied 0 fault 0 child back")));
+                Arguments.of(method, Fault.of(FaultKind.UNAVAILABLE), " UNAVAILABLE", "failed 14 fault 0"),
+                Arguments.of(method, Fault.of(FaultKind.STATUS).arg(7), " PERMISSION_DENIED", "replied 7 fault 0"),
+                Arguments.of(method, Fault.of(FaultKind.DEADLINE), " DEADLINE_EXCEEDED", "failed 4 fault 0"),
+                Arguments.of(method, Fault.of(FaultKind.RESET), " UNAVAILABLE", "failed 14 fault 0"),
+                Arguments.of(method, Fault.of(FaultKind.DELAY).arg(200), "ok OK", "replied 0 fault 0 child back"),
+                Arguments.of(method, Fault.of(FaultKind.HANG).arg(200), " DEADLINE_EXCEEDED", "failed 4 fault 0"),
+                Arguments.of(method, Fault.of(FaultKind.LOST_REPLY), " UNAVAILABLE", "failed 14 fault 0 child back"),
+                Arguments.of(method, Fault.of(FaultKind.EMPTY_REPLY), " OK", "replied 0 fault 0 child back")));
     }
 
     @ParameterizedTest
     @MethodSource("faults")
-    void aFaultIsSeenByTheCallerAndRecorded(String method, Fault fault, String seen, String recorded) throws Exception {
+    void faultReachesTheCallerAndIsRecorded(String method, Fault fault, String expectedReply, String recorded) throws Exception {
         String script = stream(back, method, "say ok");
         assertEquals("ok OK", driver.send("Run", script).text(), "healthy");
         GrpcDriver.Reply reply = driver.send("Run", script, fault.callee("back"));
-        assertEquals(seen, reply.text());
+        assertEquals(expectedReply, reply.text());
         assertEquals(List.of("/t.T/" + method + " > back: " + recorded), Calls.of(reply.segment));
         assertEquals("ok OK", driver.send("Run", script).text(), "healthy again");
     }

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What every HTTP client has to do, once per client. */
+/** Requirements on every HTTP client. */
 final class HttpClientsTest {
     private static final List<String> CLIENTS = List.of("jdk", "jdk-async", "jdk-stream", "okhttp", "okhttp-async", "url");
 
@@ -48,7 +48,7 @@ final class HttpClientsTest {
 
     @ParameterizedTest
     @MethodSource("clients")
-    void aHistoryComesBackWhateverCarriesIt(String client) throws Exception {
+    void historyReturnsWithEveryCarrier(String client) throws Exception {
         for (String path : new String[] {"/x", "/big/100000", "/binary/200000", "/chunked/70000", "/flushed/9000", "/status/404", "/status/204"}) {
             String plain = driver.plain("POST", "/run", call(back, client, path)).text();
             HttpDriver.Reply reply = driver.send("POST", "/run", call(back, client, path));
@@ -61,16 +61,16 @@ final class HttpClientsTest {
 
     @ParameterizedTest
     @MethodSource("clients")
-    void aLongHistoryComesBehindTheBody(String client) throws Exception {
+    void longHistoryFollowsTheBody(String client) throws Exception {
         String script = "http " + client + " POST http://" + back.address(Peer.HTTP) + "/fan/300 grpc nowhere.invalid:1 Run x";
-        HttpDriver.Reply reply = driver.send("POST", "/run", script, Fault.of(Kind.STATUS).arg(5).callee("nowhere.invalid:1"));
+        HttpDriver.Reply reply = driver.send("POST", "/run", script, Fault.of(FaultKind.STATUS).arg(5).callee("nowhere.invalid:1"));
         assertEquals("200 done", reply.text());
         assertEquals(300, Calls.of(Calls.child(reply.segment, 1)).size());
     }
 
     @ParameterizedTest
     @MethodSource("clients")
-    void aPeerWithoutSdkIsAGapAndNotDisturbed(String client) throws Exception {
+    void peerWithoutSdkIsAGapAndUnchanged(String client) throws Exception {
         for (String path : new String[] {"/x", "/big/3000000"}) {
             String plain = driver.plain("POST", "/run", call(stock, client, path)).text();
             HttpDriver.Reply reply = driver.send("POST", "/run", call(stock, client, path));
@@ -81,34 +81,34 @@ final class HttpClientsTest {
 
     static Stream<Arguments> faults() {
         return CLIENTS.stream().flatMap(client -> Stream.of(
-                Arguments.of(client, Fault.of(Kind.UNAVAILABLE), "java.net.ConnectException", "failed 14 fault 0"),
-                Arguments.of(client, Fault.of(Kind.STATUS).arg(503), "503 ", "replied 503 fault 0"),
-                Arguments.of(client, Fault.of(Kind.STATUS).arg(7), "500 ", "replied 7 fault 0"),
-                Arguments.of(client, Fault.of(Kind.DEADLINE), "imeout", "failed 4 fault 0"),
-                Arguments.of(client, Fault.of(Kind.RESET), "Connection reset", "failed 14 fault 0"),
-                Arguments.of(client, Fault.of(Kind.DELAY).arg(200), "200 /x", "replied 200 fault 0 child back"),
-                Arguments.of(client, Fault.of(Kind.HANG).arg(200), "imeout", "failed 4 fault 0"),
-                Arguments.of(client, Fault.of(Kind.LOST_REPLY), "Connection reset", "failed 14 fault 0 child back"),
-                Arguments.of(client, Fault.of(Kind.EMPTY_REPLY), "200 ", "replied 200 fault 0 child back"),
-                Arguments.of(client, Fault.of(Kind.CORRUPT_REPLY), "200 /\uFFFD", "replied 200 fault 0 child back")));
+                Arguments.of(client, Fault.of(FaultKind.UNAVAILABLE), "java.net.ConnectException", "failed 14 fault 0"),
+                Arguments.of(client, Fault.of(FaultKind.STATUS).arg(503), "503 ", "replied 503 fault 0"),
+                Arguments.of(client, Fault.of(FaultKind.STATUS).arg(7), "500 ", "replied 7 fault 0"),
+                Arguments.of(client, Fault.of(FaultKind.DEADLINE), "imeout", "failed 4 fault 0"),
+                Arguments.of(client, Fault.of(FaultKind.RESET), "Connection reset", "failed 14 fault 0"),
+                Arguments.of(client, Fault.of(FaultKind.DELAY).arg(200), "200 /x", "replied 200 fault 0 child back"),
+                Arguments.of(client, Fault.of(FaultKind.HANG).arg(200), "imeout", "failed 4 fault 0"),
+                Arguments.of(client, Fault.of(FaultKind.LOST_REPLY), "Connection reset", "failed 14 fault 0 child back"),
+                Arguments.of(client, Fault.of(FaultKind.EMPTY_REPLY), "200 ", "replied 200 fault 0 child back"),
+                Arguments.of(client, Fault.of(FaultKind.CORRUPT_REPLY), "200 /\uFFFD", "replied 200 fault 0 child back")));
     }
 
     @ParameterizedTest
     @MethodSource("faults")
-    void aFaultIsSeenByTheCallerAndRecorded(String client, Fault fault, String seen, String recorded) throws Exception {
+    void faultReachesTheCallerAndIsRecorded(String client, Fault fault, String expectedReply, String recorded) throws Exception {
         String script = call(back, client, "/x");
         assertEquals("200 /x", driver.send("POST", "/run", script).text(), "healthy");
         HttpDriver.Reply reply = driver.send("POST", "/run", script, fault.callee("back"));
-        assertTrue(reply.text().contains(seen), reply.text());
-        assertFalse(fault.kind == Kind.EMPTY_REPLY && !reply.text().equals("200 "), reply.text());
+        assertTrue(reply.text().contains(expectedReply), reply.text());
+        assertFalse(fault.kind == FaultKind.EMPTY_REPLY && !reply.text().equals("200 "), reply.text());
         assertEquals(List.of("GET /x > back: " + recorded), Calls.of(reply.segment));
         assertEquals("200 /x", driver.send("POST", "/run", script).text(), "healthy again");
     }
 
     @ParameterizedTest
     @MethodSource("clients")
-    void aDelayEndsWithTheCallersOwnDeadline(String client) throws Exception {
-        HttpDriver.Reply reply = driver.send("POST", "/run", call(back, client, "/x@150"), Fault.of(Kind.DELAY).arg(20_000).callee("back"));
+    void delayEndsAtTheCallersDeadline(String client) throws Exception {
+        HttpDriver.Reply reply = driver.send("POST", "/run", call(back, client, "/x@150"), Fault.of(FaultKind.DELAY).arg(20_000).callee("back"));
         assertTrue(reply.text().contains("imeout"), reply.text());
         assertEquals(List.of("GET /x > back: failed 4 fault 0"), Calls.of(reply.segment));
     }

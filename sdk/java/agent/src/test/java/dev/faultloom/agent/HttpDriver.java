@@ -17,13 +17,13 @@ import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.Arrays;
 
-/** Sends HTTP requests as the tool does, and looks at the replies' bytes: this process has no hooks. */
+/** Sends HTTP requests like the tool and decodes the bytes of replies. This process has no hooks. */
 final class HttpDriver {
     private static final HttpClient CLIENT = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 
     private final String base;
 
-    /** What came back. */
+    /** A reply. */
     static final class Reply {
         int status;
         HttpHeaders headers;
@@ -41,19 +41,19 @@ final class HttpDriver {
         base = "http://" + address;
     }
 
-    /** A request with an envelope and these faults. */
+    /** Sends a request with an envelope and these faults. */
     Reply send(String method, String path, String body, Fault... faults) throws Exception {
         Envelope envelope = Requests.begin(faults);
         return send(method, path, body, Requests.bytes(envelope, Accept.TAIL, 0), envelope.hop.call);
     }
 
-    /** The same, of a caller who cannot take tails. */
+    /** {@link #send} for a caller that does not accept tails. */
     Reply sendWithoutTail(String method, String path, String body, Fault... faults) throws Exception {
         Envelope envelope = Requests.begin(faults);
         return send(method, path, body, Requests.bytes(envelope, Accept.NONE, 0), envelope.hop.call);
     }
 
-    /** A request without one. */
+    /** Sends a request without an envelope. */
     Reply plain(String method, String path, String body) throws Exception {
         return send(method, path, body, null, 0);
     }
@@ -62,7 +62,7 @@ final class HttpDriver {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(base + path)).timeout(Duration.ofSeconds(60))
                 .method(method, body.isEmpty() ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body));
         if (envelope != null) {
-            request.header(Envelope.HTTP_HEADER, Text.base64(envelope));
+            request.header(Envelope.HTTP_HEADER, Text.encodeBase64(envelope));
         }
         HttpResponse<byte[]> response = CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
         Reply reply = new Reply();
@@ -73,11 +73,11 @@ final class HttpDriver {
         String header = reply.headers.firstValue(Envelope.HISTORY_HEADER).orElse(null);
         if (header != null) {
             reply.carrier = "header";
-            history = Text.unbase64(header);
+            history = Text.decodeBase64(header);
         } else if (reply.headers.firstValue(Envelope.REPLY_HEADER).isPresent()) {
             reply.carrier = reply.headers.firstValue(Envelope.REPLY_HEADER).get();
             if (reply.carrier.equals("tail")) {
-                Carrier.Cut cut = Carrier.cutTail(reply.body, 0, reply.body.length);
+                Carrier.Split cut = Carrier.splitTail(reply.body, 0, reply.body.length);
                 history = Arrays.copyOfRange(reply.body, cut.historyFrom, cut.historyTo);
                 reply.body = Arrays.copyOf(reply.body, cut.end);
             }
@@ -85,7 +85,7 @@ final class HttpDriver {
         if (history != null) {
             History decoded = History.decode(history);
             if (decoded.call != call) {
-                throw new AssertionError("a history of another call");
+                throw new AssertionError("the history belongs to another call");
             }
             reply.segment = decoded.segment;
         }

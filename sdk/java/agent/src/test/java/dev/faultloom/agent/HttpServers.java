@@ -7,18 +7,18 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 
-/** What every HTTP server has to do, once per server. */
+/** Requirements on every HTTP server. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 abstract class HttpServers {
     private static final String CALL = "grpc nowhere.invalid:1 Run x";
-    private static final Fault REFUSED = Fault.of(Kind.STATUS).arg(5);
+    private static final Fault REFUSED = Fault.of(FaultKind.STATUS).arg(5);
 
     private final String server;
     private Peer peer;
@@ -44,7 +44,7 @@ abstract class HttpServers {
     }
 
     @Test
-    void aShortHistoryComesInAHeader() throws Exception {
+    void shortHistoryIsInAHeader() throws Exception {
         HttpDriver.Reply reply = driver.send("POST", "/run?x=1", "say hello");
         assertEquals("hello", reply.text());
         assertEquals("header", reply.carrier);
@@ -56,7 +56,7 @@ abstract class HttpServers {
     }
 
     @Test
-    void aLongHistoryComesBehindTheBody() throws Exception {
+    void longHistoryFollowsTheBody() throws Exception {
         HttpDriver.Reply reply = driver.send("POST", "/fan/200", CALL, REFUSED);
         assertEquals("done", reply.text());
         assertEquals("tail", reply.carrier);
@@ -68,7 +68,7 @@ abstract class HttpServers {
     }
 
     @Test
-    void aLongReplyAnnouncesItsTail() throws Exception {
+    void longReplyAnnouncesItsTail() throws Exception {
         for (String path : new String[] {"/big/3000000", "/chunked/100000", "/flushed/20000", "/later/20000"}) {
             HttpDriver.Reply plain = driver.plain("POST", path, CALL);
             HttpDriver.Reply reply = driver.send("POST", path, CALL, REFUSED);
@@ -83,7 +83,7 @@ abstract class HttpServers {
     }
 
     @Test
-    void everyStatusComesWithItsHistory() throws Exception {
+    void everyStatusReturnsItsHistory() throws Exception {
         for (int status : new int[] {200, 201, 204, 404, 503}) {
             HttpDriver.Reply plain = driver.plain("GET", "/status/" + status, "");
             HttpDriver.Reply reply = driver.send("GET", "/status/" + status, "");
@@ -95,7 +95,7 @@ abstract class HttpServers {
     }
 
     @Test
-    void aRequestWithoutEnvelopeGetsNothingAdded() throws Exception {
+    void requestWithoutEnvelopeGetsAnUnchangedReply() throws Exception {
         HttpDriver.Reply reply = driver.plain("POST", "/run", "say hello");
         assertEquals("hello", reply.text());
         assertNull(reply.segment);

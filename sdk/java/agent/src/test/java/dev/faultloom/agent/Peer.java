@@ -14,22 +14,24 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** A service in a process of its own. It ends with the test. */
+/** A service in another process, which exits with the test. */
 final class Peer implements AutoCloseable {
     static final Path AGENT = Path.of("target", "faultloom-agent.jar").toAbsolutePath();
     private static final String CLASSES = classPath();
 
-    /** Another Java than the one the tests run on, to show that the agent runs there: {@code FAULTLOOM_TEST_JAVA}. */
+    /**
+     * {@code FAULTLOOM_TEST_JAVA}: the Java for the services, to test the agent on another version than the tests' own.
+     */
     private static final String OTHER_JAVA = System.getenv("FAULTLOOM_TEST_JAVA");
 
-    /** An HTTP server that is there. A small Java 11 comes without the module of the JDK's own. */
+    /** An HTTP server that the services' Java has: small runtimes lack the module of the JDK's server. */
     static final String HTTP = OTHER_JAVA == null ? "http" : "jetty";
 
     private final java.lang.Process process;
     private final Path errors;
     private final Map<String, Integer> ports = new HashMap<>();
 
-    /** How to start a peer. */
+    /** The options for starting a peer. */
     static final class Plan {
         private final List<String> options = new ArrayList<>();
         private final Map<String, String> variables = new HashMap<>();
@@ -47,7 +49,7 @@ final class Peer implements AutoCloseable {
             return this;
         }
 
-        /** Puts jars in place of others. */
+        /** Replaces jars on the class path. */
         Plan instead(String others, Path... jars) {
             classPath = Stream.concat(Arrays.stream(jars).map(Path::toString), Arrays.stream(classPath.split(File.pathSeparator))
                     .filter(part -> !part.matches(others))).collect(Collectors.joining(File.pathSeparator));
@@ -73,12 +75,12 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /** A peer that is not started yet, without the agent. */
+    /** Options for a peer without the agent. */
     static Plan stock() {
         return new Plan();
     }
 
-    /** A peer with the agent and both keys. */
+    /** Options for a peer with the agent and both keys. */
     static Plan traced(String service) {
         return stock().agent().with("FAULTLOOM_SERVICE", service).with("FAULTLOOM_TRUST", Requests.TRUST);
     }
@@ -107,7 +109,7 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /** Everything the tests have, but nothing of ours: an application that knows nothing of us. */
+    /** The tests' class path without the SDK. */
     private static String classPath() {
         return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .filter(part -> !part.contains("faultloom") && !part.matches(".*/(core|hooks|agent)/target/classes/?"))
@@ -124,12 +126,12 @@ final class Peer implements AutoCloseable {
         return process.pid();
     }
 
-    /** What it wrote to standard error so far. */
+    /** Its standard error so far. */
     String errors() throws IOException {
         return Files.readString(errors);
     }
 
-    /** Ends it; what it wrote to standard error. */
+    /** Stops it and returns its standard error. */
     String stop() throws IOException {
         close();
         return Files.readString(errors);

@@ -16,27 +16,27 @@ import java.util.Arrays;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 
-/** A server that looks at what requests bring as bytes, and answers what the test says. It knows nothing of us. */
+/** A server without the SDK. It exposes requests as bytes, and the test provides the replies. */
 final class RawCallee implements AutoCloseable {
     static final Metadata.Key<byte[]> CARRIER = Metadata.Key.of(Envelope.GRPC_KEY, Metadata.BINARY_BYTE_MARSHALLER);
 
-    /** One request's first message. */
+    /** The first message of a request. */
     static final class Request {
         private final ServerCall<byte[], byte[]> call;
         final byte[] metadata;
-        /** The envelope cut off the message, or null. */
+        /** The envelope in a field of the message, or null. */
         final byte[] field;
         final byte[] message;
 
         Request(ServerCall<byte[], byte[]> call, Metadata headers, byte[] bytes) {
             this.call = call;
             metadata = headers.get(CARRIER);
-            Carrier.Cut cut = Carrier.cutField(bytes, 0, bytes.length);
+            Carrier.Split cut = Carrier.splitField(bytes, 0, bytes.length);
             field = cut == null ? null : Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo);
             message = cut == null ? bytes : Arrays.copyOf(bytes, cut.end);
         }
 
-        /** Where its envelope was. */
+        /** The carrier of the envelope. */
         String carrier() {
             return metadata == null ? field == null ? "none" : "field" : field == null ? "metadata" : "both";
         }
@@ -45,7 +45,7 @@ final class RawCallee implements AutoCloseable {
             return field != null ? field : metadata;
         }
 
-        /** Answers with its own message and this history, or null. */
+        /** Replies with the request's message and this history, or null. */
         void answer(byte[] history) {
             call.sendHeaders(new Metadata());
             byte[] field = history == null ? new byte[0] : Carrier.field(history);
@@ -60,7 +60,7 @@ final class RawCallee implements AutoCloseable {
         }
     }
 
-    /** What it got, in order. */
+    /** The received requests, in order. */
     final BlockingQueue<Request> requests = new LinkedBlockingQueue<>();
     private final Server server;
 

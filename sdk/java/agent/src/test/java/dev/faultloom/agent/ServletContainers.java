@@ -4,18 +4,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** What servlet containers have to do besides. */
+/** Additional requirements on servlet containers. */
 abstract class ServletContainers extends HttpServers {
     ServletContainers(String server) {
         super(server);
     }
 
     @Test
-    void writersErrorsAndRedirectsComeWithTheirHistory() throws Exception {
+    void writersErrorsAndRedirectsReturnTheirHistory() throws Exception {
         for (String path : new String[] {"/x?way=writer", "/big/100000?way=writer", "/status/404?way=error", "/status/503?way=error", "/x?way=redirect", "/throw"}) {
             HttpDriver.Reply plain = driver().plain("GET", path, "");
             HttpDriver.Reply reply = driver().send("GET", path, "");
@@ -28,8 +28,8 @@ abstract class ServletContainers extends HttpServers {
     }
 
     @Test
-    void asynchronousRequestsComeWithTheirHistory() throws Exception {
-        HttpDriver.Reply reply = driver().send("POST", "/run?way=async", "grpc nowhere.invalid:1 Run x", Fault.of(Kind.STATUS).arg(5));
+    void asynchronousRequestsReturnTheirHistory() throws Exception {
+        HttpDriver.Reply reply = driver().send("POST", "/run?way=async", "grpc nowhere.invalid:1 Run x", Fault.of(FaultKind.STATUS).arg(5));
         assertEquals("NOT_FOUND status 5 injected by Faultloom", reply.text());
         assertEquals(List.of("/t.T/Run > nowhere.invalid:1: replied 5 fault 0"), Calls.of(reply.segment));
         assertEquals(100_000, driver().send("GET", "/big/100000?way=async", "").body.length);

@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Calls made on other threads belong to the request on whose behalf they are made, and to no other. */
+/** A call on another thread belongs to the request that submitted the task. */
 final class ThreadsTest {
     private static Peer peer;
     private static GrpcDriver driver;
@@ -34,7 +34,7 @@ final class ThreadsTest {
     }
 
     private static void belongs(GrpcDriver driver, String place) throws Exception {
-        GrpcDriver.Reply reply = driver.send("Run", "in " + place + " grpc nowhere.invalid:1 Run x", Fault.of(Kind.STATUS).arg(5));
+        GrpcDriver.Reply reply = driver.send("Run", "in " + place + " grpc nowhere.invalid:1 Run x", Fault.of(FaultKind.STATUS).arg(5));
         assertEquals("NOT_FOUND status 5 injected by Faultloom", reply.text());
         assertEquals(List.of("/t.T/Run > nowhere.invalid:1: replied 5 fault 0"), Calls.of(reply.segment));
     }
@@ -42,12 +42,12 @@ final class ThreadsTest {
     @ParameterizedTest
     @ValueSource(strings = {"pool", "pool-execute", "invoke-all", "scheduled", "common-pool", "fork", "parallel-stream", "supply-async",
         "supply-async-pool", "then-apply-async", "then-apply", "then-compose-pool", "thread"})
-    void theScopeGoesAlong(String place) throws Exception {
+    void taskKeepsTheScope(String place) throws Exception {
         belongs(driver, place);
     }
 
     @Test
-    void theScopeGoesAlongWithVirtualThreads() throws Exception {
+    void virtualThreadsKeepTheScope() throws Exception {
         Optional<Path> java = newerJava();
         assumeTrue(java.isPresent(), "no Java with virtual threads is installed");
         try (Peer newer = Peer.traced("front").java(java.get().toString()).start("grpc");
@@ -58,7 +58,7 @@ final class ThreadsTest {
         }
     }
 
-    /** This Java or one beside it, 21 or newer. */
+    /** A Java of version 21 or newer: the current one, or one installed next to it. */
     private static Optional<Path> newerJava() throws Exception {
         Path own = Path.of(System.getProperty("java.home"));
         try (Stream<Path> homes = Stream.concat(Stream.of(own), Files.list(own.getParent()))) {

@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** An object of a vector's input, with its members as what they mean. */
+/** A JSON object of a vector's input, with typed access to its members. */
 final class Input {
     private final Map<?, ?> object;
 
@@ -23,7 +23,7 @@ final class Input {
         return (String) object.get(key);
     }
 
-    /** An unsigned number of 64 bits; 0 if it is not there. */
+    /** An unsigned 64-bit number; 0 if it is absent or null. */
     long number(String key) {
         return has(key) ? ((BigInteger) object.get(key)).longValue() : 0;
     }
@@ -39,7 +39,7 @@ final class Input {
 
     /** Hex, or null. */
     byte[] bytes(String key) {
-        return has(key) ? Text.unhex(text(key)) : null;
+        return has(key) ? Text.decodeHex(text(key)) : null;
     }
 
     Input in(String key) {
@@ -70,7 +70,7 @@ final class Input {
         return out;
     }
 
-    /** An object whose members are texts. */
+    /** An object whose members are strings. */
     Map<String, String> table(String key) {
         Map<String, String> out = new LinkedHashMap<>();
         if (has(key)) {

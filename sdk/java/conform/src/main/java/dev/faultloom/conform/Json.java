@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * JSON as the vectors need it: objects as sorted maps, arrays as lists, integers as {@link BigInteger}, because the format
- * has unsigned numbers of 64 bits. Not for input that is not ours.
+ * JSON as the vectors need it: objects as sorted maps, arrays as lists, integers as {@link BigInteger}, because the
+ * format has unsigned numbers of 64 bits. Not for input that is not ours.
  */
 final class Json {
     private final String text;
@@ -122,7 +122,7 @@ final class Json {
         }
     }
 
-    /** Keys sorted, no blanks. */
+    /** Writes JSON with sorted keys and without white space. */
     static String write(Object value) {
         StringBuilder out = new StringBuilder();
         write(out, value);
@@ -135,7 +135,7 @@ final class Json {
             out.append('{');
             for (Map.Entry<?, ?> e : new TreeMap<>((Map<?, ?>) value).entrySet()) {
                 out.append(separator);
-                JsonText.quote(out, (String) e.getKey());
+                JsonText.appendQuoted(out, (String) e.getKey());
                 write(out.append(':'), e.getValue());
                 separator = ",";
             }
@@ -148,9 +148,9 @@ final class Json {
             }
             out.append(']');
         } else if (value instanceof String) {
-            JsonText.quote(out, (String) value);
+            JsonText.appendQuoted(out, (String) value);
         } else {
-            out.append(value); // null, Boolean and whole numbers look like themselves
+            out.append(value); // null, Boolean, whole numbers
         }
     }
 }

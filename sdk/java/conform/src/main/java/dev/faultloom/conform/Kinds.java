@@ -11,9 +11,9 @@ import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.History;
-import dev.faultloom.wire.Join;
 import dev.faultloom.wire.Names;
 import dev.faultloom.wire.Otlp;
+import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Selector;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
@@ -25,7 +25,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** The result of each kind of vector. */
+/** Computes the result of each kind of vector. */
 final class Kinds {
     /** Computes a result from an input. */
     interface Kind {
@@ -36,13 +36,14 @@ final class Kinds {
 
     static {
         ALL.put("envelope", Kinds::envelope);
-        ALL.put("scope", Steps::play);
+        ALL.put("scope", ScopeSteps::play);
+        ALL.put("hook", HookKind::result);
         ALL.put("history", Kinds::history);
         ALL.put("truncate", in -> object("history", hexOrNull(History.truncate(in.bytes("history"), (int) in.number("limit")))));
         ALL.put("field", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.field(in.bytes("history")))));
         ALL.put("tail", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.tail(in.bytes("history")))));
-        ALL.put("cut_field", in -> cut(in.bytes("bytes"), Carrier.cutField(in.bytes("bytes"), 0, in.bytes("bytes").length)));
-        ALL.put("cut_tail", in -> cut(in.bytes("bytes"), Carrier.cutTail(in.bytes("bytes"), 0, in.bytes("bytes").length)));
+        ALL.put("cut_field", in -> split(in.bytes("bytes"), Carrier.splitField(in.bytes("bytes"), 0, in.bytes("bytes").length)));
+        ALL.put("cut_tail", in -> split(in.bytes("bytes"), Carrier.splitTail(in.bytes("bytes"), 0, in.bytes("bytes").length)));
         ALL.put("takes_field", Kinds::takesField);
         ALL.put("match", Kinds::match);
         ALL.put("name", Kinds::name);
@@ -68,7 +69,7 @@ final class Kinds {
         List<Object> results = new ArrayList<>();
         for (Input attempt : in.list("attempts")) {
             try {
-                results.add(Output.envelope(accepted(receiver, attempt, now)));
+                results.add(Output.envelope(accept(receiver, attempt, now)));
             } catch (WireError e) {
                 results.add(failure(e));
             }
@@ -76,7 +77,7 @@ final class Kinds {
         return object("results", results);
     }
 
-    private static Envelope accepted(Receiver receiver, Input attempt, long now) throws WireError {
+    private static Envelope accept(Receiver receiver, Input attempt, long now) throws WireError {
         switch (attempt.text("carrier")) {
             case "grpc":
                 return receiver.accept(attempt.bytes("value"), now, attempt.number("attempt"));
@@ -87,7 +88,7 @@ final class Kinds {
         }
     }
 
-    /** A header's bytes as servers hand them over: a character each. */
+    /** A header value as servers provide it: one character for each byte. */
     private static String header(String text) {
         return new String(text.getBytes(StandardCharsets.UTF_8), StandardCharsets.ISO_8859_1);
     }
@@ -101,10 +102,10 @@ final class Kinds {
         }
     }
 
-    private static Object cut(byte[] bytes, Carrier.Cut cut) {
-        return cut == null
+    private static Object split(byte[] bytes, Carrier.Split split) {
+        return split == null
                 ? object("message", Text.hex(bytes), "history", null)
-                : object("message", Output.hex(bytes, 0, cut.end), "history", Output.hex(bytes, cut.historyFrom, cut.historyTo));
+                : object("message", Output.hex(bytes, 0, split.end), "history", Output.hex(bytes, split.historyFrom, split.historyTo));
     }
 
     private static Object takesField(Input in) {
@@ -125,7 +126,7 @@ final class Kinds {
     private static Object name(Input in) {
         List<String> names = new ArrayList<>();
         for (Input request : in.list("requests")) {
-            names.add(Names.normal(Names.raw(request.text("method"), request.text("target"))));
+            names.add(Names.normalizeHttpName(Names.rawHttpName(request.text("method"), request.text("target"))));
         }
         return object("names", names);
     }
@@ -143,19 +144,19 @@ final class Kinds {
     private static Object callId(Input in) {
         List<String> ids = new ArrayList<>();
         for (long number : in.numbers("numbers")) {
-            ids.add(Text.hex(CallId.of(in.id("parent"), number)));
+            ids.add(Text.hex(CallId.derive(in.id("parent"), number)));
         }
         return object("ids", ids);
     }
 
     private static Object join(Input in) {
-        Join join = new Join();
+        PieceJoiner joiner = new PieceJoiner();
         for (String piece : in.texts("pieces")) {
-            byte[] b = Text.unhex(piece);
-            join.add(b, 0, b.length);
+            byte[] b = Text.decodeHex(piece);
+            joiner.add(b, 0, b.length);
         }
-        byte[] history = join.history(in.id("call"));
-        return object("history", hexOrNull(history), "complete", history != null && join.complete());
+        byte[] history = joiner.history(in.id("call"));
+        return object("history", hexOrNull(history), "complete", history != null && joiner.isComplete());
     }
 
     private static Object bridgeOut(Input in) {

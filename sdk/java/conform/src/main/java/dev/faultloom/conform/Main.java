@@ -13,13 +13,13 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Computes the vectors of {@code spec/README.md} with this SDK and prints one line for each, in order of name, good ones
- * first. Looks at kind and input only, never at what is expected.
+ * Computes the vectors of {@code spec/README.md} with this SDK and prints one line for each, sorted by name, good
+ * vectors first. It uses only kind and input of a vector, never the expected result.
  */
 public final class Main {
     private Main() {}
 
-    /** The folder of the vectors is the only argument. Exit codes: 0, 1 something cannot be computed, 2 usage. */
+    /** The only argument is the folder of the vectors. Exit codes: 0, 1 a vector cannot be computed, 2 usage. */
     public static void main(String[] arguments) {
         if (arguments.length != 1) {
             System.err.println("usage: dev.faultloom.conform.Main VECTOR-FOLDER");

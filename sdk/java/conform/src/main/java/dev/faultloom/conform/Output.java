@@ -1,7 +1,7 @@
 package dev.faultloom.conform;
 
 import dev.faultloom.wire.Accept;
-import dev.faultloom.wire.After;
+import dev.faultloom.wire.Prerequisite;
 import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Event;
@@ -15,11 +15,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What envelopes and histories look like in results. */
+/** Envelopes and histories in results. */
 final class Output {
     private Output() {}
 
-    /** An object of keys and values in turn. */
+    /** An object from alternating keys and values. */
     static Map<String, Object> object(Object... members) {
         Map<String, Object> out = new HashMap<>();
         for (int i = 0; i < members.length; i += 2) {
@@ -63,7 +63,7 @@ final class Output {
 
     private static Map<String, Object> fault(Fault f) {
         List<Object> after = new ArrayList<>();
-        for (After a : f.after) {
+        for (Prerequisite a : f.after) {
             after.add(object("caller", a.selector.caller, "callee", a.selector.callee, "call", a.selector.call, "times",
                     unsigned(a.times)));
         }
@@ -84,7 +84,7 @@ final class Output {
     private static Map<String, Object> event(Event e, long call) {
         Object at = unsigned(e.atUs);
         if (e.kind == Event.SEND_REQUEST) {
-            return object("kind", "SEND_REQUEST", "at_us", at, "call", e.call, "id", Text.hex(CallId.of(call, e.call)), "name",
+            return object("kind", "SEND_REQUEST", "at_us", at, "call", e.call, "id", Text.hex(CallId.derive(call, e.call)), "name",
                     e.name, "peer", e.peer, "protocol", e.http ? "http" : "grpc", "fault", e.fault < 0 ? null : e.fault);
         }
         if (e.kind == Event.SEND_RESPONSE) {
@@ -92,10 +92,10 @@ final class Output {
         }
         return object("kind", e.kind == Event.CALL_FAILED ? "CALL_FAILED" : "RECV_RESPONSE", "at_us", at, "call", e.call,
                 "status", unsigned(e.status), "gap", e.gap, "child",
-                e.child == null ? null : segment(e.child, CallId.of(call, e.call)));
+                e.child == null ? null : segment(e.child, CallId.derive(call, e.call)));
     }
 
-    /** The part of an array. */
+    /** Part of an array. */
     static String hex(byte[] b, int from, int to) {
         return Text.hex(Arrays.copyOfRange(b, from, to));
     }

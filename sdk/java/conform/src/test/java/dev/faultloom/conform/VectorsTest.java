@@ -17,8 +17,8 @@ class VectorsTest {
     private static final Path VECTORS = Paths.get("../../../spec/vectors");
 
     @TestFactory
-    Stream<DynamicTest> vectorsAgreeWithTheReference() throws IOException {
-        Assumptions.assumeTrue(Files.isDirectory(VECTORS), "the vectors are not beside this project");
+    Stream<DynamicTest> vectorsMatchTheReference() throws IOException {
+        Assumptions.assumeTrue(Files.isDirectory(VECTORS), "the vectors are missing");
         return Main.vectors(VECTORS).stream().map(file -> DynamicTest.dynamicTest(Main.name(file), () -> {
             Map<?, ?> vector = (Map<?, ?>) Json.parse(new String(Files.readAllBytes(file), UTF_8));
             assertEquals(Json.write(vector.get("expect")), Main.compute(file));

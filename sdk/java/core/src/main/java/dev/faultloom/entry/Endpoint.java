@@ -16,11 +16,11 @@ import javax.net.ssl.SSLSocket;
 import javax.net.ssl.SSLSocketFactory;
 
 /**
- * Where an exporter posts to. It speaks HTTP/1.1 over a socket of its own: every HTTP client of the process may be hooked,
- * by us or by another tracer, and an export must not become a trace.
+ * The OTLP/HTTP endpoint of an exporter. It writes HTTP/1.1 to its own socket: every HTTP client of the process may be
+ * instrumented, by us or by another tracer, and an export must not be traced.
  */
 final class Endpoint {
-    private static final int LIMIT_MS = 5000;
+    private static final int TIMEOUT_MS = 5000;
     private static final int MAX_STATUS_LINE = 256;
 
     private final boolean tls;
@@ -38,29 +38,29 @@ final class Endpoint {
         path = uri.getRawQuery() == null ? target : target + "?" + uri.getRawQuery();
     }
 
-    /** Reads an {@code http:} or {@code https:} address; null if it is something else. */
+    /** Parses an {@code http:} or {@code https:} URL; null if it is anything else. */
     static Endpoint parse(String text) {
         try {
             URI uri = new URI(text);
             String scheme = uri.getScheme();
-            boolean known = scheme != null && (scheme.equalsIgnoreCase("http") || scheme.equalsIgnoreCase("https"));
-            return known && uri.getHost() != null && uri.getPort() <= 65535 ? new Endpoint(uri) : null;
+            boolean isSupported = scheme != null && (scheme.equalsIgnoreCase("http") || scheme.equalsIgnoreCase("https"));
+            return isSupported && uri.getHost() != null && uri.getPort() <= 65535 ? new Endpoint(uri) : null;
         } catch (URISyntaxException e) {
             return null;
         }
     }
 
-    /** Posts JSON and returns the status. Takes at most five seconds. */
+    /** Posts JSON and returns the status. Blocks for at most five seconds. */
     int post(byte[] json) throws IOException {
         Timer limit = new Timer("faultloom-export-limit", true);
         try (Socket plain = new Socket()) {
             limit.schedule(new TimerTask() {
                 @Override
                 public void run() {
-                    close(plain); // reads and writes under way then fail
+                    close(plain); // pending reads and writes then fail
                 }
-            }, LIMIT_MS);
-            plain.connect(new InetSocketAddress(host, port), LIMIT_MS);
+            }, TIMEOUT_MS);
+            plain.connect(new InetSocketAddress(host, port), TIMEOUT_MS);
             Socket socket = tls ? secured(plain) : plain;
             OutputStream out = socket.getOutputStream();
             String head = "POST " + path + " HTTP/1.1\r\nhost: " + authority
@@ -92,17 +92,17 @@ final class Endpoint {
             try {
                 return Integer.parseInt(text.substring(9, 12));
             } catch (NumberFormatException e) {
-                // told below
+                // reported below
             }
         }
-        throw new IOException("the answer is not HTTP");
+        throw new IOException("the response is not HTTP");
     }
 
     private static void close(Socket socket) {
         try {
             socket.close();
         } catch (IOException e) {
-            // it is closed all the same
+            // nothing else to release
         }
     }
 }

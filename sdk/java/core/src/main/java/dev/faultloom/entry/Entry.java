@@ -8,9 +8,11 @@ import dev.faultloom.wire.Traceparent;
 import dev.faultloom.wire.WireError;
 import java.util.Map;
 
-/** Whether and how requests begin at this service by themselves. Safe for concurrent use. */
+/**
+ * Entry sampling: traces requests that arrive without an envelope and exports their histories. Safe for concurrent use.
+ */
 public final class Entry {
-    /** Nothing is drawn and nothing exported. */
+    /** Samples and exports nothing. */
     public static final Entry NONE = new Entry(null, null, false);
     private static final int TTL_SECONDS = 60;
 
@@ -18,7 +20,11 @@ public final class Entry {
     private final Exporter exporter;
     private final boolean bridge;
 
-    /** @param sampler null: nothing is drawn. @param exporter null: nothing is exported, and so nothing drawn */
+    /**
+     * @param sampler null: samples nothing
+     * @param exporter null: exports nothing, and therefore samples nothing
+     * @param bridge whether requests also carry {@code traceparent} and {@code baggage}
+     */
     public Entry(Sampler sampler, Exporter exporter, boolean bridge) {
         this.sampler = exporter == null ? null : sampler;
         this.exporter = exporter;
@@ -26,8 +32,8 @@ public final class Entry {
     }
 
     /**
-     * What {@code FAULTLOOM_SAMPLE}, {@code FAULTLOOM_EXPORT} and {@code FAULTLOOM_BRIDGE} ask for. What is not understood
-     * is off, with one line on standard error.
+     * Configured by {@code FAULTLOOM_SAMPLE}, {@code FAULTLOOM_EXPORT} and {@code FAULTLOOM_BRIDGE}. An invalid value
+     * disables sampling, with one line on standard error.
      */
     public static Entry of(Map<String, String> variables) {
         String sample = variables.getOrDefault("FAULTLOOM_SAMPLE", "");
@@ -37,38 +43,41 @@ public final class Entry {
         }
         Endpoint endpoint = export.isEmpty() ? null : Endpoint.parse(export);
         Sampler sampler = sample.isEmpty() ? null : Sampler.parse(sample);
-        String wrong = null;
+        String problem = null;
         if (!export.isEmpty() && endpoint == null) {
-            wrong = "FAULTLOOM_EXPORT is not http://HOST:PORT/PATH or https://…";
+            problem = "FAULTLOOM_EXPORT is not http://HOST:PORT/PATH or https://…";
         } else if (!sample.isEmpty() && sampler == null) {
-            wrong = "FAULTLOOM_SAMPLE is not 1/N with N from 1 to 1000000";
+            problem = "FAULTLOOM_SAMPLE is not 1/N with N from 1 to 1000000";
         } else if (sampler != null && endpoint == null) {
-            wrong = "FAULTLOOM_SAMPLE needs FAULTLOOM_EXPORT";
+            problem = "FAULTLOOM_SAMPLE needs FAULTLOOM_EXPORT";
         }
-        if (wrong != null) {
-            System.err.println("faultloom: " + wrong + ": sampling is off");
+        if (problem != null) {
+            System.err.println("faultloom: " + problem + ": sampling is off");
             sampler = null;
         }
-        return endpoint == null ? NONE : new Entry(sampler, Exporter.start(endpoint), variables.getOrDefault("FAULTLOOM_BRIDGE", "").equals("on"));
+        boolean bridge = variables.getOrDefault("FAULTLOOM_BRIDGE", "").equals("on");
+        return endpoint == null ? NONE : new Entry(sampler, Exporter.start(endpoint), bridge);
     }
 
-    /** Where histories go that nobody takes away, or null. */
+    /** Exports histories that no caller accepts; or null. */
     public Exporter exporter() {
         return exporter;
     }
 
-    /** Whether requests are drawn at all. */
-    public boolean draws() {
+    /** Whether any request is sampled. */
+    public boolean isSampling() {
         return sampler != null;
     }
 
-    /** Whether this request is to be traced. */
-    public boolean draw() {
-        return sampler != null && sampler.draw();
+    /** Decides whether the current request is sampled. */
+    public boolean sample() {
+        return sampler != null && sampler.sample();
     }
 
-    /** The envelope of a drawn request, or null: no trace key. {@code settings} null: deaf. {@code parent} null: none. */
-    public Envelope begin(TrustSettings settings, Traceparent parent, long now) {
+    /**
+     * The envelope of a sampled request; null: the settings (null: none) have no trace key. {@code parent} null: none.
+     */
+    public Envelope sign(TrustSettings settings, Traceparent parent, long now) {
         Key key = settings == null ? null : settings.signingKey(false);
         if (key == null) {
             return null;
@@ -77,9 +86,10 @@ public final class Entry {
         long traceLow = parent != null ? parent.traceLow : Signer.randomId();
         long call = parent != null ? parent.parent : Signer.randomId();
         try {
-            return new Signer(key, settings.environment).begin(traceHigh, traceLow, null, null, bridge, call, now + TTL_SECONDS);
+            return new Signer(key, settings.environment)
+                    .sign(traceHigh, traceLow, null, null, bridge, call, now + TTL_SECONDS);
         } catch (WireError e) {
-            return null; // impossible: there is no plan
+            return null; // impossible without a plan
         }
     }
 }

@@ -14,31 +14,31 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Sends finished histories to an OTLP/HTTP endpoint, from a thread of its own. What cannot be sent is lost and counted: a
- * reply never waits for it.
+ * Sends histories to an OTLP/HTTP endpoint, on its own thread. Replies never wait for it: histories that cannot be sent
+ * are dropped and counted.
  */
 public final class Exporter {
-    static final int QUEUE = 256;
-    static final int BATCH = 64;
-    private static final long COLLECT_NANOS = 1_000_000_000;
-    private static final long END_MS = 1000;
-    private static final long TELL_NANOS = 60_000_000_000L;
+    static final int QUEUE_SIZE = 256;
+    static final int BATCH_SIZE = 64;
+    private static final long BATCH_WINDOW_NANOS = 1_000_000_000;
+    private static final long CLOSE_TIMEOUT_MS = 1000;
+    private static final long REPORT_INTERVAL_NANOS = 60_000_000_000L;
 
     private final Endpoint endpoint;
-    private final BlockingQueue<Finished> queue = new ArrayBlockingQueue<>(QUEUE);
-    private final AtomicLong lost = new AtomicLong();
+    private final BlockingQueue<FinishedHistory> queue = new ArrayBlockingQueue<>(QUEUE_SIZE);
+    private final AtomicLong dropped = new AtomicLong();
     private final Thread thread;
-    private volatile boolean ending;
-    private boolean told;
-    private long toldAt;
+    private volatile boolean closing;
+    private boolean hasReported;
+    private long reportedAtNanos;
 
-    private static final class Finished {
+    private static final class FinishedHistory {
         final long traceHigh;
         final long traceLow;
         final boolean hasParent;
         final byte[] history;
 
-        Finished(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
+        FinishedHistory(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
             this.traceHigh = traceHigh;
             this.traceLow = traceLow;
             this.hasParent = hasParent;
@@ -48,110 +48,110 @@ public final class Exporter {
 
     private Exporter(Endpoint endpoint) {
         this.endpoint = endpoint;
-        // no inherited thread locals: whatever the starting thread works on is not ours
+        // without inherited thread locals: they belong to the work of the starting thread
         thread = new Thread(null, this::run, "faultloom-export", 0, false);
         thread.setDaemon(true);
     }
 
-    /** Starts the thread, and sees to it that what waits is sent when the process ends. */
+    /** Starts the thread, and sends queued histories when the process exits. */
     static Exporter start(Endpoint endpoint) {
         Exporter exporter = new Exporter(endpoint);
         exporter.thread.start();
         try {
-            Runtime.getRuntime().addShutdownHook(new Thread(null, exporter::close, "faultloom-export-end", 0, false));
+            Runtime.getRuntime().addShutdownHook(new Thread(null, exporter::close, "faultloom-export-close", 0, false));
         } catch (IllegalStateException e) {
-            // the process is ending already
+            // the process is exiting
         }
         return exporter;
     }
 
-    /** An exporter to this address, or null if it is not {@code http://…} or {@code https://…}. */
+    /** Starts an exporter to this URL; null if it is not {@code http://…} or {@code https://…}. */
     public static Exporter to(String address) {
         Endpoint endpoint = Endpoint.parse(address);
         return endpoint == null ? null : start(endpoint);
     }
 
-    /** Takes a finished history; it is lost if the queue is full. Does not block. */
+    /** Queues a history; drops it if the queue is full. Does not block. */
     public void offer(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
-        if (!queue.offer(new Finished(traceHigh, traceLow, hasParent, history))) {
-            lost.incrementAndGet();
+        if (!queue.offer(new FinishedHistory(traceHigh, traceLow, hasParent, history))) {
+            dropped.incrementAndGet();
         }
     }
 
-    /** Sends what waits, for at most one second, and stops. */
+    /** Sends queued histories for at most one second, and stops. */
     public void close() {
-        ending = true;
-        thread.interrupt(); // it may be waiting for more
+        closing = true;
+        thread.interrupt(); // it may be waiting for histories
         try {
-            thread.join(END_MS);
+            thread.join(CLOSE_TIMEOUT_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }
 
     private void run() {
-        List<Finished> batch = new ArrayList<>(BATCH);
-        while (!ending || !queue.isEmpty()) {
+        List<FinishedHistory> batch = new ArrayList<>(BATCH_SIZE);
+        while (!closing || !queue.isEmpty()) {
             collect(batch);
             if (!batch.isEmpty()) {
                 send(batch);
                 batch.clear();
             }
-            tell();
+            reportDropped();
         }
     }
 
-    private void collect(List<Finished> batch) {
+    private void collect(List<FinishedHistory> batch) {
         try {
-            Finished first = ending ? queue.poll() : queue.poll(TELL_NANOS, TimeUnit.NANOSECONDS);
+            FinishedHistory first = closing ? queue.poll() : queue.poll(REPORT_INTERVAL_NANOS, TimeUnit.NANOSECONDS);
             if (first == null) {
                 return;
             }
             batch.add(first);
-            long begun = System.nanoTime();
-            while (batch.size() < BATCH && !ending) {
-                Finished next = queue.poll(COLLECT_NANOS - (System.nanoTime() - begun), TimeUnit.NANOSECONDS);
+            long start = System.nanoTime();
+            while (batch.size() < BATCH_SIZE && !closing) {
+                FinishedHistory next = queue.poll(BATCH_WINDOW_NANOS - (System.nanoTime() - start), TimeUnit.NANOSECONDS);
                 if (next == null) {
                     break;
                 }
                 batch.add(next);
             }
         } catch (InterruptedException e) {
-            // the end: what is there goes out now
+            // closing: send the batch now
         }
-        queue.drainTo(batch, BATCH - batch.size());
+        queue.drainTo(batch, BATCH_SIZE - batch.size());
     }
 
-    private void send(List<Finished> batch) {
+    private void send(List<FinishedHistory> batch) {
         Otlp otlp = new Otlp();
-        int readable = 0;
-        for (Finished f : batch) {
+        int decoded = 0;
+        for (FinishedHistory f : batch) {
             try {
                 otlp.add(f.traceHigh, f.traceLow, f.hasParent, History.decode(f.history));
-                readable++;
+                decoded++;
             } catch (WireError e) {
-                lost.incrementAndGet(); // a callee sent something that is not a history
+                dropped.incrementAndGet(); // a callee returned a malformed history
             }
         }
-        if (readable == 0) {
+        if (decoded == 0) {
             return;
         }
         try {
             int status = endpoint.post(otlp.json().getBytes(UTF_8));
             if (status < 200 || status > 299) {
-                lost.addAndGet(readable);
+                dropped.addAndGet(decoded);
             }
         } catch (IOException | RuntimeException e) {
-            lost.addAndGet(readable);
+            dropped.addAndGet(decoded);
         }
     }
 
-    /** At most once a minute. */
-    private void tell() {
-        if (lost.get() > 0 && (!told || System.nanoTime() - toldAt >= TELL_NANOS)) {
-            told = true;
-            toldAt = System.nanoTime();
-            System.err.println("faultloom: " + lost.getAndSet(0) + " histories were not exported");
+    /** Prints at most one line a minute. */
+    private void reportDropped() {
+        if (dropped.get() > 0 && (!hasReported || System.nanoTime() - reportedAtNanos >= REPORT_INTERVAL_NANOS)) {
+            hasReported = true;
+            reportedAtNanos = System.nanoTime();
+            System.err.println("faultloom: " + dropped.getAndSet(0) + " histories were not exported");
         }
     }
 }

@@ -2,7 +2,7 @@ package dev.faultloom.entry;
 
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Draws one in N, at random. */
+/** Samples one in N requests, at random. */
 public final class Sampler {
     private static final int MAX = 1_000_000;
 
@@ -12,7 +12,7 @@ public final class Sampler {
         this.n = n;
     }
 
-    /** Reads {@code 1/N} with N from 1 to 1,000,000; null if it is something else. */
+    /** Parses {@code 1/N} with N from 1 to 1,000,000; null if it is anything else. */
     public static Sampler parse(String text) {
         if (!text.startsWith("1/") || text.length() < 3 || text.length() > 9 || text.charAt(2) == '0') {
             return null;
@@ -28,7 +28,7 @@ public final class Sampler {
         return n <= MAX ? new Sampler(n) : null;
     }
 
-    public boolean draw() {
+    public boolean sample() {
         return n == 1 || ThreadLocalRandom.current().nextInt(n) == 0;
     }
 }

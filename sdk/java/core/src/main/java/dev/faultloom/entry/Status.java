@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.function.Supplier;
 
 /**
- * The file in the folder {@code FAULTLOOM_STATUS} that tells what this SDK hooked or refused. Without a folder, or with one
- * that cannot be written, nothing happens. Safe for concurrent use.
+ * The status file of this process in the folder {@code FAULTLOOM_STATUS}: the libraries that are hooked or refused.
+ * Does nothing if no folder is set or it cannot be written. Safe for concurrent use.
  */
 public final class Status {
     private static final int MAX_LIBRARIES = 256;
@@ -27,74 +27,74 @@ public final class Status {
     private final long pid = ProcessHandle.current().pid();
     private final Map<String, String> libraries = new LinkedHashMap<>();
 
-    /** @param trust {@code keys}, or why the SDK is deaf, at the time of asking */
+    /** @param trust returns {@code keys}, or the reason why the SDK is inactive */
     public Status(Path folder, String service, Supplier<String> trust) {
-        this.file = folder == null ? null : folder.resolve(safe(service) + "." + pid + ".json");
+        this.file = folder == null ? null : folder.resolve(fileName(service) + "." + pid + ".json");
         this.service = service;
         this.trust = trust;
     }
 
-    /** The status of this process; the file is written at once. */
+    /** The status of this process. Writes the file. */
     public static Status of(Map<String, String> variables, String service, Supplier<String> trust) {
         Path folder = null;
         try {
             String name = variables.getOrDefault("FAULTLOOM_STATUS", "");
             folder = name.isEmpty() ? null : Paths.get(name);
         } catch (InvalidPathException e) {
-            // as if it could not be written
+            // treated like a folder that cannot be written
         }
         Status status = new Status(folder, service, trust);
         status.write();
         return status;
     }
 
-    private static String safe(String service) {
+    private static String fileName(String service) {
         StringBuilder out = new StringBuilder(service);
         for (int i = 0; i < out.length(); i++) {
             char c = out.charAt(i);
-            boolean plain = c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-';
-            if (!plain) {
+            boolean isSafe = c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-';
+            if (!isSafe) {
                 out.setCharAt(i, '_');
             }
         }
         return out.toString();
     }
 
-    /** A library's hook is in place. */
+    /** Records that a library is hooked. */
     public void hooked(String library, String version) {
-        tell(library, version, "hooked", "");
+        record(library, version, "hooked", "");
     }
 
-    /** A library is left as it is. */
+    /** Records that a library is not hooked. */
     public void refused(String library, String version, String reason) {
-        tell(library, version, "refused", reason);
+        record(library, version, "refused", reason);
     }
 
-    private synchronized void tell(String library, String version, String state, String reason) {
+    private synchronized void record(String library, String version, String state, String reason) {
         String key = library + ' ' + version;
         if (libraries.size() >= MAX_LIBRARIES && !libraries.containsKey(key)) {
             return;
         }
         StringBuilder out = new StringBuilder("{\"name\":");
-        JsonText.quote(out, library);
-        JsonText.quote(out.append(",\"version\":"), version);
-        JsonText.quote(out.append(",\"state\":"), state);
-        JsonText.quote(out.append(",\"reason\":"), reason);
+        JsonText.appendQuoted(out, library);
+        JsonText.appendQuoted(out.append(",\"version\":"), version);
+        JsonText.appendQuoted(out.append(",\"state\":"), state);
+        JsonText.appendQuoted(out.append(",\"reason\":"), reason);
         String entry = out.append('}').toString();
         if (!entry.equals(libraries.put(key, entry))) {
             write();
         }
     }
 
-    /** The file's text. */
+    /** The file's contents. */
     synchronized String json() {
         StringBuilder out = new StringBuilder("{\"service\":");
-        JsonText.quote(out, service);
+        JsonText.appendQuoted(out, service);
         out.append(",\"pid\":").append(pid);
-        JsonText.quote(out.append(",\"sdk\":"), "java");
-        JsonText.quote(out.append(",\"version\":"), Version.SDK);
-        JsonText.quote(out.append(",\"runtime\":"), "Java " + System.getProperty("java.version"));
-        JsonText.quote(out.append(",\"trust\":"), trust.get());
+        JsonText.appendQuoted(out.append(",\"sdk\":"), "java");
+        JsonText.appendQuoted(out.append(",\"version\":"), Version.SDK);
+        JsonText.appendQuoted(out.append(",\"runtime\":"), "Java " + System.getProperty("java.version"));
+        JsonText.appendQuoted(out.append(",\"trust\":"), trust.get());
         return out.append(",\"libraries\":[").append(String.join(",", libraries.values())).append("]}\n").toString();
     }
 
@@ -107,7 +107,7 @@ public final class Status {
             Files.write(fresh, json().getBytes(UTF_8));
             Files.move(fresh, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         } catch (IOException | RuntimeException e) {
-            // nobody is to suffer from a folder that cannot be written
+            // the application must not suffer from a folder that cannot be written
         }
     }
 }

@@ -1,2 +1,2 @@
-/** Requests that begin at this service: drawing them, exporting their histories, and telling what this SDK hooked. */
+/** Requests that start at this service: sampling, export of their histories, and the status file. */
 package dev.faultloom.entry;

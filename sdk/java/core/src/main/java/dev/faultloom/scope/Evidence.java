@@ -1,16 +1,16 @@
 package dev.faultloom.scope;
 
-import dev.faultloom.wire.After;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.Prerequisite;
 import dev.faultloom.wire.Segment;
 import java.util.Arrays;
 import java.util.List;
 
 /**
- * What a plan's conditions are judged by. It is only what is causally known: what the caller knew when it sent the request,
- * and what replies have told since. The counters lie as the hop part has them: a counter that no condition asks for is not
- * kept.
+ * The counters against which the conditions of a plan are evaluated. They cover only what causally precedes the next
+ * send: the caller's counters when it sent the request, plus the replies received since. The array has the layout of
+ * the hop part: conditions that a fault does not have occupy no counter.
  */
 final class Evidence {
     private final List<Fault> plan;
@@ -21,13 +21,13 @@ final class Evidence {
         this.counters = Arrays.copyOf(hop, hop.length);
     }
 
-    /** The counters for a hop part; not to be changed, and different after the next send or reply. */
+    /** The counters for a hop part. Read-only; the next send or reply changes them. */
     long[] counters() {
         return counters;
     }
 
-    /** Counts the send and returns the index of the fault that fires at it, or -1. */
-    int decide(String caller, String peer, String name, boolean on) {
+    /** Counts the send and returns the index of the fault that fires, or -1. {@code enabled}: faults may fire here. */
+    int decideFault(String caller, String peer, String name, boolean enabled) {
         int chosen = -1;
         int at = 0;
         for (int i = 0; i < plan.size(); i++) {
@@ -36,75 +36,77 @@ final class Evidence {
                 if (f.nth != 0) {
                     counters[at]++;
                 }
-                if (on && chosen < 0 && ready(f, at)) {
+                if (enabled && chosen < 0 && canFire(f, at)) {
                     chosen = i;
                     if (f.maxFires != 0) {
-                        counters[fired(f, at)]++;
+                        counters[firedIndex(f, at)]++;
                     }
                 }
             }
-            at = next(f, at);
+            at = nextFaultIndex(f, at);
         }
         return chosen;
     }
 
-    private boolean ready(Fault f, int at) {
-        int after = after(f, at);
+    private boolean canFire(Fault f, int at) {
+        int after = prerequisiteIndex(f, at);
         for (int j = 0; j < f.after.size(); j++) {
             if (Long.compareUnsigned(counters[after + j], f.after.get(j).times) < 0) {
                 return false;
             }
         }
         return (f.nth == 0 || f.nth == counters[at])
-                && (f.maxFires == 0 || Long.compareUnsigned(counters[fired(f, at)], f.maxFires) < 0);
+                && (f.maxFires == 0 || Long.compareUnsigned(counters[firedIndex(f, at)], f.maxFires) < 0);
     }
 
-    private static int fired(Fault f, int at) {
+    private static int firedIndex(Fault f, int at) {
         return f.nth != 0 ? at + 1 : at;
     }
 
-    private static int after(Fault f, int at) {
-        return fired(f, at) + (f.maxFires != 0 ? 1 : 0);
+    private static int prerequisiteIndex(Fault f, int at) {
+        return firedIndex(f, at) + (f.maxFires != 0 ? 1 : 0);
     }
 
-    private static int next(Fault f, int at) {
-        return after(f, at) + f.after.size();
+    private static int nextFaultIndex(Fault f, int at) {
+        return prerequisiteIndex(f, at) + f.after.size();
     }
 
-    /** Counts prerequisites: those of faults that count sent calls, or those of faults that count completed ones. */
-    void count(boolean sent, String caller, String peer, String name) {
+    /**
+     * Counts a call for the prerequisites of the faults that count sent calls, or of those that count completed calls.
+     */
+    void countCall(boolean sent, String caller, String peer, String name) {
         int at = 0;
         for (int i = 0; i < plan.size(); i++) {
             Fault f = plan.get(i);
             if (f.afterSent == sent) {
                 for (int j = 0; j < f.after.size(); j++) {
-                    After a = f.after.get(j);
+                    Prerequisite a = f.after.get(j);
                     if (a.selector.matches(caller, peer, name)) {
-                        counters[after(f, at) + j]++;
+                        counters[prerequisiteIndex(f, at) + j]++;
                     }
                 }
             }
-            at = next(f, at);
+            at = nextFaultIndex(f, at);
         }
     }
 
-    /** Learns from the history of a call that came back. */
-    void walk(Segment s) {
+    /** Counts all calls in the history that a reply carried. */
+    void addHistory(Segment s) {
         Event[] sent = new Event[s.events.size() + 1];
         for (Event e : s.events) {
             if (e.kind == Event.SEND_REQUEST) {
                 sent[e.call] = e;
-                learn(s.service, e);
+                addSend(s.service, e);
             } else if (e.kind == Event.RECV_RESPONSE) {
-                count(false, s.service, sent[e.call].peer, sent[e.call].name);
+                countCall(false, s.service, sent[e.call].peer, sent[e.call].name);
             }
             if (e.child != null) {
-                walk(e.child);
+                addHistory(e.child);
             }
         }
     }
 
-    private void learn(String service, Event send) {
+    private void addSend(String service, Event send) {
         int at = 0;
         for (int i = 0; i < plan.size(); i++) {
             Fault f = plan.get(i);
@@ -112,10 +114,10 @@ final class Evidence {
                 counters[at]++;
             }
             if (f.maxFires != 0 && send.fault == i) {
-                counters[fired(f, at)]++;
+                counters[firedIndex(f, at)]++;
             }
-            at = next(f, at);
+            at = nextFaultIndex(f, at);
         }
-        count(true, service, send.peer, send.name);
+        countCall(true, service, send.peer, send.name);
     }
 }

@@ -15,7 +15,7 @@ import dev.faultloom.wire.WireError;
 import java.util.HashMap;
 import java.util.Map;
 
-/** What a service knows about itself and its surroundings. Safe for concurrent use. */
+/** The identity and settings of this service: its name, its peers, its trust settings. Safe for concurrent use. */
 public final class Process {
     private final String service;
     private final Map<String, String> peers;
@@ -23,28 +23,28 @@ public final class Process {
     private final Entry entry;
 
     /**
-     * @param service 1 to 64 bytes; longer names are cut
-     * @param peers address {@code host:port} to service name
-     * @param entry samples and exports, see {@link Entry#NONE}
+     * @param service 1 to 64 bytes; longer names are truncated
+     * @param peers maps an address {@code host:port} to a service name
+     * @param entry samples and exports requests, see {@link Entry#NONE}
      */
     public Process(String service, Map<String, String> peers, Receiver receiver, Entry entry) {
-        // through bytes and back: what cannot be written in UTF-8 becomes a question mark
-        this.service = Text.cut(new String(service.getBytes(UTF_8), UTF_8), Names.MAX_SERVICE_BYTES);
+        // the round trip through bytes replaces lone surrogates by question marks
+        this.service = Text.truncate(new String(service.getBytes(UTF_8), UTF_8), Names.MAX_SERVICE_BYTES);
         this.peers = Map.copyOf(peers);
         this.receiver = receiver;
         this.entry = entry;
     }
 
-    /** This process, by its environment variables, as they were at the first use. */
+    /** This process, configured by its environment variables at the first call. */
     public static Process current() {
-        return OfEnvironment.PROCESS;
+        return FromEnvironment.PROCESS;
     }
 
-    private static final class OfEnvironment {
+    private static final class FromEnvironment {
         static final Process PROCESS = of(System.getenv());
     }
 
-    /** The process that these environment variables describe. */
+    /** A process configured by these environment variables. */
     public static Process of(Map<String, String> variables) {
         String service = variables.getOrDefault("FAULTLOOM_SERVICE", "");
         Receiver receiver = new Receiver(TrustSource.environment(variables));
@@ -52,7 +52,7 @@ public final class Process {
                 parsePeers(variables.getOrDefault("FAULTLOOM_PEERS", "")), receiver, Entry.of(variables));
     }
 
-    /** The name of the program that a Java command line starts: its jar's without ending, or its main class's. */
+    /** The program name in a Java command line: the jar without its suffix, or the simple name of the main class. */
     static String programName(String command) {
         String program = command == null ? "" : command.trim();
         int end = program.indexOf(' ');
@@ -95,100 +95,88 @@ public final class Process {
         return entry;
     }
 
-    /** Names an authority {@code host:port}: as {@code FAULTLOOM_PEERS} does, else as it is. */
-    public String peer(String authority) {
+    /** The service name for an authority {@code host:port} in {@code FAULTLOOM_PEERS}, else the authority itself. */
+    public String peerName(String authority) {
         return peers.getOrDefault(authority, authority);
     }
 
-    /** Whether this process can never accept an envelope nor start a request: nothing needs to be looked at. */
-    public boolean deaf() {
+    /** Whether this process has no trust settings: it accepts no envelope and starts no trace. */
+    public boolean isInactive() {
         return receiver.settings() == null;
     }
 
     /**
-     * Begins the scope of a gRPC request, or returns null: then it is to be served as if there were nothing.
-     *
-     * @param envelope the last value of its {@code x-faultloom-bin}, or null; kept
-     * @param metadata its other metadata
+     * Verifies the envelope of a request and begins the scope, or samples a request without a valid envelope. Null if
+     * the request is not traced: serve it unchanged.
      */
-    public Scope openGrpc(byte[] envelope, Headers metadata) {
+    public Scope openScope(IncomingRequest request) {
         try {
-            if (envelope == null) {
-                return openOther(metadata);
+            switch (request.carrier) {
+                case GRPC_FIELD:
+                    return openGrpc(request.envelope, request.headers);
+                case GRPC_METADATA:
+                    return request.envelope == null
+                            ? openBridged(request.headers) : openGrpc(request.envelope, request.headers);
+                default:
+                    String text = request.envelopeHeader();
+                    return text == null ? openBridged(request.headers) : openHttp(text);
             }
-            return openOwn(envelope, metadata);
         } catch (WireError e) {
-            return sample(metadata);
+            // the metadata of a request with a field was handled when its headers arrived
+            return request.carrier == IncomingRequest.Carrier.GRPC_FIELD ? null : sample(request.headers);
         }
     }
 
-    /** Begins the scope of a gRPC request whose message brought this envelope, which is kept; null if it is refused. */
-    public Scope openField(byte[] envelope, Headers metadata) {
-        try {
-            return openOwn(envelope, metadata);
-        } catch (WireError e) {
-            return null;
-        }
-    }
-
-    private Scope openOwn(byte[] envelope, Headers metadata) throws WireError {
-        long attempt = Envelope.carriesPlan(envelope) ? attempt(metadata.get("grpc-previous-rpc-attempts")) : 0;
+    private Scope openGrpc(byte[] envelope, Headers metadata) throws WireError {
+        long attempt = Envelope.claimsPlan(envelope) ? attempt(metadata.get("grpc-previous-rpc-attempts")) : 0;
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Envelope accepted = receiver.accept(envelope, us / 1_000_000, attempt);
         return accepted == null ? null : new Scope(this, accepted, nanos, us, null);
     }
 
-    /** Begins the scope of an HTTP request, or returns null: then it is to be served as if there were nothing. */
-    public Scope openHttp(Headers request) {
-        String header = request.get(Envelope.HTTP_HEADER);
-        try {
-            if (header == null) {
-                return openOther(request);
-            }
-            long nanos = System.nanoTime();
-            long us = Scope.wallUs();
-            Envelope accepted = receiver.acceptHeader(header, us / 1_000_000);
-            return accepted == null ? null : new Scope(this, accepted, nanos, us, null);
-        } catch (WireError e) {
-            return sample(request);
-        }
+    private Scope openHttp(String header) throws WireError {
+        long nanos = System.nanoTime();
+        long us = Scope.wallUs();
+        Envelope accepted = receiver.acceptHeader(header, us / 1_000_000);
+        return accepted == null ? null : new Scope(this, accepted, nanos, us, null);
     }
 
-    /** A request without the usual carrier: over a bridge, or drawn. */
-    private Scope openOther(Headers headers) throws WireError {
+    /** Opens a request whose envelope is in {@code baggage}, or samples it. */
+    private Scope openBridged(Headers headers) throws WireError {
         if (receiver.settings() == null) {
             return null;
         }
         String text = Bridge.envelope(headers.get(Bridge.BAGGAGE));
-        Traceparent from = text == null ? null : Traceparent.parse(headers.get(Bridge.TRACEPARENT));
-        if (from == null) {
+        Traceparent parent = text == null ? null : Traceparent.parse(headers.get(Bridge.TRACEPARENT));
+        if (parent == null) {
             return sample(headers);
         }
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
-        Envelope accepted = receiver.acceptBridged(text, from.parent, us / 1_000_000);
-        return accepted == null ? null : new Scope(this, accepted, nanos, us, new Export(entry.exporter(), true));
+        Envelope accepted = receiver.acceptBridged(text, parent.parent, us / 1_000_000);
+        return accepted == null ? null : new Scope(this, accepted, nanos, us, new ExportTarget(entry.exporter(), true));
     }
 
     private Scope sample(Headers headers) {
-        if (!entry.draw()) {
+        if (!entry.sample()) {
             return null;
         }
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Traceparent parent = Traceparent.parse(headers.get(Bridge.TRACEPARENT));
-        Envelope begun = entry.begin(receiver.settings(), parent, us / 1_000_000);
-        return begun == null ? null : new Scope(this, begun, nanos, us, new Export(entry.exporter(), parent != null));
+        Envelope signed = entry.sign(receiver.settings(), parent, us / 1_000_000);
+        ExportTarget target = new ExportTarget(entry.exporter(), parent != null);
+        return signed == null ? null : new Scope(this, signed, nanos, us, target);
     }
 
-    /** Begins the scope of an envelope that was accepted, or made here. */
-    public Scope begin(Envelope envelope) {
-        return begin(envelope, Scope.wallUs());
+    /** Begins the scope of an envelope that was accepted, or signed by this process. */
+    public Scope beginScope(Envelope envelope) {
+        return beginScope(envelope, Scope.wallUs());
     }
 
-    /** {@link #begin(Envelope)} at that wall-clock time, in µs since the unix epoch. */
-    public Scope begin(Envelope envelope, long startUs) {
+    /** {@link #beginScope(Envelope)} at that wall-clock time, in µs since the Unix epoch. */
+    public Scope beginScope(Envelope envelope, long startUs) {
         return new Scope(this, envelope, System.nanoTime(), startUs, null);
     }
 

@@ -2,122 +2,126 @@ package dev.faultloom.scope;
 
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.History;
+import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Pool;
 import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Writer;
 import java.util.Arrays;
-import java.util.function.Supplier;
 
 /**
- * What grows while a scope lives. A scope itself stays reachable for as long as the program likes; its recording goes back
- * to the pool with the answer.
+ * The buffers that grow while a scope is unfinished. The application may keep a scope alive indefinitely, so the scope
+ * returns its recording to the pool when it finishes.
  */
 final class Recording {
     private static final Pool<Recording> POOL = new Pool<>(Recording::new);
-    private static final int MAX_KEPT_BYTES = 64 << 10;
-    private static final int MAX_KEPT_CALLS = 1024;
+    private static final int MAX_POOLED_BYTES = 64 << 10;
+    private static final int MAX_POOLED_CALLS = 1024;
 
-    /** Beyond so many, a text is merely repeated: the search stays short. */
+    /** The string table stops growing here, to keep the linear search short; further strings are written in full. */
     private static final int MAX_STRINGS = 64;
 
-    /** Left for the end of a history that would become too large to be read. */
-    private static final int ROOM = 1024;
+    /** Reserved at the end of the largest readable history for the final events. */
+    private static final int RESERVED_BYTES = 1024;
 
     final Writer events = new Writer(512);
     int flags; // of the segment
-    private long last; // time of the latest event
-    private int count; // events
-    private int recorded; // sends that are in events; fewer than sent once there was no room for one
+    private long lastUs; // time of the latest event
+    private int eventCount;
+    private int recordedSends; // smaller than callCount once a send did not fit
     private final String[] strings = new String[MAX_STRINGS];
     private int stringCount;
-    private Sent[] sent = new Sent[8];
-    private int sentCount;
+    private CallRecord[] calls = new CallRecord[8];
+    private int callCount;
 
-    /** One call that was sent. */
-    static final class Sent {
+    /** The state of one outgoing call. */
+    static final class CallRecord {
         String peer;
-        String name; // raw
-        long status; // of a reply that has begun
-        boolean begun;
+        String name; // not normalized
+        long replyStatus; // if replyStarted
+        boolean replyStarted;
         boolean ended;
-        Supplier<byte[]> open; // of a stream: the history so far
+        boolean isStream;
+        PieceJoiner pieces; // of the callee's history, or null: none arrived
     }
 
-    static Recording take() {
-        return POOL.take();
+    static Recording acquire() {
+        return POOL.acquire();
     }
 
     void release() {
-        if (events.capacity() > MAX_KEPT_BYTES || sent.length > MAX_KEPT_CALLS) {
+        if (events.capacity() > MAX_POOLED_BYTES || calls.length > MAX_POOLED_CALLS) {
             return;
         }
         events.truncate(0);
         flags = 0;
-        last = 0;
-        count = 0;
-        recorded = 0;
+        lastUs = 0;
+        eventCount = 0;
+        recordedSends = 0;
         Arrays.fill(strings, 0, stringCount, null);
         stringCount = 0;
-        for (int i = 0; i < sentCount; i++) {
-            sent[i].peer = null;
-            sent[i].name = null;
-            sent[i].open = null;
+        for (int i = 0; i < callCount; i++) {
+            calls[i].peer = null;
+            calls[i].name = null;
+            calls[i].pieces = null;
         }
-        sentCount = 0;
-        POOL.give(this);
+        callCount = 0;
+        POOL.release(this);
     }
 
-    int sentCount() {
-        return sentCount;
+    int callCount() {
+        return callCount;
     }
 
-    private void addSent(String peer, String name) {
-        if (sentCount == sent.length) {
-            sent = Arrays.copyOf(sent, 2 * sentCount);
+    private void addCall(String peer, String name) {
+        if (callCount == calls.length) {
+            calls = Arrays.copyOf(calls, 2 * callCount);
         }
-        Sent s = sent[sentCount];
-        if (s == null) {
-            s = sent[sentCount] = new Sent();
+        CallRecord call = calls[callCount];
+        if (call == null) {
+            call = calls[callCount] = new CallRecord();
         }
-        sentCount++;
-        s.peer = peer;
-        s.name = name;
-        s.begun = false;
-        s.ended = false;
-        s.open = null;
+        callCount++;
+        call.peer = peer;
+        call.name = name;
+        call.replyStarted = false;
+        call.ended = false;
+        call.isStream = false;
+        call.pieces = null;
     }
 
-    /** The call with that number, from 1. Null if there is none. */
-    Sent sent(long number) {
-        return number >= 1 && number <= sentCount ? sent[(int) number - 1] : null;
+    /** The call with that number, from 1, or null. */
+    CallRecord call(long number) {
+        return number >= 1 && number <= callCount ? calls[(int) number - 1] : null;
     }
 
-    /** Notes a call, and records that its request is sent. {@code fault}: the index of the one that fires, or -1. */
-    void send(int tag, long at, String peer, String name, String recordedName, String recordedPeer, int fault) {
-        addSent(peer, name);
-        // three bytes are the most that a char becomes
-        if (recorded == sentCount - 1 && event(tag, at, 3 * (recordedName.length() + recordedPeer.length()) + 32)) {
-            recorded++;
-            reference(recordedName);
-            reference(recordedPeer);
+    /** Adds a call and records SEND_REQUEST. {@code fault}: the index of the fault that fires, or -1. */
+    void recordSend(int tag, long at, String peer, String name, String recordedName, String recordedPeer, int fault) {
+        addCall(peer, name);
+        // a char takes at most three bytes in UTF-8
+        int maxBytes = 3 * (recordedName.length() + recordedPeer.length()) + 32;
+        if (recordedSends == callCount - 1 && beginEvent(tag, at, maxBytes)) {
+            recordedSends++;
+            writeReference(recordedName);
+            writeReference(recordedPeer);
             if (fault >= 0) {
                 events.varint(fault);
             }
         }
     }
 
-    /** Records the end of a call, with the callee's segment (null: none) if there is room for it. */
-    void end(int kind, long at, int number, long status, byte[] array, int from, int n, boolean gap) {
-        if (number > recorded) {
+    /** Records the end of a call, with the callee's segment (null: none) if it fits. */
+    void recordEnd(int kind, long at, int number, long status, byte[] array, int from, int n, boolean gap) {
+        if (number > recordedSends) {
             flags |= Segment.TRUNCATED;
             return;
         }
-        boolean embed = array != null && events.length() + n <= History.MAX_BYTES - ROOM;
+        boolean embed = array != null && events.length() + n <= History.MAX_BYTES - RESERVED_BYTES;
         if (array != null && !embed) {
             gap = true;
             flags |= Segment.TRUNCATED;
         }
-        if (event(kind | (embed ? Event.CHILD : 0) | (gap ? Event.GAP : 0), at, (embed ? n : 0) + 32)) {
+        int tag = kind | (embed ? Event.TAG_CHILD : 0) | (gap ? Event.TAG_GAP : 0);
+        if (beginEvent(tag, at, (embed ? n : 0) + 32)) {
             events.varint(number).varint(status);
             if (embed) {
                 events.varint(n).bytes(array, from, n);
@@ -125,26 +129,29 @@ final class Recording {
         }
     }
 
-    /** Records the answer, for which there is always room. */
-    void answer(long at, long status) {
-        events.u8(Event.SEND_RESPONSE).varint(Math.max(0, at - last)).varint(status);
+    /** Records SEND_RESPONSE, which always fits. */
+    void recordResponse(long at, long status) {
+        events.u8(Event.SEND_RESPONSE).varint(Math.max(0, at - lastUs)).varint(status);
     }
 
-    /** Starts an event, unless the history would become unreadable: then it is left out and the segment says so. */
-    private boolean event(int tag, long at, int size) {
-        if (events.length() + size > History.MAX_BYTES - ROOM || count >= History.MAX_EVENTS - 1) {
+    /**
+     * Starts an event. False if the history would become too large to read: the event is left out and the segment is
+     * marked.
+     */
+    private boolean beginEvent(int tag, long at, int maxBytes) {
+        if (events.length() + maxBytes > History.MAX_BYTES - RESERVED_BYTES || eventCount >= History.MAX_EVENTS - 1) {
             flags |= Segment.TRUNCATED;
             return false;
         }
-        count++;
-        long dt = Math.max(0, at - last);
-        last += dt;
+        eventCount++;
+        long dt = Math.max(0, at - lastUs);
+        lastUs += dt;
         events.u8(tag).varint(dt);
         return true;
     }
 
-    /** Writes a reference to a text of the segment's table, which it joins if it is new. */
-    private void reference(String text) {
+    /** Writes a reference to a string of the segment's table; a new string is added to the table. */
+    private void writeReference(String text) {
         for (int i = 0; i < stringCount; i++) {
             if (strings[i].equals(text)) {
                 events.varint(i + 1);
@@ -154,6 +161,6 @@ final class Recording {
         if (stringCount < MAX_STRINGS) {
             strings[stringCount++] = text;
         }
-        events.u8(0).str(text);
+        events.u8(0).string(text);
     }
 }

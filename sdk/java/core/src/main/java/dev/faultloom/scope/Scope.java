@@ -1,5 +1,6 @@
 package dev.faultloom.scope;
 
+import dev.faultloom.scope.Recording.CallRecord;
 import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Envelope;
@@ -7,53 +8,55 @@ import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
+import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
 import dev.faultloom.wire.Writer;
 import java.time.Instant;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Supplier;
 
 /**
- * The work done to answer one call. Times are µs since its start, by the monotonic clock; see {@link #now}.
+ * The work done to answer one call. Times are µs since the scope began, by the monotonic clock; see {@link #now}.
  *
- * <p>The history is written once, event by event, into one buffer in its final form; histories of callees are appended as
- * they came and are looked into only if there is a plan to decide. Safe for concurrent use, never blocks, throws nothing.
+ * <p>Events are encoded into one buffer as they happen; histories of callees are appended unchanged and are decoded
+ * only if there is a plan to evaluate. Safe for concurrent use, never blocks, throws nothing.
  */
 public final class Scope {
-    private static final int CANCELLED = 1; // gRPC
+    private static final int CANCELED = 1; // gRPC
 
-    /** Scopes of this process that have still to answer. One that never does only makes others look for what is not there. */
-    static final AtomicInteger LIVE = new AtomicInteger();
+    /**
+     * Number of unfinished scopes in this process. A scope that never finishes only disables the shortcuts of callers.
+     */
+    static final AtomicInteger UNFINISHED = new AtomicInteger();
 
     private final Process process;
     private final Envelope envelope;
     private final long startNanos;
     private final long startUs;
-    private final Export export;
+    private final ExportTarget exportTarget; // null: the history returns with the reply
     private final Evidence evidence; // null without a plan
-    private Pieces pieces; // of a stream whose first piece has left, else null
-    private Recording recording = Recording.take(); // null once the scope has answered
+    private PieceWriter pieces; // of a stream whose first piece was sent, else null
+    private Recording recording = Recording.acquire(); // null once the scope is finished
 
-    Scope(Process process, Envelope envelope, long startNanos, long startUs, Export export) {
+    Scope(Process process, Envelope envelope, long startNanos, long startUs, ExportTarget exportTarget) {
         this.process = process;
         this.envelope = envelope;
         this.startNanos = startNanos;
         this.startUs = startUs;
-        this.export = export;
-        LIVE.incrementAndGet();
+        this.exportTarget = exportTarget;
+        UNFINISHED.incrementAndGet();
         if (envelope.signed.plan == null) {
             evidence = null;
         } else {
             evidence = new Evidence(envelope.signed.plan, envelope.hop.evidence);
-            on();
+            checkFaultsEnabled();
         }
     }
 
-    /** Whether any scope of this process has still to answer. Without one nothing that is sent belongs to a scope. */
-    public static boolean anyLive() {
-        return LIVE.get() != 0;
+    /** Whether any scope of this process is unfinished. If none is, no call belongs to a scope. */
+    public static boolean anyUnfinished() {
+        return UNFINISHED.get() != 0;
     }
 
     static long wallUs() {
@@ -61,7 +64,7 @@ public final class Scope {
         return now.getEpochSecond() * 1_000_000 + now.getNano() / 1000;
     }
 
-    /** Whose work this is. */
+    /** The process that this scope belongs to. */
     public Process process() {
         return process;
     }
@@ -71,245 +74,263 @@ public final class Scope {
         return envelope;
     }
 
-    /** The time since the scope's start in µs. */
+    /** The time since the scope began, in µs. */
     public long now() {
         return (System.nanoTime() - startNanos) / 1000;
     }
 
-    /** Whether the reply brings the history back. Without that, whatever ends this scope returns null. */
-    public boolean answers() {
-        return envelope.signed.history && export == null;
+    /** Whether the history returns with the reply. If not, the methods that finish the scope return null. */
+    public boolean returnsHistory() {
+        return envelope.signed.history && exportTarget == null;
     }
 
-    /** Reads the switch; that it was off once stays on record. */
-    private boolean on() {
-        if (process.receiver().faultsOn()) {
+    /** Whether faults may fire now. If not, the segment is marked. */
+    private boolean checkFaultsEnabled() {
+        if (process.receiver().faultsEnabled()) {
             return true;
         }
         recording.flags |= Segment.FAULTS_OFF;
         return false;
     }
 
-    /** Notes that further requests of the answered method may have their envelope in a field. */
-    public synchronized void takesField() {
+    /** Announces that further requests of this method may carry their envelope in a field. */
+    public synchronized void announceField() {
         if (recording != null) {
             recording.flags |= Segment.TAKES_FIELD;
         }
     }
 
-    /** Ends this scope without a trace: another one answers the call. */
+    /** Finishes this scope without a history: another scope answers the call. */
     public synchronized void discard() {
         if (recording != null) {
             recording.release();
-            over();
+            markFinished();
         }
     }
 
-    private void over() {
+    private void markFinished() {
         recording = null;
-        LIVE.decrementAndGet();
+        UNFINISHED.decrementAndGet();
     }
 
-    /** {@link #send(long, boolean, String, String, int, long)} for gRPC. {@code limit} 0: no field may come back. */
-    public Call sendGrpc(String authority, String method, long limit) {
-        return send(now(), false, process.peer(authority), method, limit > 0 && wantsHistories() ? Accept.FIELD : Accept.NONE, limit);
+    /** {@link #beginCall} for gRPC. {@code receiveLimit} 0: the reply must not carry a field. */
+    public OutgoingCall beginGrpcCall(String authority, String method, long receiveLimit) {
+        int accept = receiveLimit > 0 && envelope.signed.history ? Accept.FIELD : Accept.NONE;
+        return beginCall(now(), false, process.peerName(authority), method, accept, receiveLimit);
     }
 
-    /** {@link #send(long, boolean, String, String, int, long)} for HTTP. {@code tail}: the reply may have one. */
-    public Call sendHttp(String authority, String method, String target, boolean tail) {
-        return send(now(), true, process.peer(authority), Names.raw(method, target), tail && wantsHistories() ? Accept.TAIL : Accept.NONE, 0);
-    }
-
-    /** Whether the histories of callees are wanted. */
-    private boolean wantsHistories() {
-        return envelope.signed.history;
+    /** {@link #beginCall} for HTTP. {@code tail}: the reply may carry a tail. */
+    public OutgoingCall beginHttpCall(String authority, String method, String target, boolean tail) {
+        int accept = tail && envelope.signed.history ? Accept.TAIL : Accept.NONE;
+        return beginCall(now(), true, process.peerName(authority), Names.rawHttpName(method, target), accept, 0);
     }
 
     /**
-     * Decides about a send and records it. Null when the scope has already answered: then the request is to be sent as if
-     * there were no scope.
+     * Numbers an outgoing call, decides which fault fires, and records SEND_REQUEST. Null if the scope is finished:
+     * send the request unchanged.
      *
      * @param peer name of the callee, or its authority
-     * @param name gRPC method, or raw {@code METHOD /path}
+     * @param name gRPC method, or {@code METHOD /path}, not normalized
      * @param accept bits of {@link Accept}
-     * @param limit receive limit in bytes, 0: unknown
+     * @param receiveLimit in bytes, 0: unknown
      */
-    public Call send(long at, boolean http, String peer, String name, int accept, long limit) {
-        String recordedName = named(http ? Names.normal(name) : name);
-        String recordedPeer = named(peer);
+    public OutgoingCall beginCall(long at, boolean http, String peer, String name, int accept, long receiveLimit) {
+        String recordedName = recordedText(http ? Names.normalizeHttpName(name) : name);
+        String recordedPeer = recordedText(peer);
         synchronized (this) {
             if (recording == null) {
                 return null;
             }
-            int number = recording.sentCount() + 1;
-            int tag = Event.SEND_REQUEST | (http ? Event.HTTP : 0);
+            int number = recording.callCount() + 1;
+            int tag = Event.SEND_REQUEST | (http ? Event.TAG_HTTP : 0);
             int index = -1;
             if (evidence != null) {
-                index = evidence.decide(process.service(), peer, name, on());
-                tag |= index >= 0 ? Event.FAULT : 0;
+                index = evidence.decideFault(process.service(), peer, name, checkFaultsEnabled());
+                tag |= index >= 0 ? Event.TAG_FAULT : 0;
             }
-            recording.send(tag, at, peer, name, recordedName, recordedPeer, index);
+            recording.recordSend(tag, at, peer, name, recordedName, recordedPeer, index);
             if (evidence != null) {
-                evidence.count(true, process.service(), peer, name);
+                evidence.countCall(true, process.service(), peer, name);
             }
-            long id = CallId.of(envelope.hop.call, number);
-            byte[] out = envelope.assemble(id, accept, limit, evidence == null ? null : evidence.counters());
+            long id = CallId.derive(envelope.hop.call, number);
+            byte[] out = envelope.assemble(id, accept, receiveLimit, evidence == null ? null : evidence.counters());
             Fault fault = index < 0 ? null : envelope.signed.plan.get(index);
-            return new Call(number, id, index, fault, out, envelope);
+            return new OutgoingCall(number, id, index, fault, out, envelope);
         }
     }
 
-    private static String named(String s) {
-        return s.isEmpty() ? "unknown" : Text.cut(s, Names.MAX_NAME_BYTES);
+    private static String recordedText(String s) {
+        return s.isEmpty() ? "unknown" : Text.truncate(s, Names.MAX_NAME_BYTES);
     }
 
     /**
-     * Records that the reply of a call arrived. A history is taken once per call and only if it answers this call; somebody
-     * else's (a caching proxy hands such back) is a gap.
+     * Records that the reply of a call arrived. Only the first end of a call counts. A history counts only if it
+     * belongs to this call; a foreign one, such as a caching proxy returns, is a gap.
      *
      * @param status gRPC code or HTTP status
-     * @param history what came back, or null; not kept
+     * @param history of the callee, or null: the joined pieces, if any arrived; not kept
      * @param gap without a history: the callee may have run
      */
-    public void reply(long at, int call, long status, byte[] history, boolean gap) {
-        end(Event.RECV_RESPONSE, at, call, status, history, 0, history == null ? 0 : history.length, gap);
+    public void recordReply(long at, int number, long status, byte[] history, boolean gap) {
+        recordEnd(Event.RECV_RESPONSE, at, number, status, history, 0, history == null ? 0 : history.length, gap);
     }
 
-    /** {@link #reply(long, int, long, byte[], boolean)} with the history that lies in a larger array. */
-    public void reply(long at, int call, long status, byte[] array, int from, int to) {
-        end(Event.RECV_RESPONSE, at, call, status, array, from, to, true);
+    /** {@link #recordReply(long, int, long, byte[], boolean)} with a history inside a larger array. */
+    public void recordReply(long at, int number, long status, byte[] array, int from, int to) {
+        recordEnd(Event.RECV_RESPONSE, at, number, status, array, from, to, true);
     }
 
-    /** Records that a call ended without a reply; the status is a gRPC code. */
-    public void failed(long at, int call, long status, byte[] history, boolean gap) {
-        end(Event.CALL_FAILED, at, call, status, history, 0, history == null ? 0 : history.length, gap);
+    /** Records that a call ended without a reply; the status is a gRPC code. Otherwise like {@link #recordReply}. */
+    public void recordFailure(long at, int number, long status, byte[] history, boolean gap) {
+        recordEnd(Event.CALL_FAILED, at, number, status, history, 0, history == null ? 0 : history.length, gap);
     }
 
-    /** Notes that a reply has begun whose history is still to come. If it never does, a gap is recorded at the answer. */
-    public synchronized void begun(int call, long status) {
-        Recording.Sent sent = recording == null ? null : recording.sent(call);
-        if (sent != null) {
-            sent.begun = true;
-            sent.status = status;
+    /** Registers a reply whose history is still to come. If it never arrives, finishing the scope records a gap. */
+    public synchronized void replyStarted(int number, long status) {
+        CallRecord call = recording == null ? null : recording.call(number);
+        if (call != null) {
+            call.replyStarted = true;
+            call.replyStatus = status;
         }
     }
 
     /**
-     * Notes that a call is a stream. If it is still open at the answer, it is recorded as cancelled then, with what
-     * {@code history} returns: the history so far, or null. That is called under the scope's lock.
+     * Registers a call as a stream. If it is open when the scope finishes, it is recorded as canceled, with its pieces.
      */
-    public synchronized void opened(int call, Supplier<byte[]> history) {
-        Recording.Sent sent = recording == null ? null : recording.sent(call);
-        if (sent != null) {
-            sent.open = history;
+    public synchronized void openStream(int number) {
+        CallRecord call = recording == null ? null : recording.call(number);
+        if (call != null) {
+            call.isStream = true;
         }
     }
 
-    private synchronized void end(int kind, long at, int number, long status, byte[] b, int from, int to, boolean gap) {
-        Recording.Sent sent = recording == null ? null : recording.sent(number);
-        if (sent == null || sent.ended) {
+    /** Adds a piece of the callee's history to a call. The array is not kept. */
+    public synchronized void addPiece(int number, byte[] piece) {
+        CallRecord call = recording == null ? null : recording.call(number);
+        if (call == null || call.ended) {
             return;
         }
-        sent.ended = true;
+        if (call.pieces == null) {
+            call.pieces = new PieceJoiner();
+        }
+        call.pieces.add(piece, 0, piece.length);
+    }
+
+    private synchronized void recordEnd(int kind, long at, int number, long status, byte[] b, int from, int to, boolean gap) {
+        CallRecord call = recording == null ? null : recording.call(number);
+        if (call == null || call.ended) {
+            return;
+        }
+        call.ended = true;
+        long id = CallId.derive(envelope.hop.call, number);
+        if (b == null && call.pieces != null) {
+            b = call.pieces.history(id);
+            from = 0;
+            to = b == null ? 0 : b.length;
+        }
         int child = 0; // bytes of the callee's segment
         if (b != null) {
             gap = true;
             try {
-                if (History.callOf(b, from, to) == CallId.of(envelope.hop.call, number)) {
+                if (History.readCallId(b, from, to) == id) {
                     child = to - from - History.HEAD_BYTES;
                     gap = false;
                 }
             } catch (WireError e) {
-                // not a history: the gap says so
+                // not a history: recorded as a gap
             }
         }
         boolean embed = b != null && !gap;
         if (evidence != null) {
             if (kind == Event.RECV_RESPONSE) {
-                evidence.count(false, process.service(), sent.peer, sent.name);
+                evidence.countCall(false, process.service(), call.peer, call.name);
             }
             if (embed) {
                 try {
-                    evidence.walk(Segment.decode(b, to - child, to));
+                    evidence.addHistory(Segment.decode(b, to - child, to));
                 } catch (WireError e) {
-                    // it is embedded all the same: that the whole cannot be read tells more than a gap
+                    // embedded anyway: an unreadable history is more informative than a gap
                 }
             }
         }
-        recording.end(kind, at, number, status, embed ? b : null, to - child, child, gap);
+        recording.recordEnd(kind, at, number, status, embed ? b : null, to - child, child, gap);
     }
 
     /**
-     * Records the answer and returns the whole history, or null: nothing goes back, or it was finished before. The scope
-     * records and decides nothing more.
+     * Records SEND_RESPONSE and returns the history. Null if no history returns with the reply, or the scope was
+     * finished before. A finished scope records and decides nothing more.
      *
-     * @param name the call as this service knows it (an HTTP route template), or empty: the same as the caller's
+     * @param name the call's name at this service, such as an HTTP route template; empty: the same as the caller's
      */
     public byte[] finish(long at, long status, String name) {
-        Ended ended = end(at, status, name);
-        return ended == null ? null : ended.history();
+        PendingHistory history = finishRecording(at, status, name);
+        return history == null ? null : history.history();
     }
 
-    /** {@link #finish} for a history whose carrier is not known yet, so that it is written once and in its place; or null. */
-    public Ended finishLater(long at, long status) {
-        return end(at, status, "");
+    /**
+     * {@link #finish} where the carrier is not known yet, so that the history is encoded once, in its final place; or
+     * null.
+     */
+    public PendingHistory finishLater(long at, long status) {
+        return finishRecording(at, status, "");
     }
 
-    private Ended end(long at, long status, String name) {
-        Ended ended;
+    private PendingHistory finishRecording(long at, long status, String name) {
+        PendingHistory history;
         synchronized (this) {
             if (recording == null) {
                 return null;
             }
-            close(at, status);
-            ended = new Ended(envelope.hop.call, process.service(), Text.cut(name, Names.MAX_NAME_BYTES), startUs, recording);
-            over();
+            recordResponse(at, status);
+            String ownName = Text.truncate(name, Names.MAX_NAME_BYTES);
+            history = new PendingHistory(envelope.hop.call, process.service(), ownName, startUs, recording);
+            markFinished();
         }
-        if (answers()) {
-            return ended;
+        if (returnsHistory()) {
+            return history;
         }
-        export(ended);
+        export(history);
         return null;
     }
 
-    private void export(Ended ended) {
-        if (export != null && export.exporter != null && envelope.signed.history) {
-            export.exporter.offer(envelope.signed.traceHigh, envelope.signed.traceLow, export.hasParent, ended.history());
+    private void export(PendingHistory history) {
+        if (exportTarget != null && exportTarget.exporter != null && envelope.signed.history) {
+            exportTarget.exporter.offer(envelope.signed.traceHigh, envelope.signed.traceLow, exportTarget.hasParent,
+                    history.history());
         } else {
-            ended.drop();
+            history.drop();
         }
     }
 
-    private void close(long at, long status) {
-        for (int number = 1; number <= recording.sentCount(); number++) {
-            Recording.Sent sent = recording.sent(number);
-            if (sent.open != null && !sent.ended) {
-                byte[] history = sent.open.get();
-                end(Event.CALL_FAILED, at, number, CANCELLED, history, 0, history == null ? 0 : history.length, true);
-            } else if (sent.begun && !sent.ended) {
-                end(Event.RECV_RESPONSE, at, number, sent.status, null, 0, 0, true);
+    private void recordResponse(long at, long status) {
+        for (int number = 1; number <= recording.callCount(); number++) {
+            CallRecord call = recording.call(number);
+            if (call.isStream && !call.ended) {
+                recordEnd(Event.CALL_FAILED, at, number, CANCELED, null, 0, 0, true);
+            } else if (call.replyStarted && !call.ended) {
+                recordEnd(Event.RECV_RESPONSE, at, number, call.replyStatus, null, 0, 0, true);
             }
         }
-        recording.answer(at, status);
+        recording.recordResponse(at, status);
     }
 
     /**
-     * What is new since the last piece, to ride on a reply message of a stream; null: nothing is, or there is no room, then
-     * it waits for the next message.
+     * The next piece of this scope's history, to append to a reply message of a stream. Null: nothing new was recorded,
+     * or the piece does not fit; it is then sent with a later message.
      *
      * @param messageBytes the message's length
-     * @param sendLimit what message and field may have together on this side; the caller's limit is known here
+     * @param sendLimit the limit for message and field on this side; the caller's limit is in the envelope
      */
     public synchronized byte[] nextPiece(long messageBytes, long sendLimit) {
-        long callers = envelope.hop.receiveLimit;
-        if (recording == null || !answers() || (envelope.hop.accept & Accept.FIELD) == 0 || callers == 0) {
+        long receiveLimit = envelope.hop.receiveLimit; // unsigned
+        if (recording == null || !returnsHistory() || (envelope.hop.accept & Accept.FIELD) == 0 || receiveLimit == 0) {
             return null;
         }
-        Pieces of = pieces != null ? pieces : new Pieces(head(""));
-        long room = Math.min(callers < 0 ? Long.MAX_VALUE : callers, sendLimit) - messageBytes;
-        byte[] piece = of.next(recording.events, room);
+        PieceWriter writer = pieces != null ? pieces : new PieceWriter(encodeHead(""));
+        long room = Math.min(receiveLimit < 0 ? Long.MAX_VALUE : receiveLimit, sendLimit) - messageBytes;
+        byte[] piece = writer.nextPiece(recording.events, room);
         if (piece != null) {
-            pieces = of;
+            pieces = writer;
         }
         return piece;
     }
@@ -320,30 +341,30 @@ public final class Scope {
     }
 
     /**
-     * Records the end of a stream's handler and returns the last piece, for the trailer, or null: nothing goes back, or not
-     * even the answer fits. The scope records and decides nothing more.
+     * Finishes the scope of a stream and returns the last piece, for the trailer. Null if no history returns with the
+     * reply, or not even SEND_RESPONSE fits.
      *
-     * @param name as for {@link #finish}; it is lost if the head has left already
+     * @param name as for {@link #finish}; ignored if a piece was sent before
      */
     public byte[] lastPiece(long at, long status, String name) {
-        if (!answers()) {
-            end(at, status, name);
+        if (!returnsHistory()) {
+            finishRecording(at, status, name);
             return null;
         }
         synchronized (this) {
             if (recording == null) {
                 return null;
             }
-            close(at, status);
-            Pieces of = pieces != null ? pieces : new Pieces(head(Text.cut(name, Names.MAX_NAME_BYTES)));
-            byte[] piece = of.last(recording.events);
+            recordResponse(at, status);
+            PieceWriter writer = pieces != null ? pieces : new PieceWriter(encodeHead(Text.truncate(name, Names.MAX_NAME_BYTES)));
+            byte[] piece = writer.lastPiece(recording.events);
             recording.release();
-            over();
+            markFinished();
             return piece;
         }
     }
 
-    private byte[] head(String name) {
+    private byte[] encodeHead(String name) {
         Writer out = new Writer(96).u8(Envelope.VERSION).u64(envelope.hop.call);
         Segment.writePrefix(out, recording.flags, process.service(), name, startUs);
         return out.toBytes();

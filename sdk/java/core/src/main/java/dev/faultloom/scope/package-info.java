@@ -1,5 +1,5 @@
 /**
- * What a service knows while it answers one call: decides which fault fires at each send and records the history that goes
- * back with the reply (3MileBeach §4.2, §4.3).
+ * The work of a service for one request: decides which fault fires at each send and records the history that returns
+ * with the reply (3MileBeach §4.2, §4.3).
  */
 package dev.faultloom.scope;

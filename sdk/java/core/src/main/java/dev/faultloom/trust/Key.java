@@ -4,14 +4,14 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.Opened;
+import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.Pool;
 import java.security.GeneralSecurityException;
 import java.util.Arrays;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Signs and verifies. Safe for concurrent use. */
+/** Signs and verifies envelopes. Safe for concurrent use. */
 public final class Key {
     /** The length of a key's secret. */
     public static final int BYTES = 32;
@@ -20,12 +20,15 @@ public final class Key {
 
     /** 1 to 32 bytes. */
     public final String id;
-    /** May sign plans; else histories only. */
+    /** Whether this key may sign plans; a trace key only requests histories. */
     public final boolean fault;
     private final byte[] idBytes;
-    private final Pool<Signing> signings;
+    private final Pool<KeyedMac> macs;
 
-    /** Throws IllegalArgumentException, without the secret, if the id or the secret has a wrong length. */
+    /**
+     * Throws IllegalArgumentException if the id or the secret has a wrong length. The message does not contain the
+     * secret.
+     */
     public Key(String id, boolean fault, byte[] secret) {
         this.id = id;
         this.fault = fault;
@@ -33,11 +36,11 @@ public final class Key {
         if (secret.length != BYTES || idBytes.length == 0 || idBytes.length > Envelope.MAX_KEY_ID_BYTES) {
             throw new IllegalArgumentException("a key has " + BYTES + " bytes and an id of 1 to 32");
         }
-        Mac keyed = keyed(secret);
-        this.signings = new Pool<>(() -> new Signing(keyed));
+        Mac keyed = newMac(secret);
+        this.macs = new Pool<>(() -> new KeyedMac(keyed));
     }
 
-    private static Mac keyed(byte[] secret) {
+    private static Mac newMac(byte[] secret) {
         try {
             Mac mac = Mac.getInstance(ALGORITHM);
             mac.init(new SecretKeySpec(secret, ALGORITHM));
@@ -47,36 +50,36 @@ public final class Key {
         }
     }
 
-    boolean hasIdOf(Opened envelope) {
-        return envelope.keyIs(idBytes);
+    boolean matchesKeyId(UnverifiedEnvelope envelope) {
+        return envelope.hasKeyId(idBytes);
     }
 
     /** The 16 signature bytes of a signed part. */
     public byte[] sign(byte[] part) {
-        Signing signing = signings.take();
-        byte[] signature = Arrays.copyOf(signing.sum(part, 0, part.length), Envelope.SIGNATURE_BYTES);
-        signings.give(signing);
+        KeyedMac mac = macs.acquire();
+        byte[] signature = Arrays.copyOf(mac.sum(part, 0, part.length), Envelope.SIGNATURE_BYTES);
+        macs.release(mac);
         return signature;
     }
 
-    /** Whether the envelope was signed with this key. Takes the same time wherever signatures differ. */
-    boolean signed(Opened envelope) {
-        Signing signing = signings.take();
-        byte[] sum = signing.sum(envelope.raw, envelope.part, envelope.partLength);
+    /** Whether the envelope was signed with this key. Compares in constant time. */
+    boolean verifies(UnverifiedEnvelope envelope) {
+        KeyedMac mac = macs.acquire();
+        byte[] sum = mac.sum(envelope.raw, envelope.signedPart, envelope.signedPartLength);
         int difference = 0;
         for (int i = 0; i < Envelope.SIGNATURE_BYTES; i++) {
             difference |= sum[i] ^ envelope.raw[envelope.signature + i];
         }
-        signings.give(signing);
+        macs.release(mac);
         return difference == 0;
     }
 
-    /** Keeps the keyed state: making it anew costs more than a signature. */
-    private static final class Signing {
+    /** A keyed MAC for reuse: creating one costs more than a signature. */
+    private static final class KeyedMac {
         private final Mac mac;
         private final byte[] sum = new byte[32];
 
-        Signing(Mac keyed) {
+        KeyedMac(Mac keyed) {
             mac = copy(keyed);
         }
 

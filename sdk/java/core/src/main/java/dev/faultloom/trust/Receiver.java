@@ -1,89 +1,89 @@
 package dev.faultloom.trust;
 
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.Opened;
+import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
 
-/** Runs the acceptance checks. Safe for concurrent use. */
+/** Verifies the envelopes of incoming requests. Safe for concurrent use. */
 public final class Receiver {
     private final TrustSource source;
-    private final Seen seen = new Seen();
+    private final ReplayCache accepted = new ReplayCache();
 
     public Receiver(TrustSource source) {
         this.source = source;
     }
 
-    /** A receiver with settings that stay; null makes it deaf. */
+    /** A receiver with fixed settings; null: it accepts nothing. */
     public Receiver(TrustSettings settings) {
         this(TrustSource.fixed(settings));
     }
 
-    /** The settings as they are now, or null: deaf. */
+    /** The current settings, or null: this process is inactive. */
     public TrustSettings settings() {
         return source.settings();
     }
 
-    /** {@code keys}, or why this receiver is deaf. */
+    /** {@code keys}, or the reason why this receiver is inactive. */
     public String state() {
         return source.state();
     }
 
-    /** Whether faults may fire at this service now. */
-    public boolean faultsOn() {
+    /** Whether faults may fire at this service now: it has settings, and they do not disable faults. */
+    public boolean faultsEnabled() {
         TrustSettings settings = settings();
         return settings != null && settings.faults;
     }
 
     /**
-     * Judges the envelope of a gRPC request, whose array is kept.
+     * Verifies the envelope of a gRPC request. The array is kept.
      *
-     * @param now in unix seconds
+     * @param now in Unix seconds
      * @param attempt the number in {@code grpc-previous-rpc-attempts}, or 0
-     * @return null if the receiver is deaf
-     * @throws WireError why the envelope is refused
+     * @return null if the receiver is inactive
+     * @throws WireError the reason why the envelope is rejected
      */
     public Envelope accept(byte[] raw, long now, long attempt) throws WireError {
         TrustSettings settings = settings();
-        return settings == null ? null : remember(checked(settings, raw, now), attempt, now);
+        return settings == null ? null : checkReplay(verify(settings, raw, now), attempt, now);
     }
 
-    /** Judges the text of the header of an HTTP request; see {@link #accept}. */
+    /** {@link #accept} for the header text of an HTTP request. */
     public Envelope acceptHeader(String text, long now) throws WireError {
         TrustSettings settings = settings();
-        return settings == null ? null : remember(checked(settings, bytes(text), now), 0, now);
+        return settings == null ? null : checkReplay(verify(settings, decode(text), now), 0, now);
     }
 
-    /** Judges the text of an envelope that came in baggage, for the call that {@code traceparent} named. */
+    /** {@link #accept} for the text of a baggage member. {@code call} is the parent id of {@code traceparent}. */
     public Envelope acceptBridged(String text, long call, long now) throws WireError {
         TrustSettings settings = settings();
-        return settings == null ? null : remember(checked(settings, bytes(text), now).bridged(call), 0, now);
+        return settings == null ? null : checkReplay(verify(settings, decode(text), now).forBridge(call), 0, now);
     }
 
-    private static byte[] bytes(String text) throws WireError {
+    private static byte[] decode(String text) throws WireError {
         if (text.length() > Envelope.MAX_HEADER_CHARS) {
             throw WireError.OVERSIZED;
         }
-        byte[] raw = Text.unbase64(text);
+        byte[] raw = Text.decodeBase64(text);
         if (raw == null) {
             throw WireError.MALFORMED;
         }
         return raw;
     }
 
-    private static Envelope checked(TrustSettings settings, byte[] raw, long now) throws WireError {
-        Opened o = Envelope.open(raw);
-        if (o.unsigned()) {
+    private static Envelope verify(TrustSettings settings, byte[] raw, long now) throws WireError {
+        UnverifiedEnvelope o = Envelope.decodeOuter(raw);
+        if (o.isUnsigned()) {
             throw WireError.UNSIGNED;
         }
-        Key key = settings.keyOf(o);
+        Key key = settings.findKey(o);
         if (key == null) {
             throw WireError.UNKNOWN_KEY;
         }
-        if (!key.signed(o)) {
+        if (!key.verifies(o)) {
             throw WireError.BAD_SIGNATURE;
         }
-        if (!settings.environmentOf(o)) {
+        if (!settings.matchesEnvironment(o)) {
             throw WireError.WRONG_ENVIRONMENT;
         }
         if (o.expires <= now) {
@@ -95,12 +95,12 @@ public final class Receiver {
         if (o.hasPlan && !key.fault) {
             throw WireError.PLAN_NOT_PERMITTED;
         }
-        return o.finish(key.id, settings.environment);
+        return o.decodeRest(key.id, settings.environment);
     }
 
-    private Envelope remember(Envelope e, long attempt, long now) throws WireError {
+    private Envelope checkReplay(Envelope e, long attempt, long now) throws WireError {
         if (e.signed.plan != null
-                && !seen.admit(e.signed.traceHigh, e.signed.traceLow, e.hop.call, attempt, e.signed.expires, now)) {
+                && !accepted.admit(e.signed.traceHigh, e.signed.traceLow, e.hop.call, attempt, e.signed.expires, now)) {
             throw WireError.REPLAYED;
         }
         return e;

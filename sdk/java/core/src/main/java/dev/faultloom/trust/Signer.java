@@ -3,15 +3,15 @@ package dev.faultloom.trust;
 import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Hop;
-import dev.faultloom.wire.Signed;
+import dev.faultloom.wire.HopPart;
+import dev.faultloom.wire.SignedPart;
 import dev.faultloom.wire.WireError;
 import dev.faultloom.wire.Plan;
 import java.security.SecureRandom;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Makes the envelopes of requests that begin here. Safe for concurrent use. */
+/** Creates the envelopes of requests that start at this process. Safe for concurrent use. */
 public final class Signer {
     private static final SecureRandom SEEDS = new SecureRandom();
 
@@ -24,7 +24,8 @@ public final class Signer {
     }
 
     /**
-     * A signer with the settings' first key for that purpose; for histories a fault key will do. Null if there is none.
+     * A signer with the first suitable key of the settings; null if there is none. Without {@code fault}, a trace key
+     * is preferred and a fault key also works.
      */
     public static Signer of(TrustSettings settings, boolean fault) {
         Key key = settings.signingKey(fault);
@@ -34,7 +35,7 @@ public final class Signer {
         return key == null ? null : new Signer(key, settings.environment);
     }
 
-    /** A random id that is not zero. It must not repeat; that nobody guesses it is not needed. */
+    /** A random nonzero id. It must be unique; it need not be unpredictable. */
     public static long randomId() {
         long id;
         do {
@@ -43,29 +44,29 @@ public final class Signer {
         return id;
     }
 
-    /** An envelope with a random trace id and call id, a history, and that plan (null: none), good until {@code expires}. */
-    public Envelope begin(List<Fault> plan, long expires) throws WireError {
-        return begin(SEEDS.nextLong(), randomId(), null, plan, false, randomId(), expires);
+    /** An envelope with a random trace id and call id that requests a history and carries this plan (null: none). */
+    public Envelope sign(List<Fault> plan, long expires) throws WireError {
+        return sign(SEEDS.nextLong(), randomId(), null, plan, false, randomId(), expires);
     }
 
     /**
-     * An envelope with a history.
+     * Creates an envelope that requests a history.
      *
      * @param run 16 bytes, or null
-     * @param plan null: none; needs a fault key
-     * @param bridge whether it also travels in {@code traceparent} and {@code baggage}
-     * @param call the id from which all others are derived
-     * @param expires unix seconds, at most 600 ahead
+     * @param plan null: none; requires a fault key
+     * @param bridge whether requests also carry it in {@code traceparent} and {@code baggage}
+     * @param call the call id from which all others are derived
+     * @param expires Unix seconds, at most 600 s from now
      * @throws WireError plan_not_permitted, envelope_too_large, too_many_faults; malformed for an empty plan
      */
-    public Envelope begin(long traceHigh, long traceLow, byte[] run, List<Fault> plan, boolean bridge, long call, long expires)
+    public Envelope sign(long traceHigh, long traceLow, byte[] run, List<Fault> plan, boolean bridge, long call, long expires)
             throws WireError {
         if (plan != null && !key.fault) {
             throw WireError.PLAN_NOT_PERMITTED;
         }
-        Signed signed = new Signed(true, bridge, traceHigh, traceLow, run, expires, key.id, environment, plan);
-        byte[] part = signed.toBytes();
-        byte[] passedOn = Envelope.passedOn(part, key.sign(part));
-        return new Envelope(signed, new Hop(call, Accept.NONE, 0, new long[Plan.counters(plan)]), passedOn, passedOn.length);
+        SignedPart signed = new SignedPart(true, bridge, traceHigh, traceLow, run, expires, key.id, environment, plan);
+        byte[] part = signed.encode();
+        byte[] prefix = Envelope.encodePrefix(part, key.sign(part));
+        return new Envelope(signed, new HopPart(call, Accept.NONE, 0, new long[Plan.counterCount(plan)]), prefix, prefix.length);
     }
 }

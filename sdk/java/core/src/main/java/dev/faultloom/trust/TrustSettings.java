@@ -3,19 +3,19 @@ package dev.faultloom.trust;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.Opened;
+import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.Text;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringTokenizer;
 
-/** The contents of one trust file. They do not change; a changed file makes new ones. */
+/** The parsed contents of a trust file. Immutable: a changed file yields a new instance. */
 public final class TrustSettings {
-    /** Settings that cannot be read. The message names the line and never a key. */
+    /** Settings that cannot be parsed. The message names the line and never contains a key. */
     public static final class Invalid extends Exception {
         private static final long serialVersionUID = 1;
 
-        /** The line's number from 1, or 0 if something is missing in the whole. */
+        /** The line number from 1, or 0 if a required line is missing. */
         public final int line;
 
         Invalid(int line, String message) {
@@ -25,7 +25,7 @@ public final class TrustSettings {
     }
 
     public final String environment;
-    /** The switch: false stops every fault at this service. */
+    /** False: no fault fires at this service. */
     public final boolean faults;
     /** In the order of the text; unmodifiable. */
     public final List<Key> keys;
@@ -38,7 +38,7 @@ public final class TrustSettings {
         this.environmentBytes = environment.getBytes(UTF_8);
     }
 
-    /** Reads the text form, with line ends or {@code ;} between the lines. */
+    /** Parses the text form. Lines are separated by line feeds or {@code ;}. */
     public static TrustSettings parse(String text) throws Invalid {
         String environment = null;
         boolean faults = true;
@@ -62,19 +62,19 @@ public final class TrustSettings {
             } else if (form.equals("key 4") && (words[1].equals("trace") || words[1].equals("fault"))) {
                 keys.add(key(number + 1, words));
             } else {
-                throw new Invalid(number + 1, "not one of: environment NAME, key trace|fault ID HEX, faults on|off");
+                throw new Invalid(number + 1, "expected one of: environment NAME, key trace|fault ID HEX, faults on|off");
             }
         }
         if (environment == null) {
-            throw new Invalid(0, "no environment is named");
+            throw new Invalid(0, "missing line: environment NAME");
         }
         return new TrustSettings(environment, faults, keys);
     }
 
     private static Key key(int line, String[] words) throws Invalid {
-        byte[] secret = Text.unhex(words[3]);
+        byte[] secret = Text.decodeHex(words[3]);
         if (secret == null || secret.length != Key.BYTES) {
-            throw new Invalid(line, "a key is " + 2 * Key.BYTES + " hex digits");
+            throw new Invalid(line, "a key has " + 2 * Key.BYTES + " hex digits");
         }
         try {
             return new Key(words[2], words[1].equals("fault"), secret);
@@ -92,7 +92,7 @@ public final class TrustSettings {
         return words;
     }
 
-    /** The first key for that purpose, or null. */
+    /** The first fault key or the first trace key, or null. */
     public Key signingKey(boolean fault) {
         for (Key key : keys) {
             if (key.fault == fault) {
@@ -102,16 +102,16 @@ public final class TrustSettings {
         return null;
     }
 
-    Key keyOf(Opened envelope) {
+    Key findKey(UnverifiedEnvelope envelope) {
         for (int i = 0; i < keys.size(); i++) {
-            if (keys.get(i).hasIdOf(envelope)) {
+            if (keys.get(i).matchesKeyId(envelope)) {
                 return keys.get(i);
             }
         }
         return null;
     }
 
-    boolean environmentOf(Opened envelope) {
-        return envelope.environmentIs(environmentBytes);
+    boolean matchesEnvironment(UnverifiedEnvelope envelope) {
+        return envelope.hasEnvironment(environmentBytes);
     }
 }

@@ -11,40 +11,43 @@ import java.nio.file.attribute.FileTime;
 import java.util.Map;
 
 /**
- * Where settings come from. Those of a file follow the file: that is how keys rotate and how a switch stops every fault at
- * once. Safe for concurrent use.
+ * Provides the trust settings: fixed, or read again when their file changes. A changed file rotates keys, or disables
+ * faults immediately. Safe for concurrent use.
  */
 public final class TrustSource {
-    /** How often the file is looked at, and only when an envelope arrives or a fault is under way. */
-    private static final long LOOK_EVERY_NANOS = 200_000_000;
+    /** How often the file is checked at most, while envelopes arrive or a fault delays a call. */
+    private static final long CHECK_INTERVAL_NANOS = 200_000_000;
 
     private static final long MAX_FILE_BYTES = 64 << 10;
 
     private final Path path; // null: fixed
     private volatile TrustSettings current;
-    private volatile long next = System.nanoTime();
+    private volatile long nextCheck = System.nanoTime();
     private String reason = "no trust settings";
     private FileTime modified;
     private long size = -1;
-    private boolean looked;
+    private boolean checked; // at least once
 
     private TrustSource(Path path) {
         this.path = path;
     }
 
-    /** Settings that stay as they are; null: deaf. */
+    /** Fixed settings; null: this process is inactive. */
     public static TrustSource fixed(TrustSettings settings) {
         TrustSource source = new TrustSource(null);
         source.current = settings;
         return source;
     }
 
-    /** Settings that follow a file. */
+    /** Settings from a file, read again when it changes. */
     public static TrustSource file(Path path) {
         return new TrustSource(path);
     }
 
-    /** What {@code FAULTLOOM_TRUST_FILE} or else {@code FAULTLOOM_TRUST} describes; broken settings are reported on standard error. */
+    /**
+     * Settings from {@code FAULTLOOM_TRUST_FILE} or else {@code FAULTLOOM_TRUST}; invalid ones are reported on standard
+     * error.
+     */
     public static TrustSource environment(Map<String, String> variables) {
         String file = variables.getOrDefault("FAULTLOOM_TRUST_FILE", "");
         String text = variables.getOrDefault("FAULTLOOM_TRUST", "");
@@ -57,26 +60,26 @@ public final class TrustSource {
         return source;
     }
 
-    /** The settings as they are now, or null: deaf. Reads the file again if 200 ms have passed and it has changed. */
+    /** The current settings, or null: this process is inactive. Checks the file for changes at most every 200 ms. */
     public TrustSettings settings() {
-        if (path != null && System.nanoTime() - next >= 0) {
-            look();
+        if (path != null && System.nanoTime() - nextCheck >= 0) {
+            reloadIfChanged();
         }
         return current;
     }
 
-    /** {@code keys}, or why this process is deaf. */
+    /** {@code keys}, or the reason why this process is inactive. */
     public synchronized String state() {
         return settings() != null ? "keys" : reason;
     }
 
-    private synchronized void look() {
-        if (System.nanoTime() - next < 0) {
+    private synchronized void reloadIfChanged() {
+        if (System.nanoTime() - nextCheck < 0) {
             return;
         }
         try {
             BasicFileAttributes now = Files.readAttributes(path, BasicFileAttributes.class);
-            if (!looked || now.size() != size || !now.lastModifiedTime().equals(modified)) {
+            if (!checked || now.size() != size || !now.lastModifiedTime().equals(modified)) {
                 if (now.size() > MAX_FILE_BYTES) {
                     throw new IOException("larger than " + MAX_FILE_BYTES + " bytes");
                 }
@@ -85,7 +88,7 @@ public final class TrustSource {
                 set(new String(Files.readAllBytes(path), UTF_8));
             }
         } catch (IOException | RuntimeException e) {
-            if (current != null || !looked) {
+            if (current != null || !checked) {
                 System.err.println("faultloom: trust file: " + e);
             }
             reason = "trust file cannot be read";
@@ -93,8 +96,8 @@ public final class TrustSource {
             size = -1;
             modified = null;
         } finally {
-            looked = true;
-            next = System.nanoTime() + LOOK_EVERY_NANOS;
+            checked = true;
+            nextCheck = System.nanoTime() + CHECK_INTERVAL_NANOS;
         }
     }
 

@@ -1,7 +1,7 @@
 /**
- * Decides which envelopes to believe: holds the environment's keys, reads them again when their file changes, runs the
- * checks of the format in their order, and remembers plans so that none counts twice.
+ * Decides which envelopes to accept: holds the keys of the environment, reads them again when their file changes,
+ * verifies envelopes in the order that the format defines, and rejects replayed plans.
  *
- * <p>An SDK without settings is deaf: envelopes are ignored and replies stay untouched.
+ * <p>A process without trust settings is inactive: it ignores envelopes and leaves replies unchanged.
  */
 package dev.faultloom.trust;

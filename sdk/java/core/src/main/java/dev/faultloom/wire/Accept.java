@@ -1,6 +1,6 @@
 package dev.faultloom.wire;
 
-/** How a reply may bring the history back: the bits of the hop part's accept byte. */
+/** The carriers that a caller accepts for a history: the bits of the hop part's accept byte. */
 public final class Accept {
     /** Neither field nor tail. */
     public static final int NONE = 0;

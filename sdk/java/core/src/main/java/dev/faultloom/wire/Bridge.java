@@ -1,6 +1,6 @@
 package dev.faultloom.wire;
 
-/** Carries an envelope over hops that know OpenTelemetry only, in {@code traceparent} and {@code baggage}. */
+/** Carries an envelope in {@code traceparent} and {@code baggage}, across services that only run OpenTelemetry. */
 public final class Bridge {
     public static final String TRACEPARENT = "traceparent";
     public static final String BAGGAGE = "baggage";
@@ -9,19 +9,19 @@ public final class Bridge {
 
     private Bridge() {}
 
-    /** What {@code traceparent} becomes: what the request has (null: nothing), else one of ours. */
+    /** The new value of {@code traceparent}: the request's own value (null: none), else one for this call. */
     public static String traceparent(String present, Envelope envelope, long call) {
         return traceparent(present, envelope.signed.traceHigh, envelope.signed.traceLow, call);
     }
 
-    /** {@link #traceparent(String, Envelope, long)} for a trace id by itself. */
+    /** {@link #traceparent(String, Envelope, long)} with a separate trace id. */
     public static String traceparent(String present, long traceHigh, long traceLow, long call) {
         return present != null && !present.isEmpty() ? present : Traceparent.format(traceHigh, traceLow, call);
     }
 
     /**
-     * What {@code baggage} becomes, of what the request has (null: nothing) and the envelope's bytes: its members without
-     * blank ones and ours, then ours unless it has no room. Null if nothing is left.
+     * The new value of {@code baggage}, or null: no members. It keeps the members of {@code present} (null: none)
+     * except blank ones and an earlier envelope, then adds the envelope if it fits.
      */
     public static String baggage(String present, byte[] envelope) {
         StringBuilder out = new StringBuilder();
@@ -33,7 +33,7 @@ public final class Bridge {
             }
             at = end + 1;
         }
-        String ours = KEY + '=' + Text.base64(envelope);
+        String ours = KEY + '=' + Text.encodeBase64(envelope);
         int others = Text.utf8Length(out.toString());
         if (others + (others == 0 ? 0 : 1) + ours.length() <= MAX_BAGGAGE_BYTES) {
             out.append(others == 0 ? "" : ",").append(ours);
@@ -41,10 +41,10 @@ public final class Bridge {
         return out.length() == 0 ? null : out.toString();
     }
 
-    /** The text of the envelope in a request's {@code baggage} (null: none), or null. */
+    /** The envelope's text in the value of {@code baggage} (null: no header), or null. */
     public static String envelope(String baggage) {
         if (baggage == null || !baggage.contains(KEY)) {
-            return null; // the usual case, without looking at members
+            return null; // the common case: no need to parse the members
         }
         for (int at = 0; at < baggage.length(); ) {
             int end = memberEnd(baggage, at);
@@ -58,10 +58,10 @@ public final class Bridge {
         return null;
     }
 
-    /** The key stands before the first {@code =}, which must come before any {@code ;}. */
+    /** Whether the member's key, the text before the first {@code =}, is ours. */
     private static boolean isOurs(String member) {
         int equals = member.indexOf('=');
-        // a key that holds a semicolon is not ours either
+        // a key with a semicolon never equals ours
         return equals >= 0 && trim(member, 0, equals).equals(KEY);
     }
 

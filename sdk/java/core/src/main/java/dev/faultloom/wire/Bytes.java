@@ -1,8 +1,8 @@
 package dev.faultloom.wire;
 
-/** Numbers in byte arrays. */
+/** Numbers in byte arrays, big endian. */
 public final class Bytes {
-    /** No bytes. */
+    /** An empty array. */
     public static final byte[] NONE = new byte[0];
 
     private Bytes() {}
@@ -17,7 +17,7 @@ public final class Bytes {
         return u32(b, at) << 32 | u32(b, at + 4);
     }
 
-    /** How many bytes a varint takes. */
+    /** The encoded length of a varint. */
     public static int varintLength(long v) {
         int n = 1;
         while ((v >>>= 7) != 0) {

@@ -3,7 +3,8 @@ package dev.faultloom.wire;
 import java.util.Locale;
 
 /**
- * What a history rides on; and the envelope, in its place, in a request whose callee takes it there.
+ * The carriers of a history in a reply. The appended field also carries the envelope in a request if the callee accepts
+ * it.
  *
  * <pre>
  * appended field   tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
@@ -13,33 +14,33 @@ import java.util.Locale;
 public final class Carrier {
     /** Number of the appended protobuf field. */
     public static final int FIELD_NUMBER = 333_000_333;
-    /** How many bytes follow a history in a field. */
-    public static final int ENDING_BYTES = 8;
-    /** The longest request, serialized and without its field, that takes an envelope along. */
+    /** Length of the footer that follows a history in a field or tail: length and magic. */
+    public static final int FOOTER_BYTES = 8;
+    /** The longest serialized request to which a field with an envelope is appended. */
     public static final int MAX_REQUEST_BYTES = 64 << 10;
-    /** The least receive limit of a server that takes envelopes in a field. */
+    /** The smallest receive limit of a server that accepts envelopes in a field. */
     public static final int MIN_RECEIVE_LIMIT = 1 << 20;
     /** The longest history in an HTTP header, before base64. */
     public static final int MAX_HEADER_BYTES = 768;
     /** The longest history in a gRPC trailer, before base64. */
     public static final int MAX_TRAILER_BYTES = 3072;
-    /** How much of an HTTP reply may be held back until it is complete. */
-    public static final int MAX_HELD_BYTES = 32 << 10;
+    /** How much of an HTTP reply may be buffered until it is complete. */
+    public static final int MAX_BUFFERED_BYTES = 32 << 10;
 
     private static final byte[] TAG = {(byte) 0xEA, (byte) 0xE8, (byte) 0xA5, (byte) 0xF6, 0x09};
     private static final int MAGIC = 0x666C6D01; // "flm" 0x01
 
-    /** Which carrier an HTTP reply takes. */
+    /** The carrier of the history in an HTTP reply. */
     public enum Choice { HEADER, TAIL, TRUNCATED_HEADER }
 
-    /** A carrier that was found: where the message ends and where the history lies, in the array that was looked at. */
-    public static final class Cut {
-        /** The end of what remains: the message or body. */
+    /** A message split from its history: positions in the array that was searched. */
+    public static final class Split {
+        /** The end of the message or body. */
         public final int end;
         public final int historyFrom;
         public final int historyTo;
 
-        Cut(int end, int historyFrom, int historyTo) {
+        Split(int end, int historyFrom, int historyTo) {
             this.end = end;
             this.historyFrom = historyFrom;
             this.historyTo = historyTo;
@@ -48,22 +49,22 @@ public final class Carrier {
 
     private Carrier() {}
 
-    /** How many bytes the field with a history, or a piece, of so many bytes has. */
+    /** The length of a field with a history, or a piece, of {@code history} bytes. */
     public static int fieldLength(int history) {
-        return TAG.length + Bytes.varintLength(history + ENDING_BYTES) + history + ENDING_BYTES;
+        return TAG.length + Bytes.varintLength(history + FOOTER_BYTES) + history + FOOTER_BYTES;
     }
 
-    /** Appends what precedes a history of so many bytes in a field. */
+    /** Writes the start of a field, before a history of {@code history} bytes. */
     public static void beginField(Writer out, int history) {
-        out.bytes(TAG).varint(history + ENDING_BYTES);
+        out.bytes(TAG).varint(history + FOOTER_BYTES);
     }
 
-    /** Appends what follows a history of so many bytes in a field. */
+    /** Writes the end of a field, after a history of {@code history} bytes. */
     public static void endField(Writer out, int history) {
         out.u32(fieldLength(history)).u32(MAGIC);
     }
 
-    /** The field that holds a history, to be appended to a serialized protobuf message. */
+    /** The field with a history, to append to a serialized protobuf message. */
     public static byte[] field(byte[] history) {
         Writer out = new Writer(fieldLength(history.length));
         beginField(out, history.length);
@@ -72,7 +73,7 @@ public final class Carrier {
         return out.array();
     }
 
-    /** Writes the field that holds an envelope into an array that has room for it. */
+    /** Writes the field with an envelope into an array at {@code at}. */
     public static void field(byte[] out, int at, byte[] envelope) {
         Writer w = new Writer(out, at);
         beginField(w, envelope.length);
@@ -80,24 +81,24 @@ public final class Carrier {
         endField(w, envelope.length);
     }
 
-    /** What follows an envelope, or history, of so many bytes in a field, as one number. */
-    public static long ending(int length) {
+    /** The footer of a field with {@code length} bytes, as one number. */
+    public static long footer(int length) {
         return (long) fieldLength(length) << 32 | MAGIC;
     }
 
-    /** The tail that holds a history, to be appended to an HTTP body. */
+    /** The tail with a history, to append to an HTTP body. */
     public static byte[] tail(byte[] history) {
-        return new Writer(history.length + ENDING_BYTES).bytes(history).u32(history.length).u32(MAGIC).array();
+        return new Writer(history.length + FOOTER_BYTES).bytes(history).u32(history.length).u32(MAGIC).array();
     }
 
-    /** The length that stands before the magic, or -1. */
-    private static long ending(byte[] b, int from, int to) {
-        return to - from >= ENDING_BYTES && (int) Bytes.u32(b, to - 4) == MAGIC ? Bytes.u32(b, to - 8) : -1;
+    /** The length in the footer, or -1: no footer. */
+    private static long lengthInFooter(byte[] b, int from, int to) {
+        return to - from >= FOOTER_BYTES && (int) Bytes.u32(b, to - 4) == MAGIC ? Bytes.u32(b, to - 8) : -1;
     }
 
-    /** Finds the field at the end of a message, or null. */
-    public static Cut cutField(byte[] b, int from, int to) {
-        long n = ending(b, from, to);
+    /** Splits the field from the end of a message; null: there is none. */
+    public static Split splitField(byte[] b, int from, int to) {
+        long n = lengthInFooter(b, from, to);
         if (n < TAG.length || n > to - from) {
             return null;
         }
@@ -109,20 +110,20 @@ public final class Carrier {
         }
         Reader r = new Reader(b, start + TAG.length, to);
         long size = r.varint();
-        if (r.bad() || size < ENDING_BYTES || size != r.left()) {
+        if (r.hasFailed() || size < FOOTER_BYTES || size != r.remaining()) {
             return null;
         }
-        return new Cut(start, r.at(), to - ENDING_BYTES);
+        return new Split(start, r.position(), to - FOOTER_BYTES);
     }
 
-    /** Finds the tail at the end of a body, or null. */
-    public static Cut cutTail(byte[] b, int from, int to) {
-        long n = ending(b, from, to);
-        if (n < 0 || n > to - from - ENDING_BYTES) {
+    /** Splits the tail from the end of a body; null: there is none. */
+    public static Split splitTail(byte[] b, int from, int to) {
+        long n = lengthInFooter(b, from, to);
+        if (n < 0 || n > to - from - FOOTER_BYTES) {
             return null;
         }
-        int end = to - ENDING_BYTES - (int) n;
-        return new Cut(end, end, to - ENDING_BYTES);
+        int end = to - FOOTER_BYTES - (int) n;
+        return new Split(end, end, to - FOOTER_BYTES);
     }
 
     /** Chooses the carrier of an HTTP reply. {@code complete}: the handler has completed. */
@@ -131,11 +132,11 @@ public final class Carrier {
         if (historyBytes <= MAX_HEADER_BYTES) {
             return Choice.HEADER;
         }
-        return complete && mayTail(accept, method, request, status, reply) ? Choice.TAIL : Choice.TRUNCATED_HEADER;
+        return complete && allowsTail(accept, method, request, status, reply) ? Choice.TAIL : Choice.TRUNCATED_HEADER;
     }
 
     /** Whether an HTTP reply may carry a tail, apart from the handler having completed. */
-    public static boolean mayTail(int accept, String method, Headers request, int status, Headers reply) {
+    public static boolean allowsTail(int accept, String method, Headers request, int status, Headers reply) {
         if ((accept & Accept.TAIL) == 0 || (status != 200 && status < 400) || method.equals("HEAD")) {
             return false;
         }
@@ -143,7 +144,7 @@ public final class Carrier {
         if (encoding != null && !encoding.trim().equalsIgnoreCase("identity")) {
             return false;
         }
-        for (String name : NO_TAIL) {
+        for (String name : HEADERS_WITHOUT_TAIL) {
             if (reply.get(name) != null) {
                 return false;
             }
@@ -151,14 +152,14 @@ public final class Carrier {
         return request.get("range") == null && request.get("upgrade") == null;
     }
 
-    private static final String[] NO_TAIL =
+    private static final String[] HEADERS_WITHOUT_TAIL =
             {"content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"};
 
     /**
-     * Whether a reply that leaves in pieces is a stream of things that its reader waits for one by one. Such a reply gets
-     * no tail: where the tail begins is certain only at the end, and a reader may hold bytes back until then.
+     * Whether a reply that leaves in pieces is a stream of things that its reader waits for one by one. Such a reply
+     * gets no tail: where the tail begins is certain only at the end, and a reader may hold bytes back until then.
      */
-    public static boolean streamed(Headers reply) {
+    public static boolean isStreamed(Headers reply) {
         String type = reply.get("content-type");
         if (type != null) {
             int end = type.indexOf(';');

@@ -1,14 +1,14 @@
 package dev.faultloom.wire;
 
 /**
- * What travels with a request.
+ * The envelope that a request carries.
  *
  * <pre>
  * u8       version = 1
  * varint   length of the signed part
  * …        signed part: permissions, trace id, run id, expiry, key id, environment, plan
  * 16 B     signature
- * …        hop part, to the end: call id, accept, receive limit, evidence
+ * …        hop part, up to the end: call id, accept, receive limit, evidence
  * </pre>
  */
 public final class Envelope {
@@ -28,7 +28,7 @@ public final class Envelope {
     public static final int SIGNATURE_BYTES = 16;
     public static final int MAX_KEY_ID_BYTES = 32;
     public static final int MAX_ENVIRONMENT_BYTES = 64;
-    /** What is signed begins with these characters. */
+    /** The input of the signature starts with these characters. */
     public static final String SIGNATURE_DOMAIN = "faultloom/1\n";
 
     static final int PERMIT_HISTORY = 1;
@@ -36,46 +36,48 @@ public final class Envelope {
     static final int HAS_RUN = 4;
     static final int PERMIT_BRIDGE = 8;
 
-    public final Signed signed;
-    public final Hop hop;
+    public final SignedPart signed;
+    public final HopPart hop;
     private final byte[] raw;
-    private final int passedOn;
+    private final int prefixLength;
 
-    /** {@code raw} begins with the {@code passedOn} bytes that every further call repeats; it is kept, not copied. */
-    public Envelope(Signed signed, Hop hop, byte[] raw, int passedOn) {
+    /**
+     * The first {@code prefixLength} bytes of {@code raw} are forwarded with every call. The array is kept, not copied.
+     */
+    public Envelope(SignedPart signed, HopPart hop, byte[] raw, int prefixLength) {
         this.signed = signed;
         this.hop = hop;
         this.raw = raw;
-        this.passedOn = passedOn;
+        this.prefixLength = prefixLength;
     }
 
     /**
-     * Parses the outer layers: checks 1 to 4 of the format. Nothing of the result has been believed yet. The array is
-     * kept and must not be changed. Errors: oversized, malformed, unsupported_version.
+     * Decodes the outer layers: checks 1 to 4 of the format. The result is not verified. The array is kept and must not
+     * be changed. Errors: oversized, malformed, unsupported_version.
      */
-    public static Opened open(byte[] raw) throws WireError {
-        return new Opened(raw);
+    public static UnverifiedEnvelope decodeOuter(byte[] raw) throws WireError {
+        return new UnverifiedEnvelope(raw);
     }
 
-    /** Whether an envelope claims to carry a plan, without checking anything. */
-    public static boolean carriesPlan(byte[] raw) {
+    /** Whether an envelope claims to carry a plan. Verifies nothing. */
+    public static boolean claimsPlan(byte[] raw) {
         Reader r = new Reader(raw, 0, raw.length);
         r.u8();
         r.varint();
         return (r.u8() & PERMIT_PLAN) != 0;
     }
 
-    /** The same request as seen behind a bridge: another call id, and nobody there to take a history. */
-    public Envelope bridged(long call) {
-        return new Envelope(signed, new Hop(call, Accept.NONE, 0, hop.evidence), raw, passedOn);
+    /** This envelope after a bridge: with the call id of {@code traceparent}; no caller accepts a history. */
+    public Envelope forBridge(long call) {
+        return new Envelope(signed, new HopPart(call, Accept.NONE, 0, hop.evidence), raw, prefixLength);
     }
 
     /**
-     * Writes the envelope of a further call: what is passed on, then a hop part with the counters as they are now (null:
-     * none). Null if it would be too large; then nothing may be sent.
+     * Encodes the envelope of a call of this service: the forwarded prefix, then a hop part with the current counters
+     * (null: none). Null if it would be too large: then the request must not carry an envelope.
      */
     public byte[] assemble(long call, int accept, long receiveLimit, long[] evidence) {
-        int length = passedOn + 9 + Bytes.varintLength(receiveLimit);
+        int length = prefixLength + 9 + Bytes.varintLength(receiveLimit);
         if (evidence != null) {
             for (long n : evidence) {
                 length += Bytes.varintLength(n);
@@ -84,7 +86,7 @@ public final class Envelope {
         if (length > MAX_BYTES) {
             return null;
         }
-        Writer out = new Writer(length).bytes(raw, 0, passedOn).u64(call).u8(accept).varint(receiveLimit);
+        Writer out = new Writer(length).bytes(raw, 0, prefixLength).u64(call).u8(accept).varint(receiveLimit);
         if (evidence != null) {
             for (long n : evidence) {
                 out.varint(n);
@@ -93,8 +95,8 @@ public final class Envelope {
         return out.array();
     }
 
-    /** Joins version byte, signed part and signature: what every call of the request begins with. */
-    public static byte[] passedOn(byte[] part, byte[] signature) {
+    /** Encodes the prefix that every call of the request forwards: version, signed part, signature. */
+    public static byte[] encodePrefix(byte[] part, byte[] signature) {
         return new Writer(3 + part.length + SIGNATURE_BYTES)
                 .u8(VERSION).varint(part.length).bytes(part).bytes(signature, 0, SIGNATURE_BYTES).toBytes();
     }

@@ -1,21 +1,21 @@
 package dev.faultloom.wire;
 
-/** One message at one end. Events are in the order in which they happened at their service. */
+/** A message that a service sent or received. Events are in the order in which they happened at their service. */
 public final class Event {
     public static final int SEND_REQUEST = 1;
     public static final int RECV_RESPONSE = 2;
     public static final int CALL_FAILED = 3;
     public static final int SEND_RESPONSE = 4;
-    static final int KIND = 7;
+    static final int KIND_MASK = 7;
 
     /** Tag of SEND_REQUEST: a fault fired. */
-    public static final int FAULT = 8;
-    /** Tag of SEND_REQUEST: HTTP, else gRPC. */
-    public static final int HTTP = 16;
+    public static final int TAG_FAULT = 8;
+    /** Tag of SEND_REQUEST: an HTTP call; otherwise gRPC. */
+    public static final int TAG_HTTP = 16;
     /** Tag of RECV_RESPONSE and CALL_FAILED: a child segment follows. */
-    public static final int CHILD = 8;
-    /** Tag of RECV_RESPONSE and CALL_FAILED: no history came back though the callee may have run. */
-    public static final int GAP = 16;
+    public static final int TAG_CHILD = 8;
+    /** Tag of RECV_RESPONSE and CALL_FAILED: no history arrived although the callee may have run. */
+    public static final int TAG_GAP = 16;
 
     /** SEND_REQUEST, RECV_RESPONSE, CALL_FAILED or SEND_RESPONSE. */
     public final int kind;
@@ -25,7 +25,7 @@ public final class Event {
     public final int call;
     /** SEND_REQUEST: the call's name, else null. */
     public final String name;
-    /** SEND_REQUEST: the callee as the caller knows it, else null. */
+    /** SEND_REQUEST: the callee's name at the caller, else null. */
     public final String peer;
     /** SEND_REQUEST: HTTP, else gRPC. */
     public final boolean http;
@@ -33,9 +33,9 @@ public final class Event {
     public final long fault;
     /** gRPC code or HTTP status, unsigned; CALL_FAILED: always a gRPC code. */
     public final long status;
-    /** RECV_RESPONSE, CALL_FAILED: no history came back though the callee may have run. */
+    /** RECV_RESPONSE, CALL_FAILED: no history arrived although the callee may have run. */
     public final boolean gap;
-    /** RECV_RESPONSE, CALL_FAILED: what the callee did, or null. */
+    /** RECV_RESPONSE, CALL_FAILED: the segment of the callee, or null. */
     public final Segment child;
 
     private Event(int kind, long atUs, int call, String name, String peer, boolean http, long fault, long status, boolean gap,
@@ -52,15 +52,15 @@ public final class Event {
         this.child = child;
     }
 
-    static Event send(long atUs, int call, String name, String peer, boolean http, long fault) {
+    static Event sendRequest(long atUs, int call, String name, String peer, boolean http, long fault) {
         return new Event(SEND_REQUEST, atUs, call, name, peer, http, fault, 0, false, null);
     }
 
-    static Event end(int kind, long atUs, int call, long status, boolean gap, Segment child) {
+    static Event callEnd(int kind, long atUs, int call, long status, boolean gap, Segment child) {
         return new Event(kind, atUs, call, null, null, false, -1, status, gap, child);
     }
 
-    static Event answer(long atUs, long status) {
+    static Event sendResponse(long atUs, long status) {
         return new Event(SEND_RESPONSE, atUs, 0, null, null, false, -1, status, false, null);
     }
 }

@@ -3,22 +3,22 @@ package dev.faultloom.wire;
 import java.util.List;
 import java.util.Objects;
 
-/** One entry of a plan. Zero means "not set" for {@link #arg}, {@link #nth} and {@link #maxFires}; all are unsigned. */
+/** A fault of a plan. Zero means "not set" for {@link #arg}, {@link #nth} and {@link #maxFires}; all are unsigned. */
 public final class Fault {
-    public final Kind kind;
+    public final FaultKind kind;
     public final Selector selector;
     /** status: the code; delay, hang: milliseconds. */
     public final long arg;
-    /** Fire at this matching send only, counted from 1. */
+    /** Fires only at this matching send, counted from 1. */
     public final long nth;
-    /** Fire at most this often. */
+    /** Fires at most this often. */
     public final long maxFires;
-    /** All must hold; at most 8. */
-    public final List<After> after;
-    /** {@link #after} counts calls when they are sent, instead of when they are completed. */
+    /** All must be met; at most 8. */
+    public final List<Prerequisite> after;
+    /** {@link #after} counts calls when they are sent; otherwise when they complete. */
     public final boolean afterSent;
 
-    Fault(Kind kind, Selector selector, long arg, long nth, long maxFires, List<After> after, boolean afterSent) {
+    Fault(FaultKind kind, Selector selector, long arg, long nth, long maxFires, List<Prerequisite> after, boolean afterSent) {
         this.kind = Objects.requireNonNull(kind);
         this.selector = Objects.requireNonNull(selector);
         this.arg = arg;
@@ -28,43 +28,43 @@ public final class Fault {
         this.afterSent = afterSent;
     }
 
-    /** A fault of that kind at every call. */
-    public static Fault of(Kind kind) {
+    /** A fault of this kind at every call. */
+    public static Fault of(FaultKind kind) {
         return new Fault(kind, Selector.ANY, 0, 0, 0, List.of(), false);
     }
 
-    /** This fault, with that selector. */
-    public Fault at(Selector selector) {
+    /** This fault with another selector. */
+    public Fault selector(Selector selector) {
         return new Fault(kind, selector, arg, nth, maxFires, after, afterSent);
     }
 
-    /** This fault, at calls to that callee. */
+    /** This fault, only at calls to this callee. */
     public Fault callee(String callee) {
-        return at(new Selector(selector.caller, callee, selector.call));
+        return selector(new Selector(selector.caller, callee, selector.call));
     }
 
-    /** This fault, with that argument: a status code, or milliseconds. */
+    /** This fault with an argument: a status code, or milliseconds. */
     public Fault arg(long arg) {
         return new Fault(kind, selector, arg, nth, maxFires, after, afterSent);
     }
 
-    /** This fault, at the n-th matching send only. */
+    /** This fault, only at the n-th matching send. */
     public Fault nth(long nth) {
         return new Fault(kind, selector, arg, nth, maxFires, after, afterSent);
     }
 
-    /** This fault, at most so often. */
+    /** This fault, at most this often. */
     public Fault maxFires(long maxFires) {
         return new Fault(kind, selector, arg, nth, maxFires, after, afterSent);
     }
 
-    /** This fault, after these calls have completed. */
-    public Fault after(List<After> after) {
+    /** This fault, only after these calls have completed. */
+    public Fault after(List<Prerequisite> after) {
         return new Fault(kind, selector, arg, nth, maxFires, List.copyOf(after), false);
     }
 
-    /** This fault, after these calls were sent. */
-    public Fault afterSent(List<After> after) {
+    /** This fault, only after these calls were sent. */
+    public Fault afterSent(List<Prerequisite> after) {
         return new Fault(kind, selector, arg, nth, maxFires, List.copyOf(after), true);
     }
 

@@ -1,8 +1,8 @@
 package dev.faultloom.wire;
 
-/** The headers of an HTTP message, as whoever has them can look one up. */
+/** Looks up the headers of an HTTP message, or the metadata of a gRPC message. */
 @FunctionalInterface
 public interface Headers {
-    /** The value of the header with that lower-case name, several of them joined with {@code ", "}, or null. */
+    /** The value of the header with this lower-case name, several lines joined with {@code ", "}; or null. */
     String get(String name);
 }

@@ -1,14 +1,14 @@
 package dev.faultloom.wire;
 
-/** What a reply brings back: {@code u8 version = 1}, 8 B call id, segment to the end. */
+/** The history that a reply carries: {@code u8 version = 1}, 8 B call id, segment up to the end. */
 public final class History {
     public static final int MAX_BYTES = 4 << 20;
     public static final int MAX_DEPTH = 64;
     public static final int MAX_EVENTS = 100_000;
-    /** Version and call id. */
+    /** Length of version and call id. */
     public static final int HEAD_BYTES = 9;
 
-    /** Id of the call that it answers. */
+    /** Id of the call that was answered. */
     public final long call;
     public final Segment segment;
 
@@ -17,22 +17,22 @@ public final class History {
         this.segment = segment;
     }
 
-    /** Reads a whole history. Errors: malformed, unsupported_version. */
+    /** Decodes a history. Errors: malformed, unsupported_version. */
     public static History decode(byte[] b) throws WireError {
         return decode(b, 0, b.length);
     }
 
-    /** Reads the history that lies in these bytes. Errors: malformed, unsupported_version. */
+    /** Decodes a history in part of an array. Errors: malformed, unsupported_version. */
     public static History decode(byte[] b, int from, int to) throws WireError {
-        long call = callOf(b, from, to);
+        long call = readCallId(b, from, to);
         return new History(call, Segment.decode(b, from + HEAD_BYTES, to));
     }
 
     /**
-     * Checks size, version and head and returns the call id; the segment, {@link #HEAD_BYTES} further on, is not looked
-     * at. Errors: malformed, unsupported_version.
+     * Checks size and version and returns the call id. The segment, which follows after {@link #HEAD_BYTES}, is not
+     * decoded. Errors: malformed, unsupported_version.
      */
-    public static long callOf(byte[] b, int from, int to) throws WireError {
+    public static long readCallId(byte[] b, int from, int to) throws WireError {
         if (to <= from || to - from > MAX_BYTES) {
             throw WireError.MALFORMED;
         }
@@ -45,23 +45,23 @@ public final class History {
         return Bytes.u64(b, from + 1);
     }
 
-    /** Whether the service of this history takes envelopes in a field of the answered method's requests. */
+    /** Whether the service of this history accepts envelopes in a field of further requests of the same method. */
     public static boolean takesField(byte[] b, int from, int to) {
         return to - from > HEAD_BYTES && b[from] == Envelope.VERSION && (b[from + HEAD_BYTES] & Segment.TAKES_FIELD) != 0;
     }
 
     /**
-     * Cuts a history to at most {@code limit} bytes: first all child histories go, then the last events before the
-     * SEND_RESPONSE. Null if not even its frame fits. Errors: those of a history that cannot be read.
+     * Truncates a history to at most {@code limit} bytes: removes all child histories first, then the last events
+     * before SEND_RESPONSE. Null if not even the head and SEND_RESPONSE fit. Errors: malformed, unsupported_version.
      */
     public static byte[] truncate(byte[] history, int limit) throws WireError {
         if (history.length <= limit) {
             return history;
         }
-        callOf(history, 0, history.length);
-        Events events = new Events(history, HEAD_BYTES, history.length);
-        Writer out = new Writer(Math.max(64, limit)).bytes(history, 0, events.first());
+        readCallId(history, 0, history.length);
+        EventIndex events = new EventIndex(history, HEAD_BYTES, history.length);
+        Writer out = new Writer(Math.max(64, limit)).bytes(history, 0, events.firstEvent());
         out.array()[HEAD_BYTES] |= Segment.TRUNCATED;
-        return events.shorten(out, 0, limit) ? out.toBytes() : null;
+        return events.writeTruncated(out, 0, limit) ? out.toBytes() : null;
     }
 }

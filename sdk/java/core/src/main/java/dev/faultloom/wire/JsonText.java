@@ -1,11 +1,11 @@
 package dev.faultloom.wire;
 
-/** Text in JSON, for what the SDK writes itself. */
+/** JSON strings, for the JSON that the SDK writes. */
 public final class JsonText {
     private JsonText() {}
 
-    /** Appends the text in quotes. */
-    public static void quote(StringBuilder out, String s) {
+    /** Appends the text as a JSON string. */
+    public static void appendQuoted(StringBuilder out, String s) {
         out.append('"');
         for (int i = 0; i < s.length(); i++) {
             char c = s.charAt(i);

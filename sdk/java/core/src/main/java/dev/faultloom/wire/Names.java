@@ -9,8 +9,8 @@ public final class Names {
 
     private Names() {}
 
-    /** What local selectors are matched with: {@code METHOD /path} without query and fragment. */
-    public static String raw(String method, String target) {
+    /** The name that selectors are matched against: {@code METHOD /path} without query and fragment. */
+    public static String rawHttpName(String method, String target) {
         int end = 0;
         while (end < target.length() && target.charAt(end) != '?' && target.charAt(end) != '#') {
             end++;
@@ -18,8 +18,8 @@ public final class Names {
         return end == 0 ? method + " /" : method + " " + target.substring(0, end);
     }
 
-    /** What is recorded: the variable parts of a raw name become <code>{id}</code>, and it is cut to 200 bytes. */
-    public static String normal(String raw) {
+    /** The name that is recorded: variable parts of the path are replaced by <code>{id}</code>; at most 200 bytes. */
+    public static String normalizeHttpName(String raw) {
         StringBuilder out = null;
         int at = raw.indexOf('/');
         while (at >= 0 && at < raw.length()) {
@@ -27,7 +27,7 @@ public final class Names {
             if (end < 0) {
                 end = raw.length();
             }
-            if (variable(raw, at + 1, end)) {
+            if (isVariable(raw, at + 1, end)) {
                 if (out == null) {
                     out = new StringBuilder(raw.length() + 4).append(raw, 0, at);
                 }
@@ -37,11 +37,14 @@ public final class Names {
             }
             at = end;
         }
-        return Text.cut(out == null ? raw : out.toString(), MAX_NAME_BYTES);
+        return Text.truncate(out == null ? raw : out.toString(), MAX_NAME_BYTES);
     }
 
-    /** All digits, a UUID, at least 8 hex digits among them a decimal digit, or at least 20 bytes with a decimal digit. */
-    private static boolean variable(String s, int from, int to) {
+    /**
+     * All digits, a UUID, at least 8 hex digits including a decimal digit, or at least 20 bytes including a decimal
+     * digit.
+     */
+    private static boolean isVariable(String s, int from, int to) {
         int length = to - from;
         int digits = 0;
         int letters = 0;

@@ -6,27 +6,27 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Turns histories into spans, as OTLP/HTTP has them in JSON: one resource per service, in the order in which services first
- * appear. Keys are sorted, there are no blanks.
+ * Converts histories into spans, in the JSON encoding of OTLP/HTTP: one resource per service, in the order in which
+ * services first appear. Keys are sorted; there is no white space.
  */
 public final class Otlp {
     private final Map<String, StringBuilder> services = new LinkedHashMap<>();
     private String trace;
 
-    /** Adds a history. {@code hasParent}: its request came with a {@code traceparent}, so its first span has a parent. */
+    /** Adds a history. {@code hasParent}: its request carried a {@code traceparent}, so its first span has a parent. */
     public Otlp add(long traceHigh, long traceLow, boolean hasParent, History history) {
         trace = Text.hex(traceHigh, traceLow);
         segment(history.segment, history.call, "", hasParent);
         return this;
     }
 
-    /** The request for an OTLP/HTTP endpoint. */
+    /** The request body for an OTLP/HTTP endpoint. */
     public String json() {
         StringBuilder out = new StringBuilder("{\"resourceSpans\":[");
         String separator = "";
         for (Map.Entry<String, StringBuilder> e : services.entrySet()) {
             out.append(separator).append("{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":");
-            JsonText.quote(out, e.getKey());
+            JsonText.appendQuoted(out, e.getKey());
             out.append("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"faultloom\"},\"spans\":[").append(e.getValue()).append("]}]}");
             separator = ",";
         }
@@ -34,26 +34,26 @@ public final class Otlp {
     }
 
     private void segment(Segment s, long call, String callersName, boolean hasParent) {
-        long server = CallId.of(call, 0);
+        long server = CallId.derive(call, 0);
         List<Event> ends = new ArrayList<>();
         long last = 0;
-        Event answer = null;
+        Event response = null;
         for (Event e : s.events) {
             last = e.atUs;
             if (e.kind == Event.SEND_REQUEST) {
                 ends.add(null);
             } else if (e.kind == Event.SEND_RESPONSE) {
-                answer = e;
+                response = e;
             } else {
                 ends.set(e.call - 1, e);
             }
         }
         Attributes attributes = new Attributes();
         boolean failed = false;
-        if (answer != null) {
-            boolean grpc = Long.compareUnsigned(answer.status, 100) < 0;
-            failed = grpc ? answer.status != 0 : Long.compareUnsigned(answer.status, 500) >= 0;
-            attributes.status(grpc, answer.status);
+        if (response != null) {
+            boolean grpc = Long.compareUnsigned(response.status, 100) < 0;
+            failed = grpc ? response.status != 0 : Long.compareUnsigned(response.status, 500) >= 0;
+            attributes.status(grpc, response.status);
         }
         attributes.flag("faultloom.truncated", s.truncated);
         attributes.flag("faultloom.faults_off", s.faultsOff);
@@ -62,7 +62,7 @@ public final class Otlp {
         for (Event e : s.events) {
             if (e.kind == Event.SEND_REQUEST) {
                 Event end = ends.get(e.call - 1);
-                long id = CallId.of(call, e.call);
+                long id = CallId.derive(call, e.call);
                 client(s, e, end, server, id, plus(s.startUs, end == null ? last : end.atUs));
                 if (end != null && end.child != null) {
                     segment(end.child, id, e.name, true);
@@ -74,20 +74,20 @@ public final class Otlp {
     private void client(Segment s, Event send, Event end, long server, long id, long endUs) {
         Attributes attributes = new Attributes();
         boolean failed = false;
-        boolean lost = false;
+        boolean withoutReply = false;
         if (end != null) {
-            lost = end.kind == Event.CALL_FAILED;
-            boolean grpc = lost || !send.http;
-            failed = lost || (grpc ? end.status != 0 : Long.compareUnsigned(end.status, 400) >= 0);
+            withoutReply = end.kind == Event.CALL_FAILED;
+            boolean grpc = withoutReply || !send.http;
+            failed = withoutReply || (grpc ? end.status != 0 : Long.compareUnsigned(end.status, 400) >= 0);
             attributes.status(grpc, end.status);
         }
         attributes.key("peer.service").append("{\"stringValue\":");
-        JsonText.quote(attributes.out, send.peer);
+        JsonText.appendQuoted(attributes.out, send.peer);
         attributes.out.append("}}");
         if (send.fault >= 0) {
             attributes.integer("faultloom.fault", send.fault);
         }
-        attributes.flag("faultloom.failed", lost);
+        attributes.flag("faultloom.failed", withoutReply);
         attributes.flag("faultloom.gap", end == null || end.gap);
         span(s.service, attributes, endUs, 3, send.name, true, server, id, plus(s.startUs, send.atUs), failed);
     }
@@ -99,7 +99,7 @@ public final class Otlp {
         out.append("{\"attributes\":[").append(attributes.out).append("],\"endTimeUnixNano\":\"");
         nanos(out, endUs);
         out.append("\",\"kind\":").append(kind).append(",\"name\":");
-        JsonText.quote(out, name);
+        JsonText.appendQuoted(out, name);
         if (hasParent) {
             out.append(",\"parentSpanId\":\"").append(Text.hex(parent)).append('"');
         }
@@ -108,7 +108,7 @@ public final class Otlp {
         out.append("\",\"status\":{").append(failed ? "\"code\":2" : "").append("},\"traceId\":\"").append(trace).append("\"}");
     }
 
-    /** Times that no 64 bits can hold are the largest that they can. */
+    /** Saturates at the largest 64-bit value. */
     private static void nanos(StringBuilder out, long us) {
         boolean fits = Long.compareUnsigned(us, Long.divideUnsigned(-1, 1000)) <= 0;
         out.append(Long.toUnsignedString(fits ? us * 1000 : -1));

@@ -6,11 +6,11 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * The plan of a request: its faults, with their texts in one table.
+ * The plan of a request: its faults, with their strings in one table.
  *
  * <pre>
  * varint  number of strings (0..128), then each: str (1..128)
- * varint  number of faults (1..64), then each: kind, flags, selector, what the flags announce
+ * varint  number of faults (1..64), then each: kind, flags, selector, the values that the flags announce
  * </pre>
  */
 public final class Plan {
@@ -27,8 +27,8 @@ public final class Plan {
 
     private Plan() {}
 
-    /** The number of evidence counters that a plan has in the hop part; null: none. */
-    public static int counters(List<Fault> plan) {
+    /** The number of evidence counters of a plan (null: none) in the hop part. */
+    public static int counterCount(List<Fault> plan) {
         int n = 0;
         if (plan != null) {
             for (Fault f : plan) {
@@ -38,16 +38,18 @@ public final class Plan {
         return n;
     }
 
-    /** Reads a plan that fills these bytes; the result cannot be changed. Errors: malformed, too_many_faults, unknown_fault. */
+    /**
+     * Decodes the plan in these bytes; the result is unmodifiable. Errors: malformed, too_many_faults, unknown_fault.
+     */
     static List<Fault> decode(byte[] bytes, int from, int to) throws WireError {
         Reader r = new Reader(bytes, from, to);
         String[] strings = new String[1 + r.count(MAX_STRINGS)];
         strings[0] = "";
         for (int i = 1; i < strings.length; i++) {
-            strings[i] = r.str(1, MAX_STRING_BYTES);
+            strings[i] = r.string(1, MAX_STRING_BYTES);
         }
         long faults = r.varint();
-        if (r.bad() || faults == 0) {
+        if (r.hasFailed() || faults == 0) {
             throw WireError.MALFORMED;
         }
         if (Long.compareUnsigned(faults, MAX_FAULTS) > 0) {
@@ -57,7 +59,7 @@ public final class Plan {
         for (int i = 0; i < plan.length; i++) {
             plan[i] = fault(r, strings);
         }
-        if (r.bad() || r.left() != 0) {
+        if (r.hasFailed() || r.remaining() != 0) {
             throw WireError.MALFORMED;
         }
         return Collections.unmodifiableList(Arrays.asList(plan));
@@ -65,10 +67,10 @@ public final class Plan {
 
     private static Fault fault(Reader r, String[] strings) throws WireError {
         int number = r.u8();
-        if (r.bad()) {
+        if (r.hasFailed()) {
             throw WireError.MALFORMED;
         }
-        Kind kind = Kind.of(number);
+        FaultKind kind = FaultKind.of(number);
         if (kind == null) {
             throw WireError.UNKNOWN_FAULT;
         }
@@ -80,19 +82,19 @@ public final class Plan {
         long arg = (flags & ARG) != 0 ? r.varint() : 0;
         long nth = (flags & NTH) != 0 ? positive(r) : 0;
         long maxFires = (flags & MAX_FIRES) != 0 ? positive(r) : 0;
-        List<After> after = List.of();
+        List<Prerequisite> after = List.of();
         if ((flags & AFTER) != 0) {
             int n = r.count(MAX_AFTER);
             if (n == 0) {
                 throw WireError.MALFORMED;
             }
-            After[] entries = new After[n];
+            Prerequisite[] entries = new Prerequisite[n];
             for (int i = 0; i < n; i++) {
-                entries[i] = new After(selector(r, strings), positive(r));
+                entries[i] = new Prerequisite(selector(r, strings), positive(r));
             }
             after = Collections.unmodifiableList(Arrays.asList(entries));
         }
-        if (r.bad()) {
+        if (r.hasFailed()) {
             throw WireError.MALFORMED;
         }
         return new Fault(kind, selector, arg, nth, maxFires, after, (flags & AFTER_SENT) != 0);
@@ -112,7 +114,7 @@ public final class Plan {
         return v;
     }
 
-    /** Appends a plan. Errors: too_many_faults, envelope_too_large, malformed for a plan without faults. */
+    /** Encodes a plan. Errors: too_many_faults, envelope_too_large, malformed for a plan without faults. */
     static void write(Writer out, List<Fault> plan) throws WireError {
         if (plan.isEmpty()) {
             throw WireError.MALFORMED;
@@ -137,7 +139,7 @@ public final class Plan {
             }
             if (!f.after.isEmpty()) {
                 body.varint(f.after.size());
-                for (After a : f.after) {
+                for (Prerequisite a : f.after) {
                     write(body, a.selector, strings);
                     body.varint(a.times);
                 }
@@ -151,7 +153,7 @@ public final class Plan {
             if (Text.utf8Length(s) > MAX_STRING_BYTES) {
                 throw WireError.ENVELOPE_TOO_LARGE;
             }
-            out.str(s);
+            out.string(s);
         }
         out.bytes(body.array(), 0, body.length());
     }

@@ -4,32 +4,32 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Supplier;
 
 /**
- * Keeps a few objects for use again. Not by thread: with virtual threads there are more of those than requests.
+ * Keeps a few objects for reuse. Not thread-local, because there may be more virtual threads than requests.
  */
 public final class Pool<T> {
     private static final int SLOTS = 16;
-    private static final int SPREAD = 16; // slots of different threads lie on different cache lines
+    private static final int SPREAD = 16; // keeps the slots of different threads on different cache lines
 
     private final AtomicReferenceArray<T> kept = new AtomicReferenceArray<>(SLOTS * SPREAD);
-    private final Supplier<T> maker;
+    private final Supplier<T> factory;
 
-    public Pool(Supplier<T> maker) {
-        this.maker = maker;
+    public Pool(Supplier<T> factory) {
+        this.factory = factory;
     }
 
     private static int slot() {
-        // neighbouring threads have neighbouring ids
+        // threads that start together have adjacent ids
         return ((int) Thread.currentThread().getId() & SLOTS - 1) * SPREAD;
     }
 
-    /** One that nobody else has. */
-    public T take() {
+    /** An unused object: a kept one, or a new one. */
+    public T acquire() {
         T found = kept.getAndSet(slot(), null);
-        return found != null ? found : maker.get();
+        return found != null ? found : factory.get();
     }
 
-    /** Gives it back; the caller must not use it any more. */
-    public void give(T used) {
+    /** Returns an object to the pool; the caller must not use it afterwards. */
+    public void release(T used) {
         kept.lazySet(slot(), used);
     }
 }

@@ -4,14 +4,14 @@ import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
- * Consumes the primitives of the format. After the first failure every further read fails too and gives zeros, so that
- * callers check {@link #bad} once, at the end.
+ * Decodes the primitives of the format. After the first failure all further reads fail and return zeros, so callers
+ * check {@link #hasFailed} once, at the end.
  */
 public final class Reader {
     private final byte[] bytes;
     private int at;
     private int end;
-    private boolean bad;
+    private boolean failed;
 
     /** Reads {@code bytes} from {@code from} up to, not including, {@code to}. */
     public Reader(byte[] bytes, int from, int to) {
@@ -20,29 +20,29 @@ public final class Reader {
         this.end = to;
     }
 
-    /** Whether something failed so far. */
-    public boolean bad() {
-        return bad;
+    /** Whether a read has failed. */
+    public boolean hasFailed() {
+        return failed;
     }
 
-    /** Lets everything from here on fail. */
+    /** Makes this and all further reads fail. */
     public void fail() {
-        bad = true;
+        failed = true;
         end = at;
     }
 
-    /** Where the next byte lies in the array. */
-    public int at() {
+    /** The position of the next byte in the array. */
+    public int position() {
         return at;
     }
 
-    /** How many bytes are left. */
-    public int left() {
+    /** The number of unread bytes. */
+    public int remaining() {
         return end - at;
     }
 
-    /** Skips so many bytes and returns where they began. */
-    public int take(int n) {
+    /** Skips {@code n} bytes and returns the position of the first. */
+    public int skip(int n) {
         if (n < 0 || n > end - at) {
             fail();
             return at;
@@ -63,14 +63,14 @@ public final class Reader {
 
     /** Four bytes, big endian, unsigned. */
     public long u32() {
-        int from = take(4);
-        return bad ? 0 : Bytes.u32(bytes, from);
+        int from = skip(4);
+        return failed ? 0 : Bytes.u32(bytes, from);
     }
 
     /** Eight bytes, big endian. */
     public long u64() {
-        int from = take(8);
-        return bad ? 0 : Bytes.u64(bytes, from);
+        int from = skip(8);
+        return failed ? 0 : Bytes.u64(bytes, from);
     }
 
     /** Unsigned LEB128 of at most 10 bytes, below 2^64. */
@@ -81,7 +81,7 @@ public final class Reader {
         long value = 0;
         for (int shift = 0; shift < 70; shift += 7) {
             int b = u8();
-            if (bad || (shift == 63 && b > 1)) {
+            if (failed || (shift == 63 && b > 1)) {
                 break;
             }
             value |= (long) (b & 0x7F) << shift;
@@ -93,7 +93,7 @@ public final class Reader {
         return 0;
     }
 
-    /** A varint that may be at most {@code max}. */
+    /** A varint of at most {@code max}. */
     public int count(int max) {
         long n = varint();
         if (Long.compareUnsigned(n, max) > 0) {
@@ -103,25 +103,25 @@ public final class Reader {
         return (int) n;
     }
 
-    /** A length and that many bytes of UTF-8, both bounds in bytes. */
-    public String str(int min, int max) {
-        int from = skipStr(min, max);
-        if (bad) {
+    /** A length of {@code min} to {@code max} bytes and a string in UTF-8. */
+    public String string(int min, int max) {
+        int from = skipString(min, max);
+        if (failed) {
             return "";
         }
-        // ASCII is the usual case and needs no decoding
+        // the common case: ASCII needs no decoding
         return new String(bytes, from, at - from, Text.isAscii(bytes, from, at) ? ISO_8859_1 : UTF_8);
     }
 
-    /** Checks what {@link #str} would read, and returns where it begins; it ends at {@link #at}. */
-    int skipStr(int min, int max) {
+    /** Skips and validates a string. Returns its position; it ends at {@link #position}. */
+    int skipString(int min, int max) {
         int n = count(max);
         if (n < min) {
             fail();
             return at;
         }
-        int from = take(n);
-        if (!bad && !Text.isAscii(bytes, from, at) && !Text.isUtf8(bytes, from, at)) {
+        int from = skip(n);
+        if (!failed && !Text.isAscii(bytes, from, at) && !Text.isUtf8(bytes, from, at)) {
             fail();
         }
         return from;

@@ -6,10 +6,10 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * What one scope did to answer its call.
+ * The record of one scope: what a service did to answer a call.
  *
  * <pre>
- * u8 flags   str service (1..64)   str name (0..200)   varint start µs   events, to the end
+ * u8 flags   str service (1..64)   str name (0..200)   varint start µs   events, up to the end
  * </pre>
  */
 public final class Segment {
@@ -17,16 +17,16 @@ public final class Segment {
     public static final int TRUNCATED = 1;
     /** Flag: faults are switched off at this service. */
     public static final int FAULTS_OFF = 2;
-    /** Flag: requests of the answered method may have their envelope in a field. */
+    /** Flag: further requests of the method may carry their envelope in a field. */
     public static final int TAKES_FIELD = 4;
 
     public final boolean truncated;
     public final boolean faultsOff;
-    /** Who recorded it. */
+    /** The service that recorded it. */
     public final String service;
-    /** Call name as the callee knows it; empty: the same as the caller's. */
+    /** The call's name at the callee; empty: the same as the caller's. */
     public final String name;
-    /** µs since the unix epoch by this service's clock, unsigned. */
+    /** µs since the Unix epoch by this service's clock, unsigned. */
     public final long startUs;
     /** In the order in which they happened; unmodifiable. */
     public final List<Event> events;
@@ -40,23 +40,23 @@ public final class Segment {
         this.events = events;
     }
 
-    /** Reads a segment by itself, as scopes embed it. Error: malformed. */
+    /** Decodes a segment without a history around it. Error: malformed. */
     public static Segment decode(byte[] b, int from, int to) throws WireError {
         return decode(b, from, to, 0, new int[] {History.MAX_EVENTS});
     }
 
-    /** Appends what a segment begins with, up to its events. */
+    /** Encodes the start of a segment, up to its events. */
     public static void writePrefix(Writer out, int flags, String service, String name, long startUs) {
-        out.u8(flags).str(service).str(name).varint(startUs);
+        out.u8(flags).string(service).string(name).varint(startUs);
     }
 
-    /** Skips what a segment begins with. */
+    /** Skips the start of a segment, up to its events. */
     static void skipPrefix(Reader r) {
         if (r.u8() > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
             r.fail();
         }
-        r.skipStr(1, Names.MAX_SERVICE_BYTES);
-        r.skipStr(0, Names.MAX_NAME_BYTES);
+        r.skipString(1, Names.MAX_SERVICE_BYTES);
+        r.skipString(0, Names.MAX_NAME_BYTES);
         r.varint();
     }
 
@@ -66,8 +66,8 @@ public final class Segment {
         }
         Reader r = new Reader(b, from, to);
         int flags = r.u8();
-        String service = r.str(1, Names.MAX_SERVICE_BYTES);
-        String name = r.str(0, Names.MAX_NAME_BYTES);
+        String service = r.string(1, Names.MAX_SERVICE_BYTES);
+        String name = r.string(0, Names.MAX_NAME_BYTES);
         long startUs = r.varint();
         if (flags > (TRUNCATED | FAULTS_OFF | TAKES_FIELD)) {
             throw WireError.MALFORMED;
@@ -77,9 +77,9 @@ public final class Segment {
         boolean[] ended = new boolean[8]; // by call number
         int calls = 0;
         long at = 0;
-        boolean answered = false;
-        while (!r.bad() && r.left() > 0) {
-            if (--budget[0] < 0 || answered) {
+        boolean hasResponse = false;
+        while (!r.hasFailed() && r.remaining() > 0) {
+            if (--budget[0] < 0 || hasResponse) {
                 throw WireError.MALFORMED;
             }
             int tag = r.u8();
@@ -88,18 +88,18 @@ public final class Segment {
                 throw WireError.MALFORMED;
             }
             at += dt;
-            switch (tag & Event.KIND) {
+            switch (tag & Event.KIND_MASK) {
                 case Event.SEND_REQUEST: {
                     if (++calls == ended.length) {
                         ended = Arrays.copyOf(ended, 2 * calls);
                     }
                     String called = reference(r, table);
                     String peer = reference(r, table);
-                    long fault = (tag & Event.FAULT) != 0 ? r.varint() : -1;
-                    if ((tag & Event.FAULT) != 0 && fault < 0) {
+                    long fault = (tag & Event.TAG_FAULT) != 0 ? r.varint() : -1;
+                    if ((tag & Event.TAG_FAULT) != 0 && fault < 0) {
                         throw WireError.MALFORMED;
                     }
-                    events.add(Event.send(at, calls, called, peer, (tag & Event.HTTP) != 0, fault));
+                    events.add(Event.sendRequest(at, calls, called, peer, (tag & Event.TAG_HTTP) != 0, fault));
                     break;
                 }
                 case Event.RECV_RESPONSE:
@@ -111,25 +111,25 @@ public final class Segment {
                     }
                     ended[call] = true;
                     Segment child = null;
-                    if ((tag & Event.CHILD) != 0) {
-                        int start = r.take(r.count(History.MAX_BYTES));
-                        child = decode(b, start, r.at(), depth + 1, budget);
+                    if ((tag & Event.TAG_CHILD) != 0) {
+                        int start = r.skip(r.count(History.MAX_BYTES));
+                        child = decode(b, start, r.position(), depth + 1, budget);
                     }
-                    events.add(Event.end(tag & Event.KIND, at, call, status, (tag & Event.GAP) != 0, child));
+                    events.add(Event.callEnd(tag & Event.KIND_MASK, at, call, status, (tag & Event.TAG_GAP) != 0, child));
                     break;
                 }
                 case Event.SEND_RESPONSE:
                     if (tag != Event.SEND_RESPONSE) {
                         throw WireError.MALFORMED;
                     }
-                    events.add(Event.answer(at, r.varint()));
-                    answered = true;
+                    events.add(Event.sendResponse(at, r.varint()));
+                    hasResponse = true;
                     break;
                 default:
                     throw WireError.MALFORMED;
             }
         }
-        if (r.bad()) {
+        if (r.hasFailed()) {
             throw WireError.MALFORMED;
         }
         return new Segment(flags, service, name, startUs, Collections.unmodifiableList(events));
@@ -140,7 +140,7 @@ public final class Segment {
         if (k > 0) {
             return table.get(k - 1);
         }
-        String s = r.str(1, Names.MAX_NAME_BYTES);
+        String s = r.string(1, Names.MAX_NAME_BYTES);
         table.add(s);
         return s;
     }

@@ -2,7 +2,7 @@ package dev.faultloom.wire;
 
 import java.util.Objects;
 
-/** Says which sends are meant; an empty part matches anything. */
+/** Selects sends; an empty part matches anything. */
 public final class Selector {
     /** Matches every send. */
     public static final Selector ANY = new Selector("", "", "");
@@ -11,17 +11,20 @@ public final class Selector {
     public final String caller;
     /** Peer name, its host, or the first label of its host. */
     public final String callee;
-    /** Full name, what follows the name's last {@code /}, or a template with <code>*</code> or <code>{…}</code> parts. */
+    /**
+     * The full name, the part after the name's last {@code /}, or a template with <code>*</code> or <code>{…}</code>
+     * parts.
+     */
     public final String call;
 
-    /** Empty texts for the parts that may be anything. */
+    /** An empty part matches anything. */
     public Selector(String caller, String callee, String call) {
         this.caller = Objects.requireNonNull(caller);
         this.callee = Objects.requireNonNull(callee);
         this.call = Objects.requireNonNull(call);
     }
 
-    /** Decides about a send of {@code sender} to {@code peer}. {@code name}: gRPC method, or raw {@code METHOD /path}. */
+    /** Whether a send of {@code sender} to {@code peer} matches. {@code name}: gRPC method, or {@code METHOD /path}. */
     public boolean matches(String sender, String peer, String name) {
         return (caller.isEmpty() || caller.equals(sender))
                 && (callee.isEmpty() || calleeMatches(callee, peer))
@@ -38,7 +41,7 @@ public final class Selector {
         }
         int dot = host.indexOf('.');
         String label = dot < 0 ? host : host.substring(0, dot);
-        return callee.equals(label) && !Address.isIp(host);
+        return callee.equals(label) && !IpAddress.isIp(host);
     }
 
     private static String hostOf(String peer) {
@@ -66,9 +69,9 @@ public final class Selector {
             if (end < 0 != stop < 0) {
                 return false;
             }
-            int wanted = (end < 0 ? call.length() : end) - at;
-            int given = (stop < 0 ? name.length() : stop) - in;
-            if (!wildcard(call, at, wanted) && (wanted != given || !call.regionMatches(at, name, in, wanted))) {
+            int selectorLength = (end < 0 ? call.length() : end) - at;
+            int nameLength = (stop < 0 ? name.length() : stop) - in;
+            if (!isWildcard(call, at, selectorLength) && (selectorLength != nameLength || !call.regionMatches(at, name, in, selectorLength))) {
                 return false;
             }
             if (end < 0) {
@@ -79,7 +82,7 @@ public final class Selector {
         }
     }
 
-    private static boolean wildcard(String call, int at, int length) {
+    private static boolean isWildcard(String call, int at, int length) {
         return (length == 1 && call.charAt(at) == '*')
                 || (length >= 2 && call.charAt(at) == '{' && call.charAt(at + length - 1) == '}');
     }

@@ -5,7 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.util.Arrays;
 
-/** What the format asks of text: UTF-8 counted in bytes, hex, and base64url of which every value has one writing. */
+/** The text encodings of the format: UTF-8 with lengths in bytes, hex, and base64url with one text per value. */
 public final class Text {
     private static final char[] HEX = "0123456789abcdef".toCharArray();
     private static final byte[] BASE64 =
@@ -21,7 +21,7 @@ public final class Text {
 
     private Text() {}
 
-    /** The length in UTF-8; a lone surrogate counts as the one byte ({@code ?}) that it becomes. */
+    /** The length in UTF-8. A lone surrogate counts as one byte, because it is encoded as {@code ?}. */
     public static int utf8Length(String s) {
         int n = s.length();
         for (int i = 0; i < s.length(); i++) {
@@ -40,8 +40,8 @@ public final class Text {
         return n;
     }
 
-    /** Shortens text to at most {@code max} bytes of UTF-8 at a character boundary. */
-    public static String cut(String s, int max) {
+    /** Truncates text to at most {@code max} bytes of UTF-8, at a character boundary. */
+    public static String truncate(String s, int max) {
         if (s.length() * 3 <= max || utf8Length(s) <= max) {
             return s;
         }
@@ -53,7 +53,7 @@ public final class Text {
         return new String(bytes, 0, end, UTF_8);
     }
 
-    /** Whether these bytes are ASCII: then they are UTF-8 as well, and one byte is one char. */
+    /** Whether these bytes are ASCII, where each byte is one char. */
     static boolean isAscii(byte[] b, int from, int to) {
         for (int i = from; i < to; i++) {
             if (b[i] < 0) {
@@ -63,7 +63,7 @@ public final class Text {
         return true;
     }
 
-    /** Whether these bytes are UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF. */
+    /** Whether these bytes are valid UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF. */
     public static boolean isUtf8(byte[] b, int from, int to) {
         int i = from;
         while (i < to) {
@@ -124,8 +124,8 @@ public final class Text {
         return new String(out);
     }
 
-    /** The bytes that hex digits of either case mean, or null if these are not an even number of hex digits. */
-    public static byte[] unhex(String s) {
+    /** Decodes hex digits of either case; null if these are not an even number of hex digits. */
+    public static byte[] decodeHex(String s) {
         if (s.length() % 2 != 0) {
             return null;
         }
@@ -147,7 +147,7 @@ public final class Text {
     }
 
     /** base64url without padding. */
-    public static String base64(byte[] b) {
+    public static String encodeBase64(byte[] b) {
         byte[] out = new byte[(b.length * 4 + 2) / 3];
         int at = 0;
         int i = 0;
@@ -171,10 +171,10 @@ public final class Text {
     }
 
     /**
-     * The bytes that base64url without padding means, or null: other characters, an impossible length, or bits in the last
-     * character that mean nothing, because one value has one text.
+     * Decodes base64url without padding. Null for other characters, an impossible length, or unused bits that are set
+     * in the last character: each value has exactly one text.
      */
-    public static byte[] unbase64(String s) {
+    public static byte[] decodeBase64(String s) {
         int n = s.length();
         int rest = n % 4;
         if (rest == 1) {
@@ -183,7 +183,7 @@ public final class Text {
         byte[] out = new byte[n / 4 * 3 + (rest == 0 ? 0 : rest - 1)];
         int at = 0;
         int bits = 0;
-        int have = 0;
+        int bitCount = 0;
         for (int i = 0; i < n; i++) {
             char c = s.charAt(i);
             int v = c < 128 ? BASE64_VALUE[c] : -1;
@@ -191,11 +191,11 @@ public final class Text {
                 return null;
             }
             bits = bits << 6 | v;
-            have += 6;
-            if (have >= 8) {
-                have -= 8;
-                out[at++] = (byte) (bits >> have);
-                bits &= (1 << have) - 1;
+            bitCount += 6;
+            if (bitCount >= 8) {
+                bitCount -= 8;
+                out[at++] = (byte) (bits >> bitCount);
+                bits &= (1 << bitCount) - 1;
             }
         }
         return bits == 0 ? out : null;

@@ -14,8 +14,8 @@ public final class Traceparent {
     }
 
     /**
-     * Reads the header's value, or returns null: not {@code 00-32-16-2} of lower-case hex (or a later version that begins
-     * like that), or one of the ids is zero.
+     * Parses the header's value. Null if it is not {@code 00-32-16-2} lower-case hex digits (or a later version with
+     * the same start), or an id is zero.
      */
     public static Traceparent parse(String s) {
         if (s == null || s.length() < 55 || s.charAt(2) != '-' || s.charAt(35) != '-' || s.charAt(52) != '-'
@@ -29,7 +29,7 @@ public final class Traceparent {
         return (t.traceHigh | t.traceLow) == 0 || t.parent == 0 ? null : t;
     }
 
-    /** The value that says this. */
+    /** Formats the header's value. */
     public static String format(long traceHigh, long traceLow, long parent) {
         return "00-" + Text.hex(traceHigh, traceLow) + "-" + Text.hex(parent) + "-01";
     }

@@ -1,8 +1,8 @@
 package dev.faultloom.wire;
 
 /**
- * Why an envelope or a history was refused: one of the stable codes of {@code spec/errors.json}, in the order of the
- * checks. The instances are shared and have no stack trace, because refusing must not cost more than accepting.
+ * The reason why an envelope or a history was rejected: one of the stable codes of {@code spec/errors.json}, in the
+ * order of the checks. Instances are shared and have no stack trace, so that rejecting costs no more than accepting.
  */
 public final class WireError extends Exception {
     public static final WireError OVERSIZED = new WireError("oversized");
@@ -29,7 +29,7 @@ public final class WireError extends Exception {
         this.code = code;
     }
 
-    /** The code as {@code spec/errors.json} has it. */
+    /** The code in {@code spec/errors.json}. */
     public String code() {
         return code;
     }

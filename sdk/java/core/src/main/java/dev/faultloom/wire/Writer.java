@@ -4,23 +4,23 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.util.Arrays;
 
-/** Appends the primitives of the format to a buffer that grows. Not safe for concurrent use. */
+/** Encodes the primitives of the format into a growing buffer. Not safe for concurrent use. */
 public final class Writer {
     private byte[] bytes;
     private int length;
 
-    /** Room for so many bytes before the buffer grows for the first time. */
+    /** @param capacity of the buffer in bytes before it grows for the first time */
     public Writer(int capacity) {
         bytes = new byte[capacity];
     }
 
-    /** Writes into an array that is there, from {@code at} on. */
+    /** Writes into an existing array, from {@code at} on. */
     Writer(byte[] into, int at) {
         bytes = into;
         length = at;
     }
 
-    private int claim(int n) {
+    private int reserve(int n) {
         int from = length;
         length += n;
         if (length > bytes.length) {
@@ -31,14 +31,14 @@ public final class Writer {
 
     /** One byte. */
     public Writer u8(int v) {
-        int at = claim(1); // may replace the buffer
+        int at = reserve(1); // may replace the buffer
         bytes[at] = (byte) v;
         return this;
     }
 
     /** Four bytes, big endian. */
     public Writer u32(long v) {
-        int at = claim(4);
+        int at = reserve(4);
         bytes[at] = (byte) (v >>> 24);
         bytes[at + 1] = (byte) (v >>> 16);
         bytes[at + 2] = (byte) (v >>> 8);
@@ -60,27 +60,27 @@ public final class Writer {
         return u8((int) v);
     }
 
-    /** The bytes as they are. */
+    /** Bytes without a length. */
     public Writer bytes(byte[] b) {
         return bytes(b, 0, b.length);
     }
 
     /** {@code n} bytes of {@code b} from {@code from}. */
     public Writer bytes(byte[] b, int from, int n) {
-        int at = claim(n);
+        int at = reserve(n);
         System.arraycopy(b, from, bytes, at, n);
         return this;
     }
 
-    /** The length in bytes, and the text as UTF-8. */
-    public Writer str(String s) {
+    /** The length in bytes and the string in UTF-8. */
+    public Writer string(String s) {
         int n = s.length();
         int start = length;
         varint(n);
-        int at = claim(n);
+        int at = reserve(n);
         for (int i = 0; i < n; i++) {
             char c = s.charAt(i);
-            if (c >= 0x80) { // not ASCII: begin again
+            if (c >= 0x80) { // not ASCII: start again
                 length = start;
                 byte[] b = s.getBytes(UTF_8);
                 return varint(b.length).bytes(b);
@@ -90,27 +90,27 @@ public final class Writer {
         return this;
     }
 
-    /** How many bytes were written. */
+    /** The number of bytes written. */
     public int length() {
         return length;
     }
 
-    /** How many bytes the buffer has room for. */
+    /** The size of the buffer in bytes. */
     public int capacity() {
         return bytes.length;
     }
 
-    /** Forgets everything after the first {@code n} bytes. */
+    /** Discards everything after the first {@code n} bytes. */
     public void truncate(int n) {
         length = n;
     }
 
-    /** The buffer itself, of which {@link #length} bytes count; writing may replace it. */
+    /** The buffer itself; its first {@link #length} bytes are valid. Writing may replace it. */
     public byte[] array() {
         return bytes;
     }
 
-    /** A copy of what was written. */
+    /** A copy of the bytes written. */
     public byte[] toBytes() {
         return Arrays.copyOf(bytes, length);
     }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.net.httpserver.HttpServer;
+import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Samples;
@@ -35,7 +36,7 @@ class ExporterTest {
     private static final String TRUST = "environment demo;key trace t1 " + "01".repeat(32);
     private final BlockingQueue<String> bodies = new LinkedBlockingQueue<>();
     private final PrintStream stderr = System.err;
-    private final ByteArrayOutputStream told = new ByteArrayOutputStream();
+    private final ByteArrayOutputStream output = new ByteArrayOutputStream();
     private volatile int status = 200;
     private HttpServer server;
 
@@ -50,7 +51,7 @@ class ExporterTest {
         });
         server.setExecutor(Executors.newCachedThreadPool());
         server.start();
-        System.setErr(new PrintStream(told, true));
+        System.setErr(new PrintStream(output, true));
     }
 
     @AfterEach
@@ -79,85 +80,85 @@ class ExporterTest {
     }
 
     @Test
-    void aDrawnRequestIsExportedOnceAndItsReplyCarriesNothing() throws Exception {
+    void sampledRequestIsExportedOnceAndItsReplyCarriesNoHistory() throws Exception {
         Process p = sampling("FAULTLOOM_BRIDGE", "on");
-        Scope s = p.openHttp(Map.of("traceparent", Traceparent.format(5, 6, 77))::get);
-        assertTrue(s.sendHttp("b:1", "GET", "/x", true).bridged());
+        Scope s = p.openScope(IncomingRequest.http(Map.of("traceparent", Traceparent.format(5, 6, 77))::get));
+        assertTrue(s.beginHttpCall("b:1", "GET", "/x", true).isBridged());
         assertNull(s.finish(s.now(), 200, "GET /"));
         String body = next();
         assertTrue(body.startsWith("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":\"front\"}}]}"), body);
         assertTrue(body.contains("\"traceId\":\"" + Text.hex(5, 6) + "\""), body);
         assertTrue(body.contains("\"parentSpanId\":\"" + Text.hex(77) + "\""), body);
         assertNull(s.finish(s.now(), 200, ""));
-        Scope grpc = p.openGrpc(null, n -> null);
+        Scope grpc = p.openScope(IncomingRequest.grpc(null, n -> null));
         assertTrue((grpc.envelope().signed.traceHigh | grpc.envelope().signed.traceLow) != 0 && grpc.envelope().hop.call != 0);
         assertNull(grpc.finishLater(1, 0));
         assertTrue(next().contains(grpc.envelope().signed.trace()));
-        Scope stream = p.openGrpc(new byte[] {9}, n -> null); // a refused envelope is as if it were not there
+        Scope stream = p.openScope(IncomingRequest.grpc(new byte[] {9}, n -> null)); // a rejected envelope is ignored
         assertNull(stream.nextPiece(0, 1 << 20));
         assertNull(stream.lastPiece(1, 0, ""));
         assertTrue(next().contains(stream.envelope().signed.trace()));
         p.entry().exporter().close();
-        assertEquals("", told.toString());
+        assertEquals("", output.toString());
     }
 
     @Test
-    void manyHistoriesTravelTogether() throws Exception {
+    void historiesAreExportedInBatches() throws Exception {
         Exporter exporter = Exporter.to(address());
         Random r = new Random(1);
-        for (int i = 0; i < Exporter.BATCH + 1; i++) {
+        for (int i = 0; i < Exporter.BATCH_SIZE + 1; i++) {
             exporter.offer(i, i, false, Samples.history(r, 5, 1));
         }
         String body = next();
         assertTrue(body.contains(Text.hex(0, 0)) && body.contains(Text.hex(1, 1)));
-        exporter.close(); // sends what waits
+        exporter.close(); // sends queued histories
         StringBuilder all = new StringBuilder(body);
         for (String more = bodies.poll(); more != null; more = bodies.poll()) {
             all.append(more);
         }
-        for (int i = 0; i < Exporter.BATCH + 1; i++) {
+        for (int i = 0; i < Exporter.BATCH_SIZE + 1; i++) {
             assertTrue(all.indexOf(Text.hex(i, i)) >= 0, i + " is missing");
         }
     }
 
     @Test
-    void whatIsLostIsCountedAndTold() throws Exception {
+    void droppedHistoriesAreCountedAndReported() throws Exception {
         status = 503;
         Exporter exporter = Exporter.to(address());
         exporter.offer(1, 2, false, Samples.history(new Random(1), 5, 0));
         next();
         exporter.close();
-        assertEquals("faultloom: 1 histories were not exported\n", told.toString());
+        assertEquals("faultloom: 1 histories were not exported\n", output.toString());
     }
 
     @Test
-    void anEndpointThatIsNotThereOrSilentDelaysNobody() throws Exception {
+    void unresponsiveEndpointDelaysNoRequest() throws Exception {
         try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             Exporter exporter = Exporter.to("http://127.0.0.1:" + silent.getLocalPort());
-            long begun = System.nanoTime();
+            long start = System.nanoTime();
             byte[] history = Samples.history(new Random(1), 5, 0);
-            for (int i = 0; i < 10 * Exporter.QUEUE; i++) {
+            for (int i = 0; i < 10 * Exporter.QUEUE_SIZE; i++) {
                 exporter.offer(1, 2, false, history);
             }
-            assertTrue(System.nanoTime() - begun < 1_000_000_000L);
+            assertTrue(System.nanoTime() - start < 1_000_000_000L);
             exporter.close();
-            assertTrue(System.nanoTime() - begun < 4_000_000_000L, "closing takes a second");
+            assertTrue(System.nanoTime() - start < 4_000_000_000L, "closing takes at most a second");
         }
     }
 
     @Test
-    void settingsThatAreNotUnderstoodAreOffWithOneLine() {
+    void invalidSettingsDisableSamplingWithOneLine() {
         for (String[] wrong : new String[][] {{"FAULTLOOM_SAMPLE", "often"}, {"FAULTLOOM_EXPORT", ""}, {"FAULTLOOM_EXPORT", "collector:4318"},
             {"FAULTLOOM_EXPORT", "http://"}}) {
-            told.reset();
+            output.reset();
             Process p = sampling(wrong);
-            assertNull(p.openHttp(n -> null));
-            assertEquals(1, told.toString().lines().count(), told.toString());
+            assertNull(p.openScope(IncomingRequest.http(n -> null)));
+            assertEquals(1, output.toString().lines().count(), output.toString());
         }
-        told.reset();
-        assertNull(sampling("FAULTLOOM_TRUST", "").openHttp(n -> null), "deaf");
-        assertNull(sampling("FAULTLOOM_TRUST", "environment demo;key fault f1 " + "01".repeat(32)).openHttp(n -> null), "no trace key");
-        assertNull(sampling("FAULTLOOM_SAMPLE", "").openHttp(n -> null), "not asked for");
-        assertEquals("", told.toString());
+        output.reset();
+        assertNull(sampling("FAULTLOOM_TRUST", "").openScope(IncomingRequest.http(n -> null)), "inactive");
+        assertNull(sampling("FAULTLOOM_TRUST", "environment demo;key fault f1 " + "01".repeat(32)).openScope(IncomingRequest.http(n -> null)), "no trace key");
+        assertNull(sampling("FAULTLOOM_SAMPLE", "").openScope(IncomingRequest.http(n -> null)), "not configured");
+        assertEquals("", output.toString());
     }
 }

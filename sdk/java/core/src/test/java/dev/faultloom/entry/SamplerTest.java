@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 
 class SamplerTest {
     @Test
-    void onlyOneInNIsUnderstood() {
+    void onlyOneInNIsAccepted() {
         for (String good : new String[] {"1/1", "1/64", "1/1000000"}) {
             assertNotNull(Sampler.parse(good), good);
         }
@@ -18,12 +18,12 @@ class SamplerTest {
     }
 
     @Test
-    void oneInNIsDrawn() {
-        int drawn = 0;
+    void oneInNIsSampled() {
+        int sampled = 0;
         for (int i = 0; i < 100_000; i++) {
-            drawn += Sampler.parse("1/10").draw() ? 1 : 0;
+            sampled += Sampler.parse("1/10").sample() ? 1 : 0;
         }
-        assertTrue(drawn > 9000 && drawn < 11_000, drawn + " of 100000"); // ten standard deviations
-        assertTrue(Sampler.parse("1/1").draw());
+        assertTrue(sampled > 9000 && sampled < 11_000, sampled + " of 100000"); // ten standard deviations
+        assertTrue(Sampler.parse("1/1").sample());
     }
 }

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 class StatusTest {
     @Test
-    void theFileTellsWhatIsHookedAndWhatIsNot(@TempDir Path folder) throws Exception {
+    void fileListsHookedAndRefusedLibraries(@TempDir Path folder) throws Exception {
         Status status = Status.of(Map.of("FAULTLOOM_STATUS", folder.toString()), "a/b ü", () -> "keys");
         long pid = ProcessHandle.current().pid();
         Path file = folder.resolve("a_b__." + pid + ".json");
@@ -34,7 +34,7 @@ class StatusTest {
     }
 
     @Test
-    void aFolderThatCannotBeWrittenIsIgnored(@TempDir Path folder) {
+    void unwritableFolderIsIgnored(@TempDir Path folder) {
         Path missing = folder.resolve("missing");
         Status.of(Map.of("FAULTLOOM_STATUS", missing.toString()), "s", () -> "keys").hooked("a", "1");
         Status.of(Map.of("FAULTLOOM_STATUS", "\0"), "s", () -> "keys").hooked("a", "1");

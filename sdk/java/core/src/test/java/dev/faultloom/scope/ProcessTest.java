@@ -13,7 +13,7 @@ import dev.faultloom.trust.Signer;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
 import java.util.HashMap;
@@ -34,66 +34,66 @@ class ProcessTest {
 
     private static byte[] envelope(List<Fault> plan, boolean bridge) throws Exception {
         Signer signer = Signer.of(TrustSettings.parse(TRUST), plan != null);
-        return signer.begin(1, 2, null, plan, bridge, 9, SOON).assemble(9, Accept.FIELD, 100, null);
+        return signer.sign(1, 2, null, plan, bridge, 9, SOON).assemble(9, Accept.FIELD, 100, null);
     }
 
     @Test
-    void theUsualCarriersOpenScopes() throws Exception {
+    void directCarriersOpenScopes() throws Exception {
         Process p = process(Map.of());
-        assertTrue(p.openGrpc(envelope(null, false), n -> null).answers());
-        assertEquals(9, p.openHttp(Map.of("x-faultloom", Text.base64(envelope(null, false)))::get).envelope().hop.call);
-        assertNull(p.openGrpc(null, n -> null));
-        assertNull(p.openHttp(n -> null));
-        assertNull(p.openGrpc(new byte[] {1, 2}, n -> null));
-        assertNull(p.openHttp(Map.of("x-faultloom", "!")::get));
-        assertNull(Process.of(Map.of()).openGrpc(envelope(null, false), n -> null), "deaf");
-        assertFalse(p.deaf());
-        assertTrue(Process.of(Map.of()).deaf());
+        assertTrue(p.openScope(IncomingRequest.grpc(envelope(null, false), n -> null)).returnsHistory());
+        assertEquals(9, p.openScope(IncomingRequest.http(Map.of("x-faultloom", Text.encodeBase64(envelope(null, false)))::get)).envelope().hop.call);
+        assertNull(p.openScope(IncomingRequest.grpc(null, n -> null)));
+        assertNull(p.openScope(IncomingRequest.http(n -> null)));
+        assertNull(p.openScope(IncomingRequest.grpc(new byte[] {1, 2}, n -> null)));
+        assertNull(p.openScope(IncomingRequest.http(Map.of("x-faultloom", "!")::get)));
+        assertNull(Process.of(Map.of()).openScope(IncomingRequest.grpc(envelope(null, false), n -> null)), "inactive");
+        assertFalse(p.isInactive());
+        assertTrue(Process.of(Map.of()).isInactive());
     }
 
     @Test
-    void aTransparentRetryIsNoReplay() throws Exception {
+    void transparentRetryIsNoReplay() throws Exception {
         Process p = process(Map.of());
-        byte[] raw = envelope(List.of(Fault.of(Kind.RESET)), false);
-        assertNotNull(p.openGrpc(raw, n -> null));
-        assertNull(p.openGrpc(raw, n -> null));
-        assertNotNull(p.openGrpc(raw, Map.of("grpc-previous-rpc-attempts", "1")::get));
-        assertNull(p.openGrpc(raw, Map.of("grpc-previous-rpc-attempts", "nonsense")::get));
+        byte[] raw = envelope(List.of(Fault.of(FaultKind.RESET)), false);
+        assertNotNull(p.openScope(IncomingRequest.grpc(raw, n -> null)));
+        assertNull(p.openScope(IncomingRequest.grpc(raw, n -> null)));
+        assertNotNull(p.openScope(IncomingRequest.grpc(raw, Map.of("grpc-previous-rpc-attempts", "1")::get)));
+        assertNull(p.openScope(IncomingRequest.grpc(raw, Map.of("grpc-previous-rpc-attempts", "nonsense")::get)));
     }
 
     @Test
-    void aBridgedRequestPlaysItsPartAndBringsNothingBack() throws Exception {
+    void bridgedRequestIsTracedAndReturnsNoHistory() throws Exception {
         Process p = process(Map.of());
-        String text = Text.base64(envelope(List.of(Fault.of(Kind.STATUS).arg(5)), true));
+        String text = Text.encodeBase64(envelope(List.of(Fault.of(FaultKind.STATUS).arg(5)), true));
         Map<String, String> headers = Map.of("baggage", "a=b,faultloom=" + text, "traceparent", Traceparent.format(5, 6, 77));
-        Scope s = p.openHttp(headers::get);
+        Scope s = p.openScope(IncomingRequest.http(headers::get));
         assertEquals(77, s.envelope().hop.call);
-        assertFalse(s.answers());
-        Call call = s.sendHttp("b:1", "GET", "/x", true);
-        assertEquals(Kind.STATUS, call.fault.kind);
-        assertTrue(call.bridged());
+        assertFalse(s.returnsHistory());
+        OutgoingCall call = s.beginHttpCall("b:1", "GET", "/x", true);
+        assertEquals(FaultKind.STATUS, call.fault.kind);
+        assertTrue(call.isBridged());
         assertEquals(Traceparent.format(1, 2, call.id), call.traceparent(null));
         assertEquals("kept", call.traceparent("kept"));
         assertEquals("x=y,faultloom=" + call.header(), call.baggage("x=y"));
         assertNull(s.finish(1, 200, ""));
-        assertNull(p.openHttp(Map.of("baggage", "faultloom=" + text)::get), "no traceparent");
-        assertNull(p.openHttp(headers::get), "a replay");
+        assertNull(p.openScope(IncomingRequest.http(Map.of("baggage", "faultloom=" + text)::get)), "no traceparent");
+        assertNull(p.openScope(IncomingRequest.http(headers::get)), "a replay");
         Map<String, String> both = new HashMap<>(headers);
-        both.put("x-faultloom", Text.base64(envelope(null, false)));
-        assertEquals(9, p.openHttp(both::get).envelope().hop.call, "the usual carrier goes first");
+        both.put("x-faultloom", Text.encodeBase64(envelope(null, false)));
+        assertEquals(9, p.openScope(IncomingRequest.http(both::get)).envelope().hop.call, "the direct carrier takes precedence");
     }
 
     @Test
-    void aRequestWithoutBridgePermissionLeavesOtherHeadersAlone() throws Exception {
-        Scope s = process(Map.of()).openGrpc(envelope(null, false), n -> null);
-        assertFalse(s.sendGrpc("b:1", "/a/B", 100).bridged());
+    void requestWithoutBridgePermissionLeavesOtherHeadersUnchanged() throws Exception {
+        Scope s = process(Map.of()).openScope(IncomingRequest.grpc(envelope(null, false), n -> null));
+        assertFalse(s.beginGrpcCall("b:1", "/a/B", 100).isBridged());
     }
 
     @Test
     void peersAndPrograms() {
         Process p = process(Map.of("FAULTLOOM_PEERS", "127.0.0.1:1=a, [::1]:2=b,,=c,d=,e"));
         assertEquals(List.of("a", "b", "x:1", "d", "e"),
-                List.of(p.peer("127.0.0.1:1"), p.peer("[::1]:2"), p.peer("x:1"), p.peer("d"), p.peer("e")));
+                List.of(p.peerName("127.0.0.1:1"), p.peerName("[::1]:2"), p.peerName("x:1"), p.peerName("d"), p.peerName("e")));
         assertEquals("shop", Process.programName("/opt/app/shop.jar --port 80"));
         assertEquals("Main", Process.programName("com.example.Main x.y"));
         assertEquals("java", Process.programName(null));
@@ -101,25 +101,25 @@ class ProcessTest {
     }
 
     @Test
-    void workThatIsWrappedKeepsItsScope() throws Exception {
+    void wrappedTaskKeepsItsScope() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
-        Scope[] seen = new Scope[1];
-        Runnable plain = () -> seen[0] = Current.get();
-        assertSame(plain, Current.wrap(plain));
+        Scope[] current = new Scope[1];
+        Runnable plain = () -> current[0] = CurrentScope.get();
+        assertSame(plain, CurrentScope.wrap(plain));
         Runnable task;
-        Callable<Scope> asked;
-        try (Current.Binding outer = Current.bind(s)) {
-            task = Current.wrap(plain);
-            asked = Current.wrap((Callable<Scope>) Current::get);
-            try (Current.Binding inner = Current.bind(null)) {
-                assertNull(Current.get());
+        Callable<Scope> wrapped;
+        try (CurrentScope.Binding outer = CurrentScope.bind(s)) {
+            task = CurrentScope.wrap(plain);
+            wrapped = CurrentScope.wrap((Callable<Scope>) CurrentScope::get);
+            try (CurrentScope.Binding inner = CurrentScope.bind(null)) {
+                assertNull(CurrentScope.get());
             }
-            assertSame(s, Current.get());
+            assertSame(s, CurrentScope.get());
         }
-        assertNull(Current.get());
+        assertNull(CurrentScope.get());
         task.run();
-        assertSame(s, seen[0]);
-        assertSame(s, asked.call());
-        assertNull(Current.get());
+        assertSame(s, current[0]);
+        assertSame(s, wrapped.call());
+        assertNull(CurrentScope.get());
     }
 }

@@ -12,8 +12,9 @@ import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.History;
-import dev.faultloom.wire.Join;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.Piece;
+import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Writer;
 import java.util.Arrays;
@@ -27,19 +28,19 @@ import org.junit.jupiter.api.Test;
 class ScopeTest {
     private static final long ROOT = 7;
 
-    /** The history of a callee, of at least so many bytes. */
+    /** The history of a callee, of at least {@code bytes} bytes. */
     static byte[] child(long number, int bytes) {
-        Writer out = new Writer(256).u8(1).u64(CallId.of(ROOT, number));
+        Writer out = new Writer(256).u8(1).u64(CallId.derive(ROOT, number));
         Segment.writePrefix(out, 0, "back", "n".repeat(100), 1);
         while (out.length() < bytes) {
-            out.u8(Event.SEND_REQUEST).u8(0).u8(0).str("x".repeat(200)).u8(0).str("y".repeat(200));
+            out.u8(Event.SEND_REQUEST).u8(0).u8(0).string("x".repeat(200)).u8(0).string("y".repeat(200));
         }
         return out.u8(Event.SEND_RESPONSE).u8(0).u8(0).toBytes();
     }
 
     @Test
     void threadsShareAScope() throws Exception {
-        Scope s = Scopes.begin(Accept.NONE, 0, Fault.of(Kind.STATUS).arg(5).maxFires(10));
+        Scope s = Scopes.begin(Accept.NONE, 0, Fault.of(FaultKind.STATUS).arg(5).maxFires(10));
         Set<Long> ids = ConcurrentHashMap.newKeySet();
         AtomicInteger fired = new AtomicInteger();
         CountDownLatch done = new CountDownLatch(20);
@@ -47,9 +48,9 @@ class ScopeTest {
             String name = "/a/" + t;
             new Thread(() -> {
                 for (int i = 0; i < 50; i++) {
-                    Call c = s.send(s.now(), false, "back", name, Accept.NONE, 0);
-                    s.reply(s.now(), c.number, 0, child(c.number, 0), false);
-                    s.reply(s.now(), c.number, 99, null, false); // a second end is none
+                    OutgoingCall c = s.beginCall(s.now(), false, "back", name, Accept.NONE, 0);
+                    s.recordReply(s.now(), c.number, 0, child(c.number, 0), false);
+                    s.recordReply(s.now(), c.number, 99, null, false); // ignored: the call has ended
                     ids.add(c.id);
                     fired.addAndGet(c.fault != null ? 1 : 0);
                 }
@@ -62,40 +63,40 @@ class ScopeTest {
     }
 
     @Test
-    void itsHistorySaysThatItTakesFieldsOnlyIfTold() throws Exception {
-        for (boolean told : new boolean[] {true, false}) {
+    void historyAnnouncesFieldsOnlyIfRequested() throws Exception {
+        for (boolean announced : new boolean[] {true, false}) {
             Scope s = Scopes.begin(Accept.NONE, 0);
-            if (told) {
-                s.takesField();
+            if (announced) {
+                s.announceField();
             }
             byte[] history = s.finish(9, 0, "");
-            assertEquals(told, History.takesField(history, 0, history.length));
-            s.takesField(); // too late, and harmless
+            assertEquals(announced, History.takesField(history, 0, history.length));
+            s.announceField(); // ignored: the scope is finished
         }
     }
 
     @Test
-    void aDiscardedScopeLeavesNothing() {
+    void discardedScopeReturnsNoHistory() {
         Scope s = Scopes.begin(Accept.NONE, 0);
-        s.send(1, false, "b", "/x", Accept.NONE, 0);
+        s.beginCall(1, false, "b", "/x", Accept.NONE, 0);
         s.discard();
-        assertNull(s.send(2, false, "b", "/x", Accept.NONE, 0));
+        assertNull(s.beginCall(2, false, "b", "/x", Accept.NONE, 0));
         assertNull(s.finish(3, 0, ""));
     }
 
     @Test
-    void anAnsweredScopeStaysOutOfTheWay() throws Exception {
+    void finishedScopeRecordsNothing() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
-        Call a = s.send(1, false, "b", "/x", Accept.NONE, 0);
-        Call b = s.send(2, false, "b", "/x", Accept.NONE, 0);
-        s.begun(b.number, 206);
+        OutgoingCall a = s.beginCall(1, false, "b", "/x", Accept.NONE, 0);
+        OutgoingCall b = s.beginCall(2, false, "b", "/x", Accept.NONE, 0);
+        s.replyStarted(b.number, 206);
         History h = History.decode(s.finish(9, 0, "GET /{x}"));
         assertEquals("GET /{x}", h.segment.name);
         assertEquals(4, h.segment.events.size());
         assertTrue(h.segment.events.get(2).gap && h.segment.events.get(2).status == 206);
-        s.reply(10, a.number, 0, null, false);
-        s.begun(a.number, 200);
-        assertNull(s.send(11, false, "b", "/x", Accept.NONE, 0));
+        s.recordReply(10, a.number, 0, null, false);
+        s.replyStarted(a.number, 200);
+        assertNull(s.beginCall(11, false, "b", "/x", Accept.NONE, 0));
         assertNull(s.finish(12, 0, ""));
         assertNull(s.finishLater(12, 0));
         assertNull(s.nextPiece(0, 1 << 20));
@@ -103,33 +104,46 @@ class ScopeTest {
     }
 
     @Test
-    void aStreamThatIsOpenAtTheAnswerIsRecordedAsCancelled() throws Exception {
+    void streamThatIsOpenAtTheEndIsRecordedAsCanceledWithItsPieces() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
-        Call a = s.sendGrpc("b", "/x", 0);
-        Call b = s.sendGrpc("b", "/x", 0);
-        Call c = s.sendGrpc("b", "/x", 0);
-        s.opened(a.number, () -> child(a.number, 0));
-        s.opened(b.number, () -> null);
-        s.opened(c.number, () -> child(c.number, 0));
-        s.reply(1, c.number, 0, null, false);
+        OutgoingCall a = s.beginGrpcCall("b", "/x", 0);
+        OutgoingCall b = s.beginGrpcCall("b", "/x", 0);
+        OutgoingCall c = s.beginGrpcCall("b", "/x", 0);
+        for (OutgoingCall call : List.of(a, b, c)) {
+            s.openStream(call.number);
+        }
+        addPiece(s, a);
+        addPiece(s, c);
+        s.recordReply(1, c.number, 0, null, true);
+        addPiece(s, c); // too late: ignored
+        s.addPiece(99, new byte[] {1}); // no such call
         History h = History.decode(s.finish(9, 0, ""));
+        addPiece(s, b);
         assertEquals(7, h.segment.events.size());
+        Event replied = h.segment.events.get(3);
+        assertTrue(replied.kind == Event.RECV_RESPONSE && replied.call == 3 && replied.child != null && !replied.gap);
+        assertTrue(replied.child.truncated, "the last piece is missing");
         Event first = h.segment.events.get(4);
         assertTrue(first.kind == Event.CALL_FAILED && first.call == 1 && first.status == 1 && first.child != null && !first.gap);
         Event second = h.segment.events.get(5);
         assertTrue(second.kind == Event.CALL_FAILED && second.call == 2 && second.status == 1 && second.child == null && second.gap);
     }
 
+    private static void addPiece(Scope s, OutgoingCall call) {
+        byte[] history = child(call.number, 0);
+        s.addPiece(call.number, Piece.encode(0, history, 0, history.length));
+    }
+
     @Test
-    void aHistoryOfSomebodyElseIsAGap() throws Exception {
+    void historyOfAnotherCallIsAGap() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
         for (byte[] foreign : new byte[][] {child(99, 0), {}, {2}, {1, 2, 3}}) {
-            Call c = s.send(1, true, "b", "GET /x", Accept.TAIL, 0);
-            s.reply(2, c.number, 200, foreign, false);
+            OutgoingCall c = s.beginCall(1, true, "b", "GET /x", Accept.TAIL, 0);
+            s.recordReply(2, c.number, 200, foreign, false);
         }
-        Call c = s.send(1, true, "b", "GET /x", Accept.TAIL, 0);
+        OutgoingCall c = s.beginCall(1, true, "b", "GET /x", Accept.TAIL, 0);
         byte[] inside = new Writer(64).u8(77).bytes(child(c.number, 0)).u8(78).toBytes();
-        s.reply(2, c.number, 200, inside, 1, inside.length - 1);
+        s.recordReply(2, c.number, 200, inside, 1, inside.length - 1);
         List<Event> events = History.decode(s.finish(3, 0, "")).segment.events;
         for (int i = 1; i < 8; i += 2) {
             assertTrue(events.get(i).gap && events.get(i).child == null);
@@ -137,13 +151,13 @@ class ScopeTest {
         assertTrue(!events.get(9).gap && events.get(9).child.service.equals("back"));
     }
 
-    /** What would make the history unreadable is left out, and the segment says so. */
+    /** Events that would make the history unreadable are left out, and the segment is marked as truncated. */
     @Test
-    void aHistoryStaysReadable() throws Exception {
+    void historyThatWouldBeUnreadableIsTruncated() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
         for (int i = 1; i <= 6; i++) {
-            s.send(1, false, "b", "/x", Accept.NONE, 0);
-            s.reply(1, i, 0, child(i, 1 << 20), false);
+            s.beginCall(1, false, "b", "/x", Accept.NONE, 0);
+            s.recordReply(1, i, 0, child(i, 1 << 20), false);
         }
         byte[] b = s.finish(2, 0, "");
         History h = History.decode(b);
@@ -151,14 +165,14 @@ class ScopeTest {
 
         Scope many = Scopes.begin(Accept.NONE, 0);
         for (int i = 1; i <= 60_000; i++) {
-            many.send(1, false, "b", "/x", Accept.NONE, 0);
-            many.reply(1, i, 0, null, false);
+            many.beginCall(1, false, "b", "/x", Accept.NONE, 0);
+            many.recordReply(1, i, 0, null, false);
         }
         assertTrue(History.decode(many.finish(2, 0, "")).segment.truncated);
 
         Scope names = Scopes.begin(Accept.NONE, 0);
         for (int i = 1; i <= 22_000; i++) {
-            names.send(1, false, "p".repeat(300), "/" + i + "é".repeat(300), Accept.NONE, 0);
+            names.beginCall(1, false, "p".repeat(300), "/" + i + "é".repeat(300), Accept.NONE, 0);
         }
         assertTrue(History.decode(names.finish(2, 0, "")).segment.truncated);
     }
@@ -169,53 +183,53 @@ class ScopeTest {
             byte[] history = small(service).history();
             byte[] field = small(service).field();
             assertEquals(small(service).fieldLength(), field.length);
-            Carrier.Cut cut = Carrier.cutField(field, 0, field.length);
+            Carrier.Split cut = Carrier.splitField(field, 0, field.length);
             assertEquals(0, cut.end);
             assertTrue(Arrays.equals(history, 0, history.length, field, cut.historyFrom, cut.historyTo));
             assertEquals(service, History.decode(history).segment.service);
         }
-        Ended once = small("front");
+        PendingHistory once = small("front");
         assertNotNull(once.history());
         assertNull(once.field());
     }
 
-    private static Ended small(String service) {
-        Scope s = Scopes.process(service).begin(Scopes.envelope(Accept.FIELD, 1 << 20, List.of()), 1_000_000);
-        s.send(1, true, "b", "GET /é", Accept.TAIL, 0);
+    private static PendingHistory small(String service) {
+        Scope s = Scopes.process(service).beginScope(Scopes.envelope(Accept.FIELD, 1 << 20, List.of()), 1_000_000);
+        s.beginCall(1, true, "b", "GET /é", Accept.TAIL, 0);
         return s.finishLater(5, 0);
     }
 
     @Test
-    void aStreamsHistoryLeavesInPieces() throws Exception {
+    void historyOfAStreamIsSentInPieces() throws Exception {
         Scope s = Scopes.begin(Accept.FIELD, 1000);
-        Join join = new Join();
+        PieceJoiner join = new PieceJoiner();
         add(join, s.nextPiece(10, 1 << 20));
-        assertNull(s.nextPiece(10, 1 << 20), "nothing is new");
-        s.send(1, false, "b", "/x", Accept.NONE, 0);
-        assertNull(s.nextPiece(990, 1 << 20), "no room at the caller");
-        assertNull(s.nextPiece(10, 12), "no room at the callee");
+        assertNull(s.nextPiece(10, 1 << 20), "no new events");
+        s.beginCall(1, false, "b", "/x", Accept.NONE, 0);
+        assertNull(s.nextPiece(990, 1 << 20), "the caller's limit");
+        assertNull(s.nextPiece(10, 12), "the callee's limit");
         add(join, s.nextPiece(10, 1 << 20));
-        s.reply(2, 1, 0, child(1, 5000), false);
-        assertNull(s.nextPiece(10, 1 << 20), "too large, waits for the end");
-        assertFalse(join.complete());
+        s.recordReply(2, 1, 0, child(1, 5000), false);
+        assertNull(s.nextPiece(10, 1 << 20), "too large: sent at the end");
+        assertFalse(join.isComplete());
         assertEquals(1, History.decode(join.history(ROOT)).segment.events.size());
         add(join, s.lastPiece(3, 0, ""));
         History h = History.decode(join.history(ROOT));
         assertEquals(3, h.segment.events.size());
-        assertTrue(h.segment.truncated && h.segment.events.get(1).gap, "the child did not fit into the trailer");
+        assertTrue(h.segment.truncated && h.segment.events.get(1).gap, "the child does not fit into the trailer");
     }
 
-    private static void add(Join join, byte[] piece) {
+    private static void add(PieceJoiner join, byte[] piece) {
         assertTrue(join.add(piece, 0, piece.length));
     }
 
     @Test
-    void aCallerWithoutFieldsGetsTheWholeStreamAtItsEnd() throws Exception {
+    void callerThatAcceptsNoFieldsGetsTheHistoryInTheTrailer() throws Exception {
         Scope s = Scopes.begin(Accept.NONE, 0);
         assertNull(s.nextPiece(10, 1 << 20));
-        Join join = new Join();
+        PieceJoiner join = new PieceJoiner();
         add(join, s.lastPiece(3, 5, ""));
-        assertTrue(join.complete());
+        assertTrue(join.isComplete());
         assertEquals(5, History.decode(join.history(ROOT)).segment.events.get(0).status);
     }
 }

@@ -12,7 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import dev.faultloom.Seeded;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.WireError;
 import java.io.IOException;
@@ -35,12 +35,12 @@ class TrustTest {
         return TrustSettings.parse(text);
     }
 
-    private static Envelope begun(TrustSettings s, boolean plan, long call) throws WireError {
-        return Signer.of(s, plan).begin(1, 2, null, plan ? List.of(Fault.of(Kind.RESET)) : null, false, call, 1060);
+    private static Envelope sign(TrustSettings s, boolean plan, long call) throws WireError {
+        return Signer.of(s, plan).sign(1, 2, null, plan ? List.of(Fault.of(FaultKind.RESET)) : null, false, call, 1060);
     }
 
     private static byte[] envelope(TrustSettings s, boolean plan, long call) throws WireError {
-        return begun(s, plan, call).assemble(call, 0, 0, null);
+        return sign(s, plan, call).assemble(call, 0, 0, null);
     }
 
     @Test
@@ -65,10 +65,10 @@ class TrustTest {
     }
 
     @Test
-    void randomSettingsAreReadOrRefused() {
+    void randomSettingsAreParsedOrRejected() {
         Random r = Seeded.random("random settings");
         String[] words = {"environment", "demo", "key", "trace", "fault", "t1", SECRET, "faults", "on", "off", "#", ";", "\n", " ", "é", "\t", "\r"};
-        int read = 0;
+        int parsed = 0;
         for (int i = 0; i < 20_000; i++) {
             StringBuilder text = new StringBuilder(r.nextBoolean() ? "environment demo;" : "");
             for (int n = r.nextInt(8); n > 0; n--) {
@@ -76,32 +76,32 @@ class TrustTest {
             }
             try {
                 assertNotNull(settings(text.toString()).environment);
-                read++;
+                parsed++;
             } catch (TrustSettings.Invalid e) {
                 assertFalse(e.getMessage().contains(SECRET), e.getMessage());
             }
         }
-        assertTrue(read > 500, "too few were right to say anything: " + read);
+        assertTrue(parsed > 500, "too few were valid: " + parsed);
     }
 
     @Test
-    void theMemoryAgainstReplaysIsBoundedAndForgetsTheOldest() {
-        Seen seen = new Seen();
-        for (int call = 1; call <= Seen.MAX_ENTRIES; call++) {
-            assertTrue(seen.admit(1, 2, call, 0, 1060, 1000));
+    void replayCacheIsBoundedAndEvictsTheOldest() {
+        ReplayCache cache = new ReplayCache();
+        for (int call = 1; call <= ReplayCache.MAX_ENTRIES; call++) {
+            assertTrue(cache.admit(1, 2, call, 0, 1060, 1000));
         }
-        assertFalse(seen.admit(1, 2, 1, 0, 1060, 1000), "the oldest is looked up before room is made");
-        assertTrue(seen.admit(1, 2, 1, 1, 1060, 1000), "another attempt");
-        assertTrue(seen.admit(1, 2, 1, 0, 1060, 1000), "the oldest has left");
-        assertEquals(Seen.MAX_ENTRIES, seen.size());
-        assertTrue(seen.admit(1, 2, 9, 0, 5000, 1060), "expired");
-        assertEquals(1, seen.size());
+        assertFalse(cache.admit(1, 2, 1, 0, 1060, 1000), "the lookup precedes the eviction");
+        assertTrue(cache.admit(1, 2, 1, 1, 1060, 1000), "another attempt");
+        assertTrue(cache.admit(1, 2, 1, 0, 1060, 1000), "the oldest was evicted");
+        assertEquals(ReplayCache.MAX_ENTRIES, cache.size());
+        assertTrue(cache.admit(1, 2, 9, 0, 5000, 1060), "expired");
+        assertEquals(1, cache.size());
     }
 
     @Test
-    void oneEnvelopeHasOneText() throws Exception {
+    void eachEnvelopeHasOneText() throws Exception {
         TrustSettings s = settings(BOTH);
-        String text = Text.base64(envelope(s, true, 9));
+        String text = Text.encodeBase64(envelope(s, true, 9));
         for (String bad : new String[] {text + "=", text + "\n", " " + text, text.substring(0, 5) + "\r\n" + text.substring(5), ""}) {
             assertSame(WireError.MALFORMED, assertThrows(WireError.class, () -> new Receiver(s).acceptHeader(bad, 1000)), bad);
         }
@@ -110,30 +110,30 @@ class TrustTest {
     }
 
     @Test
-    void aBridgedPlanIsRememberedUnderTheCallOfTheTraceparent() throws Exception {
+    void replayedBridgedPlanIsDetectedByTheCallInTraceparent() throws Exception {
         TrustSettings s = settings(BOTH);
         Receiver receiver = new Receiver(s);
-        String text = Text.base64(envelope(s, true, 9));
+        String text = Text.encodeBase64(envelope(s, true, 9));
         assertEquals(77, receiver.acceptBridged(text, 77, 1000).hop.call);
         assertNotNull(receiver.acceptBridged(text, 78, 1000));
         assertSame(WireError.REPLAYED, assertThrows(WireError.class, () -> receiver.acceptBridged(text, 77, 1000)));
     }
 
     @Test
-    void aPlanNeedsAFaultKey() throws Exception {
+    void planRequiresAFaultKey() throws Exception {
         TrustSettings trace = settings("environment demo;key trace t1 " + SECRET);
         assertNull(Signer.of(trace, true));
         assertSame(WireError.PLAN_NOT_PERMITTED,
-                assertThrows(WireError.class, () -> Signer.of(trace, false).begin(List.of(Fault.of(Kind.RESET)), 1)));
+                assertThrows(WireError.class, () -> Signer.of(trace, false).sign(List.of(Fault.of(FaultKind.RESET)), 1)));
         assertNotNull(Signer.of(settings("environment demo;key fault f1 " + SECRET), false), "a fault key also permits history");
     }
 
     @Test
-    void changedEnvelopesAreRefused() throws Exception {
+    void changedEnvelopesAreRejected() throws Exception {
         Random r = Seeded.random("changed envelopes");
         TrustSettings s = settings(BOTH);
         byte[] good = envelope(s, false, 5);
-        int signedPart = begun(s, false, 5).assemble(0, 0, 0, null).length - 10;
+        int signedPart = sign(s, false, 5).assemble(0, 0, 0, null).length - 10;
         Receiver receiver = new Receiver(s);
         assertNotNull(receiver.accept(good.clone(), 1000, 0));
         for (int i = 0; i < 20_000; i++) {
@@ -147,7 +147,7 @@ class TrustTest {
     void settingsFollowTheirFile(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("trust");
         Receiver receiver = new Receiver(TrustSource.environment(Map.of("FAULTLOOM_TRUST_FILE", file.toString(), "FAULTLOOM_TRUST", BOTH)));
-        assertEquals("trust file cannot be read", receiver.state(), "the file wins");
+        assertEquals("trust file cannot be read", receiver.state(), "the file takes precedence");
         follow(receiver, file, BOTH + "\n", true, "keys");
         assertNotNull(receiver.accept(envelope(settings(BOTH), false, 5), 1000, 0));
         follow(receiver, file, BOTH + ";faults off", false, "keys");
@@ -155,25 +155,25 @@ class TrustTest {
         follow(receiver, file, BOTH + "\n" + "#".repeat(70_000), false, "trust file cannot be read");
         follow(receiver, file, BOTH, true, "keys");
         follow(receiver, file, BOTH + "\nnonsense, and " + SECRET, false, "line 4 of the trust settings");
-        assertNull(receiver.accept(envelope(settings(BOTH), false, 5), 1000, 0), "deaf");
+        assertNull(receiver.accept(envelope(settings(BOTH), false, 5), 1000, 0), "inactive");
     }
 
     private static void follow(Receiver receiver, Path file, String text, boolean faults, String state) throws IOException, InterruptedException {
         Files.write(file, text.getBytes(UTF_8));
         long end = System.nanoTime() + 5_000_000_000L;
-        while ((receiver.faultsOn() != faults || !receiver.state().equals(state)) && System.nanoTime() < end) {
+        while ((receiver.faultsEnabled() != faults || !receiver.state().equals(state)) && System.nanoTime() < end) {
             Thread.sleep(20);
         }
-        assertEquals(faults + " " + state, receiver.faultsOn() + " " + receiver.state());
+        assertEquals(faults + " " + state, receiver.faultsEnabled() + " " + receiver.state());
     }
 
     @Test
-    void withoutSettingsAReceiverIsDeaf() throws Exception {
-        Receiver deaf = new Receiver(TrustSource.environment(Map.of()));
-        assertNull(deaf.accept(new byte[3000], 1000, 0));
-        assertNull(deaf.acceptHeader("!", 1000));
-        assertFalse(deaf.faultsOn());
-        assertEquals("no trust settings", deaf.state());
+    void receiverWithoutSettingsIsInactive() throws Exception {
+        Receiver inactive = new Receiver(TrustSource.environment(Map.of()));
+        assertNull(inactive.accept(new byte[3000], 1000, 0));
+        assertNull(inactive.acceptHeader("!", 1000));
+        assertFalse(inactive.faultsEnabled());
+        assertEquals("no trust settings", inactive.state());
         assertEquals("line 1 of the trust settings", new Receiver(TrustSource.environment(Map.of("FAULTLOOM_TRUST", "x"))).state());
     }
 
@@ -198,7 +198,7 @@ class TrustTest {
                         receiver.accept(bad, 1000, 0);
                         wrong.incrementAndGet();
                     } catch (WireError e) {
-                        // as it should be
+                        // expected
                     }
                 }
                 done.countDown();

@@ -11,7 +11,7 @@ class BridgeTest {
     private static final String GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     @Test
-    void traceparentsAreReadStrictly() {
+    void traceparentsAreParsedStrictly() {
         Traceparent t = Traceparent.parse(GOOD);
         assertEquals("0af7651916cd43dd8448eb211c80319c", Text.hex(t.traceHigh, t.traceLow));
         assertEquals("b7ad6b7169203331", Text.hex(t.parent));
@@ -25,7 +25,7 @@ class BridgeTest {
     }
 
     @Test
-    void baggageKeepsWhatIsNotOurs() {
+    void baggageKeepsOtherMembers() {
         byte[] e = {1, 2, 3};
         assertEquals("faultloom=AQID", Bridge.baggage(null, e));
         assertEquals("a=1,b=2;p,faultloom=AQID", Bridge.baggage("a=1, faultloom = x;y, ,b=2;p", e));

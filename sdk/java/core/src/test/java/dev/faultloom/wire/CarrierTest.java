@@ -19,7 +19,7 @@ class CarrierTest {
     }
 
     @Test
-    void theFieldIsAsDrawn() {
+    void fieldMatchesTheDocumentedLayout() {
         byte[] tag = new Writer(5).varint((long) Carrier.FIELD_NUMBER << 3 | 2).toBytes();
         byte[] want = join(tag, "\u000fhistory\0\0\0\u0015flm\u0001".getBytes(ISO_8859_1));
         assertArrayEquals(want, Carrier.field("history".getBytes(ISO_8859_1)));
@@ -27,11 +27,11 @@ class CarrierTest {
         byte[] into = new byte[2 + want.length];
         Carrier.field(into, 2, "history".getBytes(ISO_8859_1));
         assertArrayEquals(join(new byte[2], want), into);
-        assertEquals(Bytes.u64(want, want.length - Carrier.ENDING_BYTES), Carrier.ending(7));
+        assertEquals(Bytes.u64(want, want.length - Carrier.FOOTER_BYTES), Carrier.footer(7));
     }
 
     @Test
-    void whatIsAppendedIsCutOffAgainAndNothingElse() {
+    void appendedHistoryIsSplitOffExactly() {
         Random r = Seeded.random("carriers");
         for (int i = 0; i < 50_000; i++) {
             byte[] message = new byte[r.nextInt(20)];
@@ -39,28 +39,28 @@ class CarrierTest {
             r.nextBytes(message);
             r.nextBytes(history);
             byte[] whole = join(message, Carrier.field(history));
-            Carrier.Cut cut = Carrier.cutField(whole, 0, whole.length);
+            Carrier.Split cut = Carrier.splitField(whole, 0, whole.length);
             assertEquals(message.length, cut.end);
             assertArrayEquals(history, Arrays.copyOfRange(whole, cut.historyFrom, cut.historyTo));
             byte[] body = join(message, Carrier.tail(history));
-            cut = Carrier.cutTail(body, 0, body.length);
+            cut = Carrier.splitTail(body, 0, body.length);
             assertEquals(message.length, cut.end);
             assertArrayEquals(history, Arrays.copyOfRange(body, cut.historyFrom, cut.historyTo));
             whole[whole.length - 1 - r.nextInt(Carrier.fieldLength(0))] ^= 1 << r.nextInt(8);
-            cut = Carrier.cutField(whole, 0, whole.length);
+            cut = Carrier.splitField(whole, 0, whole.length);
             assertTrue(cut == null || cut.end >= 0 && cut.end <= cut.historyFrom && cut.historyFrom <= cut.historyTo);
         }
-        assertNull(Carrier.cutField(new byte[0], 0, 0));
-        assertNull(Carrier.cutTail("\0\0\0\u0001flm\u0001".getBytes(ISO_8859_1), 0, 8));
+        assertNull(Carrier.splitField(new byte[0], 0, 0));
+        assertNull(Carrier.splitTail("\0\0\0\u0001flm\u0001".getBytes(ISO_8859_1), 0, 8));
     }
 
     @Test
-    void streamsOfThingsHaveNoTail() {
+    void streamedContentTypesHaveNoTail() {
         for (String type : new String[] {"text/event-stream", "Application/X-NDJSON; charset=utf-8", " application/jsonl "}) {
-            assertTrue(Carrier.streamed(Map.of("content-type", type)::get), type);
+            assertTrue(Carrier.isStreamed(Map.of("content-type", type)::get), type);
         }
-        assertTrue(Carrier.streamed(Map.of("x-accel-buffering", "No")::get));
-        assertFalse(Carrier.streamed(Map.of("content-type", "text/html", "x-accel-buffering", "yes")::get));
+        assertTrue(Carrier.isStreamed(Map.of("x-accel-buffering", "No")::get));
+        assertFalse(Carrier.isStreamed(Map.of("content-type", "text/html", "x-accel-buffering", "yes")::get));
     }
 
     @Test

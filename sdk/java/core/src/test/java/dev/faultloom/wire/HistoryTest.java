@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 
 class HistoryTest {
     @Test
-    void truncatedHistoriesFitAndCanBeRead() throws WireError {
+    void truncatedHistoriesFitAndCanBeDecoded() throws WireError {
         Random r = Seeded.random("truncated histories");
         for (int i = 0; i < 150; i++) {
             byte[] whole = Samples.history(r, 5, 3);
@@ -48,12 +48,12 @@ class HistoryTest {
         for (int i = 0; i < 300; i++) {
             byte[] whole = Samples.history(r, 5, 3);
             whole[History.HEAD_BYTES] &= ~Segment.TRUNCATED;
-            Join join = new Join();
+            PieceJoiner join = new PieceJoiner();
             int offset = 0;
             while (r.nextInt(4) > 0 && offset < whole.length) {
                 int n = r.nextInt(whole.length - offset + 1);
-                byte[] piece = Piece.of(offset, whole, offset, n);
-                assertTrue(Piece.is(piece, 0, piece.length));
+                byte[] piece = Piece.encode(offset, whole, offset, n);
+                assertTrue(Piece.isPiece(piece, 0, piece.length));
                 assertTrue(join.add(piece, 0, piece.length));
                 offset += n;
                 byte[] sofar = join.history(5);
@@ -61,8 +61,8 @@ class HistoryTest {
                     assertTrue(offset == sofar.length && (sofar[History.HEAD_BYTES] & Segment.TRUNCATED) != 0);
                 }
             }
-            byte[] last = Piece.last(whole, offset, Integer.MAX_VALUE);
-            assertTrue(join.add(last, 0, last.length) && join.complete());
+            byte[] last = Piece.encodeLast(whole, offset, Integer.MAX_VALUE);
+            assertTrue(join.add(last, 0, last.length) && join.isComplete());
             assertArrayEquals(whole, join.history(5));
             assertNull(join.history(6));
             assertFalse(join.add(last, 0, last.length));
@@ -71,49 +71,49 @@ class HistoryTest {
     }
 
     @Test
-    void aLastPieceThatHasToBeCutCanStillBeJoined() throws WireError {
+    void truncatedLastPieceCanBeJoined() throws WireError {
         Random r = Seeded.random("cut pieces");
-        int cuts = 0;
+        int truncations = 0;
         for (int i = 0; i < 300; i++) {
             byte[] whole = Samples.history(r, 5, 3);
-            Events events = new Events(whole, History.HEAD_BYTES, whole.length);
-            int offset = r.nextBoolean() ? 0 : events.first();
+            EventIndex events = new EventIndex(whole, History.HEAD_BYTES, whole.length);
+            int offset = r.nextBoolean() ? 0 : events.firstEvent();
             for (int limit = 0; limit < whole.length - offset + 3; limit++) {
-                byte[] last = Piece.last(whole, offset, limit);
+                byte[] last = Piece.encodeLast(whole, offset, limit);
                 if (last == null) {
                     continue;
                 }
-                cuts++;
-                Join join = new Join();
-                byte[] first = Piece.of(0, whole, 0, offset);
+                truncations++;
+                PieceJoiner join = new PieceJoiner();
+                byte[] first = Piece.encode(0, whole, 0, offset);
                 if (offset > 0) {
                     join.add(first, 0, first.length);
                 }
-                assertTrue(last.length <= limit && join.add(last, 0, last.length) && !join.complete());
+                assertTrue(last.length <= limit && join.add(last, 0, last.length) && !join.isComplete());
                 assertTrue(History.decode(join.history(5)).segment.truncated);
             }
         }
-        assertTrue(cuts > 1000, "too few were cut to say anything: " + cuts);
+        assertTrue(truncations > 1000, "too few were truncated: " + truncations);
     }
 
     @Test
-    void whatIsNoPieceEndsTheJoining() {
+    void malformedPieceEndsTheJoining() {
         byte[] whole = Samples.history(new Random(3), 5, 1);
-        byte[] good = Piece.of(0, whole, 0, whole.length);
+        byte[] good = Piece.encode(0, whole, 0, whole.length);
         for (byte[] bad : new byte[][] {{}, {1}, {(byte) 0x81}, {(byte) 0x81, 4, 0}, {(byte) 0x81, 0, 1}, {(byte) 0x81, 0, (byte) 0x80}}) {
-            Join join = new Join();
+            PieceJoiner join = new PieceJoiner();
             assertFalse(join.add(bad, 0, bad.length));
             assertFalse(join.add(good, 0, good.length));
             assertNull(join.history(5));
         }
-        Join join = new Join();
-        assertTrue(join.add(Piece.of(0, whole, 0, 11), 0, 14));
+        PieceJoiner join = new PieceJoiner();
+        assertTrue(join.add(Piece.encode(0, whole, 0, 11), 0, 14));
         assertNull(join.history(5), "half a head");
     }
 
-    /** Whatever comes, nothing but the codes of the format is thrown, by any reader. */
+    /** All decoders throw only the codes of the format. */
     @Test
-    void randomBytesAreRefusedByCode() {
+    void randomBytesAreRejectedWithACode() {
         Random r = Seeded.random("random histories");
         int readable = 0;
         for (int i = 0; i < 30_000; i++) {
@@ -132,16 +132,16 @@ class HistoryTest {
                     History.decode(cut);
                 }
                 assertNotNull(new Otlp().add(1, 2, true, h).json());
-                byte[] last = Piece.last(b, 0, limit);
+                byte[] last = Piece.encodeLast(b, 0, limit);
                 assertTrue(last == null || last.length <= limit);
             } catch (WireError e) {
                 assertNotNull(e.code());
             }
-            Join join = new Join();
+            PieceJoiner join = new PieceJoiner();
             join.add(b, 0, b.length);
             join.history(5);
         }
-        assertTrue(readable > 3000, "too few could be read to say anything: " + readable);
+        assertTrue(readable > 3000, "too few were valid: " + readable);
     }
 
     @Test
@@ -153,7 +153,7 @@ class HistoryTest {
         for (int i = 0; i < History.MAX_EVENTS; i++) {
             many.u8(Event.SEND_REQUEST).varint(0).varint(i == 0 ? 0 : 1);
             if (i == 0) {
-                many.str("x");
+                many.string("x");
             }
             many.varint(1);
         }
@@ -168,7 +168,7 @@ class HistoryTest {
         byte[] inner = {0, 1, 's', 0, 0};
         for (int i = 0; i < depth; i++) {
             inner = new Writer(64).bytes(new byte[] {0, 1, 's', 0, 0, Event.SEND_REQUEST, 0, 0, 1, 'x', 1,
-                Event.RECV_RESPONSE | Event.CHILD, 0, 1, 0}).varint(inner.length).bytes(inner).toBytes();
+                Event.RECV_RESPONSE | Event.TAG_CHILD, 0, 1, 0}).varint(inner.length).bytes(inner).toBytes();
         }
         return new Writer(64).u8(1).u64(1).bytes(inner).toBytes();
     }
@@ -180,6 +180,6 @@ class HistoryTest {
             assertEquals(wanted, e);
             return;
         }
-        throw new AssertionError("was read");
+        throw new AssertionError("was decoded");
     }
 }

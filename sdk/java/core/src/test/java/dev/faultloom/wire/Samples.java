@@ -5,18 +5,18 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** Random things that are right. */
+/** Random valid values. */
 public final class Samples {
     private Samples() {}
 
     static List<Fault> plan(Random r) {
         List<Fault> plan = new ArrayList<>();
         for (int n = 1 + r.nextInt(5); n > 0; n--) {
-            List<After> after = new ArrayList<>();
+            List<Prerequisite> after = new ArrayList<>();
             for (int j = r.nextInt(4); j > 0; j--) {
-                after.add(new After(selector(r), 1 + r.nextInt(300)));
+                after.add(new Prerequisite(selector(r), 1 + r.nextInt(300)));
             }
-            plan.add(new Fault(Kind.of(1 + r.nextInt(9)), selector(r), Seeded.number(r), r.nextInt(3), r.nextInt(300), after,
+            plan.add(new Fault(FaultKind.of(1 + r.nextInt(9)), selector(r), Seeded.number(r), r.nextInt(3), r.nextInt(300), after,
                     r.nextBoolean()));
         }
         return plan;
@@ -26,14 +26,14 @@ public final class Samples {
         return new Selector(Seeded.text(r, 0, 3), Seeded.text(r, 0, 3), Seeded.text(r, 0, 3));
     }
 
-    static Signed signed(Random r) {
+    static SignedPart signed(Random r) {
         byte[] run = new byte[16];
         r.nextBytes(run);
-        return new Signed(r.nextBoolean(), r.nextBoolean(), r.nextLong(), r.nextLong(), r.nextBoolean() ? run : null,
+        return new SignedPart(r.nextBoolean(), r.nextBoolean(), r.nextLong(), r.nextLong(), r.nextBoolean() ? run : null,
                 r.nextLong() >>> 32, Seeded.text(r, 1, 10), Seeded.text(r, 1, 20), r.nextBoolean() ? plan(r) : null);
     }
 
-    /** A history of that call with calls in it, and histories in them. */
+    /** A random history of this call, with nested histories. */
     public static byte[] history(Random r, long call, int depth) {
         return new Writer(64).u8(1).u64(call).bytes(segment(r, depth)).toBytes();
     }
@@ -50,14 +50,14 @@ public final class Samples {
                 out.u8(tag).varint(r.nextInt(1000));
                 reference(r, out, table);
                 reference(r, out, table);
-                if ((tag & Event.FAULT) != 0) {
+                if ((tag & Event.TAG_FAULT) != 0) {
                     out.varint(r.nextInt(64));
                 }
                 open.add(++calls);
                 continue;
             }
             boolean child = depth > 0 && r.nextBoolean();
-            out.u8(Event.RECV_RESPONSE + r.nextInt(2) | (child ? Event.CHILD : 0)).varint(r.nextInt(1000));
+            out.u8(Event.RECV_RESPONSE + r.nextInt(2) | (child ? Event.TAG_CHILD : 0)).varint(r.nextInt(1000));
             out.varint(open.remove(r.nextInt(open.size()))).varint(r.nextBoolean() ? 0 : 14);
             if (child) {
                 byte[] inner = segment(r, depth - 1);
@@ -75,7 +75,7 @@ public final class Samples {
             out.varint(1 + r.nextInt(table[0]));
         } else {
             table[0]++;
-            out.u8(0).str(Seeded.text(r, 1, 40));
+            out.u8(0).string(Seeded.text(r, 1, 40));
         }
     }
 }

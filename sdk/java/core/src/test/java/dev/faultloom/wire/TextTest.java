@@ -15,22 +15,22 @@ import org.junit.jupiter.api.Test;
 
 class TextTest {
     @Test
-    void base64IsJavasOwnAndOneValueHasOneText() {
+    void base64MatchesTheJdkAndEachValueHasOneText() {
         Random r = Seeded.random("base64");
         for (int i = 0; i < 500; i++) {
             byte[] b = new byte[r.nextInt(60)];
             r.nextBytes(b);
-            String text = Text.base64(b);
+            String text = Text.encodeBase64(b);
             assertEquals(Base64.getUrlEncoder().withoutPadding().encodeToString(b), text);
-            assertArrayEquals(b, Text.unbase64(text));
+            assertArrayEquals(b, Text.decodeBase64(text));
         }
         for (String bad : new String[] {"A", "AB", "AAB", "AA==", "AA\n", " AA", "A+", "A/", "é0", "AAAAA"}) {
-            assertNull(Text.unbase64(bad), bad);
+            assertNull(Text.decodeBase64(bad), bad);
         }
     }
 
     @Test
-    void utf8IsWhatJavasStrictDecoderTakes() {
+    void utf8ValidationMatchesTheJdkDecoder() {
         Random r = Seeded.random("utf8");
         int right = 0;
         byte[] edges = {0x7F, (byte) 0x80, (byte) 0xBF, (byte) 0xC1, (byte) 0xC2, (byte) 0xE0, (byte) 0xA0, (byte) 0xED, (byte) 0x9F,
@@ -49,25 +49,25 @@ class TextTest {
             right += strict ? 1 : 0;
             assertEquals(strict, Text.isUtf8(b, 0, b.length), Text.hex(b));
         }
-        assertTrue(right > 1000 && right < 199_000, "both were tried: " + right);
+        assertTrue(right > 1000 && right < 199_000, "too few of either kind: " + right);
     }
 
     @Test
-    void lengthAndCutCountBytesAndKeepCharactersWhole() {
+    void lengthAndTruncationCountBytesAndKeepCharactersWhole() {
         for (String s : new String[] {"", "abc", "é€𐍈", "\uD800", "a\uDC00b", "𐍈𐍈𐍈"}) {
             assertEquals(s.getBytes(UTF_8).length, Text.utf8Length(s), s);
         }
         for (int max = 0; max < 12; max++) {
-            String cut = Text.cut("aé€𐍈z", max);
+            String cut = Text.truncate("aé€𐍈z", max);
             assertTrue("aé€𐍈z".startsWith(cut) && Text.utf8Length(cut) <= max && Text.utf8Length(cut) > max - 4, cut);
         }
     }
 
     @Test
-    void hexIsReadInBothCases() {
-        assertArrayEquals(new byte[] {(byte) 0xAB, 0x01}, Text.unhex("aB01"));
-        assertNull(Text.unhex("abc"));
-        assertNull(Text.unhex("zz"));
+    void hexIsDecodedInBothCases() {
+        assertArrayEquals(new byte[] {(byte) 0xAB, 0x01}, Text.decodeHex("aB01"));
+        assertNull(Text.decodeHex("abc"));
+        assertNull(Text.decodeHex("zz"));
         assertEquals("00000000000000ff0000000000000001", Text.hex(255, 1));
     }
 }

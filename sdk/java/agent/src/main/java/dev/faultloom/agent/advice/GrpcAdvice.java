@@ -4,7 +4,10 @@ import dev.faultloom.hooks.grpc.GrpcHooks;
 import java.util.List;
 import net.bytebuddy.asm.Advice;
 
-/** grpc-java's builders: one interceptor more. The library's types stay out of signatures: we are loaded where it is not. */
+/**
+ * Adds our interceptor in grpc-java's builders. Signatures avoid the library's types, which are not visible to this
+ * class.
+ */
 public final class GrpcAdvice {
     private GrpcAdvice() {}
 

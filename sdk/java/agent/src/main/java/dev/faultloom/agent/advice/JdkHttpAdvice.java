@@ -1,11 +1,11 @@
 package dev.faultloom.agent.advice;
 
 import dev.faultloom.hooks.httpserver.ExchangeHooks;
-import dev.faultloom.hooks.jdkhttp.JdkClient;
+import dev.faultloom.hooks.jdkhttp.JdkClientHooks;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
-/** The JDK's HTTP client and server. Their types stay out of signatures: we are loaded where they are not. */
+/** The JDK's HTTP client and server. Signatures avoid their types, which are not visible to this class. */
 public final class JdkHttpAdvice {
     private JdkHttpAdvice() {}
 
@@ -15,14 +15,14 @@ public final class JdkHttpAdvice {
         @Advice.OnMethodEnter(suppress = Throwable.class, skipOn = Advice.OnNonDefaultValue.class)
         static Object enter(@Advice.This Object client, @Advice.Argument(0) Object request, @Advice.Argument(1) Object handler,
                 @Advice.Argument(2) Object push) {
-            return JdkClient.instead(client, request, handler, push);
+            return JdkClientHooks.sendInstead(client, request, handler, push);
         }
 
         @Advice.OnMethodExit(suppress = Throwable.class)
-        static void exit(@Advice.Enter Object instead,
+        static void exit(@Advice.Enter Object replacement,
                 @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) Object result) {
-            if (instead != null) {
-                result = instead;
+            if (replacement != null) {
+                result = replacement;
             }
         }
     }

@@ -1,84 +1,84 @@
 package dev.faultloom.agent.advice;
 
-import dev.faultloom.carry.Carried;
+import dev.faultloom.hooks.tasks.TaskPropagation;
 import net.bytebuddy.asm.Advice;
 
-/** What is handed to an executor, fork or thread inside a scope runs inside it. */
+/** A task that is submitted to an executor, a fork or a thread inside a scope runs inside that scope. */
 public final class TaskAdvice {
     private TaskAdvice() {}
 
-    /** A method whose first argument is a task that will run later. */
-    public static final class Handed {
-        private Handed() {}
+    /** For methods whose first argument is a task that runs later. */
+    public static final class SubmitsArgument {
+        private SubmitsArgument() {}
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static void enter(@Advice.Argument(0) Object task) {
-            Carried.put(task);
+            TaskPropagation.submit(task);
         }
     }
 
-    /** A method of a task, or thread, that makes it run later. */
-    public static final class HandsItself {
-        private HandsItself() {}
+    /** For methods of a task or thread that make it run later. */
+    public static final class SubmitsThis {
+        private SubmitsThis() {}
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static void enter(@Advice.This Object task) {
-            Carried.put(task);
+            TaskPropagation.submit(task);
         }
     }
 
-    /** A task's constructor: it belongs to the scope that made it, whoever hands it over. */
-    public static final class Made {
-        private Made() {}
+    /** For constructors of tasks: a task belongs to the scope that created it, whichever thread submits it. */
+    public static final class Constructor {
+        private Constructor() {}
 
         @Advice.OnMethodExit(suppress = Throwable.class)
         static void exit(@Advice.This Object task) {
-            Carried.put(task);
+            TaskPropagation.submit(task);
         }
     }
 
-    /** A method of a task, or thread, that runs it. */
+    /** For methods of a task or thread that run it. */
     public static final class Runs {
         private Runs() {}
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static Object enter(@Advice.This Object task) {
-            return Carried.begin(task);
+            return TaskPropagation.begin(task);
         }
 
         @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
-        static void exit(@Advice.Enter Object begun) {
-            Carried.end(begun);
+        static void exit(@Advice.Enter Object binding) {
+            TaskPropagation.end(binding);
         }
     }
 
-    /** A method of a task that may find that it cannot run yet. */
-    public static final class Tries {
-        private Tries() {}
+    /** For methods of a task that run it only if it is ready. */
+    public static final class TriesToRun {
+        private TriesToRun() {}
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static Object enter(@Advice.This Object task) {
-            return Carried.beginAgain(task);
+            return TaskPropagation.beginAttempt(task);
         }
 
         @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
-        static void exit(@Advice.Enter Object begun) {
-            Carried.end(begun);
+        static void exit(@Advice.Enter Object binding) {
+            TaskPropagation.end(binding);
         }
     }
 
-    /** A pool's method that starts a worker, which is no part of the scope in which it happens to be needed. */
+    /** For methods of a pool that start a worker thread, which must not inherit the submitter's scope. */
     public static final class StartsWorker {
         private StartsWorker() {}
 
         @Advice.OnMethodEnter(suppress = Throwable.class)
         static Object enter() {
-            return Carried.suspend();
+            return TaskPropagation.suspend();
         }
 
         @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
-        static void exit(@Advice.Enter Object begun) {
-            Carried.end(begun);
+        static void exit(@Advice.Enter Object binding) {
+            TaskPropagation.end(binding);
         }
     }
 }

@@ -1,6 +1,6 @@
 package dev.faultloom.agent.advice;
 
-import dev.faultloom.urlconnection.Connections;
+import dev.faultloom.hooks.urlconnection.UrlConnectionHooks;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -8,7 +8,10 @@ import java.net.HttpURLConnection;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
-/** The JDK's {@code HttpURLConnection}. What a fault throws goes through: errors are not suppressed here but in what is called. */
+/**
+ * The JDK's {@code HttpURLConnection}. Exceptions are not suppressed, because faults throw them; the hooks suppress
+ * their own errors.
+ */
 public final class UrlConnectionAdvice {
     private UrlConnectionAdvice() {}
 
@@ -17,7 +20,7 @@ public final class UrlConnectionAdvice {
 
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static Object enter(@Advice.This HttpURLConnection connection) throws IOException {
-            return Connections.connect(connection);
+            return UrlConnectionHooks.connect(connection);
         }
     }
 
@@ -26,13 +29,13 @@ public final class UrlConnectionAdvice {
 
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static Object enter(@Advice.This HttpURLConnection connection) throws IOException {
-            return Connections.output(connection);
+            return UrlConnectionHooks.output(connection);
         }
 
         @Advice.OnMethodExit
-        static void exit(@Advice.Enter Object instead, @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) OutputStream out) {
-            if (instead != null) {
-                out = (OutputStream) instead;
+        static void exit(@Advice.Enter Object replacement, @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) OutputStream out) {
+            if (replacement != null) {
+                out = (OutputStream) replacement;
             }
         }
     }
@@ -42,16 +45,16 @@ public final class UrlConnectionAdvice {
 
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static Object enter(@Advice.This HttpURLConnection connection) throws IOException {
-            return Connections.input(connection);
+            return UrlConnectionHooks.input(connection);
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class)
-        static void exit(@Advice.This HttpURLConnection connection, @Advice.Enter Object instead, @Advice.Thrown Throwable error,
+        static void exit(@Advice.This HttpURLConnection connection, @Advice.Enter Object replacement, @Advice.Thrown Throwable error,
                 @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) InputStream in) throws IOException {
-            if (instead != null) {
-                in = (InputStream) instead;
+            if (replacement != null) {
+                in = (InputStream) replacement;
             } else {
-                in = (InputStream) Connections.replied(connection, in, error);
+                in = (InputStream) UrlConnectionHooks.replied(connection, in, error);
             }
         }
     }
@@ -61,13 +64,13 @@ public final class UrlConnectionAdvice {
 
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static Object enter(@Advice.This HttpURLConnection connection) {
-            return Connections.error(connection);
+            return UrlConnectionHooks.error(connection);
         }
 
         @Advice.OnMethodExit
-        static void exit(@Advice.Enter Object instead, @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) InputStream in) {
-            if (instead != null) {
-                in = (InputStream) instead;
+        static void exit(@Advice.Enter Object replacement, @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) InputStream in) {
+            if (replacement != null) {
+                in = (InputStream) replacement;
             }
         }
     }

@@ -10,35 +10,37 @@ import java.util.Collections;
 import java.util.Map;
 import java.util.WeakHashMap;
 
-/** The sending side: the innermost interceptor of a channel. Outside a scope calls pass as they are. */
+/** The client hook: the innermost interceptor of a channel. Calls without a scope pass unchanged. */
 public final class ClientHook implements ClientInterceptor {
-    /** The library's own limit for messages it receives. */
+    /** The library's default limit for received messages, in bytes. */
     public static final int DEFAULT_RECEIVE_LIMIT = 4 << 20;
 
     private final int receiveLimit;
-    private final Map<Channel, Callees> callees = Collections.synchronizedMap(new WeakHashMap<>());
-    private volatile Callees latest; // an interceptor serves one channel, unless an application gives it to more
+    private final Map<Channel, FieldSupport> fieldSupports = Collections.synchronizedMap(new WeakHashMap<>());
+    private volatile FieldSupport latest; // usually an interceptor belongs to one channel
 
-    /** {@code receiveLimit}: bytes that the channel can receive in one message; 0: unknown, then replies carry no field. */
+    /**
+     * @param receiveLimit largest message that the channel can receive, in bytes; 0: unknown, so replies carry no field
+     */
     public ClientHook(int receiveLimit) {
         this.receiveLimit = receiveLimit;
     }
 
     @Override
     public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
-        Scope scope = Scopes.current();
+        Scope scope = GrpcScopes.current();
         if (scope == null) {
             return next.newCall(method, options);
         }
-        Integer own = options.getMaxInboundMessageSize();
-        return new TracedCall<>(scope, method, options, next, own == null ? receiveLimit : own, callees(next));
+        Integer callLimit = options.getMaxInboundMessageSize();
+        return new TracedClientCall<>(scope, method, options, next, callLimit == null ? receiveLimit : callLimit, fieldSupport(next));
     }
 
-    private Callees callees(Channel channel) {
-        Callees known = latest;
-        if (known == null || !known.areOf(channel)) {
-            latest = known = callees.computeIfAbsent(channel, Callees::new);
+    private FieldSupport fieldSupport(Channel channel) {
+        FieldSupport support = latest;
+        if (support == null || !support.belongsTo(channel)) {
+            latest = support = fieldSupports.computeIfAbsent(channel, FieldSupport::new);
         }
-        return known;
+        return support;
     }
 }

@@ -6,17 +6,17 @@ import io.grpc.ServerBuilder;
 import java.lang.reflect.Field;
 import java.util.List;
 
-/** What the agent puts into grpc-java's builders. */
+/** Called by the agent's advice in grpc-java's builders. */
 public final class GrpcHooks {
     private GrpcHooks() {}
 
-    /** Before a server is built. The interceptor that was added last runs first. */
+    /** Before a server is built. The last interceptor in the list runs first. */
     public static void server(Object builder, List<?> interceptors) {
         interceptors.removeIf(interceptor -> interceptor instanceof ServerHook);
         ((ServerBuilder<?>) builder).intercept(new ServerHook(Process.current(), receiveLimit(builder, "clientTransportServersBuilder"), true));
     }
 
-    /** When the list of a new channel's interceptors is complete. The first of them runs last. */
+    /** After the interceptors of a new channel are listed. The first interceptor in the list runs last. */
     @SuppressWarnings("unchecked")
     public static void channel(Object builder, List<?> list) {
         List<ClientInterceptor> interceptors = (List<ClientInterceptor>) list;
@@ -24,7 +24,10 @@ public final class GrpcHooks {
         interceptors.add(0, new ClientHook(receiveLimit(builder, "clientTransportFactoryBuilder")));
     }
 
-    /** Only the transport's own builder knows it, which the general one knows by an inner class of it; 0: unknown. */
+    /**
+     * The receive limit, or 0: unknown. The general builder refers to an inner class of the transport builder that
+     * holds it.
+     */
     private static int receiveLimit(Object builder, String inner) {
         try {
             Object transport = field(field(builder, inner), "this$0");

@@ -4,7 +4,7 @@ import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Envelope;
 import io.grpc.Metadata;
 
-/** Our places in grpc-java's metadata. */
+/** Our keys in grpc-java's metadata. */
 final class GrpcKeys {
     /** The envelope in a request, the history in a reply's trailer. */
     static final Metadata.Key<byte[]> CARRIER = Metadata.Key.of(Envelope.GRPC_KEY, Metadata.BINARY_BYTE_MARSHALLER);
@@ -13,7 +13,7 @@ final class GrpcKeys {
 
     private GrpcKeys() {}
 
-    /** The key of that name; making one costs more than looking for its values. */
+    /** The key with this name. Common keys are constants, because creating a key costs more than a lookup. */
     static Metadata.Key<String> named(String name) {
         switch (name) {
             case Bridge.TRACEPARENT:
@@ -29,8 +29,8 @@ final class GrpcKeys {
         return Metadata.Key.of(name, Metadata.ASCII_STRING_MARSHALLER);
     }
 
-    /** All values of a key, joined as HTTP joins them, or null. */
-    static String joined(Metadata metadata, Metadata.Key<String> key) {
+    /** All values of a key, joined with commas as in HTTP; or null. */
+    static String joinedValues(Metadata metadata, Metadata.Key<String> key) {
         Iterable<String> values = metadata.getAll(key);
         return values == null ? null : String.join(",", values);
     }

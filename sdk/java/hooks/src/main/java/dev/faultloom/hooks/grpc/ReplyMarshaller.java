@@ -1,8 +1,9 @@
 package dev.faultloom.hooks.grpc;
 
+import dev.faultloom.hooks.faults.FaultEffect;
+import dev.faultloom.hooks.faults.Faults;
+import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Carrier;
-import dev.faultloom.wire.Join;
-import dev.faultloom.wire.Kind;
 import dev.faultloom.wire.Piece;
 import io.grpc.MethodDescriptor.Marshaller;
 import io.grpc.Status;
@@ -11,20 +12,22 @@ import java.io.InputStream;
 import java.util.Arrays;
 
 /**
- * Reads the replies of one call: cuts the history off before the library parses the message, and changes the message if a
- * fault says so. Messages of one call are read one after the other.
+ * Parses the reply messages of one call: removes the history before the library parses the message, and changes the
+ * message if a fault requires it. The library parses the messages of a call one after the other.
  */
 final class ReplyMarshaller<R> implements Marshaller<R> {
     private final Marshaller<R> library;
-    private final Kind kind;
-    private byte[] history;
-    private Join pieces;
-    private volatile boolean spoiled;
+    private final Scope scope;
+    private final int callNumber;
+    private final FaultEffect effect;
+    private volatile byte[] history;
+    private volatile boolean madeUnreadable;
 
-    /** {@code kind}: what a fault does to the messages, or null. */
-    ReplyMarshaller(Marshaller<R> library, Kind kind) {
+    ReplyMarshaller(Marshaller<R> library, Scope scope, int callNumber, FaultEffect effect) {
         this.library = library;
-        this.kind = kind == Kind.EMPTY_REPLY || kind == Kind.CORRUPT_REPLY ? kind : null;
+        this.scope = scope;
+        this.callNumber = callNumber;
+        this.effect = effect;
     }
 
     @Override
@@ -36,48 +39,41 @@ final class ReplyMarshaller<R> implements Marshaller<R> {
     public R parse(InputStream in) {
         byte[] bytes;
         try (in) {
-            bytes = Bytes.read(in);
+            bytes = MessageStream.readAll(in);
         } catch (IOException e) {
             throw Status.INTERNAL.withDescription("Reading the reply failed").withCause(e).asRuntimeException();
         }
         int end = bytes.length;
-        Carrier.Cut cut = Carrier.cutField(bytes, 0, end);
-        if (cut != null) {
-            end = cut.end;
-            take(Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo));
+        Carrier.Split split = Carrier.splitField(bytes, 0, end);
+        if (split != null) {
+            end = split.end;
+            addHistory(Arrays.copyOfRange(bytes, split.historyFrom, split.historyTo));
         }
-        if (kind == Kind.EMPTY_REPLY) {
-            end = 0;
-        } else if (kind == Kind.CORRUPT_REPLY) {
-            Carrier.corrupt(bytes, 0, end);
-        }
+        end = Faults.changeBody(effect.outcome, bytes, end);
         try {
-            return library.parse(new Bytes(bytes, end));
+            return library.parse(new MessageStream(bytes, end));
         } catch (RuntimeException e) {
-            spoiled = kind != null;
+            madeUnreadable = effect.changesBody();
             throw e;
         }
     }
 
-    /** Notes a history or a piece of one, from wherever it came. */
-    synchronized void take(byte[] found) {
-        if (Piece.is(found, 0, found.length)) {
-            if (pieces == null) {
-                pieces = new Join();
-            }
-            pieces.add(found, 0, found.length);
+    /** Adds a history, or a piece of one, from any carrier. */
+    void addHistory(byte[] found) {
+        if (Piece.isPiece(found, 0, found.length)) {
+            scope.addPiece(callNumber, found);
         } else {
             history = found;
         }
     }
 
-    /** Whether the library could not read a message because a fault has changed it. */
-    boolean spoiled() {
-        return spoiled;
+    /** Whether the library could not parse a message because a fault changed it. */
+    boolean madeUnreadable() {
+        return madeUnreadable;
     }
 
-    /** What has come so far, or null. */
-    synchronized byte[] history(long call) {
-        return history != null ? history : pieces == null ? null : pieces.history(call);
+    /** The complete history, or null. The scope joins pieces. */
+    byte[] history() {
+        return history;
     }
 }

@@ -8,7 +8,10 @@ import io.grpc.Status;
 import java.io.IOException;
 import java.io.InputStream;
 
-/** Writes the request of one call, with the envelope in a field behind it if there is one. The library's retries write it again. */
+/**
+ * Serializes the request of one call and appends the envelope in a field, if set. Retries of the library serialize it
+ * again.
+ */
 final class RequestMarshaller<Q> implements Marshaller<Q> {
     private final Marshaller<Q> library;
     private byte[] envelope;
@@ -17,13 +20,13 @@ final class RequestMarshaller<Q> implements Marshaller<Q> {
         this.library = library;
     }
 
-    /** Whether a message can take an envelope along. */
+    /** Whether the field may be appended to this message. */
     boolean hasRoom(Q message) {
         return message instanceof MessageLite && ((MessageLite) message).getSerializedSize() <= Carrier.MAX_REQUEST_BYTES;
     }
 
-    void append(byte[] own) {
-        envelope = own;
+    void setEnvelope(byte[] newEnvelope) {
+        envelope = newEnvelope;
     }
 
     @Override
@@ -31,7 +34,8 @@ final class RequestMarshaller<Q> implements Marshaller<Q> {
         if (envelope == null) {
             return library.stream(value);
         }
-        // bytes at once: an in-process callee would take the message out of the library's stream, and no field with it
+        // serialized now: an in-process callee would take the message object from the library's stream, without the
+        // field
         MessageLite message = (MessageLite) value;
         int size = message.getSerializedSize();
         byte[] bytes = new byte[size + Carrier.fieldLength(envelope.length)];
@@ -41,7 +45,7 @@ final class RequestMarshaller<Q> implements Marshaller<Q> {
             throw Status.INTERNAL.withDescription("Writing the request failed").withCause(e).asRuntimeException();
         }
         Carrier.field(bytes, size, envelope);
-        return new Bytes(bytes, bytes.length);
+        return new MessageStream(bytes, bytes.length);
     }
 
     @Override

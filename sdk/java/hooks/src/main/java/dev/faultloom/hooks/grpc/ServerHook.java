@@ -1,5 +1,6 @@
 package dev.faultloom.hooks.grpc;
 
+import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Carrier;
@@ -10,59 +11,62 @@ import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
 
 /**
- * The receiving side: the outermost interceptor of a server. An envelope in metadata begins the scope before anything else
- * happens, one in a message when the message is there. Streams without an envelope pass as they are.
+ * The server hook: the outermost interceptor of a server. An envelope in metadata begins the scope before the
+ * application is called; an envelope in a field begins it when the message has arrived. Streams without an envelope
+ * pass unchanged.
  */
 public final class ServerHook implements ServerInterceptor {
-    /** The library's own limit for messages it receives. */
+    /** The library's default limit for received messages, in bytes. */
     public static final int DEFAULT_RECEIVE_LIMIT = 4 << 20;
 
     private final Process process;
-    private final boolean takesFields;
+    private final boolean acceptsFields;
     private final boolean agent;
-    private final boolean draws;
+    private final boolean isSampling;
 
     /**
-     * @param receiveLimit bytes that the server can receive in one message; 0: unknown, then it does not ask for fields
-     * @param agent threads hand scopes on by themselves
+     * @param receiveLimit largest message that the server can receive, in bytes; 0: unknown, so it does not announce
+     *     fields
+     * @param agent the agent is installed and propagates scopes between threads
      */
     public ServerHook(Process process, int receiveLimit, boolean agent) {
         this.process = process;
-        this.takesFields = receiveLimit >= Carrier.MIN_RECEIVE_LIMIT;
+        this.acceptsFields = receiveLimit >= Carrier.MIN_RECEIVE_LIMIT;
         this.agent = agent;
-        this.draws = process.entry().draws();
+        this.isSampling = process.entry().isSampling();
     }
 
     @Override
     public <Q, R> ServerCall.Listener<Q> interceptCall(ServerCall<Q, R> call, Metadata headers, ServerCallHandler<Q, R> next) {
         Scope scope = open(headers);
         MethodDescriptor<Q, R> method = call.getMethodDescriptor();
-        boolean looks = method.getType() == MethodDescriptor.MethodType.UNARY && Arrived.possible(method.getRequestMarshaller());
-        if (scope == null && !looks) {
+        boolean readsFields = method.getType() == MethodDescriptor.MethodType.UNARY && RequestEnvelope.isReadable(method.getRequestMarshaller());
+        if (scope == null && !readsFields) {
             return next.startCall(call, headers);
         }
-        ServedCall<Q, R> served = new ServedCall<>(call, takesFields);
-        ServedListener<Q> listener = new ServedListener<>(served, looks ? process : null, headers, agent);
+        TracedServerCall<Q, R> traced = new TracedServerCall<>(call, acceptsFields);
+        TracedServerListener<Q> listener = new TracedServerListener<>(traced, readsFields ? process : null, headers, agent);
         if (scope != null) {
             listener.begin(scope);
         }
-        listener.start(next, served);
+        listener.start(next, traced);
         return listener;
     }
 
     private Scope open(Metadata headers) {
         try {
-            byte[] envelope = headers.get(GrpcKeys.CARRIER); // the last: a proxy may pass its own on before it
-            if (envelope == null && !draws && !headers.containsKey(GrpcKeys.BAGGAGE) || process.deaf()) {
-                return null; // the first is what most requests are like
+            byte[] envelope = headers.get(GrpcKeys.CARRIER); // the last value: a proxy may forward an earlier one
+            if (envelope == null && !isSampling && !headers.containsKey(GrpcKeys.BAGGAGE) || process.isInactive()) {
+                return null; // the first condition covers most requests, and the second reads the clock
             }
-            Scope scope = process.openGrpc(envelope, name -> GrpcKeys.joined(headers, GrpcKeys.named(name)));
+            Scope scope = process.openScope(IncomingRequest.grpc(
+                    envelope, name -> GrpcKeys.joinedValues(headers, GrpcKeys.named(name))));
             if (envelope != null) {
-                headers.discardAll(GrpcKeys.CARRIER); // accepted or refused, nobody passes it on as his own
+                headers.discardAll(GrpcKeys.CARRIER); // accepted or rejected, the application must not forward it
             }
             return scope;
         } catch (RuntimeException e) {
-            return null; // whatever is wrong with it, the request is to be served
+            return null; // an error of ours must not prevent the request
         }
     }
 }

@@ -2,41 +2,45 @@ package dev.faultloom.hooks.httpserver;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpsExchange;
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
+import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Envelope;
 import java.util.List;
 
-/** {@code com.sun.net.httpserver}: what the first of a request's filters is handed. */
+/** {@code com.sun.net.httpserver}: called by the agent's advice in filter chains. */
 public final class ExchangeHooks {
     private ExchangeHooks() {}
 
-    /** The exchange with which a chain is to go on: ours if the request opens a scope, else the same. */
+    /** The exchange that the chain continues with: ours if the request is traced, else the same. */
     public static Object enter(Object exchange) {
-        if (exchange instanceof ServedExchange || exchange instanceof HttpsExchange || Current.get() != null) {
+        if (exchange instanceof ServerExchange || exchange instanceof HttpsExchange || CurrentScope.get() != null) {
             return exchange;
         }
         HttpExchange raw = (HttpExchange) exchange;
-        Scope scope = Process.current().openHttp(name -> header(raw, name));
-        return scope == null ? exchange : new ServedExchange(raw, scope);
+        Scope scope = Process.current().openScope(IncomingRequest.http(name -> header(raw, name)));
+        return scope == null ? exchange : new ServerExchange(raw, scope);
     }
 
-    /** Enters the scope of an exchange, for {@link #exit}. */
+    /** Binds the scope of an exchange to the thread. The result, or null, is for {@link #exit}. */
     public static Object bind(Object exchange) {
-        return exchange instanceof ServedExchange && Current.get() == null ? Current.bind(((ServedExchange) exchange).scope()) : null;
+        return exchange instanceof ServerExchange && CurrentScope.get() == null ? CurrentScope.bind(((ServerExchange) exchange).scope()) : null;
     }
 
     public static void exit(Object bound, Object exchange, Throwable error) {
         if (bound != null) {
-            ((Current.Binding) bound).close();
+            ((CurrentScope.Binding) bound).close();
             if (error != null) {
-                ((ServedExchange) exchange).abandon();
+                ((ServerExchange) exchange).abandon();
             }
         }
     }
 
-    /** A request's header, several lines joined; of envelopes the last: a proxy may pass its own on before it. */
+    /**
+     * A request header, several lines joined; of the envelope the last line, because a proxy may forward an earlier
+     * one.
+     */
     static String header(HttpExchange exchange, String name) {
         List<String> values = exchange.getRequestHeaders().get(name);
         if (values == null || values.isEmpty()) {

@@ -8,7 +8,7 @@ import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
 import java.io.IOException;
 
-/** The receiving side without the agent: put it in front of all other filters, with asynchronous requests supported. */
+/** The server hook without the agent: the first filter, with support for asynchronous requests. */
 public final class ServletHook implements Filter {
     @Override
     public void init(FilterConfig configuration) {}

@@ -1,5 +1,6 @@
 package dev.faultloom.hooks.jakarta;
 
+import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Envelope;
@@ -11,19 +12,19 @@ import java.util.Enumeration;
 import java.util.List;
 
 /**
- * Servlet containers: the first filter or servlet that a request reaches is handed our request and response. What
- * another name of the servlet interfaces needs is made of these sources.
+ * Servlet containers: the first filter or servlet of a request gets our request and response. The build generates the
+ * same hooks for {@code javax.servlet} from these sources.
  */
 public final class ServletHooks {
-    private static final String SERVED = "dev.faultloom.served";
-    /** What {@link #enter} returns for a request without a scope. */
-    private static final Object PLAIN = new Object();
-    /** Whether this thread is inside a filter or servlet already: only the outermost matters. */
+    private static final String SCOPE_ATTRIBUTE = "dev.faultloom.scope";
+    /** The result of {@link #enter} for a request that is not traced. */
+    private static final Object UNTRACED = new Object();
+    /** Whether this thread is inside a filter or servlet: only the outermost opens a scope. */
     private static final ThreadLocal<boolean[]> INSIDE = ThreadLocal.withInitial(() -> new boolean[1]);
 
     private ServletHooks() {}
 
-    /** Before a filter or servlet: what {@link #exit} is to get; null: we are inside another. */
+    /** Before a filter or servlet. The result is for {@link #exit}; null: the thread is inside another one. */
     public static Object enter(Object request, Object response) {
         boolean[] inside = INSIDE.get();
         if (inside[0]) {
@@ -31,42 +32,42 @@ public final class ServletHooks {
         }
         inside[0] = true;
         try {
-            Served served = served(request, response);
-            return served == null ? PLAIN : served;
+            ServerScope scope = openScope(request, response);
+            return scope == null ? UNTRACED : scope;
         } catch (RuntimeException | LinkageError e) {
-            return PLAIN; // whatever is wrong, the request is to be served
+            return UNTRACED; // an error of ours must not prevent the request
         }
     }
 
-    private static Served served(Object raw, Object response) {
+    private static ServerScope openScope(Object raw, Object response) {
         if (!(raw instanceof HttpServletRequest) || !(response instanceof HttpServletResponse)) {
             return null;
         }
         HttpServletRequest request = (HttpServletRequest) raw;
         String envelope = request.getHeader(Envelope.HTTP_HEADER);
         if (envelope != null || request.isAsyncStarted()) {
-            Object known = request.getAttribute(SERVED);
-            if (known instanceof Served) {
-                return ((Served) known).again(); // dispatched once more by the container
+            Object present = request.getAttribute(SCOPE_ATTRIBUTE);
+            if (present instanceof ServerScope) {
+                return ((ServerScope) present).enter(); // the container dispatched the request again
             }
         }
-        Scope scope = Process.current().openHttp(name -> header(request, name));
+        Scope scope = Process.current().openScope(IncomingRequest.http(name -> header(request, name)));
         if (scope == null) {
             return null;
         }
-        Served served = new Served(scope, request, (HttpServletResponse) response);
-        request.setAttribute(SERVED, served);
-        return served.again();
+        ServerScope traced = new ServerScope(scope, request, (HttpServletResponse) response);
+        request.setAttribute(SCOPE_ATTRIBUTE, traced);
+        return traced.enter();
     }
 
-    /** The request that the application is to see. */
+    /** The request for the application. */
     public static Object request(Object entered, Object request) {
-        return entered instanceof Served ? ((Served) entered).request() : request;
+        return entered instanceof ServerScope ? ((ServerScope) entered).request() : request;
     }
 
-    /** The response that the application is to see. */
+    /** The response for the application. */
     public static Object response(Object entered, Object response) {
-        return entered instanceof Served ? ((Served) entered).response() : response;
+        return entered instanceof ServerScope ? ((ServerScope) entered).response() : response;
     }
 
     /** After the filter or servlet. */
@@ -75,12 +76,15 @@ public final class ServletHooks {
             return;
         }
         INSIDE.get()[0] = false;
-        if (entered != PLAIN) {
-            ((Served) entered).left(error);
+        if (entered != UNTRACED) {
+            ((ServerScope) entered).exit(error);
         }
     }
 
-    /** A request's header, several lines joined; of envelopes the last: a proxy may pass its own on before it. */
+    /**
+     * A request header, several lines joined; of the envelope the last line, because a proxy may forward an earlier
+     * one.
+     */
     static String header(HttpServletRequest request, String name) {
         Enumeration<String> lines = request.getHeaders(name);
         if (lines == null || !lines.hasMoreElements()) {

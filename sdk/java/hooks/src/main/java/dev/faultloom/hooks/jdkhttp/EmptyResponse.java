@@ -12,7 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Flow;
 import javax.net.ssl.SSLSession;
 
-/** The response of a status fault: that status, nothing in it, made of the application's own body handler. */
+/** The response of a status fault: an empty body, converted by the application's body handler. */
 final class EmptyResponse<T> implements HttpResponse<T>, HttpResponse.ResponseInfo {
     private final int status;
     private final HttpRequest request;

@@ -1,6 +1,6 @@
 package dev.faultloom.hooks.jdkhttp;
 
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
 import java.io.IOException;
 import java.net.Authenticator;
@@ -20,7 +20,7 @@ import java.util.concurrent.Executor;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 
-/** A client whose requests belong to their scopes, without the agent. */
+/** A client that traces its requests, without the agent. */
 public final class TracedClient extends HttpClient {
     private final HttpClient client;
 
@@ -30,8 +30,8 @@ public final class TracedClient extends HttpClient {
 
     @Override
     public <T> HttpResponse<T> send(HttpRequest request, BodyHandler<T> handler) throws IOException, InterruptedException {
-        Scope scope = Current.get();
-        CompletableFuture<HttpResponse<T>> sent = scope == null ? null : JdkClient.send(scope, client, request, handler, null);
+        Scope scope = CurrentScope.get();
+        CompletableFuture<HttpResponse<T>> sent = scope == null ? null : JdkClientHooks.send(scope, client, request, handler, null);
         if (sent == null) {
             return client.send(request, handler);
         }
@@ -59,8 +59,8 @@ public final class TracedClient extends HttpClient {
 
     @Override
     public <T> CompletableFuture<HttpResponse<T>> sendAsync(HttpRequest request, BodyHandler<T> handler, PushPromiseHandler<T> push) {
-        Scope scope = Current.get();
-        CompletableFuture<HttpResponse<T>> sent = scope == null ? null : JdkClient.send(scope, client, request, handler, push);
+        Scope scope = CurrentScope.get();
+        CompletableFuture<HttpResponse<T>> sent = scope == null ? null : JdkClientHooks.send(scope, client, request, handler, push);
         return sent == null ? client.sendAsync(request, handler, push) : sent;
     }
 

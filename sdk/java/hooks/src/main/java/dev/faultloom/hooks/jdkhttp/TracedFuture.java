@@ -1,28 +1,28 @@
 package dev.faultloom.hooks.jdkhttp;
 
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 
-/** What a send returns: what hangs on it goes on inside the scope, and cancelling it cancels what it waits for. */
+/** The result of a traced send: dependent stages run inside the scope, and canceling it cancels the pending step. */
 final class TracedFuture<T> extends CompletableFuture<T> {
     private final Scope scope;
-    private volatile Future<?> cause;
+    private volatile Future<?> pendingStep;
 
     TracedFuture(Scope scope) {
         this.scope = scope;
     }
 
-    void cancels(Future<?> cause) {
-        this.cause = cause;
+    void setPendingStep(Future<?> step) {
+        pendingStep = step;
         if (isCancelled()) {
-            cause.cancel(true);
+            step.cancel(true);
         }
     }
 
-    void end(T value, Throwable error) {
-        try (Current.Binding ignored = Current.bind(scope)) {
+    void complete(T value, Throwable error) {
+        try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
             if (error == null) {
                 complete(value);
             } else {
@@ -33,10 +33,10 @@ final class TracedFuture<T> extends CompletableFuture<T> {
 
     @Override
     public boolean cancel(boolean interrupt) {
-        Future<?> waiting = cause;
+        Future<?> step = pendingStep;
         boolean done = super.cancel(interrupt);
-        if (waiting != null) {
-            waiting.cancel(interrupt);
+        if (step != null) {
+            step.cancel(interrupt);
         }
         return done;
     }

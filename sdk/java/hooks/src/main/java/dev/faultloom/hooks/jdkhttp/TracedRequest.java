@@ -1,6 +1,6 @@
 package dev.faultloom.hooks.jdkhttp;
 
-import dev.faultloom.http.HttpCall;
+import dev.faultloom.hooks.http.HttpCall;
 import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Envelope;
 import java.net.URI;
@@ -22,13 +22,13 @@ final class TracedRequest extends HttpRequest {
         this.request = request;
         Map<String, List<String>> all = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
         all.putAll(request.headers().map());
-        all.remove(Envelope.HTTP_HEADER); // one that the application passed on
+        all.remove(Envelope.HTTP_HEADER); // an envelope that the application forwarded
         if (call.header() != null) {
             all.put(Envelope.HTTP_HEADER, List.of(call.header()));
         }
-        if (call.bridged()) {
-            put(all, Bridge.TRACEPARENT, call.traceparent(JdkClient.joined(request.headers(), Bridge.TRACEPARENT)));
-            put(all, Bridge.BAGGAGE, call.baggage(JdkClient.joined(request.headers(), Bridge.BAGGAGE)));
+        if (call.isBridged()) {
+            put(all, Bridge.TRACEPARENT, call.traceparent(JdkClientHooks.joinedValues(request.headers(), Bridge.TRACEPARENT)));
+            put(all, Bridge.BAGGAGE, call.baggage(JdkClientHooks.joinedValues(request.headers(), Bridge.BAGGAGE)));
         }
         headers = HttpHeaders.of(all, (name, value) -> true);
     }

@@ -1,6 +1,6 @@
 package dev.faultloom.hooks.jdkhttp;
 
-import dev.faultloom.http.HttpCall;
+import dev.faultloom.hooks.http.HttpCall;
 import dev.faultloom.wire.Envelope;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -20,9 +20,10 @@ final class TracedResponse<T> implements HttpResponse<T> {
         this.request = request;
     }
 
-    /** The headers that the application gets to see. A length that counts a tail is none. */
-    static HttpHeaders cleaned(HttpHeaders headers, boolean tail) {
-        return HttpHeaders.of(headers.map(), (name, value) -> !HttpCall.ours(name) && !(tail && name.equalsIgnoreCase("content-length")));
+    /** The headers for the application, without a content length that includes a tail. */
+    static HttpHeaders withoutOurHeaders(HttpHeaders headers, boolean tail) {
+        return HttpHeaders.of(headers.map(),
+                (name, value) -> !HttpCall.isOurHeader(name) && !(tail && name.equalsIgnoreCase("content-length")));
     }
 
     static boolean hasTail(HttpHeaders headers) {
@@ -36,7 +37,7 @@ final class TracedResponse<T> implements HttpResponse<T> {
 
     @Override
     public HttpRequest request() {
-        HttpRequest last = response.request(); // another one if the library followed a redirect
+        HttpRequest last = response.request(); // differs if the library followed a redirect
         return last.uri().equals(request.uri()) && last.method().equals(request.method()) ? request : last;
     }
 
@@ -47,7 +48,7 @@ final class TracedResponse<T> implements HttpResponse<T> {
 
     @Override
     public HttpHeaders headers() {
-        return cleaned(response.headers(), hasTail(response.headers()));
+        return withoutOurHeaders(response.headers(), hasTail(response.headers()));
     }
 
     @Override

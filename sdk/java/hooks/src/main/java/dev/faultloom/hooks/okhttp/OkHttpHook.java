@@ -1,12 +1,11 @@
 package dev.faultloom.hooks.okhttp;
 
-import dev.faultloom.http.HttpCall;
-import dev.faultloom.http.TailStream;
-import dev.faultloom.scope.Current;
+import dev.faultloom.hooks.http.HttpCall;
+import dev.faultloom.hooks.http.TailInputStream;
+import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.Kind;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InterruptedIOException;
@@ -23,77 +22,77 @@ import okhttp3.Response;
 import okhttp3.ResponseBody;
 import okio.Okio;
 
-/** OkHttp: the innermost of a client's interceptors; the library's own retries and redirects lie below it. */
+/** OkHttp: the innermost of a client's interceptors; the library's retries and redirects happen below it. */
 public final class OkHttpHook implements Interceptor {
     public static final OkHttpHook INSTANCE = new OkHttpHook();
-    /** A reply of at most this length is read at once when it announces a tail. */
-    private static final int MAX_EAGER = 256 << 10;
 
     private OkHttpHook() {}
 
     @Override
     public Response intercept(Chain chain) throws IOException {
-        Scope scope = Current.get();
+        Scope scope = CurrentScope.get();
         Request request = chain.request();
         if (scope == null || request.header("Upgrade") != null) {
             return chain.proceed(request);
         }
         HttpUrl url = request.url();
-        HttpCall call = HttpCall.begin(scope, url.scheme(), url.host(), url.port(), request.method(), url.encodedPath(),
-                HttpCall.tailPossible(request.method(), request::header));
+        boolean tail = HttpCall.canRemoveTail(request.method(), request::header);
+        HttpCall call = HttpCall.begin(
+                scope, url.scheme(), url.host(), url.port(), request.method(), url.encodedPath(), tail, timeoutNanos(chain));
         if (call == null) {
             return chain.proceed(request);
         }
-        if (call.refused()) {
-            call.recordRefused();
-            return refused(call, request);
-        }
-        if (call.waits()) {
-            await(call, chain);
+        if (!waitForFault(call)) {
+            call.recordUnsent();
+            return endUnsent(call, request);
         }
         Response response;
         try {
-            response = chain.proceed(traced(request, call));
+            response = chain.proceed(withOurHeaders(request, call));
         } catch (IOException | RuntimeException e) {
-            call.failed(e);
+            call.recordFailure(e);
             throw e;
         }
-        return seen(response, request, call);
+        return receive(response, request, call);
     }
 
-    private static Response refused(HttpCall call, Request request) throws IOException {
-        switch (call.kind) {
-            case UNAVAILABLE:
-                throw new ConnectException("Failed to connect to " + request.url().host() + ":" + request.url().port());
-            case RESET:
-                throw new SocketException("Connection reset");
-            case DEADLINE:
-                throw new SocketTimeoutException("timeout");
-            default:
-                return new Response.Builder().request(request).protocol(Protocol.HTTP_1_1).code(call.faultStatus()).message("")
-                        .header("Content-Length", "0").body(body(null, InputStream.nullInputStream(), 0)).build();
-        }
-    }
-
-    private static void await(HttpCall call, Chain chain) throws IOException {
+    private static long timeoutNanos(Chain chain) {
         long read = TimeUnit.MILLISECONDS.toNanos(chain.readTimeoutMillis());
         long whole = chain.call().timeout().timeoutNanos();
+        return Math.min(read == 0 ? Long.MAX_VALUE : read, whole == 0 ? Long.MAX_VALUE : whole);
+    }
+
+    private static boolean waitForFault(HttpCall call) throws IOException {
         try {
-            if (!call.await(Math.min(read == 0 ? Long.MAX_VALUE : read, whole == 0 ? Long.MAX_VALUE : whole))) {
-                throw new SocketTimeoutException("timeout");
-            }
+            return call.waitForFault();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new InterruptedIOException("interrupted");
         }
     }
 
-    private static Request traced(Request request, HttpCall call) {
-        Request.Builder builder = request.newBuilder().removeHeader(Envelope.HTTP_HEADER); // one that the application passed on
+    /** Ends a request that a fault does not send. */
+    private static Response endUnsent(HttpCall call, Request request) throws IOException {
+        switch (call.effect.end.outcome) {
+            case REFUSED:
+                throw new ConnectException("Failed to connect to " + request.url().host() + ":" + request.url().port());
+            case RESET:
+                throw new SocketException("Connection reset");
+            case STATUS:
+                return new Response.Builder().request(request).protocol(Protocol.HTTP_1_1).code(call.faultStatus()).message("")
+                        .header("Content-Length", "0").body(body(null, InputStream.nullInputStream(), 0)).build();
+            default:
+                throw new SocketTimeoutException("timeout");
+        }
+    }
+
+    private static Request withOurHeaders(Request request, HttpCall call) {
+        // removes an envelope that the application forwarded
+        Request.Builder builder = request.newBuilder().removeHeader(Envelope.HTTP_HEADER);
         if (call.header() != null) {
             builder.header(Envelope.HTTP_HEADER, call.header());
         }
-        if (call.bridged()) {
+        if (call.isBridged()) {
             builder.header(Bridge.TRACEPARENT, call.traceparent(request.header(Bridge.TRACEPARENT)));
             List<String> present = request.headers(Bridge.BAGGAGE);
             String baggage = call.baggage(present.isEmpty() ? null : String.join(",", present));
@@ -105,27 +104,20 @@ public final class OkHttpHook implements Interceptor {
         return builder.build();
     }
 
-    /** The response as the application gets to see it. */
-    private static Response seen(Response response, Request request, HttpCall call) throws IOException {
-        boolean tail = call.replied(response.code(), response::header);
-        Response.Builder builder = response.newBuilder().request(request).removeHeader(Envelope.HISTORY_HEADER).removeHeader(Envelope.REPLY_HEADER);
+    /** The response for the application. */
+    private static Response receive(Response response, Request request, HttpCall call) throws IOException {
+        boolean tail = call.replyStarted(response.code(), response::header);
+        Response.Builder builder = response.newBuilder().request(request)
+                .removeHeader(Envelope.HISTORY_HEADER).removeHeader(Envelope.REPLY_HEADER);
         ResponseBody body = response.body();
-        if (body == null || (!tail && !call.changesBody() && call.kind != Kind.LOST_REPLY)) {
+        if (body == null || !TailInputStream.isNeeded(tail, call)) {
             return builder.build();
         }
-        long known = body.contentLength();
-        InputStream stream = TailStream.of(body.byteStream(), tail, call);
-        if (call.kind == Kind.LOST_REPLY) {
+        InputStream stream = TailInputStream.of(body.byteStream(), tail, call);
+        if (call.effect.losesReply()) {
             throw new SocketException("Connection reset");
         }
-        long length = -1;
-        if (stream instanceof TailStream && known >= 0 && known <= MAX_EAGER) {
-            // a length means that the callee had finished: everything is on its way, and what the program does next may depend on it
-            ((TailStream) stream).prefetch();
-            length = ((TailStream) stream).length();
-        } else if (!(stream instanceof TailStream)) {
-            length = stream.available(); // changed by a fault, all of it here
-        }
+        long length = TailInputStream.lengthOf(stream, body.contentLength());
         builder.removeHeader("Content-Length");
         if (length >= 0) {
             builder.header("Content-Length", Long.toString(length));
@@ -133,8 +125,8 @@ public final class OkHttpHook implements Interceptor {
         return builder.body(body(body, stream, length)).build();
     }
 
-    @SuppressWarnings("deprecation") // the only form that versions 3, 4 and 5 have in common
-    private static ResponseBody body(ResponseBody of, InputStream stream, long length) {
-        return ResponseBody.create(of == null ? null : of.contentType(), length, Okio.buffer(Okio.source(stream)));
+    @SuppressWarnings("deprecation") // the only form that exists in versions 3, 4 and 5
+    private static ResponseBody body(ResponseBody original, InputStream stream, long length) {
+        return ResponseBody.create(original == null ? null : original.contentType(), length, Okio.buffer(Okio.source(stream)));
     }
 }

@@ -1,16 +1,16 @@
 package dev.faultloom.hooks.okhttp;
 
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What the agent puts into OkHttp. */
+/** Called by the agent's advice in OkHttp. */
 public final class OkHttpHooks {
     private OkHttpHooks() {}
 
-    /** A client's interceptors, with ours behind them if there is a scope. */
-    public static List<?> with(List<?> interceptors) {
-        if (Current.get() == null || interceptors.contains(OkHttpHook.INSTANCE)) {
+    /** A client's interceptors, followed by ours if there is a scope. */
+    public static List<?> addInterceptor(List<?> interceptors) {
+        if (CurrentScope.get() == null || interceptors.contains(OkHttpHook.INSTANCE)) {
             return interceptors;
         }
         List<Object> all = new ArrayList<>(interceptors.size() + 1);

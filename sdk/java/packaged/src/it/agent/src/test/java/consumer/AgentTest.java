@@ -17,7 +17,7 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.junit.jupiter.api.Test;
 
-/** Knows nothing of the SDK's classes: the envelope is made by hand, from the format's description. */
+/** Does not use the SDK's classes: it encodes the envelope itself, as the format describes. */
 class AgentTest {
     private static String envelope() throws Exception {
         ByteBuffer part = ByteBuffer.allocate(29).put((byte) 1).putLong(1).putLong(2).putInt((int) (System.currentTimeMillis() / 1000 + 60));

@@ -6,13 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.google.protobuf.StringValue;
 import dev.faultloom.Faultloom;
-import dev.faultloom.scope.Current;
+import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.trust.Signer;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.History;
-import dev.faultloom.wire.Kind;
+import dev.faultloom.wire.FaultKind;
 import io.grpc.CallOptions;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
@@ -63,13 +63,13 @@ class OneLineTest {
 
     private static Scope begin(List<Fault> plan) throws Exception {
         Process process = Process.current();
-        return process.begin(Signer.of(process.receiver().settings(), true).begin(plan, System.currentTimeMillis() / 1000 + 60));
+        return process.beginScope(Signer.of(process.receiver().settings(), true).sign(plan, System.currentTimeMillis() / 1000 + 60));
     }
 
     @Test
     void aCallIsTracedFaultedAndTracedAgain() throws Exception {
         assertTraced();
-        try (Current.Binding bound = Current.bind(begin(List.of(Fault.of(Kind.UNAVAILABLE))))) {
+        try (CurrentScope.Binding bound = CurrentScope.bind(begin(List.of(Fault.of(FaultKind.UNAVAILABLE))))) {
             StatusRuntimeException e = assertThrows(StatusRuntimeException.class, () -> say("hello"));
             assertEquals(Status.Code.UNAVAILABLE, e.getStatus().getCode());
         }
@@ -79,7 +79,7 @@ class OneLineTest {
 
     private void assertTraced() throws Exception {
         Scope scope = begin(null);
-        try (Current.Binding bound = Current.bind(scope)) {
+        try (CurrentScope.Binding bound = CurrentScope.bind(scope)) {
             assertEquals("hello", say("hello"));
         }
         History history = History.decode(scope.finish(scope.now(), 0, ""));

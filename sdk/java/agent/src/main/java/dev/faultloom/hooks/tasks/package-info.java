@@ -1,0 +1,2 @@
+/** Propagates scopes through executors, futures and threads of the JDK. */
+package dev.faultloom.hooks.tasks;

@@ -1,0 +1,32 @@
+package dev.faultloom.hooks.faults;
+
+/** What the caller of a call gets. */
+public enum Outcome {
+    /** Connection refused. */
+    REFUSED("refused"),
+    /** Connection reset while waiting for the reply. */
+    RESET("reset"),
+    /** The caller's deadline or timeout. */
+    DEADLINE("deadline"),
+    /** A reply with a status and nothing else. */
+    STATUS("status"),
+    /** The callee's reply. */
+    REPLY("reply"),
+    /** The callee's status with an empty body or message. */
+    EMPTY("empty"),
+    /** The callee's reply with its second half overwritten. */
+    CORRUPT("corrupt"),
+    /** The failure that really happened. */
+    FAILED("failed");
+
+    private final String text;
+
+    Outcome(String text) {
+        this.text = text;
+    }
+
+    /** The name in {@code spec/vectors}. */
+    public String text() {
+        return text;
+    }
+}

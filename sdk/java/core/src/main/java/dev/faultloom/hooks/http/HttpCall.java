@@ -1,0 +1,246 @@
+package dev.faultloom.hooks.http;
+
+import dev.faultloom.hooks.faults.CallEnd;
+import dev.faultloom.hooks.faults.CallResult;
+import dev.faultloom.hooks.faults.FaultEffect;
+import dev.faultloom.hooks.faults.Faults;
+import dev.faultloom.hooks.faults.Protocol;
+import dev.faultloom.scope.FaultDelay;
+import dev.faultloom.scope.OutgoingCall;
+import dev.faultloom.scope.Scope;
+import dev.faultloom.wire.Bytes;
+import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.Headers;
+import dev.faultloom.wire.Text;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.SocketException;
+import java.net.SocketTimeoutException;
+import java.util.Locale;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+
+/** One HTTP request of a scope, from the fault decision until its end is recorded. Safe for concurrent use. */
+public final class HttpCall {
+    private static final int CANCELED = 1;
+    private static final int UNKNOWN = 2;
+    private static final int DEADLINE_EXCEEDED = 4;
+    private static final int UNAVAILABLE = 14;
+
+    private final Scope scope;
+    private final OutgoingCall call;
+    /** What a fault does to this call. */
+    public final FaultEffect effect;
+    private int status;
+    private byte[] history;
+    private boolean isRecorded; // the end of the call
+
+    private HttpCall(Scope scope, OutgoingCall call, FaultEffect effect) {
+        this.scope = scope;
+        this.call = call;
+        this.effect = effect;
+    }
+
+    /**
+     * Begins a call. Null if the request must be sent unchanged.
+     *
+     * @param tail whether a tail can be removed from the reply's body, see {@link #canRemoveTail}
+     * @param timeoutNanos how long the caller waits at most; Long.MAX_VALUE: no limit
+     */
+    public static HttpCall begin(
+            Scope scope, String scheme, String host, int port, String method, String target, boolean tail, long timeoutNanos) {
+        try {
+            OutgoingCall call = scope == null ? null : scope.beginHttpCall(authority(scheme, host, port), method, target, tail);
+            if (call == null) {
+                return null;
+            }
+            FaultEffect effect = Faults.faultEffect(Protocol.HTTP, call.fault, Faults.timeoutMs(timeoutNanos));
+            return new HttpCall(scope, call, effect);
+        } catch (RuntimeException e) {
+            return null; // an error of ours must not prevent the request
+        }
+    }
+
+    /** {@code host:port}, with the scheme's default port if none is given. */
+    public static String authority(String scheme, String host, int port) {
+        int actualPort = port > 0 ? port : "https".equalsIgnoreCase(scheme) ? 443 : 80;
+        return (host.indexOf(':') >= 0 && !host.startsWith("[") ? "[" + host + "]" : host) + ":" + actualPort;
+    }
+
+    /** Whether a tail can be removed from the reply to this request: the body must arrive as the callee wrote it. */
+    public static boolean canRemoveTail(String method, Headers request) {
+        String encodings = request.get("accept-encoding");
+        return !method.equals("HEAD") && request.get("range") == null && request.get("upgrade") == null
+                && (encodings == null || encodings.trim().equalsIgnoreCase("identity"));
+    }
+
+    public Scope scope() {
+        return scope;
+    }
+
+    /** The value of the request header {@code x-faultloom}, or null: no header. */
+    public String header() {
+        return call.header();
+    }
+
+    /** Whether the request also carries {@code traceparent} and {@code baggage}. */
+    public boolean isBridged() {
+        return call.isBridged();
+    }
+
+    public String traceparent(String present) {
+        return call.traceparent(present);
+    }
+
+    public String baggage(String present) {
+        return call.baggage(present);
+    }
+
+    /** The status that a status fault returns to the caller. */
+    public int faultStatus() {
+        return (int) effect.end.status;
+    }
+
+    /**
+     * Blocks while a fault delays the call.
+     *
+     * @return whether the request is sent now; false: {@link #recordUnsent} must follow
+     */
+    public boolean waitForFault() throws InterruptedException {
+        if (!effect.waits()) {
+            return effect.sends;
+        }
+        try {
+            return FaultDelay.waitForFault(scope.process(), effect);
+        } catch (InterruptedException e) {
+            recordFailure(CANCELED, false);
+            throw e;
+        }
+    }
+
+    /** {@link #waitForFault} without blocking. */
+    public CompletableFuture<Boolean> waitForFaultAsync() {
+        // continuations must not run on the timer thread
+        return FaultDelay.waitForFaultAsync(scope.process(), effect).thenApplyAsync(sends -> sends);
+    }
+
+    /** Records the end of a request that is not sent. */
+    public void recordUnsent() {
+        record(effect.end, null);
+    }
+
+    /**
+     * Processes the headers of a reply.
+     *
+     * @return true: the history follows the body, so {@link #recordReply} must follow; false: the end of the call is
+     *     recorded
+     */
+    public boolean replyStarted(int status, Headers reply) {
+        String header = reply.get(Envelope.HISTORY_HEADER);
+        String encoding = reply.get("content-encoding");
+        synchronized (this) {
+            this.status = status;
+            if (header != null) {
+                byte[] decoded = Text.decodeBase64(header);
+                history = decoded == null ? Bytes.NONE : decoded;
+            }
+        }
+        boolean tail = "tail".equals(reply.get(Envelope.REPLY_HEADER))
+                && (encoding == null || encoding.trim().equalsIgnoreCase("identity"));
+        if (tail) {
+            scope.replyStarted(call.number, status);
+        } else {
+            recordReply(null);
+        }
+        return tail;
+    }
+
+    /** Records that the body has ended. {@code tail}: the history that followed the body, or null. */
+    public synchronized void recordReply(byte[] tail) {
+        byte[] found = tail != null ? tail : history;
+        record(Faults.replyEffect(Protocol.HTTP, call.fault, CallResult.reply(status, found != null)), found);
+    }
+
+    /**
+     * Records the reply as soon as the window holds the complete tail of this call: the application's next call may
+     * depend on the history.
+     */
+    public void recordIfComplete(TailWindow window) {
+        byte[] found = window.completeTail(call.id);
+        if (found != null) {
+            recordReply(found);
+        }
+    }
+
+    /** Records that the request failed on this side. */
+    public void recordFailure(Throwable error) {
+        recordFailure(failureCode(error), true);
+    }
+
+    private synchronized void recordFailure(int code, boolean gap) {
+        if (!isRecorded) {
+            isRecorded = true;
+            scope.recordFailure(scope.now(), call.number, code, null, gap);
+        }
+    }
+
+    private synchronized void record(CallEnd end, byte[] history) {
+        if (isRecorded) {
+            return;
+        }
+        isRecorded = true;
+        if (end.isReply) {
+            scope.recordReply(scope.now(), call.number, end.recordedStatus, history, end.isGap);
+        } else {
+            scope.recordFailure(scope.now(), call.number, end.recordedStatus, history, end.isGap);
+        }
+    }
+
+    /** The gRPC code of a call that ended without a reply: refused or reset 14, timeout 4, canceled 1, else 2. */
+    static int failureCode(Throwable error) {
+        for (int depth = 0; error != null && depth < 8; depth++, error = error.getCause()) {
+            if (error instanceof SocketTimeoutException || hasTypeName(error, "HttpTimeoutException") || isTimeout(error)) {
+                return DEADLINE_EXCEEDED;
+            }
+            if (error instanceof CancellationException || error instanceof InterruptedException
+                    || "Canceled".equals(error.getMessage())) {
+                return CANCELED;
+            }
+            if (error instanceof ConnectException || error instanceof SocketException || error instanceof EOFException
+                    || isDisconnect(error)) {
+                return UNAVAILABLE;
+            }
+        }
+        return UNKNOWN;
+    }
+
+    /** Compares names, because the module of the class is not visible here. */
+    private static boolean hasTypeName(Throwable error, String name) {
+        for (Class<?> type = error.getClass(); type != null; type = type.getSuperclass()) {
+            if (type.getSimpleName().equals(name)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean isTimeout(Throwable error) {
+        return error instanceof java.io.InterruptedIOException && "timeout".equals(error.getMessage());
+    }
+
+    private static boolean isDisconnect(Throwable error) {
+        if (error.getMessage() == null || !(error instanceof IOException)) {
+            return false;
+        }
+        String text = error.getMessage().toLowerCase(Locale.ROOT);
+        return text.contains("connection reset") || text.contains("header parser received no bytes") || text.contains("eof reached")
+                || text.contains("unexpected end of stream") || text.contains("closed");
+    }
+
+    /** Whether this is one of our reply headers, which are hidden from the application. */
+    public static boolean isOurHeader(String header) {
+        return header != null && header.length() >= Envelope.REPLY_HEADER.length() && header.regionMatches(true, 0, "x-faultloom-", 0, 12)
+                && (header.equalsIgnoreCase(Envelope.HISTORY_HEADER) || header.equalsIgnoreCase(Envelope.REPLY_HEADER));
+    }
+}

@@ -1,0 +1,57 @@
+package dev.faultloom.hooks.faults;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.FaultKind;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** Cases that the vectors of kind {@code hook} do not cover. */
+class FaultsTest {
+    private static int waitMs(Fault fault) {
+        return Faults.faultEffect(Protocol.HTTP, fault, Faults.NO_TIMEOUT).waitMs;
+    }
+
+    @Test
+    void waitsAreCapped() {
+        assertEquals(30_000, waitMs(Fault.of(FaultKind.HANG)));
+        assertEquals(30_000, waitMs(Fault.of(FaultKind.HANG).arg(-1)));
+        assertEquals(30_000, waitMs(Fault.of(FaultKind.DELAY).arg(1L << 40)));
+        assertEquals(29_999, waitMs(Fault.of(FaultKind.HANG).arg(29_999)));
+        assertEquals(0, waitMs(Fault.of(FaultKind.DELAY)));
+    }
+
+    @Test
+    void onlyADelayIsSentWhenFaultsAreDisabled() {
+        for (FaultKind kind : FaultKind.values()) {
+            FaultEffect effect = Faults.faultEffect(Protocol.GRPC, Fault.of(kind).arg(100), 10);
+            assertEquals(kind == FaultKind.DELAY, effect.sendsIfDisabled, kind.text());
+            assertEquals(kind == FaultKind.LOST_REPLY, effect.losesReply(), kind.text());
+        }
+    }
+
+    @Test
+    void timeoutsAreRoundedUp() {
+        assertEquals(Faults.NO_TIMEOUT, Faults.timeoutMs(Long.MAX_VALUE));
+        assertEquals(0, Faults.timeoutMs(0));
+        assertEquals(0, Faults.timeoutMs(-5));
+        assertEquals(1, Faults.timeoutMs(1));
+        assertEquals(5, Faults.timeoutMs(TimeUnit.MILLISECONDS.toNanos(5)));
+        assertTrue(Faults.timeoutMs(Long.MAX_VALUE - 1) > 0);
+    }
+
+    @Test
+    void bodiesAreEmptiedOrCorruptedOrUnchanged() {
+        byte[] body = {1, 2, 3, 4};
+        assertEquals(0, Faults.changeBody(Outcome.EMPTY, body, 4));
+        assertEquals(4, Faults.changeBody(Outcome.REPLY, body, 4));
+        assertArrayEquals(new byte[] {1, 2, 3, 4}, body);
+        assertEquals(2, Faults.changeBody(Outcome.CORRUPT, body, 2));
+        assertArrayEquals(new byte[] {1, -1, 3, 4}, body);
+        assertFalse(Faults.faultEffect(Protocol.GRPC, null, 10).changesBody());
+    }
+}

@@ -1,0 +1,53 @@
+package dev.faultloom.scope;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+
+import dev.faultloom.wire.Accept;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class CurrentScopeTest {
+    /** All ways to finish a scope. */
+    private static final Map<String, Consumer<Scope>> FINISHERS = Map.of(
+            "finish", s -> s.finish(s.now(), 0, ""),
+            "finishLater", s -> s.finishLater(s.now(), 0).history(),
+            "lastPiece", s -> s.lastPiece(s.now(), 0),
+            "discard", Scope::discard);
+
+    private int others; // unfinished scopes of other tests
+
+    @BeforeEach
+    void hideOtherScopes() {
+        others = Scope.UNFINISHED.getAndSet(0);
+    }
+
+    @AfterEach
+    void restoreOtherScopes() {
+        Scope.UNFINISHED.addAndGet(others);
+    }
+
+    @Test
+    void currentScopeIsNullWhileNoScopeIsUnfinished() {
+        FINISHERS.forEach((how, finish) -> {
+            Scope scope = Scopes.begin(Accept.NONE, 0);
+            Scope other = Scopes.begin(Accept.NONE, 0);
+            try (CurrentScope.Binding bound = CurrentScope.bind(scope)) {
+                assertSame(scope, CurrentScope.get(), how);
+                finish.accept(other);
+                other.discard(); // ignored: the call has ended
+                assertSame(scope, CurrentScope.get(), how + ": finishing a scope hid another");
+                finish.accept(scope);
+                assertNull(CurrentScope.get(), how + ": no scope is unfinished");
+                Scope later = Scopes.begin(Accept.NONE, 0);
+                assertSame(scope, CurrentScope.get(), how + ": the binding outlives the scope");
+                finish.accept(later);
+            }
+            assertEquals(0, Scope.UNFINISHED.get(), how);
+        });
+    }
+}

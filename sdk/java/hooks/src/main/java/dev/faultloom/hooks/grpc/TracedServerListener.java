@@ -1,0 +1,138 @@
+package dev.faultloom.hooks.grpc;
+
+import dev.faultloom.scope.CurrentScope;
+import dev.faultloom.scope.IncomingRequest;
+import dev.faultloom.scope.Process;
+import dev.faultloom.scope.Scope;
+import io.grpc.Context;
+import io.grpc.Metadata;
+import io.grpc.ServerCall;
+import io.grpc.ServerCallHandler;
+
+/** Runs the application's callbacks for one request inside its scope, which may begin with the request's message. */
+final class TracedServerListener<Q> extends ServerCall.Listener<Q> {
+    private final TracedServerCall<Q, ?> call;
+    private final Process process; // null: messages carry no envelope
+    private final Metadata headers;
+    private Scope scope; // null: not traced so far
+    private Context context; // null: not needed so far
+    private ServerCall.Listener<Q> application;
+
+    /**
+     * @param agent threads propagate the scope. Without the agent, {@code io.grpc.Context} does, from before the call
+     *     starts, because the scope may begin later.
+     */
+    TracedServerListener(TracedServerCall<Q, ?> call, Process process, Metadata headers, boolean agent) {
+        this.call = call;
+        this.process = process;
+        this.headers = headers;
+        this.context = agent ? null : GrpcScopes.contextOf(this);
+    }
+
+    Scope scope() {
+        return scope;
+    }
+
+    void begin(Scope newScope) {
+        scope = newScope;
+        if (context == null) {
+            context = GrpcScopes.contextOf(this);
+        }
+        call.begin(newScope);
+    }
+
+    <R> void start(ServerCallHandler<Q, R> next, TracedServerCall<Q, R> traced) {
+        if (scope != null) {
+            run(() -> application = next.startCall(traced, headers));
+        } else if (context == null) {
+            application = next.startCall(traced, headers);
+        } else {
+            Context previous = context.attach();
+            try {
+                application = next.startCall(traced, headers);
+            } finally {
+                context.detach(previous);
+            }
+        }
+    }
+
+    private void run(Runnable step) {
+        Context previous = context.attach();
+        try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+            step.run();
+        } catch (RuntimeException | Error e) {
+            call.closeAfter(e);
+            throw e;
+        } finally {
+            context.detach(previous);
+        }
+    }
+
+    /** Removes the envelope from a message and begins its scope. */
+    private Q openScope(Q message) {
+        try {
+            call.requestArrived(RequestEnvelope.isReadable(message));
+            RequestEnvelope<Q> request = RequestEnvelope.of(message);
+            if (request == null || process.isInactive()) { // in this order: the second check reads the clock
+                return message;
+            }
+            if (call.canBegin()) {
+                Scope opened = process.openScope(IncomingRequest.grpcField(
+                        request.envelope, name -> GrpcKeys.joinedValues(headers, GrpcKeys.named(name))));
+                if (opened != null) {
+                    begin(opened);
+                }
+            }
+            return request.message;
+        } catch (RuntimeException | LinkageError e) {
+            return message; // an error of ours must not prevent the request
+        }
+    }
+
+    @Override
+    public void onMessage(Q message) {
+        Q clean = process == null ? message : openScope(message);
+        if (scope == null) {
+            application.onMessage(clean);
+        } else {
+            run(() -> application.onMessage(clean));
+        }
+    }
+
+    @Override
+    public void onHalfClose() {
+        if (scope == null) {
+            application.onHalfClose();
+        } else {
+            run(application::onHalfClose);
+        }
+    }
+
+    @Override
+    public void onCancel() {
+        if (scope == null) {
+            application.onCancel();
+        } else {
+            call.cancel();
+            run(application::onCancel);
+        }
+    }
+
+    @Override
+    public void onComplete() {
+        if (scope == null) {
+            application.onComplete();
+        } else {
+            run(application::onComplete);
+        }
+    }
+
+    @Override
+    public void onReady() {
+        if (scope == null) {
+            application.onReady();
+        } else {
+            run(application::onReady);
+        }
+    }
+}
