@@ -10,26 +10,26 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Options of a request's start. The zero value traces without faults, with the keys of this process's trust settings.
+// Options of Start. The zero value traces without faults, with the keys of this process's trust settings.
 type Options struct {
-	Service string        // who starts; default: this process's service name
-	Plan    []Fault       // faults; needs a fault key
-	Run     [16]byte      // the run this belongs to; zero: none
-	Trace   [16]byte      // zero: a random one
-	Root    uint64        // id from which all call ids are derived; 0: random. The same root gives the same ids
-	Bridge  bool          // also travel in traceparent and baggage, over hops that know OpenTelemetry only
-	TTL     time.Duration // how long the envelope is good for, at most 10 minutes; 0: one minute
-	Trust   *trust.Settings
+	Service string          // the service that starts the request; default: this process's service
+	Plan    []Fault         // faults to inject; needs a fault key
+	Run     [16]byte        // the run that the request belongs to; zero: none
+	Trace   [16]byte        // the trace id; zero: a random one
+	Root    uint64          // the id from which all call ids are derived; 0: random. The same root gives the same ids
+	Bridge  bool            // envelopes also travel in traceparent and baggage, across services with only OpenTelemetry
+	TTL     time.Duration   // how long the envelope is valid, at most 10 minutes; 0: one minute
+	Trust   *trust.Settings // default: those of this process
 }
 
-// ErrNoKey means that no trust settings, or no key for this purpose, are at hand.
+// ErrNoKey means that there are no trust settings, or that they have no key for this purpose.
 var ErrNoKey = errors.New("faultloom: no key to sign with")
 
-// Request is a request that was begun here.
+// Request is a request that Start has started.
 type Request struct{ scope *scope.Scope }
 
-// Start begins a request. Calls made with the returned context carry the envelope, over gRPC and over HTTP where the
-// hooks are installed. Errors: ErrNoKey, or a wire.Error if the plan does not fit the format. It does not block.
+// Start starts a traced request. Calls made with the returned context carry the envelope, over gRPC and over HTTP where the
+// hooks are installed. Errors: ErrNoKey, or a wire.Error if the plan exceeds the format's limits. It does not block.
 func Start(ctx context.Context, o Options) (context.Context, *Request, error) {
 	p := scope.DefaultProcess()
 	settings := o.Trust
@@ -87,12 +87,12 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 	return p.NewScope(env, now), nil
 }
 
-// Trace is the trace id all envelopes of this request carry.
+// Trace returns the trace id of the request's envelopes.
 func (r *Request) Trace() [16]byte { return r.scope.Envelope().Trace }
 
-// Finish ends the request and returns its history in wire form; the outermost segment is that of the starter. Calls made
-// with its context afterwards carry nothing.
+// Finish ends the request and returns its encoded history, whose outermost segment is that of Options.Service. Calls made with
+// its context afterwards carry nothing.
 func (r *Request) Finish() []byte { return r.scope.Finish(r.scope.Now(), 0, "") }
 
-// FinishHistory is Finish, decoded. An error means that a callee sent something that is not a history.
+// FinishHistory is Finish with the history decoded. An error means that a callee has sent an invalid history.
 func (r *Request) FinishHistory() (*History, error) { return wire.DecodeHistory(r.Finish()) }

@@ -1,9 +1,9 @@
-// Package auto hooks a program by one line:
+// Package auto hooks a program with one line:
 //
 //	import _ "faultloom.dev/go/auto"
 //
-// It covers gRPC on both sides and requests of http.DefaultTransport to http:// addresses. For an HTTP server wrap the
-// handler with faultloom.Handler; for transports of your own, and for https://, use faultloom.Transport. A program built
+// It covers gRPC on both sides and requests of http.DefaultTransport to http:// addresses. For an HTTP server, wrap the
+// handler with faultloom.Handler. For other transports, and for https:// addresses, use faultloom.Transport. A program built
 // with faultloom-go needs neither this import nor those wrappers.
 package auto
 

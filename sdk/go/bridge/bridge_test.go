@@ -1,5 +1,5 @@
-// Package bridge lets requests pass a hop that has OpenTelemetry only, with its real libraries: in a module of its own,
-// so that the SDK depends on none of them.
+// Package bridge sends requests through a service that only has OpenTelemetry, with the real libraries. It is a module of its
+// own, so that the SDK does not depend on them.
 package bridge
 
 import (
@@ -29,14 +29,14 @@ func hop(t trace.TracerProvider) suite.Hop {
 	}
 }
 
-func TestOpenTelemetryWithItsSDKPassesRequestsOn(t *testing.T) {
-	suite.Bridge(t, hop(sdk.NewTracerProvider()))
+func TestRequestsPassOpenTelemetryWithItsSDK(t *testing.T) {
+	suite.RunBridge(t, hop(sdk.NewTracerProvider()))
 }
 
-func TestOpenTelemetryWithoutAnSDKPassesRequestsOn(t *testing.T) {
-	suite.Bridge(t, hop(noop.NewTracerProvider()))
+func TestRequestsPassOpenTelemetryWithoutItsSDK(t *testing.T) {
+	suite.RunBridge(t, hop(noop.NewTracerProvider()))
 }
 
-func TestBothInOneServiceDoNotDisturbEachOther(t *testing.T) {
-	suite.Beside(t, hop(sdk.NewTracerProvider()))
+func TestOpenTelemetryAndFaultloomInOneService(t *testing.T) {
+	suite.RunWithOpenTelemetry(t, hop(sdk.NewTracerProvider()))
 }

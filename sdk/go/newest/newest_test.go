@@ -1,5 +1,5 @@
-// Package newest runs the gRPC behaviours with the newest grpc-go, in a module of its own so that the SDK's own
-// requirement stays the lowest.
+// Package newest runs the test suite with the newest grpc-go. It is a module of its own, so that the SDK's requirement stays
+// the lowest supported version.
 package newest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"faultloom.dev/go/internal/suite"
 )
 
-func TestNewestGRPC(t *testing.T) { suite.Run(t) }
+func TestNewestGRPC(t *testing.T) { suite.RunAll(t) }
 
-func BenchmarkChainBare(b *testing.B)    { suite.Chain(b, suite.Bare) }
-func BenchmarkChainDormant(b *testing.B) { suite.Chain(b, suite.Dormant) }
-func BenchmarkChainTraced(b *testing.B)  { suite.Chain(b, suite.Traced) }
+func BenchmarkChainNoHooks(b *testing.B)  { suite.BenchmarkChain(b, suite.NoHooks) }
+func BenchmarkChainUntraced(b *testing.B) { suite.BenchmarkChain(b, suite.Untraced) }
+func BenchmarkChainTraced(b *testing.B)   { suite.BenchmarkChain(b, suite.Traced) }

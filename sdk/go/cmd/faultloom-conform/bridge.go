@@ -38,7 +38,7 @@ func bridgeIn(in struct{ Headers map[string]string }) (object, error) {
 		return object{"carrier": "own", "envelope": own, "call": nil}, nil
 	}
 	if text, call, ok := wire.ExtractBridge(in.Headers[wire.TraceparentKey], in.Headers[wire.BaggageKey]); ok {
-		return object{"carrier": "baggage", "envelope": text, "call": id(call)}, nil
+		return object{"carrier": "baggage", "envelope": text, "call": callIDText(call)}, nil
 	}
 	return object{"carrier": "none", "envelope": nil, "call": nil}, nil
 }
@@ -47,7 +47,7 @@ func traceparents(in struct{ Values []string }) (object, error) {
 	values := []any{}
 	for _, text := range in.Values {
 		if t, ok := wire.ParseTraceparent(text); ok {
-			values = append(values, object{"trace": hex.EncodeToString(t.Trace[:]), "parent": id(t.Parent)})
+			values = append(values, object{"trace": hex.EncodeToString(t.Trace[:]), "parent": callIDText(t.Parent)})
 		} else {
 			values = append(values, nil)
 		}
@@ -55,7 +55,7 @@ func traceparents(in struct{ Values []string }) (object, error) {
 	return object{"values": values}, nil
 }
 
-func otlp(in struct {
+func otlpSpans(in struct {
 	Trace     string
 	HasParent bool `json:"has_parent"`
 	History   hexBytes

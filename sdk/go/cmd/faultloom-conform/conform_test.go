@@ -11,7 +11,7 @@ import (
 
 const vectors = "../../../../spec/vectors"
 
-func TestVectorsAgreeWithTheReference(t *testing.T) {
+func TestVectorsMatchTheReference(t *testing.T) {
 	if _, err := os.Stat(vectors); err != nil {
 		t.Skip("skipped 1 test: the vectors are not beside this module")
 	}

@@ -14,13 +14,13 @@ import (
 type object = map[string]any
 
 var kinds = map[string]func(json.RawMessage) (object, error){
-	"envelope": with(envelopes), "scope": with(steps), "history": with(history), "truncate": with(truncate),
-	"field": with(field), "cut_field": with(cutField), "tail": with(tail), "cut_tail": with(cutTail), "takes_field": with(takesField),
-	"match": with(match), "name": with(name), "carrier": with(carrier), "call_id": with(callID), "corrupt": with(corrupt),
-	"join": with(join), "bridge_out": with(bridgeOut), "bridge_in": with(bridgeIn), "traceparent": with(traceparents), "otlp": with(otlp), "hook": with(hook),
+	"envelope": decoded(acceptEnvelopes), "scope": decoded(scopeSteps), "history": decoded(history), "truncate": decoded(truncate),
+	"field": decoded(field), "cut_field": decoded(cutField), "tail": decoded(tail), "cut_tail": decoded(cutTail), "takes_field": decoded(takesField),
+	"match": decoded(match), "name": decoded(normalizeNames), "carrier": decoded(carrier), "call_id": decoded(callID), "corrupt": decoded(corrupt),
+	"join": decoded(join), "bridge_out": decoded(bridgeOut), "bridge_in": decoded(bridgeIn), "traceparent": decoded(traceparents), "otlp": decoded(otlpSpans), "hook": decoded(hook),
 }
 
-func with[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
+func decoded[T any](f func(T) (object, error)) func(json.RawMessage) (object, error) {
 	return func(raw json.RawMessage) (object, error) {
 		var input T
 		if err := json.Unmarshal(raw, &input); err != nil {
@@ -30,7 +30,7 @@ func with[T any](f func(T) (object, error)) func(json.RawMessage) (object, error
 	}
 }
 
-// hexBytes are bytes as vectors write them.
+// hexBytes are bytes in hex.
 type hexBytes []byte
 
 func (b *hexBytes) UnmarshalJSON(text []byte) error {
@@ -46,15 +46,15 @@ func (b *hexBytes) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// orNull is hex, or null for nil.
-func orNull(b []byte) any {
+// hexOrNull returns hex, or null for nil.
+func hexOrNull(b []byte) any {
 	if b == nil {
 		return nil
 	}
 	return hex.EncodeToString(b)
 }
 
-func id(call uint64) string { return fmt.Sprintf("%016x", call) }
+func callIDText(call uint64) string { return fmt.Sprintf("%016x", call) }
 
 func failure(err error) object {
 	if code, ok := err.(wire.Error); ok {
@@ -63,7 +63,7 @@ func failure(err error) object {
 	return object{"error": err.Error()}
 }
 
-func envelopes(in struct {
+func acceptEnvelopes(in struct {
 	Trust    string
 	Now      int64
 	Attempts []struct {
@@ -130,7 +130,7 @@ func envelopeObject(e *wire.Envelope) object {
 		run = hex.EncodeToString(e.Run[:])
 	}
 	return object{"trace": hex.EncodeToString(e.Trace[:]), "run": run, "bridge": e.Bridge, "expires": e.Expires, "key": e.KeyID,
-		"environment": e.Environment, "history": e.History, "plan": plan, "call": id(e.Call), "accept": accept,
+		"environment": e.Environment, "history": e.History, "plan": plan, "call": callIDText(e.Call), "accept": accept,
 		"receive_limit": e.ReceiveLimit, "evidence": evidence}
 }
 
@@ -152,7 +152,7 @@ func history(in struct{ Bytes hexBytes }) (object, error) {
 	if err != nil {
 		return failure(err), nil
 	}
-	return object{"call": id(h.Call), "segment": segmentObject(h.Segment, h.Call)}, nil
+	return object{"call": callIDText(h.Call), "segment": segmentObject(h.Segment, h.Call)}, nil
 }
 
 func segmentObject(s *wire.Segment, call uint64) object {
@@ -168,7 +168,7 @@ func segmentObject(s *wire.Segment, call uint64) object {
 			if e.Fault >= 0 {
 				fault = e.Fault
 			}
-			events = append(events, object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": id(wire.DeriveCallID(call, e.Call)),
+			events = append(events, object{"kind": "SEND_REQUEST", "at_us": e.AtUS, "call": e.Call, "id": callIDText(wire.DeriveCallID(call, e.Call)),
 				"name": e.Name, "peer": e.Peer, "protocol": protocol, "fault": fault})
 		case wire.SendResponse:
 			events = append(events, object{"kind": "SEND_RESPONSE", "at_us": e.AtUS, "status": e.Status})
@@ -194,27 +194,27 @@ func truncate(in struct {
 	if err != nil {
 		return nil, err
 	}
-	return object{"history": orNull(cut)}, nil
+	return object{"history": hexOrNull(cut)}, nil
 }
 
-type carried struct{ Message, History, Bytes hexBytes }
+type carrierInput struct{ Message, History, Bytes hexBytes }
 
-func field(in carried) (object, error) {
+func field(in carrierInput) (object, error) {
 	return object{"bytes": hex.EncodeToString(wire.AppendField(in.Message, in.History))}, nil
 }
 
-func tail(in carried) (object, error) {
+func tail(in carrierInput) (object, error) {
 	return object{"bytes": hex.EncodeToString(wire.AppendTail(in.Message, in.History))}, nil
 }
 
-func cutField(in carried) (object, error) {
+func cutField(in carrierInput) (object, error) {
 	message, history := wire.CutField(in.Bytes)
-	return object{"message": hex.EncodeToString(message), "history": orNull(history)}, nil
+	return object{"message": hex.EncodeToString(message), "history": hexOrNull(history)}, nil
 }
 
-func cutTail(in carried) (object, error) {
+func cutTail(in carrierInput) (object, error) {
 	body, history := wire.CutTail(in.Bytes)
-	return object{"message": hex.EncodeToString(body), "history": orNull(history)}, nil
+	return object{"message": hex.EncodeToString(body), "history": hexOrNull(history)}, nil
 }
 
 func takesField(in struct{ History hexBytes }) (object, error) {
@@ -234,7 +234,7 @@ func match(in struct {
 	return object{"matches": matches}, nil
 }
 
-func name(in struct {
+func normalizeNames(in struct {
 	Requests []struct{ Method, Target string }
 }) (object, error) {
 	names := []string{}
@@ -284,7 +284,7 @@ func callID(in struct {
 	}
 	ids := []string{}
 	for _, n := range in.Numbers {
-		ids = append(ids, id(wire.DeriveCallID(parent, n)))
+		ids = append(ids, callIDText(wire.DeriveCallID(parent, n)))
 	}
 	return object{"ids": ids}, nil
 }
@@ -302,10 +302,10 @@ func join(in struct {
 		j.Add(p)
 	}
 	history := j.History(call)
-	return object{"history": orNull(history), "complete": history != nil && j.Complete()}, nil
+	return object{"history": hexOrNull(history), "complete": history != nil && j.Complete()}, nil
 }
 
-func corrupt(in carried) (object, error) {
+func corrupt(in carrierInput) (object, error) {
 	wire.CorruptBody(in.Bytes)
 	return object{"bytes": hex.EncodeToString(in.Bytes)}, nil
 }

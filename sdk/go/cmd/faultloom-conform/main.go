@@ -1,9 +1,9 @@
-// Command faultloom-conform computes the vectors of spec/README.md with this SDK and prints one line for each, in order
-// of name, good ones first:
+// Command faultloom-conform computes the vectors of spec/README.md with this SDK and prints one line for each, in the order
+// of their names, good ones first:
 //
 //	faultloom-conform spec/vectors
 //
-// It looks at kind and input only, never at what is expected.
+// It reads only the kind and the input of a vector, never the expected result.
 package main
 
 import (

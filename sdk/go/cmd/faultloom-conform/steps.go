@@ -29,8 +29,8 @@ type step struct {
 	}
 }
 
-// steps plays a scope: the service's work, with the clock in the input.
-func steps(in struct {
+// scopeSteps executes the steps of a scope, with the times of the input.
+func scopeSteps(in struct {
 	Trust    string
 	Now      int64
 	Service  string
@@ -56,13 +56,13 @@ func steps(in struct {
 		if p != nil {
 			joined.Add(p)
 		}
-		return object{"piece": orNull(p)}
+		return object{"piece": hexOrNull(p)}
 	}
 	for _, st := range in.Steps {
 		result := object{}
 		switch {
 		case st.Send != nil:
-			if result, err = send(s, st); err != nil {
+			if result, err = beginCall(s, st); err != nil {
 				return nil, err
 			}
 		case st.Reply != nil:
@@ -85,10 +85,10 @@ func steps(in struct {
 		}
 		results = append(results, result)
 	}
-	return object{"steps": results, "history": orNull(history)}, nil
+	return object{"steps": results, "history": hexOrNull(history)}, nil
 }
 
-func send(s *scope.Scope, st step) (object, error) {
+func beginCall(s *scope.Scope, st step) (object, error) {
 	out := scope.Call{Peer: s.Process().PeerName(st.Send.Authority), Name: st.Send.Name, Accept: wire.AcceptField, ReceiveLimit: 4 << 20}
 	if st.Send.Protocol == "http" {
 		method, target, ok := strings.Cut(st.Send.Name, " ")
@@ -101,7 +101,7 @@ func send(s *scope.Scope, st step) (object, error) {
 	if !ok {
 		return nil, errors.New("send after respond")
 	}
-	result := object{"call": call.Number, "id": id(call.ID), "fault": nil, "kind": nil, "envelope": nil}
+	result := object{"call": call.Number, "id": callIDText(call.ID), "fault": nil, "kind": nil, "envelope": nil}
 	if call.Envelope != "" {
 		result["envelope"] = hex.EncodeToString([]byte(call.Envelope))
 	}

@@ -19,7 +19,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// wrapper is the built command; its overlays go to a cache folder of their own.
+// wrapper is the built command. Its overlays go to a separate cache folder.
 var wrapper string
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command prepares the wrapper in dir. Build caches stay where they are, overlays do not.
+// command returns a command that runs the wrapper in dir, with the usual build cache but a separate folder for overlays.
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -82,7 +82,7 @@ func main() {
 }
 `
 
-// grpcApp answers HTTP by asking itself over gRPC.
+// grpcApp serves HTTP requests by calling itself over gRPC.
 const grpcApp = `package main
 
 import (
@@ -136,7 +136,7 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// grpcModule is a go.mod with the same grpc as the SDK's, and its go.sum.
+// grpcModule returns a go.mod and go.sum with the same grpc as the SDK's.
 func grpcModule(t *testing.T, module string) map[string]string {
 	t.Helper()
 	mod, err := os.ReadFile("../../go.mod")
@@ -151,8 +151,8 @@ func grpcModule(t *testing.T, module string) map[string]string {
 	return map[string]string{"go.mod": text, "go.sum": string(sum)}
 }
 
-// print is a digest of a tree.
-func print(t *testing.T, dir string) string {
+// treeDigest returns a digest of all files below dir.
+func treeDigest(t *testing.T, dir string) string {
 	t.Helper()
 	sum := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -170,7 +170,7 @@ func print(t *testing.T, dir string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// runApp starts a built program and returns its address. It ends with the test, by the end of its input.
+// runApp starts a built program and returns its address. The program ends with the test, at the end of its input.
 func runApp(t *testing.T, binary string) string {
 	t.Helper()
 	return runAppWith(t, binary, os.Stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"))
@@ -200,8 +200,8 @@ func runAppWith(t *testing.T, binary string, stderr io.Writer, environment ...st
 	return strings.TrimSpace(line)
 }
 
-// static tells whether a binary runs without a loader, and so whatever the libc of an image is.
-func static(t *testing.T, binary string) bool {
+// isStatic reports whether a binary needs no loader, so that it runs in images with any libc.
+func isStatic(t *testing.T, binary string) bool {
 	t.Helper()
 	f, err := elf.Open(binary)
 	if err != nil {
@@ -264,8 +264,9 @@ func TestProgramsAreHookedWithoutAChange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, binary := t.TempDir(), filepath.Join(t.TempDir(), "app")
 			c.prepare(dir)
-			before := print(t, dir)
-			cmd := command(t, dir, "build", "-trimpath", "-o", binary, c.target) // trimmed: the build cache knows the dependencies wherever they lie
+			before := treeDigest(t, dir)
+			// -trimpath makes the build cache independent of the folder
+			cmd := command(t, dir, "build", "-trimpath", "-o", binary, c.target)
 			if c.name == "vendored" {
 				cmd.Env = append(cmd.Env, "GOFLAGS=-mod=vendor")
 			}
@@ -278,10 +279,10 @@ func TestProgramsAreHookedWithoutAChange(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			if strings.HasPrefix(c.name, "static") && !static(t, binary) {
+			if strings.HasPrefix(c.name, "static") && !isStatic(t, binary) {
 				t.Error("the binary needs a loader")
 			}
-			if print(t, dir) != before {
+			if treeDigest(t, dir) != before {
 				t.Error("the program's tree was changed")
 			}
 			if out, _ := exec.Command("go", "version", "-m", binary).Output(); strings.Contains(string(out), "faultloom.dev") || (c.grpc && !strings.Contains(string(out), "google.golang.org/grpc\tv1.67.3")) {
@@ -298,12 +299,12 @@ func TestProgramsAreHookedWithoutAChange(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				drawn := suite.Draw(suite.End(t, r))
-				if plan == nil && (body != want || strings.Contains(drawn, "gap") || strings.Count(drawn, "app \"") != 2) {
-					t.Errorf("healthy: %q\n%s", body, drawn)
+				formatted := suite.FormatHistory(suite.End(t, r))
+				if plan == nil && (body != want || strings.Contains(formatted, "gap") || strings.Count(formatted, "app \"") != 2) {
+					t.Errorf("healthy: %q\n%s", body, formatted)
 				}
-				if plan != nil && (!strings.Contains(body, "connection refused") || !strings.Contains(drawn, "fault 0\n") || !strings.Contains(drawn, end)) {
-					t.Errorf("disturbed: %q\n%s", body, drawn)
+				if plan != nil && (!strings.Contains(body, "connection refused") || !strings.Contains(formatted, "fault 0\n") || !strings.Contains(formatted, end)) {
+					t.Errorf("disturbed: %q\n%s", body, formatted)
 				}
 			}
 			if _, body, err := suite.Get(context.Background(), suite.HTTPClient(t), "http://"+address+"/page/7"); err != nil || body != want {
@@ -324,7 +325,7 @@ import (
 	"testing"
 )
 
-// A hooked server takes a refused envelope away before the handler sees it.
+// A hooked server removes a refused envelope before it calls the handler.
 func TestHooked(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Faultloom") != "" {

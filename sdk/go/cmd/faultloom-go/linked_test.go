@@ -10,8 +10,8 @@ import (
 	"faultloom.dev/go/internal/suite"
 )
 
-// linked tells which of the named functions are in a binary.
-func linked(t *testing.T, binary string, names []string) []bool {
+// linkedFunctions reports which of the named functions are in a binary.
+func linkedFunctions(t *testing.T, binary string, names []string) []bool {
 	t.Helper()
 	f, err := elf.Open(binary)
 	if err != nil {
@@ -31,7 +31,7 @@ func linked(t *testing.T, binary string, names []string) []bool {
 	return found
 }
 
-// grpcServer is a program that serves gRPC and nothing else.
+// grpcServer returns a program that only serves gRPC.
 func grpcServer(t *testing.T, imports, options string) map[string]string {
 	t.Helper()
 	files := grpcModule(t, "example.com/shop")
@@ -64,8 +64,8 @@ func main() {
 	return files
 }
 
-// Code that never runs makes what does run slower: bench/README.md.
-func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
+// Code that never runs slows down a program: bench/README.md.
+func TestOnlyUsedHooksAreLinked(t *testing.T) {
 	grpcOnly := grpcServer(t, "", "")
 	locked := grpcServer(t, `"google.golang.org/grpc/credentials"`, `grpc.Creds(credentials.NewTLS(nil))`)
 	provided := grpcServer(t, `_ "google.golang.org/grpc/credentials/tls/certprovider"`, "")
@@ -93,21 +93,21 @@ func TestAProgramHasTheHooksOfWhatItUsesOnly(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 			continue
 		}
-		if got := linked(t, binary, names); !slices.Equal(got, c.want) {
+		if got := linkedFunctions(t, binary, names); !slices.Equal(got, c.want) {
 			t.Errorf("%s has %v of %v", name, got, names)
 		}
 	}
 }
 
-// Without TLS of its own a program is told so when it is to export to https://, unless it was built for that.
-func TestExportOverTLSIsBuiltInWhereItIsAskedFor(t *testing.T) {
+// A program without TLS reports that it cannot export to https://, unless it was built for that.
+func TestTLSExportIsLinkedOnRequest(t *testing.T) {
 	const collector = "FAULTLOOM_EXPORT=https://collector.invalid/v1/traces"
 	dir := t.TempDir()
 	write(t, dir, grpcServer(t, "", ""))
-	for _, asked := range []bool{false, true} {
+	for _, requested := range []bool{false, true} {
 		binary := filepath.Join(t.TempDir(), "app")
 		build := command(t, dir, "build", "-o", binary)
-		if asked {
+		if requested {
 			build.Env = append(build.Env, collector)
 		}
 		if out, err := build.CombinedOutput(); err != nil {
@@ -115,15 +115,15 @@ func TestExportOverTLSIsBuiltInWhereItIsAskedFor(t *testing.T) {
 		}
 		for _, c := range []struct {
 			export string
-			told   bool
-		}{{collector, !asked}, {"FAULTLOOM_EXPORT=http://collector.invalid/v1/traces", false}} {
-			said := &said{}
-			t.Run(c.export, func(t *testing.T) { // which waits for its end, and so for all it says
-				// a status file is written at the start, and tells what it knows of all settings
-				runAppWith(t, binary, said, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_STATUS="+t.TempDir(), c.export)
+			fails  bool
+		}{{collector, !requested}, {"FAULTLOOM_EXPORT=http://collector.invalid/v1/traces", false}} {
+			stderr := &logBuffer{}
+			t.Run(c.export, func(t *testing.T) { // which waits until the program has ended
+				// the status file makes the program read its settings at its start
+				runAppWith(t, binary, stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_STATUS="+t.TempDir(), c.export)
 			})
-			if told := strings.Contains(said.String(), "built without TLS"); told != c.told {
-				t.Errorf("asked for when it was built: %v, %s: %q", asked, c.export, said)
+			if fails := strings.Contains(stderr.String(), "built without TLS"); fails != c.fails {
+				t.Errorf("requested when it was built: %v, %s: %q", requested, c.export, stderr)
 			}
 		}
 	}

@@ -1,11 +1,11 @@
-// Command faultloom-go is the go command for programs that Faultloom is to trace and to inject faults into:
+// Command faultloom-go runs go and adds the SDK to the program that is built:
 //
 //	faultloom-go build|install|run|test [flags and packages as for go]
 //
-// It runs go with an overlay: for this one build, net/http has two hooks more, the SDK is part of the program's own module
-// (in internal/_faultloom, which exists only in the overlay), and each main package, or each tested package, imports it.
-// No file of the program changes, and neither do go.mod, go.sum, vendored trees or the versions of dependencies. Any
-// other go subcommand is passed on as it is.
+// It passes an overlay to go. In this one build, net/http has two hooks, the SDK is part of the program's own module (in
+// internal/_faultloom, which exists only in the overlay), and each main package, or each tested package, imports it. No file
+// of the program changes, and neither do go.mod, go.sum, vendored trees or the versions of dependencies. Other go subcommands
+// run unchanged.
 package main
 
 import (
@@ -25,13 +25,13 @@ func main() {
 	os.Exit(code)
 }
 
-// Exit codes of our own: 2 the request was wrong, 3 the environment lacks something. Else that of go.
+// Exit codes for an invalid command line and for an unsuitable environment. Otherwise the exit code is go's.
 const (
 	exitUsage       = 2
 	exitEnvironment = 3
 )
 
-// refusal is why no build is attempted.
+// refusal is the reason why no build is attempted.
 type refusal struct {
 	code int
 	text string
@@ -47,13 +47,13 @@ func run(args []string) (int, error) {
 	if len(args) == 0 {
 		return exitUsage, errors.New("usage: faultloom-go build|install|run|test [as for go]")
 	}
-	inv, err := parse(args)
-	if err == nil && !inv.hooked {
-		return goCommand(args)
+	inv, err := parseArgs(args)
+	if err == nil && !inv.builds {
+		return runGo(args)
 	}
 	var dir *overlayDir
 	if err == nil {
-		dir, err = prepare(inv)
+		dir, err = prepareOverlay(inv)
 	}
 	if err != nil {
 		var r refusal
@@ -61,22 +61,22 @@ func run(args []string) (int, error) {
 		switch {
 		case errors.As(err, &r):
 			return r.code, err
-		case errors.As(err, &exit): // go has said why
+		case errors.As(err, &exit): // go has printed the reason
 			return exit.ExitCode(), nil
 		}
 		return exitEnvironment, err
 	}
 	defer dir.remove()
-	return goCommand(inv.with(dir))
+	return runGo(inv.goArgs(dir))
 }
 
-// prepare finds out what is to be built and makes the overlay for it.
-func prepare(inv *invocation) (*overlayDir, error) {
+// prepareOverlay writes the overlay for the packages to build.
+func prepareOverlay(inv *invocation) (*overlayDir, error) {
 	env, err := goEnv()
 	if err != nil {
 		return nil, err
 	}
-	packages, err := list(inv)
+	packages, err := listPackages(inv)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func prepare(inv *invocation) (*overlayDir, error) {
 	return writeOverlay(files)
 }
 
-// goCommand runs go in our place: same streams, signals passed on, its exit code ours.
-func goCommand(args []string) (int, error) {
+// runGo runs go with the same streams, forwards signals, and returns its exit code.
+func runGo(args []string) (int, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 8)

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	sdkModule = "faultloom.dev/go"
-	sdkPath   = sdkModule + "/message"
-	place     = "internal/_faultloom" // below the program's module
-	mainFile  = "zz_faultloom.go"
-	testFile  = "zz_faultloom_test.go"
+	sdkModule     = "faultloom.dev/go"
+	sdkPath       = sdkModule + "/message"
+	overlayFolder = "internal/_faultloom" // below the program's module
+	mainFile      = "zz_faultloom.go"
+	testFile      = "zz_faultloom_test.go"
 )
 
 // overlayFiles maps each path to its contents for this build.
@@ -60,24 +60,24 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 				return nil, refuse(exitUsage, "%s imports %s already: build it with go, or remove that import", p.ImportPath, sdkModule)
 			}
 		}
-		grpc := p.uses(grpcPath)
+		grpc := p.dependsOn(grpcImportPath)
 		if grpc && !grpcChecked {
 			version, old, err := grpcVersion(inv)
 			if err != nil {
 				return nil, err
 			}
 			if old {
-				return nil, refuse(exitEnvironment, "%s uses %s %s, which has no place for the hooks; they need 1.66 or later: go get %s@v1.66.3",
-					p.ImportPath, grpcPath, version, grpcPath)
+				return nil, refuse(exitEnvironment, "%s uses %s %s, which cannot be hooked; 1.66 or later is needed: go get %s@v1.66.3",
+					p.ImportPath, grpcImportPath, version, grpcImportPath)
 			}
 			grpcChecked = true
 		}
-		if err := placeSources(files, p.Module.Dir, p.Module.Path, grpc); err != nil {
+		if err := addSources(files, p.Module.Dir, p.Module.Path, grpc); err != nil {
 			return nil, err
 		}
 		virtual := filepath.Join(p.Dir, file)
 		if _, err := os.Lstat(virtual); err == nil {
-			return nil, refuse(exitUsage, "%s exists: its name is needed for the overlay", virtual)
+			return nil, refuse(exitUsage, "%s exists, but the overlay needs this name", virtual)
 		}
 		parts := []string{"hooks/install"}
 		if grpc {
@@ -90,25 +90,26 @@ func overlayFiles(env environment, inv *invocation, packages []goPackage) (map[s
 		if tls {
 			parts = append(parts, "entry/exporttls")
 		}
-		files[virtual] = importer(name, p.Module.Path, parts)
-		if len(inv.packages) > 0 && isGo(inv.packages[0]) {
-			inv.extra = append(inv.extra, filepath.Join(filepath.Dir(inv.packages[0]), file)) // go wants them spelled alike
+		files[virtual] = importFile(name, p.Module.Path, parts)
+		if len(inv.packages) > 0 && isGoFile(inv.packages[0]) {
+			// go requires that all files of the list have the same folder, spelled in the same way
+			inv.virtualFiles = append(inv.virtualFiles, filepath.Join(filepath.Dir(inv.packages[0]), file))
 		}
 	}
 	return files, nil
 }
 
-// importer is the file that pulls parts of the SDK into a program.
-func importer(name, module string, parts []string) []byte {
+// importFile returns the file that imports parts of the SDK into a program.
+func importFile(name, module string, parts []string) []byte {
 	text := fmt.Sprintf("package %s\n\n", name)
 	for _, part := range parts {
-		text += fmt.Sprintf("import _ %q\n", module+"/"+place+"/"+part)
+		text += fmt.Sprintf("import _ %q\n", module+"/"+overlayFolder+"/"+part)
 	}
 	return []byte(text)
 }
 
-// placeSources puts the SDK below a module, with its import paths.
-func placeSources(files map[string][]byte, dir, module string, grpc bool) error {
+// addSources adds the SDK's sources to a module's internal folder, with import paths of that module.
+func addSources(files map[string][]byte, dir, module string, grpc bool) error {
 	return fs.WalkDir(message.Sources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(name, "_test.go") {
 			return err
@@ -121,15 +122,15 @@ func placeSources(files map[string][]byte, dir, module string, grpc bool) error 
 			return err
 		}
 		text = bytes.Replace(text, []byte("//go:build faultloom_overlay\n\n"), nil, 1)
-		text = bytes.ReplaceAll(text, []byte(`"`+sdkPath+`/`), []byte(`"`+module+"/"+place+"/"))
-		// the language version of our files, whatever the module's go line says
+		text = bytes.ReplaceAll(text, []byte(`"`+sdkPath+`/`), []byte(`"`+module+"/"+overlayFolder+"/"))
+		// this sets the language version of the file, independent of the module's go line
 		text = append([]byte("//go:build go1.21\n\n"), text...)
-		files[filepath.Join(dir, filepath.FromSlash(place), filepath.FromSlash(name))] = text
+		files[filepath.Join(dir, filepath.FromSlash(overlayFolder), filepath.FromSlash(name))] = text
 		return nil
 	})
 }
 
-// overlayDir is where an overlay's files really lie.
+// overlayDir is the folder with an overlay's files.
 type overlayDir struct {
 	path, json string
 	temporary  bool
@@ -141,7 +142,7 @@ func (d *overlayDir) remove() {
 	}
 }
 
-// writeOverlay keeps equal overlays in one place: Go's build cache then knows the files again.
+// writeOverlay writes the overlay into a folder named by its contents, so that Go's build cache works across builds.
 func writeOverlay(files map[string][]byte) (*overlayDir, error) {
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -166,17 +167,17 @@ func writeOverlay(files map[string][]byte) (*overlayDir, error) {
 	}
 	dir, err := os.MkdirTemp("", "faultloom-go-")
 	if err != nil {
-		return nil, refuse(exitEnvironment, "nowhere to put the overlay (%v; %v): set XDG_CACHE_HOME or TMPDIR to a folder that can be written", noCache, err)
+		return nil, refuse(exitEnvironment, "cannot write the overlay (%v; %v): set XDG_CACHE_HOME or TMPDIR to a writable folder", noCache, err)
 	}
 	d := &overlayDir{path: dir, json: filepath.Join(dir, "overlay.json"), temporary: true}
-	if err := fill(dir, dir, names, files); err != nil {
+	if err := writeFiles(dir, dir, names, files); err != nil {
 		d.remove()
 		return nil, err
 	}
 	return d, nil
 }
 
-// publish fills a folder of its own and renames it into place, so that builds at the same time do not meet halves.
+// publish writes a new folder and renames it to its final name, so that concurrent builds never use an incomplete overlay.
 func publish(base, key string, names []string, files map[string][]byte) (*overlayDir, error) {
 	final := filepath.Join(base, key)
 	d := &overlayDir{path: final, json: filepath.Join(final, "overlay.json")}
@@ -193,7 +194,7 @@ func publish(base, key string, names []string, files map[string][]byte) (*overla
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	if err := fill(tmp, final, names, files); err != nil {
+	if err := writeFiles(tmp, final, names, files); err != nil {
 		return nil, err
 	}
 	if err := os.Rename(tmp, final); err != nil {
@@ -204,8 +205,8 @@ func publish(base, key string, names []string, files map[string][]byte) (*overla
 	return d, nil
 }
 
-// fill writes files into dir and an overlay.json that speaks of them as they will lie in final.
-func fill(dir, final string, names []string, files map[string][]byte) error {
+// writeFiles writes the files and overlay.json into dir. The paths in overlay.json are those below final.
+func writeFiles(dir, final string, names []string, files map[string][]byte) error {
 	replace := map[string]string{}
 	for i, name := range names {
 		short := fmt.Sprintf("%02d_%s", i, filepath.Base(name))
@@ -221,7 +222,7 @@ func fill(dir, final string, names []string, files map[string][]byte) error {
 	return os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o644)
 }
 
-// prune forgets overlays that were not used for a month.
+// prune removes overlays that were not used for a month.
 func prune(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {

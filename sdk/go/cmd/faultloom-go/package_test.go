@@ -68,8 +68,8 @@ func publishModule(t *testing.T) (proxy, version string) {
 	return proxy, version
 }
 
-// A module that was fetched like any other, not found beside its user, gives programs the one line and the wrapper.
-func TestTheModuleWorksAsItIsPublished(t *testing.T) {
+// A module that was downloaded from a proxy provides the one-line import and the wrapper.
+func TestPublishedModuleWorks(t *testing.T) {
 	proxy, version := publishModule(t)
 	known, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
 	if err != nil {
@@ -96,9 +96,9 @@ func TestTheModuleWorksAsItIsPublished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			drawn := suite.Draw(suite.End(t, r))
-			if healthy := body == "SERVING <nil>" && strings.Count(drawn, "app \"") == 2 && !strings.Contains(drawn, "gap"); healthy != (plan == nil) {
-				t.Errorf("%v: %q\n%s", plan, body, drawn)
+			formatted := suite.FormatHistory(suite.End(t, r))
+			if healthy := body == "SERVING <nil>" && strings.Count(formatted, "app \"") == 2 && !strings.Contains(formatted, "gap"); healthy != (plan == nil) {
+				t.Errorf("%v: %q\n%s", plan, body, formatted)
 			}
 		}
 		if _, body, err := suite.Get(context.Background(), suite.HTTPClient(t), "http://"+address+"/"); err != nil || body != "SERVING <nil>" {

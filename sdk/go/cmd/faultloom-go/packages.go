@@ -14,24 +14,24 @@ import (
 	"strings"
 )
 
-// environment is the part of go env that matters. GOROOT is that of the toolchain the module asks for.
+// environment is a part of go env. GOROOT belongs to the toolchain that the module selects.
 type environment struct{ GOROOT, GOVERSION, GOMOD string }
 
 func goEnv() (e environment, err error) {
-	out, err := output("env", "-json", "GOROOT", "GOVERSION", "GOMOD")
+	out, err := goOutput("env", "-json", "GOROOT", "GOVERSION", "GOMOD")
 	if err != nil {
 		return e, err
 	}
 	return e, json.Unmarshal(out, &e)
 }
 
-func output(args ...string) ([]byte, error) {
+func goOutput(args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Stderr = os.Stderr
 	return cmd.Output()
 }
 
-// goPackage is what go list tells about one package.
+// goPackage is the output of go list for one package.
 type goPackage struct {
 	Dir, ImportPath, Name     string
 	Standard                  bool
@@ -46,9 +46,9 @@ type goPackage struct {
 
 const listFields = "-json=Dir,ImportPath,Name,Standard,Deps,TestGoFiles,XTestGoFiles,TestImports,XTestImports,Module"
 
-func list(inv *invocation) ([]goPackage, error) {
-	args := append([]string{"list", listFields}, inv.listing...)
-	out, err := output(append(args, inv.packages...)...)
+func listPackages(inv *invocation) ([]goPackage, error) {
+	args := append([]string{"list", listFields}, inv.listFlags...)
+	out, err := goOutput(append(args, inv.packages...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +63,12 @@ func list(inv *invocation) ([]goPackage, error) {
 		packages = append(packages, p)
 	}
 	if len(packages) == 1 && packages[0].ImportPath == "command-line-arguments" && packages[0].Module == nil {
-		// a list of files belongs to the module of their folder
+		// go list reports no module for a list of files; it is that of their folder
 		dir := filepath.Dir(inv.packages[0])
 		if !filepath.IsAbs(dir) {
 			dir = "./" + dir
 		}
-		out, err := output(append(append([]string{"list", "-find", "-e", "-json=Module"}, inv.listing...), dir)...)
+		out, err := goOutput(append(append([]string{"list", "-find", "-e", "-json=Module"}, inv.listFlags...), dir)...)
 		if err != nil {
 			return nil, err
 		}
@@ -81,9 +81,9 @@ func list(inv *invocation) ([]goPackage, error) {
 	return packages, nil
 }
 
-const grpcPath = "google.golang.org/grpc"
+const grpcImportPath = "google.golang.org/grpc"
 
-func (p *goPackage) uses(path string) bool {
+func (p *goPackage) dependsOn(path string) bool {
 	for _, list := range [][]string{p.Deps, p.TestImports, p.XTestImports} {
 		for _, d := range list {
 			if d == path {
@@ -94,31 +94,31 @@ func (p *goPackage) uses(path string) bool {
 	return false
 }
 
-// withoutTLS are gRPC's credentials that encrypt nothing.
-var withoutTLS = []string{grpcPath + "/credentials/insecure", grpcPath + "/credentials/local"}
+// plaintextCredentials are gRPC's credentials without TLS.
+var plaintextCredentials = []string{grpcImportPath + "/credentials/insecure", grpcImportPath + "/credentials/local"}
 
-// usesTLS tells whether a program speaks TLS itself, or is to export to https://. It judges by what the sources import:
-// gRPC imports TLS always, and the linker leaves it out where nobody makes credentials of it.
+// usesTLS reports whether a program uses TLS itself or exports to https://. It checks the imports of all packages except
+// gRPC's own: gRPC always imports TLS, but the linker removes it from programs that create no TLS credentials.
 func usesTLS(inv *invocation, p *goPackage) (bool, error) {
 	if inv.command == "test" || strings.HasPrefix(strings.ToLower(os.Getenv("FAULTLOOM_EXPORT")), "https:") {
 		return true, nil
 	}
-	args := append([]string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, inv.listing...)
+	args := append([]string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, inv.listFlags...)
 	program := []string{p.ImportPath}
 	if p.ImportPath == "command-line-arguments" {
 		program = inv.packages
 	}
-	out, err := output(append(args, program...)...)
+	out, err := goOutput(append(args, program...)...)
 	if err != nil {
 		return false, err
 	}
 	for _, line := range strings.Split(string(out), "\n") {
 		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(words[0]+"/", grpcPath+"/") || strings.HasPrefix(words[0], "golang.org/x/net/") {
+		if len(words) == 0 || strings.HasPrefix(words[0]+"/", grpcImportPath+"/") || strings.HasPrefix(words[0], "golang.org/x/net/") {
 			continue
 		}
 		for _, imported := range words[1:] {
-			credentials := strings.HasPrefix(imported+"/", grpcPath+"/credentials/") && !slices.Contains(withoutTLS, imported)
+			credentials := strings.HasPrefix(imported+"/", grpcImportPath+"/credentials/") && !slices.Contains(plaintextCredentials, imported)
 			if imported == "crypto/tls" || imported == "net/http" || credentials {
 				return true, nil
 			}
@@ -129,9 +129,10 @@ func usesTLS(inv *invocation, p *goPackage) (bool, error) {
 
 var versionConst = regexp.MustCompile(`const Version = "(\d+)\.(\d+)\.(\d+)[^"]*"`)
 
-// grpcVersion reads grpc's own version constant: that is right for vendored trees, replacements and workspaces alike.
+// grpcVersion reads the version constant in grpc's source, which is also right for vendored trees, replacements and
+// workspaces.
 func grpcVersion(inv *invocation) (text string, old bool, err error) {
-	out, err := output(append(append([]string{"list", "-find", "-f", "{{.Dir}}"}, inv.listing...), grpcPath)...)
+	out, err := goOutput(append(append([]string{"list", "-find", "-f", "{{.Dir}}"}, inv.listFlags...), grpcImportPath)...)
 	if err != nil {
 		return "", false, err
 	}

@@ -6,34 +6,33 @@ import (
 	"strings"
 )
 
-// patch is one insertion into the standard library. The anchor must stand there exactly once: a toolchain that has moved
-// it is refused, never guessed at.
+// patch is one insertion into the standard library. The anchor must occur exactly once; otherwise the toolchain is refused.
 type patch struct {
-	file    string // below GOROOT/src
-	anchor  string
-	instead string
-	end     string // appended to the file
+	file        string // below GOROOT/src
+	anchor      string
+	replacement string
+	suffix      string // appended to the file
 }
 
-// Package install has the bodies of the functions that are appended: the linker takes them into programs that use the
-// place they are called from, and leaves them out of others.
+// Package hooks/install has the bodies of the appended functions. The linker keeps them in programs that use the patched
+// function, and removes them from others.
 var patches = []patch{
 	{
 		file:   "net/http/server.go",
 		anchor: "\n\thandler.ServeHTTP(rw, req)\n",
-		instead: `
+		replacement: `
 	if faultloomOn && faultloomServer(handler, rw, req) {
 		return
 	}
 	handler.ServeHTTP(rw, req)
 `,
-		end: `
-// faultloomOn tells that the hooks are to be called.
+		suffix: `
+// faultloomOn enables the hooks.
 //
 //go:linkname faultloomOn
 var faultloomOn bool
 
-// faultloomServer serves a request that belongs to a scope. False: it does not, and was not served.
+// faultloomServer serves a request that is traced. It returns false if the request is not traced; then it was not served.
 //
 //go:linkname faultloomServer
 func faultloomServer(Handler, ResponseWriter, *Request) bool
@@ -42,14 +41,14 @@ func faultloomServer(Handler, ResponseWriter, *Request) bool
 	{
 		file:   "net/http/roundtrip.go",
 		anchor: "\n\treturn t.roundTrip(req)\n",
-		instead: `
+		replacement: `
 	if faultloomOn {
 		return faultloomClient(req, t.roundTrip)
 	}
 	return t.roundTrip(req)
 `,
-		end: `
-// faultloomClient sends a request, by way of the function it is given.
+		suffix: `
+// faultloomClient sends a request with the given function.
 //
 //go:linkname faultloomClient
 func faultloomClient(*Request, func(*Request) (*Response, error)) (*Response, error)
@@ -66,9 +65,9 @@ func (p patch) apply(env environment) (path string, text []byte, err error) {
 	}
 	s := string(source)
 	if n := strings.Count(s, p.anchor); n != 1 || !strings.Contains(s, `"unsafe"`) {
-		return "", nil, refuse(exitEnvironment, `%s of %s is not as expected: %q stands there %d times instead of once.
-This toolchain is not supported by the overlay. Build with go and import "faultloom.dev/go/auto" (gRPC, and HTTP requests)
-in package main; wrap HTTP handlers with faultloom.Handler.`, p.file, env.GOVERSION, strings.TrimSpace(p.anchor), n)
+		return "", nil, refuse(exitEnvironment, `%s of %s is not as expected: %q occurs %d times instead of once.
+faultloom-go does not support this toolchain. Build with go, import "faultloom.dev/go/auto" (gRPC, and HTTP requests)
+in package main, and wrap HTTP handlers with faultloom.Handler.`, p.file, env.GOVERSION, strings.TrimSpace(p.anchor), n)
 	}
-	return path, []byte(strings.Replace(s, p.anchor, p.instead, 1) + p.end), nil
+	return path, []byte(strings.Replace(s, p.anchor, p.replacement, 1) + p.suffix), nil
 }

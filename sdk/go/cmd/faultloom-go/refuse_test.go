@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBeHookedIsRefusedByName(t *testing.T) {
+func TestUnsupportedProgramsAreRefused(t *testing.T) {
 	app := map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"}
 	with := func(more map[string]string) map[string]string {
 		files := map[string]string{}
@@ -22,11 +22,11 @@ func TestWhatCannotBeHookedIsRefusedByName(t *testing.T) {
 		return files
 	}
 	for _, c := range []struct {
-		name  string
-		files map[string]string
-		args  []string
-		code  int
-		says  string
+		name   string
+		files  map[string]string
+		args   []string
+		code   int
+		output string
 	}{
 		{"no command", app, nil, 2, "usage"},
 		{"own overlay", app, []string{"build", "-overlay=x.json"}, 2, "-overlay"},
@@ -52,8 +52,8 @@ func TestWhatCannotBeHookedIsRefusedByName(t *testing.T) {
 			if exit, ok := err.(*exec.ExitError); ok {
 				code = exit.ExitCode()
 			}
-			if code != c.code || !strings.Contains(string(out), c.says) {
-				t.Errorf("exit code %d, want %d, and %q in\n%s", code, c.code, c.says, out)
+			if code != c.code || !strings.Contains(string(out), c.output) {
+				t.Errorf("exit code %d, want %d, and %q in\n%s", code, c.code, c.output, out)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestUnknownToolchainIsRefused(t *testing.T) {
 	}
 }
 
-func TestEqualOverlaysLieInOnePlace(t *testing.T) {
+func TestEqualOverlaysShareOneFolder(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	files := map[string][]byte{"/a/b.go": []byte("package a\n")}
 	one, err := writeOverlay(files)
@@ -84,7 +84,7 @@ func TestEqualOverlaysLieInOnePlace(t *testing.T) {
 	if err != nil || two.json != one.json {
 		t.Error("not in one place", err)
 	}
-	// without a cache folder the overlay is temporary, and goes away
+	// without a cache folder the overlay is temporary, and is removed
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -100,18 +100,18 @@ func TestEqualOverlaysLieInOnePlace(t *testing.T) {
 	}
 }
 
-func TestCommandLinesAreTakenApart(t *testing.T) {
+func TestCommandLinesAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want invocation
 	}{
-		{[]string{"build", "-o", "x", "-race", "./a", "./b"}, invocation{command: "build", flags: []string{"-o", "x", "-race"}, packages: []string{"./a", "./b"}, listing: []string{"-race"}}},
-		{[]string{"run", "-tags", "a,b", ".", "-o", "x.go"}, invocation{command: "run", flags: []string{"-tags", "a,b"}, packages: []string{"."}, rest: []string{"-o", "x.go"}, listing: []string{"-tags", "a,b"}}},
-		{[]string{"run", "a.go", "b.go", "c"}, invocation{command: "run", packages: []string{"a.go", "b.go"}, rest: []string{"c"}}},
-		{[]string{"test", "./...", "-run", "X", "-v", "-args", "-y", "z"}, invocation{command: "test", flags: []string{"-run", "X", "-v"}, packages: []string{"./..."}, rest: []string{"-args", "-y", "z"}}},
+		{[]string{"build", "-o", "x", "-race", "./a", "./b"}, invocation{command: "build", flags: []string{"-o", "x", "-race"}, packages: []string{"./a", "./b"}, listFlags: []string{"-race"}}},
+		{[]string{"run", "-tags", "a,b", ".", "-o", "x.go"}, invocation{command: "run", flags: []string{"-tags", "a,b"}, packages: []string{"."}, trailing: []string{"-o", "x.go"}, listFlags: []string{"-tags", "a,b"}}},
+		{[]string{"run", "a.go", "b.go", "c"}, invocation{command: "run", packages: []string{"a.go", "b.go"}, trailing: []string{"c"}}},
+		{[]string{"test", "./...", "-run", "X", "-v", "-args", "-y", "z"}, invocation{command: "test", flags: []string{"-run", "X", "-v"}, packages: []string{"./..."}, trailing: []string{"-args", "-y", "z"}}},
 	} {
-		c.want.hooked = true
-		if got, err := parse(c.args); err != nil || !reflect.DeepEqual(*got, c.want) {
+		c.want.builds = true
+		if got, err := parseArgs(c.args); err != nil || !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%v: %+v, %v", c.args, got, err)
 		}
 	}

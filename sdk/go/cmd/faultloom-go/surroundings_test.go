@@ -17,19 +17,19 @@ import (
 	"faultloom.dev/go/internal/suite"
 )
 
-// said collects a program's standard error.
-type said struct {
+// logBuffer collects a program's standard error.
+type logBuffer struct {
 	mu  sync.Mutex
 	out bytes.Buffer
 }
 
-func (s *said) Write(b []byte) (int, error) {
+func (s *logBuffer) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.Write(b)
 }
 
-func (s *said) String() string {
+func (s *logBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.String()
@@ -45,8 +45,8 @@ func buildHTTPApp(t *testing.T) string {
 	return binary
 }
 
-func TestAProgramBeginsRequestsItselfAndExportsThem(t *testing.T) {
-	c, stderr := suite.NewCollector(t), &said{}
+func TestProgramSamplesRequestsAndExportsThem(t *testing.T) {
+	c, stderr := suite.NewCollector(t), &logBuffer{}
 	address := runAppWith(t, buildHTTPApp(t), stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_SAMPLE=1/1", "FAULTLOOM_EXPORT="+c.Endpoint)
 	if _, body, err := suite.Get(context.Background(), http.DefaultClient, "http://"+address+"/page/7"); err != nil || body != "hello" {
 		t.Fatal(body, err)
@@ -57,17 +57,16 @@ func TestAProgramBeginsRequestsItselfAndExportsThem(t *testing.T) {
 	}
 	want := []string{`app server "GET /page/{id}"`, `app client "GET /item"`, `app server "GET /item"`}
 	if !slices.Equal(got, want) || stderr.String() != "" {
-		t.Errorf("%q, says %q", got, stderr)
+		t.Errorf("%q, printed %q", got, stderr)
 	}
 }
 
-// Whatever is wrong with the keys: the program works, its callers see a gap, and it is said in one line that has no key
-// in it.
-func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
+// With wrong keys the program works, its callers record a gap, and one line on standard error says why without naming a key.
+func TestWrongKeysOnlyDisableTheSDK(t *testing.T) {
 	binary := buildHTTPApp(t)
 	other := strings.Repeat("0c", 32)
 	missing := filepath.Join(t.TempDir(), "none")
-	for _, c := range []struct{ name, environment, says, state string }{
+	for _, c := range []struct{ name, environment, output, state string }{
 		{"no settings", "FAULTLOOM_TRUST=", "", "no trust settings"},
 		{"another key of this id", "FAULTLOOM_TRUST=environment demo;key trace t1 " + other, "faultloom: bad_signature: an envelope was refused", "keys"},
 		{"another id", "FAULTLOOM_TRUST=environment demo;key trace t9 " + other, "faultloom: unknown_key: an envelope was refused", "keys"},
@@ -77,7 +76,7 @@ func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
 		{"no file", "FAULTLOOM_TRUST_FILE=" + missing, "faultloom: trust file: ", "trust file: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			stderr, folder := &said{}, t.TempDir()
+			stderr, folder := &logBuffer{}, t.TempDir()
 			address := runAppWith(t, binary, stderr, c.environment, "FAULTLOOM_STATUS="+folder)
 			for range 3 {
 				ctx, r := suite.Begin(t, faultloom.Options{})
@@ -87,8 +86,8 @@ func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
 				}
 			}
 			text := stderr.String()
-			if !strings.HasPrefix(text, c.says) || strings.Count(text, "\n") != map[bool]int{true: 0, false: 1}[c.says == ""] || strings.Contains(text, other[:16]) {
-				t.Errorf("says %q", text)
+			if !strings.HasPrefix(text, c.output) || strings.Count(text, "\n") != map[bool]int{true: 0, false: 1}[c.output == ""] || strings.Contains(text, other[:16]) {
+				t.Errorf("printed %q", text)
 			}
 			files, _ := filepath.Glob(filepath.Join(folder, "app.*.json"))
 			if len(files) != 1 {
@@ -105,16 +104,15 @@ func TestWrongKeysMakeAProgramDeafAndNothingElse(t *testing.T) {
 			if err := json.Unmarshal(text2, &status); err != nil || !strings.HasPrefix(status.Trust, c.state) || len(status.Libraries) != 1 || status.Libraries[0].Name != "net/http" {
 				t.Errorf("%s %v", text2, err)
 			}
-			if want := map[bool]string{true: "refused", false: "hooked"}[c.says == ""]; status.Libraries[0].State != want {
+			if want := map[bool]string{true: "refused", false: "hooked"}[c.output == ""]; status.Libraries[0].State != want {
 				t.Errorf("%s, want %s", text2, want)
 			}
 		})
 	}
 }
 
-// No writable HOME, no cache folder, nothing that can be written at all: the build works where go can work, else it is
-// said what to do.
-func TestFoldersThatCannotBeWritten(t *testing.T) {
+// Without a writable HOME or cache folder the build works wherever go works. Otherwise the error says what to do.
+func TestUnwritableFolders(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})
 	file := filepath.Join(t.TempDir(), "file") // below it nothing can be written, even by root
@@ -129,7 +127,7 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 		name        string
 		environment []string
 		code        int
-		says        string
+		output      string
 	}{
 		{"HOME, with GOCACHE elsewhere", []string{"HOME=" + file, "XDG_CACHE_HOME=", "GOCACHE=" + strings.TrimSpace(string(cache))}, 0, ""},
 		{"no HOME at all, with GOCACHE elsewhere", []string{"HOME=", "XDG_CACHE_HOME=", "GOCACHE=" + strings.TrimSpace(string(cache))}, 0, ""},
@@ -137,14 +135,14 @@ func TestFoldersThatCannotBeWritten(t *testing.T) {
 		{"neither HOME nor temporary folder", []string{"HOME=" + file, "XDG_CACHE_HOME=", "TMPDIR=" + file, "GOCACHE=" + strings.TrimSpace(string(cache))}, 3, "set XDG_CACHE_HOME or TMPDIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := print(t, dir)
+			before := treeDigest(t, dir)
 			cmd := command(t, dir, "build", "-trimpath", "-o", filepath.Join(t.TempDir(), "app"))
 			cmd.Env = append(append(cmd.Env, "GOENV=off", "GOPATH="+t.TempDir(), "GOTOOLCHAIN=local"), c.environment...)
 			out, err := cmd.CombinedOutput()
-			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.says) {
-				t.Errorf("exit code %d, want %d, and %q in\n%s%v", code, c.code, c.says, out, err)
+			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.output) {
+				t.Errorf("exit code %d, want %d, and %q in\n%s%v", code, c.code, c.output, out, err)
 			}
-			if print(t, dir) != before {
+			if treeDigest(t, dir) != before {
 				t.Error("the program's tree was changed")
 			}
 		})

@@ -10,23 +10,23 @@ import (
 	faultloom "faultloom.dev/go"
 )
 
-// Variants of a chain.
+// Variants of BenchmarkChain.
 const (
-	Bare    = iota // no hooks
-	Dormant        // hooks and keys, requests without an envelope
-	Traced         // each request begun with an envelope, its history taken
+	NoHooks  = iota // no hooks
+	Untraced        // hooks and keys, requests without an envelope
+	Traced          // requests with an envelope, whose history is returned
 )
 
-// Chain measures one request through three services, A→B→C, all in this process.
-func Chain(b *testing.B, variant int) {
-	hooks, traced := variant != Bare, variant == Traced
+// BenchmarkChain measures one request through three services, A→B→C, all in this process.
+func BenchmarkChain(b *testing.B, variant int) {
+	hooks, traced := variant != NoHooks, variant == Traced
 	server := func(name string) []grpc.ServerOption {
 		if !hooks {
 			return nil
 		}
-		return []grpc.ServerOption{hooked(Process(b, name))}
+		return []grpc.ServerOption{withHooks(Process(b, name))}
 	}
-	connect := stock
+	connect := dialWithoutHooks
 	if hooks {
 		connect = dial
 	}
@@ -39,7 +39,7 @@ func Chain(b *testing.B, variant int) {
 	c := connect(b, serve(b, methods{"Get": echo}, server("c")...))
 	mid := connect(b, serve(b, forward(c), server("b")...))
 	a := connect(b, serve(b, forward(mid), server("a")...))
-	settings := Parse(b, Settings)
+	settings := ParseSettings(b, Settings)
 	var gaps atomic.Int64
 	b.ReportAllocs()
 	b.SetParallelism(16)

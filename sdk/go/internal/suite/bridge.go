@@ -16,7 +16,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Hop is how a service is instrumented that does not know us.
+// Hop is the instrumentation of a service without the SDK.
 type Hop struct {
 	Server    []grpc.ServerOption
 	Dial      []grpc.DialOption
@@ -24,23 +24,23 @@ type Hop struct {
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// Bridge lets requests pass such a hop: loadgen → hop → back → leaf, by gRPC and by HTTP on either side of the hop. The
-// hop is a gap, what is behind it plays its part and exports its history.
-func Bridge(t *testing.T, hop Hop) {
+// RunBridge sends requests through such a hop: loadgen → hop → back → leaf, with gRPC and HTTP on either side of the hop. The
+// hop is a gap. The services after it execute the plan and export their histories.
+func RunBridge(t *testing.T, hop Hop) {
 	for _, protocols := range []string{"grpc grpc", "grpc http", "http grpc", "http http"} {
 		t.Run(protocols, func(t *testing.T) {
 			in, out, _ := strings.Cut(protocols, " ")
 			c := NewCollector(t)
-			ask, address := hop.between(t, c, in, out)
-			sees := func(bridge bool, plan ...faultloom.Fault) (string, *wire.Segment, string) {
+			ask, address := hop.startServices(t, c, in, out)
+			send := func(bridge bool, plan ...faultloom.Fault) (string, *wire.Segment, string) {
 				ctx, r := start(t, faultloom.Options{Plan: plan, Bridge: bridge})
 				text := ask(ctx)
 				trace := r.Trace()
 				return text, finish(t, r), hexOf(trace[:])
 			}
 			broken := faultloom.Fault{Kind: wire.Status, Arg: 8, Selector: faultloom.Selector{Caller: "back", Call: "Leaf"}}
-			// without the permission nothing passes the hop
-			if text, _, _ := sees(false, broken); text != "leaf says hi" {
+			// without the permission the envelope does not pass the hop
+			if text, _, _ := send(false, broken); text != "leaf says hi" {
 				t.Errorf("without a bridge: %q", text)
 			}
 			for i, plan := range [][]faultloom.Fault{nil, {broken}, nil} {
@@ -48,12 +48,12 @@ func Bridge(t *testing.T, hop Hop) {
 				if plan != nil {
 					want = "leaf: ResourceExhausted"
 				}
-				text, h, trace := sees(true, plan...)
+				text, h, trace := send(true, plan...)
 				if text != want {
 					t.Errorf("%q, want %q", text, want)
 				}
 				if e := h.Events[1]; len(h.Events) != 3 || !e.Gap || e.Child != nil || h.Events[0].Peer != address {
-					t.Errorf("the hop should be a gap:\n%s", Draw(h))
+					t.Errorf("the hop should be a gap:\n%s", FormatHistory(h))
 				}
 				spans := c.Wait(2 + i*3)
 				var of []string
@@ -92,11 +92,11 @@ func hexOf(b []byte) string {
 	return out.String()
 }
 
-// between starts the three services and returns how to ask the hop, and its address.
-func (hop Hop) between(t *testing.T, c *Collector, in, out string) (ask func(context.Context) string, address string) {
+// startServices starts the three services. It returns a function that calls the hop, and the hop's address.
+func (hop Hop) startServices(t *testing.T, c *Collector, in, out string) (ask func(context.Context) string, address string) {
 	leaf := dial(t, serve(t, methods{"Leaf": func(context.Context, *Message) (*Message, error) {
 		return &Message{Value: []byte("leaf says hi")}, nil
-	}}, hooked(Process(t, "leaf"))))
+	}}, withHooks(Process(t, "leaf"))))
 	answer := func(ctx context.Context) string {
 		text, err := call(ctx, leaf, "Leaf", nil)
 		if err != nil {
@@ -111,18 +111,18 @@ func (hop Hop) between(t *testing.T, c *Collector, in, out string) (ask func(con
 	if out == "grpc" {
 		back := serve(t, methods{"Back": func(ctx context.Context, _ *Message) (*Message, error) {
 			return &Message{Value: []byte(answer(ctx))}, nil
-		}}, hooked(process))
-		cc := stock(t, back, hop.Dial...)
+		}}, withHooks(process))
+		cc := dialWithoutHooks(t, back, hop.Dial...)
 		next = func(ctx context.Context) string {
 			text, err := call(ctx, cc, "Back", nil)
-			return string(text) + bad(err)
+			return string(text) + errorText(err)
 		}
 	} else {
 		back := HTTPServer(t, process, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer(r.Context())) }))
 		client := &http.Client{Transport: hop.Transport(http.DefaultTransport)}
 		next = func(ctx context.Context) string {
 			_, text, err := Get(ctx, client, back+"/back")
-			return text + bad(err)
+			return text + errorText(err)
 		}
 	}
 	if in == "grpc" {
@@ -132,24 +132,27 @@ func (hop Hop) between(t *testing.T, c *Collector, in, out string) (ask func(con
 		cc := dial(t, address)
 		return func(ctx context.Context) string {
 			text, err := call(ctx, cc, "Hop", nil)
-			return string(text) + bad(err)
+			return string(text) + errorText(err)
 		}, address
 	}
 	url := HTTPServer(t, nil, hop.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, next(r.Context())) })))
 	client := &http.Client{Transport: httphook.Transport(nil)}
-	return func(ctx context.Context) string { _, text, err := Get(ctx, client, url+"/hop"); return text + bad(err) }, strings.TrimPrefix(url, "http://")
+	return func(ctx context.Context) string {
+		_, text, err := Get(ctx, client, url+"/hop")
+		return text + errorText(err)
+	}, strings.TrimPrefix(url, "http://")
 }
 
-func bad(err error) string {
+func errorText(err error) string {
 	if err != nil {
 		return " " + err.Error()
 	}
 	return ""
 }
 
-// Beside puts our hooks and theirs into the same services: histories are complete, faults fire, and programs see their own
-// messages.
-func Beside(t *testing.T, hop Hop) {
+// RunWithOpenTelemetry installs the SDK's hooks and OpenTelemetry's in the same services: histories are complete, faults fire,
+// and programs receive their own messages.
+func RunWithOpenTelemetry(t *testing.T, hop Hop) {
 	m := newMarket(t, hop.Server...)
 	cc := dial(t, m.address, hop.Dial...)
 	for _, desc := range []*grpc.StreamDesc{listDesc, sumDesc, chatDesc} {

@@ -18,7 +18,7 @@ import (
 	"faultloom.dev/go/message/entry"
 )
 
-// Collector is a strict OTLP/HTTP receiver for JSON: it takes nothing that the protocol does not have.
+// Collector is a strict OTLP/HTTP receiver for JSON: it refuses everything that is not in the protocol.
 type Collector struct {
 	Endpoint string
 	t        testing.TB
@@ -27,7 +27,7 @@ type Collector struct {
 	from     []*entry.Exporter
 }
 
-// Span is one that arrived.
+// Span is a span that has arrived.
 type Span struct {
 	Service, Trace, ID, Parent, Name string
 	Kind, Code                       int
@@ -35,7 +35,7 @@ type Span struct {
 	Attributes                       map[string]string
 }
 
-// String draws what does not differ between runs.
+// String formats the properties that are the same in every run.
 func (s Span) String() string {
 	out := fmt.Sprintf("%s %s %q", s.Service, map[int]string{2: "server", 3: "client"}[s.Kind], s.Name)
 	if s.Code == 2 {
@@ -55,7 +55,7 @@ func (s Span) String() string {
 func NewCollector(t testing.TB) *Collector {
 	c := &Collector{t: t}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.take(r); err != nil {
+		if err := c.accept(r); err != nil {
 			t.Errorf("not OTLP: %v", err)
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -68,7 +68,7 @@ func NewCollector(t testing.TB) *Collector {
 	return c
 }
 
-// Entry is how a service begins one in n requests itself and exports them to c; n = 0: it only exports.
+// Entry returns the configuration of a service that samples one in n requests and exports to c; n = 0: it only exports.
 func (c *Collector) Entry(n uint64, bridge bool) entry.Config {
 	x, err := entry.NewExporter(c.Endpoint)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Collector) Wait(n int) []Span {
 	c.t.Helper()
 	var all []Span
 	Eventually(c.t, fmt.Sprintf("%d spans arrive", n), func() bool {
-		for _, x := range c.from { // rather than wait for a batch
+		for _, x := range c.from { // instead of waiting until a batch is due
 			x.Flush(context.Background())
 		}
 		c.mu.Lock()
@@ -141,7 +141,7 @@ var (
 	zeros    = regexp.MustCompile(`^0+$`)
 )
 
-func (c *Collector) take(r *http.Request) error {
+func (c *Collector) accept(r *http.Request) error {
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
 		return fmt.Errorf("%s %s, %s", r.Method, r.URL, r.Header.Get("Content-Type"))
 	}
@@ -157,23 +157,23 @@ func (c *Collector) take(r *http.Request) error {
 		return err
 	}
 	var spans []Span
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	for _, rs := range body.ResourceSpans {
 		if len(rs.Resource.Attributes) != 1 || rs.Resource.Attributes[0].Key != "service.name" || len(rs.ScopeSpans) != 1 || rs.ScopeSpans[0].Scope.Name != "faultloom" {
 			return fmt.Errorf("resource %+v", rs.Resource)
 		}
 		service, err := rs.Resource.Attributes[0].text()
-		if err != nil || seen[service] {
+		if err != nil || known[service] {
 			return fmt.Errorf("service %q: %v", service, err)
 		}
-		seen[service] = true
+		known[service] = true
 		for _, s := range rs.ScopeSpans[0].Spans {
 			one := Span{Service: service, Trace: s.TraceID, ID: s.SpanID, Parent: s.ParentSpanID, Name: s.Name, Kind: s.Kind, Code: s.Status.Code, Attributes: map[string]string{}}
 			if !traceIDs.MatchString(s.TraceID) || zeros.MatchString(s.TraceID) || !spanIDs.MatchString(s.SpanID) || zeros.MatchString(s.SpanID) ||
-				(s.ParentSpanID != "" && !spanIDs.MatchString(s.ParentSpanID)) || seen[s.TraceID+s.SpanID] {
+				(s.ParentSpanID != "" && !spanIDs.MatchString(s.ParentSpanID)) || known[s.TraceID+s.SpanID] {
 				return fmt.Errorf("ids of %+v", s)
 			}
-			seen[s.TraceID+s.SpanID] = true
+			known[s.TraceID+s.SpanID] = true
 			var err, err2 error
 			one.Start, err = strconv.ParseUint(s.StartTimeUnixNano, 10, 64)
 			one.End, err2 = strconv.ParseUint(s.EndTimeUnixNano, 10, 64)

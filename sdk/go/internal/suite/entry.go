@@ -17,8 +17,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// passing is a hop that hands both headers on, and nothing else.
-var passing = Hop{
+// propagatingHop is a hop that propagates both headers and does nothing else.
+var propagatingHop = Hop{
 	Server: []grpc.ServerOption{grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		h := http.Header{}
@@ -27,10 +27,10 @@ var passing = Hop{
 				h.Add(k, v)
 			}
 		}
-		return next(context.WithValue(ctx, passedOn{}, h), req)
+		return next(context.WithValue(ctx, headersKey{}, h), req)
 	})},
 	Dial: []grpc.DialOption{grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		h, _ := ctx.Value(passedOn{}).(http.Header)
+		h, _ := ctx.Value(headersKey{}).(http.Header)
 		for k, values := range h {
 			for _, v := range values {
 				ctx = metadata.AppendToOutgoingContext(ctx, k, v)
@@ -46,12 +46,12 @@ var passing = Hop{
 					h.Add(k, v)
 				}
 			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passedOn{}, h)))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), headersKey{}, h)))
 		})
 	},
 	Transport: func(under http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			h, _ := r.Context().Value(passedOn{}).(http.Header)
+			h, _ := r.Context().Value(headersKey{}).(http.Header)
 			r = r.Clone(r.Context())
 			for k, v := range h {
 				r.Header[k] = v
@@ -61,7 +61,7 @@ var passing = Hop{
 	},
 }
 
-type passedOn struct{}
+type headersKey struct{}
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -69,13 +69,13 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 const sampleTraceparent = "00-0102030405060708090a0b0c0d0e0f10-1112131415161718-01"
 
-// A service that draws every request begins one of its own for each; replies look as without us, and nothing is drawn
-// twice on the way.
-func drawn(t *testing.T) {
+// A service that samples every request traces each of them once. The replies are the same as without the SDK, and services
+// further on do not sample the request again.
+func sampled(t *testing.T) {
 	c := NewCollector(t)
 	backProcess := Process(t, "back")
-	backProcess.Entry = c.Entry(1, false) // draws, too, but its requests come with envelopes
-	back := serve(t, methods{"Get": echo}, hooked(backProcess))
+	backProcess.Entry = c.Entry(1, false) // samples, too, but its requests come with envelopes
+	back := serve(t, methods{"Get": echo}, withHooks(backProcess))
 	to := dial(t, back)
 	process := Process(t, "front")
 	process.Entry = c.Entry(1, true)
@@ -90,7 +90,7 @@ func drawn(t *testing.T) {
 				return err
 			}
 			return s.SendMsg(in)
-		}}, hooked(process))
+		}}, withHooks(process))
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := get(r.Context()); err != nil {
 			t.Error(err)
@@ -98,8 +98,8 @@ func drawn(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		io.WriteString(w, "short and stout")
 	})
-	url := HTTPServer(t, process, httphook.Handler(page, process)) // hooked twice, drawn once
-	cc := stock(t, front)
+	url := HTTPServer(t, process, httphook.Handler(page, process)) // hooked twice, sampled once
+	cc := dialWithoutHooks(t, front)
 
 	check := func(what, root, parent string) {
 		t.Helper()
@@ -133,7 +133,7 @@ func drawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(header[wire.GRPCKey])+len(trailer[wire.GRPCKey]) > 0 {
-			t.Error("a history was sent that nobody asked for")
+			t.Error("an unrequested history was sent")
 		}
 		check("unary", `front server "/shop.Service/Page"`, parent)
 		s, err := open(ctx, cc, chatDesc)
@@ -163,13 +163,13 @@ func drawn(t *testing.T) {
 		}
 		check("HTTP", `front server "GET /page/{id}"`, parent)
 	}
-	// without a trace key nothing is drawn
+	// without a trace key no request is sampled
 	keyless := Process(t, "front")
-	keyless.Receiver = trust.NewReceiver(Parse(t, "environment demo\nkey fault f1 "+FaultKey))
+	keyless.Receiver = trust.NewReceiver(ParseSettings(t, "environment demo\nkey fault f1 "+FaultKey))
 	keyless.Entry = c.Entry(1, false)
-	if out, err := call(context.Background(), stock(t, serve(t, methods{"Look": func(ctx context.Context, _ *Message) (*Message, error) {
+	if out, err := call(context.Background(), dialWithoutHooks(t, serve(t, methods{"Look": func(ctx context.Context, _ *Message) (*Message, error) {
 		return &Message{Value: []byte(fmt.Sprint(scope.Current(ctx) != nil))}, nil
-	}}, hooked(keyless))), "Look", nil); err != nil || string(out) != "false" {
+	}}, withHooks(keyless))), "Look", nil); err != nil || string(out) != "false" {
 		t.Error(string(out), err)
 	}
 }

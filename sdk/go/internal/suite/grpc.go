@@ -22,17 +22,17 @@ import (
 
 // shop is front → back, both with the SDK, and a connection to front.
 type shop struct {
-	front       *grpc.ClientConn
-	back        string
-	backRan     func() int
-	frontProc   *scope.Process
-	backProcess *scope.Process
+	front        *grpc.ClientConn
+	back         string
+	backRan      func() int
+	frontProcess *scope.Process
+	backProcess  *scope.Process
 }
 
 func echo(_ context.Context, in *Message) (*Message, error) { return &Message{Value: in.Value}, nil }
 
 func newShop(t testing.TB) *shop {
-	s := &shop{frontProc: Process(t, "front"), backProcess: Process(t, "back")}
+	s := &shop{frontProcess: Process(t, "front"), backProcess: Process(t, "back")}
 	var mu sync.Mutex
 	ran := 0
 	s.backRan = func() int { mu.Lock(); defer mu.Unlock(); n := ran; ran = 0; return n }
@@ -46,65 +46,65 @@ func newShop(t testing.TB) *shop {
 			}
 			return &Message{Value: append([]byte("got "), in.Value...)}, nil
 		},
-	}, hooked(s.backProcess))
-	s.frontProc.Peers[s.back] = "back"
+	}, withHooks(s.backProcess))
+	s.frontProcess.Peers[s.back] = "back"
 	cc := dial(t, s.back)
 	s.front = dial(t, serve(t, methods{
-		// Page gets what its request names, blank by blank, one after the other, and tells what it saw.
+		// Page calls Get for each word of its request, one after the other, and returns the results.
 		"Page": func(ctx context.Context, in *Message) (*Message, error) {
-			var seen []string
+			var results []string
 			for _, item := range strings.Fields(string(in.Value)) {
 				out, err := call(ctx, cc, "Get", []byte(item))
 				if err != nil {
-					seen = append(seen, status.Code(err).String())
+					results = append(results, status.Code(err).String())
 				} else {
-					seen = append(seen, string(out))
+					results = append(results, string(out))
 				}
 			}
-			return &Message{Value: []byte(strings.Join(seen, ","))}, nil
+			return &Message{Value: []byte(strings.Join(results, ","))}, nil
 		},
-	}, hooked(s.frontProc)))
+	}, withHooks(s.frontProcess)))
 	return s
 }
 
-// Run runs every behaviour.
-func Run(t *testing.T) {
+// RunAll runs the whole suite.
+func RunAll(t *testing.T) {
 	for name, f := range map[string]func(*testing.T){
-		"history_is_complete_over_three_services":            historyIsComplete,
-		"stock_server_answers_and_shows_as_gap":              stockServer,
-		"stock_client_sees_nothing_of_us":                    stockClient,
-		"reply_near_the_receive_limit_arrives":               receiveLimits,
-		"server_send_limit_is_kept":                          sendLimit,
-		"five_thousand_events_come_back":                     manyEvents,
-		"error_reply_brings_history_in_trailer":              errorReply,
-		"each_fault_healthy_disturbed_healthy":               eachFault,
-		"after_nth_and_max_fires":                            conditions,
-		"sdk_less_callee_can_be_faulted":                     stockFaulted,
-		"no_context_no_injection":                            noContext,
-		"deaf_without_key":                                   deaf,
-		"faults_off_at_runtime":                              faultsOff,
-		"keys_rotate":                                        rotation,
-		"expired_and_foreign_envelopes_are_not_there":        refused,
-		"foreign_codecs_get_trailers_only":                   foreignCodecs,
-		"outer_interceptor_sees_the_programs_own_reply_type": outerInterceptor,
-		"shared_reply_message_is_never_changed":              sharedReply,
-		"streams_of_each_kind_with_calls_inside":             streamKinds,
-		"a_cancelled_stream_tells_what_happened_until_then":  streamCancelled,
-		"a_stream_left_open_ends_with_its_scope":             streamLeftOpen,
-		"each_fault_on_streams_healthy_disturbed_healthy":    streamFaults,
-		"a_stream_brings_five_thousand_events_back":          streamManyEvents,
-		"a_small_receive_limit_makes_pieces_wait":            streamSmallLimit,
-		"streams_with_peers_without_sdk":                     streamStockPeers,
-		"streams_with_foreign_codecs_and_interceptors":       streamForeign,
-		"a_stream_that_fails_brings_history_in_the_trailer":  streamErrors,
-		"retry_is_not_a_replay":                              retry,
-		"envelopes_go_into_a_field_where_they_may":           fields,
-		"fields_are_announced_only_where_they_are_safe":      fieldsNotAnnounced,
-		"a_callee_that_takes_no_field_gets_metadata_again":   fieldsForgotten,
-		"a_field_leaves_the_message_even_if_it_is_refused":   fieldsRefused,
-		"a_field_counts_before_forwarded_metadata":           fieldBeforeMetadata,
-		"drawn_requests_are_exported_once":                   drawn,
-		"a_hop_that_passes_baggage_on_is_bridged":            func(t *testing.T) { Bridge(t, passing) },
+		"history_is_complete_over_three_services":          historyIsComplete,
+		"server_without_sdk_is_a_gap":                      serverWithoutSDK,
+		"client_without_sdk_gets_unchanged_replies":        clientWithoutSDK,
+		"reply_near_the_receive_limit_arrives":             receiveLimits,
+		"server_send_limit_is_respected":                   sendLimit,
+		"five_thousand_events_are_returned":                manyEvents,
+		"error_reply_carries_history_in_trailer":           errorReply,
+		"each_fault_healthy_disturbed_healthy":             eachFault,
+		"after_nth_and_max_fires":                          faultConditions,
+		"faults_work_on_a_callee_without_sdk":              faultsWithoutSDK,
+		"no_context_no_injection":                          noContext,
+		"inactive_without_key":                             inactive,
+		"faults_off_at_runtime":                            faultsOff,
+		"keys_rotate":                                      rotation,
+		"expired_and_foreign_envelopes_are_ignored":        refusedEnvelopes,
+		"foreign_codecs_get_trailers_only":                 foreignCodecs,
+		"outer_interceptor_gets_the_programs_reply_type":   outerInterceptor,
+		"shared_reply_message_is_never_changed":            sharedReply,
+		"each_kind_of_stream_with_nested_calls":            streamKinds,
+		"a_canceled_stream_has_its_history_until_then":     streamCanceled,
+		"an_open_stream_ends_with_its_scope":               streamLeftOpen,
+		"each_fault_on_streams_healthy_disturbed_healthy":  streamFaults,
+		"a_stream_returns_five_thousand_events":            streamManyEvents,
+		"a_small_receive_limit_makes_pieces_wait":          streamSmallLimit,
+		"streams_with_peers_without_sdk":                   streamPeersWithoutSDK,
+		"streams_with_foreign_codecs_and_interceptors":     streamForeign,
+		"a_failed_stream_carries_history_in_the_trailer":   streamErrors,
+		"retry_is_not_a_replay":                            retry,
+		"envelopes_go_into_a_field_once_announced":         fields,
+		"fields_are_announced_only_if_safe":                fieldsNotAnnounced,
+		"a_callee_that_takes_no_field_gets_metadata_again": fieldsForgotten,
+		"a_refused_field_is_removed_from_the_message":      fieldsRefused,
+		"a_field_overrides_forwarded_metadata":             fieldBeforeMetadata,
+		"sampled_requests_are_exported_once":               sampled,
+		"a_hop_that_propagates_baggage_is_bridged":         func(t *testing.T) { RunBridge(t, propagatingHop) },
 	} {
 		t.Run(name, f)
 	}
@@ -125,7 +125,7 @@ func historyIsComplete(t *testing.T) {
 
 func sizes() []int { return []int{0, 1, 100, 100_000, 3_900_000, 4<<20 - 100, 4<<20 - 6} }
 
-func stockServer(t *testing.T) {
+func serverWithoutSDK(t *testing.T) {
 	cc := dial(t, serve(t, methods{"Echo": echo}, grpc.MaxRecvMsgSize(8<<20)))
 	for _, n := range sizes() {
 		ctx, r := start(t, faultloom.Options{})
@@ -140,8 +140,8 @@ func stockServer(t *testing.T) {
 	}
 }
 
-func stockClient(t *testing.T) {
-	cc := stock(t, serve(t, methods{"Echo": echo}, grpc.MaxRecvMsgSize(8<<20), hooked(Process(t, "server"))))
+func clientWithoutSDK(t *testing.T) {
+	cc := dialWithoutHooks(t, serve(t, methods{"Echo": echo}, grpc.MaxRecvMsgSize(8<<20), withHooks(Process(t, "server"))))
 	for _, n := range sizes() {
 		in := bytes.Repeat([]byte{7}, n)
 		var header, trailer metadata.MD
@@ -150,13 +150,13 @@ func stockClient(t *testing.T) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 		if len(header[wire.GRPCKey])+len(trailer[wire.GRPCKey]) > 0 {
-			t.Fatal("a history was sent that nobody asked for")
+			t.Fatal("an unrequested history was sent")
 		}
 	}
 }
 
 func receiveLimits(t *testing.T) {
-	address := serve(t, methods{"Echo": echo}, grpc.MaxRecvMsgSize(16<<20), hooked(Process(t, "server")))
+	address := serve(t, methods{"Echo": echo}, grpc.MaxRecvMsgSize(16<<20), withHooks(Process(t, "server")))
 	config := `{"methodConfig":[{"name":[{"service":"shop.Service"}],"maxResponseMessageBytes":65536}]}`
 	for _, c := range []struct {
 		n    int
@@ -176,19 +176,19 @@ func receiveLimits(t *testing.T) {
 			t.Fatalf("%d bytes: %v", c.n, err)
 		}
 		if h := finish(t, r); h.Events[1].Gap || h.Events[1].Child == nil {
-			t.Errorf("%d bytes: no history: %s", c.n, Draw(h))
+			t.Errorf("%d bytes: no history: %s", c.n, FormatHistory(h))
 		}
 	}
 }
 
 func sendLimit(t *testing.T) {
-	cc := dial(t, serve(t, methods{"Echo": echo}, grpc.MaxSendMsgSize(1100), hooked(Process(t, "server"))))
+	cc := dial(t, serve(t, methods{"Echo": echo}, grpc.MaxSendMsgSize(1100), withHooks(Process(t, "server"))))
 	ctx, r := start(t, faultloom.Options{})
 	if out, err := call(ctx, cc, "Echo", make([]byte, 1090)); err != nil || len(out) != 1090 {
 		t.Fatal(err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 }
 
@@ -200,21 +200,21 @@ func manyEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := finish(t, r)
-	if n := Count(h); n < 5000 || strings.Contains(Draw(h), "gap") {
+	if n := CountEvents(h); n < 5000 || strings.Contains(FormatHistory(h), "gap") {
 		t.Errorf("%d events", n)
 	}
-	// and in a trailer, of which only the frame is left
+	// and in a trailer that only has room for the SendResponse
 	ctx, r = start(t, faultloom.Options{})
 	if _, err := call(ctx, s.front, "Page", []byte(strings.Repeat("a ", calls)), grpc.CallContentSubtype("proto2")); err == nil {
 		t.Fatal("content subtype proto2 is not registered")
 	}
 	if h := finish(t, r); h.Events[1].Child != nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 }
 
 func errorReply(t *testing.T) {
-	back := dial(t, serve(t, methods{"Get": echo}, hooked(Process(t, "back"))))
+	back := dial(t, serve(t, methods{"Get": echo}, withHooks(Process(t, "back"))))
 	cc := dial(t, serve(t, methods{"Fail": func(ctx context.Context, in *Message) (*Message, error) {
 		for i := 0; i < int(in.Value[0]); i++ {
 			if _, err := call(ctx, back, "Get", nil); err != nil {
@@ -222,7 +222,7 @@ func errorReply(t *testing.T) {
 			}
 		}
 		return nil, status.Error(codes.FailedPrecondition, "no")
-	}}, hooked(Process(t, "front"))))
+	}}, withHooks(Process(t, "front"))))
 	for _, n := range []byte{1, 50, 250} {
 		ctx, r := start(t, faultloom.Options{})
 		_, err := call(ctx, cc, "Fail", []byte{n})
@@ -248,7 +248,7 @@ func eachFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(out), Draw(finish(t, r).Events[1].Child), time.Since(begin)
+		return string(out), FormatHistory(finish(t, r).Events[1].Child), time.Since(begin)
 	}
 	healthy := func(when string) {
 		t.Helper()
@@ -259,10 +259,10 @@ func eachFault(t *testing.T) {
 	}
 	at := faultloom.Selector{Caller: "front", Callee: "back", Call: "Get"}
 	for _, c := range []struct {
-		fault faultloom.Fault
-		sees  string
-		ran   int
-		end   string
+		fault  faultloom.Fault
+		output string
+		ran    int
+		end    string
 	}{
 		{faultloom.Fault{Kind: wire.Unavailable}, "Unavailable", 0, "1 failed 14\n"},
 		{faultloom.Fault{Kind: wire.Status, Arg: 8}, "ResourceExhausted", 0, "1 reply 8\n"},
@@ -278,8 +278,8 @@ func eachFault(t *testing.T) {
 			healthy("before")
 			c.fault.Selector = at
 			out, history, took := page(c.fault)
-			if out != c.sees || !strings.Contains(history, "fault 0\n") || !strings.Contains(history, c.end) || strings.Contains(history, "gap") {
-				t.Errorf("saw %q, want %q\n%s", out, c.sees, history)
+			if out != c.output || !strings.Contains(history, "fault 0\n") || !strings.Contains(history, c.end) || strings.Contains(history, "gap") {
+				t.Errorf("got %q, want %q\n%s", out, c.output, history)
 			}
 			if ran := s.backRan(); ran != c.ran || strings.Contains(history, `back ""`) != (c.ran == 1) {
 				t.Errorf("the callee ran %d times\n%s", ran, history)
@@ -300,7 +300,7 @@ func eachFault(t *testing.T) {
 	})
 }
 
-func conditions(t *testing.T) {
+func faultConditions(t *testing.T) {
 	s := newShop(t)
 	get := faultloom.Selector{Callee: "back", Call: "Get"}
 	for _, c := range []struct {
@@ -322,7 +322,7 @@ func conditions(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", c.name, out, err, c.want)
 		}
 	}
-	// evidence comes up from below: the second page knows what the first one's callee has sent
+	// evidence comes back with histories: at the second page, the calls of the first one's callee count
 	ctx, _ := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Status, Arg: 10, Selector: get, MaxFires: 3}}})
 	first, _ := call(ctx, s.front, "Page", []byte("a b"))
 	second, err := call(ctx, s.front, "Page", []byte("c d"))
@@ -331,7 +331,7 @@ func conditions(t *testing.T) {
 	}
 }
 
-func stockFaulted(t *testing.T) {
+func faultsWithoutSDK(t *testing.T) {
 	cc := dial(t, serve(t, methods{"Echo": echo}))
 	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{
 		{Kind: wire.Unavailable, Selector: faultloom.Selector{Call: "Echo"}, Nth: 1},
@@ -339,7 +339,7 @@ func stockFaulted(t *testing.T) {
 		{Kind: wire.CorruptReply, Selector: faultloom.Selector{Call: "Echo"}, Nth: 3}}})
 	var got []string
 	for i := 0; i < 4; i++ {
-		_, err := call(ctx, cc, "Echo", []byte("h")) // three bytes: the second half begins with the length
+		_, err := call(ctx, cc, "Echo", []byte("h")) // three bytes, of which the second half begins with the length
 		got = append(got, status.Code(err).String())
 	}
 	if s := strings.Join(got, " "); s != "Unavailable Unavailable Internal OK" {
@@ -354,23 +354,23 @@ func stockFaulted(t *testing.T) {
 }
 
 func noContext(t *testing.T) {
-	seen := make(chan int, 1)
+	values := make(chan int, 1)
 	cc := dial(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
-		seen <- len(metadata.ValueFromIncomingContext(ctx, wire.GRPCKey))
+		values <- len(metadata.ValueFromIncomingContext(ctx, wire.GRPCKey))
 		return in, nil
 	}}))
-	if _, err := call(context.Background(), cc, "Look", nil); err != nil || <-seen != 0 {
+	if _, err := call(context.Background(), cc, "Look", nil); err != nil || <-values != 0 {
 		t.Error("something was sent", err)
 	}
 }
 
-func deaf(t *testing.T) {
+func inactive(t *testing.T) {
 	p := &scope.Process{Service: "deaf", Receiver: trust.NewReceiver(nil)}
 	got := make(chan bool, 1)
 	cc := dial(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
 		got <- scope.Current(ctx) != nil
 		return in, nil
-	}}, hooked(p)))
+	}}, withHooks(p)))
 	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Caller: "deaf"}}}})
 	var trailer metadata.MD
 	if _, err := call(ctx, cc, "Look", nil, grpc.Trailer(&trailer)); err != nil || <-got || len(trailer[wire.GRPCKey]) > 0 {
@@ -384,14 +384,14 @@ func deaf(t *testing.T) {
 func faultsOff(t *testing.T) {
 	path, replace := TrustFile(t, Settings)
 	s := newShop(t)
-	s.frontProc.Receiver = trust.NewReceiverFromFile(path)
+	s.frontProcess.Receiver = trust.NewReceiverFromFile(path)
 	page := func() (string, string) {
 		ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Callee: "back"}}}})
 		out, err := call(ctx, s.front, "Page", []byte("a"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(out), Draw(finish(t, r))
+		return string(out), FormatHistory(finish(t, r))
 	}
 	if out, _ := page(); out != "Unavailable" {
 		t.Fatal(out)
@@ -404,7 +404,7 @@ func faultsOff(t *testing.T) {
 	replace(Settings)
 	Eventually(t, "faults on again", func() bool { out, _ := page(); return out == "Unavailable" })
 
-	// the switch also ends a hang that is under way
+	// the switch also ends a running hang
 	done := make(chan time.Duration, 1)
 	go func() {
 		begin := time.Now()
@@ -422,9 +422,9 @@ func rotation(t *testing.T) {
 	path, replace := TrustFile(t, "environment demo\nkey trace old "+TraceKey)
 	p := Process(t, "server")
 	p.Receiver = trust.NewReceiverFromFile(path)
-	cc := dial(t, serve(t, methods{"Echo": echo}, hooked(p)))
+	cc := dial(t, serve(t, methods{"Echo": echo}, withHooks(p)))
 	known := func(id, key string) bool {
-		ctx, r := start(t, faultloom.Options{Trust: Parse(t, "environment demo\nkey trace "+id+" "+key)})
+		ctx, r := start(t, faultloom.Options{Trust: ParseSettings(t, "environment demo\nkey trace "+id+" "+key)})
 		if _, err := call(ctx, cc, "Echo", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -443,11 +443,11 @@ func rotation(t *testing.T) {
 	Eventually(t, "it hears again", func() bool { return known("t1", TraceKey) })
 }
 
-func refused(t *testing.T) {
+func refusedEnvelopes(t *testing.T) {
 	p := Process(t, "server")
-	cc := stock(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
+	cc := dialWithoutHooks(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
 		return &Message{Value: []byte(fmt.Sprint(scope.Current(ctx) != nil))}, nil
-	}}, hooked(p)))
+	}}, withHooks(p)))
 	now := time.Now()
 	for _, c := range []struct {
 		name string
@@ -467,7 +467,7 @@ func refused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		passed := Parse(t, Settings).Key("t1").Sign(nil, part)
+		passed := ParseSettings(t, Settings).Key("t1").Sign(nil, part)
 		raw, _ := wire.AssembleEnvelope(string(passed), 1, wire.AcceptField, 4<<20, nil)
 		ctx := metadata.AppendToOutgoingContext(context.Background(), wire.GRPCKey, raw)
 		if out, err := call(ctx, cc, "Look", nil); err != nil && c.want == "false" || (err == nil && string(out) != c.want) {

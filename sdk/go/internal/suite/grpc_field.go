@@ -19,20 +19,20 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// witness sees where each request that reaches a server has its envelope, before any interceptor does.
-type witness struct {
-	mu   sync.Mutex
-	seen []string
+// witness records where each request that reaches a server has its envelope, before any interceptor runs.
+type envelopeRecorder struct {
+	mu     sync.Mutex
+	places []string
 }
 
-type arrivedKey struct{}
+type inMetadataKey struct{}
 
-func (*witness) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, arrivedKey{}, new(bool))
+func (*envelopeRecorder) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, inMetadataKey{}, new(bool))
 }
 
-func (w *witness) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	inMetadata := ctx.Value(arrivedKey{}).(*bool)
+func (w *envelopeRecorder) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	inMetadata := ctx.Value(inMetadataKey{}).(*bool)
 	switch s := s.(type) {
 	case *stats.InHeader:
 		*inMetadata = len(s.Header[wire.GRPCKey]) > 0
@@ -40,83 +40,85 @@ func (w *witness) HandleRPC(ctx context.Context, s stats.RPCStats) {
 		_, envelope := wire.CutField(s.Payload.(proto.Message).ProtoReflect().GetUnknown())
 		where := map[[2]bool]string{{true, true}: "both", {true, false}: "metadata", {false, true}: "field", {false, false}: "none"}[[2]bool{*inMetadata, envelope != nil}]
 		w.mu.Lock()
-		w.seen = append(w.seen, where)
+		w.places = append(w.places, where)
 		w.mu.Unlock()
 	}
 }
 
-func (*witness) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (*witness) HandleConn(context.Context, stats.ConnStats)                       {}
+func (*envelopeRecorder) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return ctx
+}
+func (*envelopeRecorder) HandleConn(context.Context, stats.ConnStats) {}
 
-// expect compares what was seen since the last time.
-func (w *witness) expect(t testing.TB, about string, want ...string) {
+// expect compares what was recorded since the last call.
+func (w *envelopeRecorder) expect(t testing.TB, about string, want ...string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Equal(w.seen, want) {
-		t.Errorf("%s: envelopes came in %v, not in %v", about, w.seen, want)
+	if !slices.Equal(w.places, want) {
+		t.Errorf("%s: envelopes came in %v, not in %v", about, w.places, want)
 	}
-	w.seen = nil
+	w.places = nil
 }
 
-// clean answers with what it got, unless something of ours is in it.
-func clean(_ context.Context, in *Message) (*Message, error) {
+// clean echoes its request, unless the request contains something of the SDK's.
+func echoClean(_ context.Context, in *Message) (*Message, error) {
 	if len(in.ProtoReflect().GetUnknown()) > 0 {
 		return nil, status.Error(codes.DataLoss, "unknown bytes reached the program")
 	}
 	return &Message{Value: in.Value}, nil
 }
 
-// traced makes one call within a request of its own and expects its history.
-func traced(t testing.TB, cc *grpc.ClientConn, in string, opts ...grpc.CallOption) {
+// traced makes one call within a new traced request and checks its history.
+func callTraced(t testing.TB, cc *grpc.ClientConn, in string, opts ...grpc.CallOption) {
 	t.Helper()
 	ctx, r := start(t, faultloom.Options{})
 	if out, err := call(ctx, cc, "Get", []byte(in), opts...); err != nil || string(out) != in {
 		t.Error(err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 }
 
 func fields(t *testing.T) {
-	w := &witness{}
-	address := serve(t, methods{"Get": clean, "Other": clean}, grpc.StatsHandler(w), hooked(Process(t, "server")))
+	w := &envelopeRecorder{}
+	address := serve(t, methods{"Get": echoClean, "Other": echoClean}, grpc.StatsHandler(w), withHooks(Process(t, "server")))
 	cc, other := dial(t, address), dial(t, address)
 	for range 3 {
-		traced(t, cc, "a")
+		callTraced(t, cc, "a")
 	}
-	w.expect(t, "once the callee has said so", "metadata", "field", "field")
-	traced(t, other, "a")
+	w.expect(t, "once the callee has announced it", "metadata", "field", "field")
+	callTraced(t, other, "a")
 	w.expect(t, "another channel", "metadata")
 	ctx, _ := start(t, faultloom.Options{})
 	if _, err := call(ctx, cc, "Other", nil); err != nil {
 		t.Error(err)
 	}
 	w.expect(t, "another method", "metadata")
-	traced(t, cc, "")
+	callTraced(t, cc, "")
 	w.expect(t, "an empty message", "field")
-	traced(t, cc, strings.Repeat("x", 2000), grpc.UseCompressor(gzip.Name))
+	callTraced(t, cc, strings.Repeat("x", 2000), grpc.UseCompressor(gzip.Name))
 	w.expect(t, "a compressed message", "field")
-	traced(t, cc, strings.Repeat("x", 60_000))
+	callTraced(t, cc, strings.Repeat("x", 60_000))
 	w.expect(t, "a large message", "field")
-	traced(t, cc, strings.Repeat("x", 65_536))
+	callTraced(t, cc, strings.Repeat("x", 65_536))
 	w.expect(t, "a message beyond 65,536 bytes", "metadata")
-	traced(t, cc, "a", grpc.MaxCallSendMsgSize(1000))
+	callTraced(t, cc, "a", grpc.MaxCallSendMsgSize(1000))
 	w.expect(t, "a channel that sends little", "metadata")
 	ctx, r := start(t, faultloom.Options{Bridge: true})
 	if _, err := call(ctx, cc, "Get", nil); err != nil {
 		t.Error(err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 	w.expect(t, "a bridged envelope", "metadata")
 	if _, err := call(context.Background(), cc, "Get", nil); err != nil {
 		t.Error(err)
 	}
 	w.expect(t, "no scope", "none")
-	traced(t, cc, "a")
+	callTraced(t, cc, "a")
 	w.expect(t, "what was learned holds", "field")
 }
 
@@ -125,18 +127,18 @@ func fieldsNotAnnounced(t *testing.T) {
 		return next(ctx, in)
 	})
 	for about, opts := range map[string][]grpc.ServerOption{
-		"a small receive limit":    {grpc.MaxRecvMsgSize(1000), hooked(Process(t, "server"))},
-		"an interceptor before us": {outer, hooked(Process(t, "server"))},
-		"a foreign codec":          {grpc.ForceServerCodec(plainProto{}), hooked(Process(t, "server"))},
+		"a small receive limit":    {grpc.MaxRecvMsgSize(1000), withHooks(Process(t, "server"))},
+		"an interceptor before us": {outer, withHooks(Process(t, "server"))},
+		"a foreign codec":          {grpc.ForceServerCodec(plainProto{}), withHooks(Process(t, "server"))},
 	} {
-		w := &witness{}
-		cc := dial(t, serve(t, methods{"Get": clean}, append(opts, grpc.StatsHandler(w))...))
-		traced(t, cc, "a")
-		traced(t, cc, "a")
+		w := &envelopeRecorder{}
+		cc := dial(t, serve(t, methods{"Get": echoClean}, append(opts, grpc.StatsHandler(w))...))
+		callTraced(t, cc, "a")
+		callTraced(t, cc, "a")
 		w.expect(t, about, "metadata", "metadata")
 	}
-	w := &witness{}
-	cc := dial(t, serve(t, methods{"Get": clean}, grpc.StatsHandler(w)))
+	w := &envelopeRecorder{}
+	cc := dial(t, serve(t, methods{"Get": echoClean}, grpc.StatsHandler(w)))
 	for range 2 {
 		ctx, _ := start(t, faultloom.Options{})
 		if _, err := call(ctx, cc, "Get", nil); err != nil {
@@ -146,8 +148,8 @@ func fieldsNotAnnounced(t *testing.T) {
 	w.expect(t, "a server without an SDK", "metadata", "metadata")
 }
 
-// promise is what a service sends back that has nothing to tell but that it takes fields, if it does.
-func promise(t testing.TB, envelope string, takes bool) []byte {
+// promise returns the history of a service that has made no calls, with or without the announcement that it takes fields.
+func announcement(t testing.TB, envelope string, takes bool) []byte {
 	var e wire.Envelope
 	o, err := wire.DecodeEnvelope(envelope, &e)
 	if err == nil {
@@ -164,7 +166,7 @@ func promise(t testing.TB, envelope string, takes bool) []byte {
 }
 
 func fieldsForgotten(t *testing.T) {
-	w := &witness{}
+	w := &envelopeRecorder{}
 	var answers []string // of the server, one a call; each "takes", "silent" (no history), "plain" (one without a promise), "other" (another call's), "error" or "waits"
 	arrived := make(chan struct{})
 	address := serve(t, methods{"Get": func(ctx context.Context, in *Message) (*Message, error) {
@@ -179,9 +181,9 @@ func fieldsForgotten(t *testing.T) {
 		out := &Message{Value: in.Value}
 		switch answer {
 		case "takes", "plain":
-			out.ProtoReflect().SetUnknown(wire.AppendField(nil, promise(t, envelope, answer == "takes")))
+			out.ProtoReflect().SetUnknown(wire.AppendField(nil, announcement(t, envelope, answer == "takes")))
 		case "other":
-			history := promise(t, envelope, true)
+			history := announcement(t, envelope, true)
 			history[1] ^= 1
 			out.ProtoReflect().SetUnknown(wire.AppendField(nil, history))
 		case "waits":
@@ -210,19 +212,19 @@ func fieldsForgotten(t *testing.T) {
 	run(dial(t, address), "takes", "error", "takes", "takes")
 	w.expect(t, "and so is an error", "metadata", "field", "metadata", "metadata")
 	run(dial(t, address), "other", "takes", "other", "takes")
-	w.expect(t, "another call's history says nothing", "metadata", "metadata", "field", "metadata")
+	w.expect(t, "another call's history has no effect", "metadata", "metadata", "field", "metadata")
 	run(dial(t, address), "takes", "plain", "takes", "takes")
 	w.expect(t, "a callee that promises nothing any more", "metadata", "field", "metadata", "field")
 	run(dial(t, address), "takes", "waits", "silent", "takes", "takes")
-	w.expect(t, "no answer says nothing", "metadata", "field", "metadata", "metadata", "field")
+	w.expect(t, "no answer has no effect", "metadata", "field", "metadata", "metadata", "field")
 }
 
 func fieldsRefused(t *testing.T) {
 	p := Process(t, "server")
-	address := serve(t, methods{"Get": clean, "Own": func(_ context.Context, in *Message) (*Message, error) {
+	address := serve(t, methods{"Get": echoClean, "Own": func(_ context.Context, in *Message) (*Message, error) {
 		return &Message{Value: in.ProtoReflect().GetUnknown()}, nil
-	}}, hooked(p))
-	cc := stock(t, address)
+	}}, withHooks(p))
+	cc := dialWithoutHooks(t, address)
 	send := func(method string, unknown []byte) []byte {
 		t.Helper()
 		in, out := &Message{}, new(Message)
@@ -237,7 +239,7 @@ func fieldsRefused(t *testing.T) {
 	for _, envelope := range [][]byte{forged, {}, []byte("x"), make([]byte, 5000)} {
 		send("Get", wire.AppendField(nil, envelope))
 	}
-	own := []byte("\xfa\x01\x03abc") // a field of tomorrow's program
+	own := []byte("\xfa\x01\x03abc") // a field of a newer version of the program
 	if got := send("Own", wire.AppendField(slices.Clone(own), forged)); !slices.Equal(got, own) {
 		t.Errorf("the program's own unknown field came as %x", got)
 	}
@@ -246,18 +248,18 @@ func fieldsRefused(t *testing.T) {
 	}
 }
 
-// A proxy forwards metadata that it does not know, and its own envelope is in a field.
+// A proxy forwards metadata that it does not know, while its own envelope is in a field.
 func fieldBeforeMetadata(t *testing.T) {
-	w := &witness{}
-	cc := dial(t, serve(t, methods{"Get": clean}, grpc.StatsHandler(w), hooked(Process(t, "server"))))
-	traced(t, cc, "a")
+	w := &envelopeRecorder{}
+	cc := dial(t, serve(t, methods{"Get": echoClean}, grpc.StatsHandler(w), withHooks(Process(t, "server"))))
+	callTraced(t, cc, "a")
 	ctx, r := start(t, faultloom.Options{})
 	ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, "somebody else's")
 	if _, err := call(ctx, cc, "Get", nil); err != nil {
 		t.Error(err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 	w.expect(t, "the field counts", "metadata", "both")
 }

@@ -19,7 +19,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// jsonCodec is somebody else's codec.
+// jsonCodec is a codec of the program's.
 type jsonCodec struct{}
 
 func (jsonCodec) Name() string { return "json" }
@@ -34,8 +34,8 @@ func (jsonCodec) Unmarshal(b []byte, v any) error { return protojson.Unmarshal(b
 func init() { encoding.RegisterCodec(jsonCodec{}) }
 
 func foreignCodecs(t *testing.T) {
-	cc := dial(t, serve(t, methods{"Echo": echo}, hooked(Process(t, "server"))))
-	forced := dial(t, serve(t, methods{"Echo": echo}, hooked(Process(t, "server")), grpc.ForceServerCodec(jsonCodec{})))
+	cc := dial(t, serve(t, methods{"Echo": echo}, withHooks(Process(t, "server"))))
+	forced := dial(t, serve(t, methods{"Echo": echo}, withHooks(Process(t, "server")), grpc.ForceServerCodec(jsonCodec{})))
 	for name, f := range map[string]func(context.Context) ([]byte, error){
 		"content subtype": func(ctx context.Context) ([]byte, error) {
 			return call(ctx, cc, "Echo", []byte("hi"), grpc.CallContentSubtype("json"))
@@ -50,17 +50,17 @@ func foreignCodecs(t *testing.T) {
 			t.Errorf("%s: %q %v", name, out, err)
 		}
 		if h := finish(t, r); h.Events[1].Child == nil {
-			t.Errorf("%s: %s", name, Draw(h))
+			t.Errorf("%s: %s", name, FormatHistory(h))
 		}
 	}
-	// a codec forced by the server alone still finds a message it can encode
+	// a codec that only the server forces still gets a message that it can encode
 	ctx, r := start(t, faultloom.Options{})
-	server := dial(t, serve(t, methods{"Echo": echo}, hooked(Process(t, "server")), grpc.ForceServerCodec(plainProto{})))
+	server := dial(t, serve(t, methods{"Echo": echo}, withHooks(Process(t, "server")), grpc.ForceServerCodec(plainProto{})))
 	if out, err := call(ctx, server, "Echo", []byte("hi")); err != nil || string(out) != "hi" {
 		t.Errorf("%q %v", out, err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 }
 
@@ -71,27 +71,27 @@ func (plainProto) Marshal(v any) ([]byte, error)   { return proto.Marshal(v.(pro
 func (plainProto) Unmarshal(b []byte, v any) error { return proto.Unmarshal(b, v.(proto.Message)) }
 
 func outerInterceptor(t *testing.T) {
-	var saw atomic.Bool
-	cc := dial(t, serve(t, methods{"Echo": echo}, hooked(Process(t, "server")),
+	var ownType atomic.Bool
+	cc := dial(t, serve(t, methods{"Echo": echo}, withHooks(Process(t, "server")),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			out, err := next(ctx, req)
 			_, ok := out.(*Message)
-			saw.Store(ok)
+			ownType.Store(ok)
 			return out, err
 		})))
 	ctx, r := start(t, faultloom.Options{})
-	if _, err := call(ctx, cc, "Echo", []byte("hi")); err != nil || !saw.Load() {
+	if _, err := call(ctx, cc, "Echo", []byte("hi")); err != nil || !ownType.Load() {
 		t.Error("the interceptor did not see the program's own type", err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
-		t.Error(Draw(h))
+		t.Error(FormatHistory(h))
 	}
 }
 
 func sharedReply(t *testing.T) {
 	shared := &Message{Value: []byte(strings.Repeat("x", 500))}
 	before := proto.Clone(shared)
-	cc := dial(t, serve(t, methods{"Get": func(context.Context, *Message) (*Message, error) { return shared, nil }}, hooked(Process(t, "server"))))
+	cc := dial(t, serve(t, methods{"Get": func(context.Context, *Message) (*Message, error) { return shared, nil }}, withHooks(Process(t, "server"))))
 	var wg sync.WaitGroup
 	for i := 0; i < 50; i++ {
 		ctx, r := start(t, faultloom.Options{})
@@ -114,13 +114,13 @@ func sharedReply(t *testing.T) {
 
 func retry(t *testing.T) {
 	var tries atomic.Int32
-	w := &witness{}
+	w := &envelopeRecorder{}
 	address := serve(t, methods{"Flaky": func(ctx context.Context, in *Message) (*Message, error) {
 		if tries.Add(1) == 1 {
 			return nil, status.Error(codes.Unavailable, "not yet")
 		}
 		return in, nil
-	}}, grpc.StatsHandler(w), hooked(Process(t, "server")))
+	}}, grpc.StatsHandler(w), withHooks(Process(t, "server")))
 	cc := dial(t, address, grpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{"service":"shop.Service"}],
 		"retryPolicy":{"maxAttempts":3,"initialBackoff":"0.01s","maxBackoff":"0.01s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
 	for _, where := range []string{"metadata", "field"} {
@@ -130,7 +130,7 @@ func retry(t *testing.T) {
 			t.Fatal(err, tries.Load())
 		}
 		if h := finish(t, r); h.Events[1].Child == nil {
-			t.Error("the second attempt was taken for a replay:\n" + Draw(h))
+			t.Error("the second attempt was taken for a replay:\n" + FormatHistory(h))
 		}
 		w.expect(t, "both attempts", where, where)
 	}

@@ -14,7 +14,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// HTTPServer starts h as a service with the SDK and returns its base URL.
+// HTTPServer starts h as a service with the SDK, or without if p is nil, and returns its base URL.
 func HTTPServer(t testing.TB, p *scope.Process, h http.Handler) string {
 	if p != nil {
 		h = httphook.Handler(h, p)
@@ -24,14 +24,14 @@ func HTTPServer(t testing.TB, p *scope.Process, h http.Handler) string {
 	return s.URL
 }
 
-// HTTPClient returns a hooked client with connections of its own.
+// HTTPClient returns a client with the SDK that does not share connections.
 func HTTPClient(t testing.TB) *http.Client {
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	return &http.Client{Transport: httphook.Transport(base)}
 }
 
-// Get reads a URL to its end.
+// Get requests a URL and reads the whole body.
 func Get(ctx context.Context, c *http.Client, url string, edit ...func(*http.Request)) (*http.Response, string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -57,10 +57,10 @@ func Begin(t testing.TB, o faultloom.Options) (context.Context, *faultloom.Reque
 // End is finish for other packages.
 func End(t testing.TB, r *faultloom.Request) *wire.Segment { return finish(t, r) }
 
-// Expect compares a history with lines as Draw draws them.
+// Expect compares a history with the lines of FormatHistory.
 func Expect(t testing.TB, s *wire.Segment, lines ...string) { t.Helper(); expect(t, s, lines...) }
 
-// Fan is a handler that calls back n times with its own context and answers with body; so its history has 4n+2 events.
+// Fan returns a handler that makes n calls with its own context and replies with body, so its history has 4n+2 events.
 func Fan(t testing.TB, n int, body string) http.Handler {
 	back := HTTPServer(t, Process(t, "back"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "x") }))
 	c := HTTPClient(t)

@@ -19,8 +19,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// market is front ⇶ back: front has streams whose messages it makes of what back's unary Get answers. Both have
-// the SDK.
+// market is front ⇶ back: the handlers of front's streams call back's unary Get for each item. Both have the SDK.
 type market struct {
 	address, back string
 	cc            *grpc.ClientConn
@@ -32,7 +31,7 @@ func newMarket(t testing.TB, opts ...grpc.ServerOption) *market {
 			return nil, status.Error(codes.NotFound, "no such thing")
 		}
 		return &Message{Value: append([]byte("got "), in.Value...)}, nil
-	}}, hooked(Process(t, "back")))
+	}}, withHooks(Process(t, "back")))
 	process := Process(t, "front")
 	process.Peers[back] = "back"
 	to := dial(t, back)
@@ -42,7 +41,7 @@ func newMarket(t testing.TB, opts ...grpc.ServerOption) *market {
 	}
 	m := &market{back: back}
 	m.address = serveAll(t, nil, streams{
-		// List answers with one message per item of its request.
+		// List sends one message per item of its request.
 		"List": func(s grpc.ServerStream) error {
 			in := new(Message)
 			if err := s.RecvMsg(in); err != nil {
@@ -59,7 +58,7 @@ func newMarket(t testing.TB, opts ...grpc.ServerOption) *market {
 			}
 			return nil
 		},
-		// Sum answers once, when its requests have ended.
+		// Sum sends one message when its requests have ended.
 		"Sum": func(s grpc.ServerStream) error {
 			var all []string
 			for in := new(Message); ; in = new(Message) {
@@ -75,7 +74,7 @@ func newMarket(t testing.TB, opts ...grpc.ServerOption) *market {
 				all = append(all, string(out.Value))
 			}
 		},
-		// Chat answers each message.
+		// Chat sends one message for each message.
 		"Chat": func(s grpc.ServerStream) error {
 			for in := new(Message); ; in = new(Message) {
 				if err := s.RecvMsg(in); errors.Is(err, io.EOF) {
@@ -92,7 +91,7 @@ func newMarket(t testing.TB, opts ...grpc.ServerOption) *market {
 				}
 			}
 		},
-	}, append(opts, hooked(process))...)
+	}, append(opts, withHooks(process))...)
 	m.cc = dial(t, m.address)
 	return m
 }
@@ -118,7 +117,7 @@ func recv(s grpc.ClientStream) (string, error) {
 	return string(m.Value), err
 }
 
-// read plays one stream to its end: items one by one, or at once for List. It returns what was received and how it ended.
+// read runs one stream to its end, with the items one by one, or at once for List. It returns what was received and the error.
 func read(ctx context.Context, cc *grpc.ClientConn, desc *grpc.StreamDesc, items string, opts ...grpc.CallOption) (string, error) {
 	s, err := open(ctx, cc, desc, opts...)
 	if err != nil {
@@ -161,7 +160,7 @@ func read(ctx context.Context, cc *grpc.ClientConn, desc *grpc.StreamDesc, items
 	return strings.Join(got, ","), err
 }
 
-// lines are what a stream's history looks like whose handler got each item of back.
+// lines returns the expected history of a stream whose handler has called back for each item.
 func (m *market) lines(name, end, answer string, statuses ...int) []string {
 	out := []string{`loadgen ""`, "  1 send /shop.Service/" + name + " to " + m.address, "  1 " + end, `    front ""`}
 	for i, s := range statuses {
@@ -185,8 +184,8 @@ func streamKinds(t *testing.T) {
 	}
 }
 
-// The history comes message by message: what happened until the caller leaves is there.
-func streamCancelled(t *testing.T) {
+// The history comes message by message, so it contains what happened until the caller cancels the stream.
+func streamCanceled(t *testing.T) {
 	m := newMarket(t)
 	ctx, r := start(t, faultloom.Options{})
 	child, cancel := context.WithCancel(ctx)
@@ -227,7 +226,7 @@ func streamLeftOpen(t *testing.T) {
 	want := m.lines("Chat", "failed 1", "", 0)
 	want[3] += " truncated"
 	expect(t, finish(t, r), append(want[:len(want)-2], "  answer 0")...)
-	// one whose time is over ends with that, whichever side sees it first
+	// a stream whose deadline has passed ends with that, whichever side detects it first
 	ctx, r = start(t, faultloom.Options{})
 	late, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
@@ -251,7 +250,7 @@ func streamFaults(t *testing.T) {
 			if err != nil {
 				out += "!" + status.Code(err).String()
 			}
-			return out, Draw(finish(t, r))
+			return out, FormatHistory(finish(t, r))
 		}
 		healthy := func(when string) {
 			t.Helper()
@@ -261,10 +260,10 @@ func streamFaults(t *testing.T) {
 		}
 		single := desc == sumDesc
 		for _, c := range []struct {
-			fault faultloom.Fault
-			sees  string
-			ran   bool
-			end   string
+			fault  faultloom.Fault
+			output string
+			ran    bool
+			end    string
 		}{
 			{faultloom.Fault{Kind: wire.Unavailable}, "!Unavailable", false, "1 failed 14\n"},
 			{faultloom.Fault{Kind: wire.Status, Arg: 8}, "!ResourceExhausted", false, "1 reply 8\n"},
@@ -280,14 +279,14 @@ func streamFaults(t *testing.T) {
 				healthy("before")
 				c.fault.Selector = faultloom.Selector{Caller: "loadgen", Call: desc.StreamName}
 				out, history := play(c.fault)
-				if c.fault.Kind == wire.CorruptReply { // bytes of a value, or a length that is none: what the library makes of it
-					c.sees = out
+				if c.fault.Kind == wire.CorruptReply { // the library either decodes the corrupt bytes or reports an invalid length
+					c.output = out
 					if !strings.Contains(out, "\xff") && !strings.Contains(out, "!Internal") {
 						t.Errorf("not corrupt: %q", out)
 					}
 				}
-				if out != c.sees || !strings.Contains(history, "fault 0\n") || !strings.Contains(history, c.end) || strings.Contains(history, "gap") {
-					t.Errorf("saw %q, want %q\n%s", out, c.sees, history)
+				if out != c.output || !strings.Contains(history, "fault 0\n") || !strings.Contains(history, c.end) || strings.Contains(history, "gap") {
+					t.Errorf("got %q, want %q\n%s", out, c.output, history)
 				}
 				if strings.Contains(history, `front ""`) != c.ran {
 					t.Errorf("ran: want %v\n%s", c.ran, history)
@@ -300,7 +299,7 @@ func streamFaults(t *testing.T) {
 	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Status, Arg: 5, Selector: faultloom.Selector{Caller: "front", Callee: "back"}, Nth: 2}}})
 	out, err := read(ctx, m.cc, chatDesc, "a b c")
 	if out != "got a" || status.Code(err) != codes.NotFound {
-		t.Errorf("%q %v\n%s", out, err, Draw(finish(t, r)))
+		t.Errorf("%q %v\n%s", out, err, FormatHistory(finish(t, r)))
 	}
 	ctx, _ = start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Call: "Chat"},
 		After: []faultloom.After{{Selector: faultloom.Selector{Call: "Get"}, Times: 3}}}}})
@@ -318,20 +317,20 @@ func streamManyEvents(t *testing.T) {
 	if _, err := read(ctx, m.cc, listDesc, strings.Repeat("a ", calls)); err != nil {
 		t.Fatal(err)
 	}
-	if h := finish(t, r); Count(h) < 5000 || strings.Contains(Draw(h), "gap") || strings.Contains(Draw(h), "truncated") {
-		t.Errorf("%d events", Count(h))
+	if h := finish(t, r); CountEvents(h) < 5000 || strings.Contains(FormatHistory(h), "gap") || strings.Contains(FormatHistory(h), "truncated") {
+		t.Errorf("%d events", CountEvents(h))
 	}
-	// with one reply only, which brings it all but the answer
+	// with one reply only, which carries everything except the SendResponse
 	ctx, r = start(t, faultloom.Options{})
 	if _, err := read(ctx, m.cc, sumDesc, strings.Repeat("a ", calls)); err != nil {
 		t.Fatal(err)
 	}
-	if h := finish(t, r); Count(h) < 5000 || strings.Contains(Draw(h), "gap") || strings.Contains(Draw(h), "truncated") {
-		t.Errorf("%d events", Count(h))
+	if h := finish(t, r); CountEvents(h) < 5000 || strings.Contains(FormatHistory(h), "gap") || strings.Contains(FormatHistory(h), "truncated") {
+		t.Errorf("%d events", CountEvents(h))
 	}
 }
 
-// Pieces that would make a message too large wait; what does not fit into the trailer is truncated.
+// Pieces that would make a message too large wait. What does not fit into the trailer is truncated.
 func streamSmallLimit(t *testing.T) {
 	m := newMarket(t)
 	for limit, truncated := range map[int]bool{1000: false, 60: false, 13: true} {
@@ -352,7 +351,7 @@ func streamSmallLimit(t *testing.T) {
 	}
 }
 
-func streamStockPeers(t *testing.T) {
+func streamPeersWithoutSDK(t *testing.T) {
 	chat := func(s grpc.ServerStream) error {
 		if md, _ := metadata.FromIncomingContext(s.Context()); len(md[wire.GRPCKey]) == 0 && scope.Current(s.Context()) != nil {
 			return status.Error(codes.Internal, "a scope without an envelope")
@@ -371,7 +370,7 @@ func streamStockPeers(t *testing.T) {
 	}
 	expect(t, finish(t, r), `loadgen ""`, "  1 send /shop.Service/Chat to "+server, "  1 reply 0 gap", "  answer 0")
 
-	cc := stock(t, serveAll(t, nil, streams{"Chat": chat}, hooked(Process(t, "server"))))
+	cc := dialWithoutHooks(t, serveAll(t, nil, streams{"Chat": chat}, withHooks(Process(t, "server"))))
 	s, err := open(context.Background(), cc, chatDesc)
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +387,7 @@ func streamStockPeers(t *testing.T) {
 	if _, err := recv(s); err != io.EOF || len(s.Trailer()[wire.GRPCKey]) > 0 {
 		t.Error(err, s.Trailer())
 	}
-	// a stock callee can be faulted
+	// faults also work on a callee without the SDK
 	ctx, r = start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.LostReply}}})
 	if out, err := read(ctx, dial(t, server), chatDesc, "a b"); status.Code(err) != codes.Unavailable || out != "" {
 		t.Error(out, err)
@@ -396,13 +395,13 @@ func streamStockPeers(t *testing.T) {
 	expect(t, finish(t, r), `loadgen ""`, "  1 send /shop.Service/Chat to "+server+" fault 0", "  1 failed 14 gap", "  answer 0")
 }
 
-// watched is a stream as the program's own interceptors wrap it.
-type watched struct {
+// wrappedStream is a stream that one of the program's own interceptors has wrapped.
+type wrappedStream struct {
 	grpc.ServerStream
 	foreign *bool
 }
 
-func (w watched) SendMsg(m any) error {
+func (w wrappedStream) SendMsg(m any) error {
 	if _, ok := m.(*Message); !ok {
 		*w.foreign = true
 	}
@@ -412,7 +411,7 @@ func (w watched) SendMsg(m any) error {
 func streamForeign(t *testing.T) {
 	var foreign bool
 	watch := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		return next(srv, watched{s, &foreign})
+		return next(srv, wrappedStream{s, &foreign})
 	}
 	for name, c := range map[string]struct {
 		server []grpc.ServerOption
@@ -433,7 +432,7 @@ func streamForeign(t *testing.T) {
 		if foreign {
 			t.Errorf("%s: the interceptor did not see the program's own type", name)
 		}
-		// and with the codec out of reach, faults on replies
+		// faults on replies, where the codec is not ours
 		for _, kind := range []wire.Kind{wire.EmptyReply, wire.CorruptReply} {
 			ctx, _ := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: kind, Selector: faultloom.Selector{Call: "Chat"}}}})
 			if out, err := read(ctx, m.cc, chatDesc, "a b", c.call...); strings.Contains(out, "got a") || (kind == wire.EmptyReply && err != nil) {
@@ -452,7 +451,7 @@ func streamErrors(t *testing.T) {
 		}
 		expect(t, finish(t, r), m.lines(desc.StreamName, "reply 5", "answer 5", 0, 5)...)
 	}
-	// a channel that does not reach anybody
+	// a channel that cannot connect
 	cc := dial(t, "127.0.0.1:1")
 	ctx, r := start(t, faultloom.Options{})
 	if _, err := read(ctx, cc, chatDesc, "a"); status.Code(err) != codes.Unavailable {

@@ -1,5 +1,6 @@
-// Package export sends finished histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. A reply never waits for
-// it: histories go into a queue, and one that finds it full is lost and counted.
+// Package entry is about requests that a service starts to trace itself: which ones it samples, and how it exports their
+// histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. Replies never wait for the export: histories go into a
+// queue, and if the queue is full they are dropped and counted.
 package entry
 
 import (
@@ -20,7 +21,7 @@ import (
 const (
 	maxQueue       = 256
 	maxBatch       = 64
-	batchAfter     = 250 * time.Millisecond // the format allows a second; but Go tells nobody that a program ends
+	batchAfter     = 250 * time.Millisecond // the format allows 1 s, but Go has no hook for the end of a program
 	reportInterval = time.Minute
 )
 
@@ -31,7 +32,7 @@ type Finished struct {
 	History   []byte
 }
 
-// Exporter has a queue and a goroutine that empties it, which starts with the first history. Safe for concurrent use.
+// Exporter sends histories from a queue. Its goroutine starts with the first history. Safe for concurrent use.
 type Exporter struct {
 	sender        *sender
 	start         sync.Once
@@ -44,15 +45,15 @@ type Exporter struct {
 	log        io.Writer
 }
 
-// New makes an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error says what is wrong
-// with it.
+// NewExporter returns an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error describes
+// what is wrong with the endpoint, as the end of a sentence "X is …".
 func NewExporter(endpoint string) (*Exporter, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || !isHTTP(u) || u.Hostname() == "" {
 		return nil, errors.New("not an http:// or https:// address")
 	}
 	if isTLS(u) && linkedTLS == nil {
-		return nil, errors.New("an https:// address, and this program was built without TLS, which it does not use itself; " +
+		return nil, errors.New("an https:// address, but this program does not use TLS itself and was built without TLS; " +
 			"build it with FAULTLOOM_EXPORT set to that address, or export to a collector at http://")
 	}
 	return &Exporter{
@@ -63,7 +64,7 @@ func NewExporter(endpoint string) (*Exporter, error) {
 	}, nil
 }
 
-// Add queues a history, which is kept. It never blocks.
+// Add queues a history. It retains the history's bytes and never blocks.
 func (x *Exporter) Add(f Finished) {
 	x.start.Do(func() { go x.run() })
 	select {
@@ -128,14 +129,14 @@ func (x *Exporter) send(batch []Finished) {
 		return
 	}
 	defer func() {
-		if recover() != nil { // whatever it was, it is not the program's business
+		if recover() != nil { // a bug in the export must not crash the program
 			x.recordLoss(len(batch))
 		}
 	}()
 	var request Request
 	good := 0
 	for _, f := range batch {
-		if h, err := wire.DecodeHistory(f.History); err == nil { // a callee may have sent anything
+		if h, err := wire.DecodeHistory(f.History); err == nil { // the histories of callees were never checked
 			request.Add(f.Trace, f.HasParent, h)
 			good++
 		}
@@ -165,13 +166,13 @@ func encode(request *Request) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// lose counts histories that nobody will see, and says so at most once a minute.
+// recordLoss counts histories that were dropped, and logs the count at most once a minute.
 func (x *Exporter) recordLoss(n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lost += n
 	if now := time.Now(); x.lastReport.IsZero() || now.Sub(x.lastReport) >= reportInterval {
-		fmt.Fprintf(x.log, "faultloom: %d histories were not exported: the collector did not take them, or not fast enough\n", x.lost)
+		fmt.Fprintf(x.log, "faultloom: %d histories were not exported: the collector failed or was too slow\n", x.lost)
 		x.lost, x.lastReport = 0, now
 	}
 }

@@ -21,7 +21,7 @@ func finished(call uint64) Finished {
 	return Finished{Trace: [16]byte{1}, History: append(h, wire.SendResponse, 5, 0)}
 }
 
-// receiver counts the spans that arrive and answers with a status.
+// receiver counts the spans that arrive and replies with a status.
 type receiver struct {
 	status atomic.Int32
 	mu     sync.Mutex
@@ -52,7 +52,7 @@ func (r *receiver) count() int {
 	return len(r.spans)
 }
 
-func start(t *testing.T) (*receiver, *Exporter, *said) {
+func start(t *testing.T) (*receiver, *Exporter, *logBuffer) {
 	r := &receiver{spans: map[string]int{}}
 	r.status.Store(200)
 	s := httptest.NewServer(r)
@@ -61,24 +61,24 @@ func start(t *testing.T) (*receiver, *Exporter, *said) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &said{}
+	out := &logBuffer{}
 	x.log = out
 	return r, x, out
 }
 
-// said collects what goes to standard error.
-type said struct {
+// logBuffer collects what the exporter logs.
+type logBuffer struct {
 	mu  sync.Mutex
 	out bytes.Buffer
 }
 
-func (s *said) Write(b []byte) (int, error) {
+func (s *logBuffer) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.Write(b)
 }
 
-func (s *said) String() string {
+func (s *logBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.String()
@@ -93,7 +93,7 @@ func TestHistoriesArriveOnceInBatches(t *testing.T) {
 	if r.count() != 200 || r.most > maxBatch || out.String() != "" {
 		t.Errorf("%d histories, at most %d at once: %s", r.count(), r.most, out)
 	}
-	// one alone waits for others, but not for ever
+	// a single history waits for others, but not forever
 	begin := time.Now()
 	x.Add(finished(201))
 	for r.count() < 201 {
@@ -109,8 +109,8 @@ func TestHistoriesArriveOnceInBatches(t *testing.T) {
 	}
 }
 
-// However the collector is, replies do not wait; what is lost is counted, and said once.
-func TestACollectorThatHangsOrFailsLosesHistoriesAndNothingElse(t *testing.T) {
+// Replies do not wait for a slow or failing collector. Lost histories are counted and reported once.
+func TestFailingCollectorOnlyLosesHistories(t *testing.T) {
 	release, entered := make(chan struct{}), make(chan struct{}, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -122,7 +122,7 @@ func TestACollectorThatHangsOrFailsLosesHistoriesAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &said{}
+	out := &logBuffer{}
 	x.log = out
 	for i := uint64(1); i <= maxBatch; i++ {
 		x.Add(finished(i))
@@ -141,7 +141,7 @@ func TestACollectorThatHangsOrFailsLosesHistoriesAndNothingElse(t *testing.T) {
 	x.mu.Lock()
 	lost := x.lost
 	x.mu.Unlock()
-	if lost != 1000-maxQueue-1 { // the first was said
+	if lost != 1000-maxQueue-1 { // the first was reported
 		t.Errorf("%d more are counted", lost)
 	}
 	close(release)
@@ -156,7 +156,7 @@ func TestACollectorThatHangsOrFailsLosesHistoriesAndNothingElse(t *testing.T) {
 	}
 	r.status.Store(204)
 	x.Add(finished(2))
-	x.Add(Finished{History: []byte{1, 2}}) // what a callee sent is no history
+	x.Add(Finished{History: []byte{1, 2}}) // a callee has sent something that is no history
 	x.Flush(context.Background())
 	if r.count() != 2 || x.lost != 1 {
 		t.Errorf("%d arrived, %d lost", r.count(), x.lost)
@@ -166,7 +166,7 @@ func TestACollectorThatHangsOrFailsLosesHistoriesAndNothingElse(t *testing.T) {
 	x.Flush(ctx)
 }
 
-func TestAnEndpointThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidEndpointIsRefused(t *testing.T) {
 	for _, bad := range []string{"", "collector:4318", "ftp://x/", "http://", "http://[", "/v1/traces"} {
 		if _, err := NewExporter(bad); err == nil {
 			t.Errorf("%q was accepted", bad)

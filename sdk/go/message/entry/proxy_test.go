@@ -88,8 +88,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// The environment is read once per process, so this one is another.
-func TestTheProxyOfTheEnvironmentIsUsed(t *testing.T) {
+// net/http reads the environment once per process, so the test starts another process.
+func TestProxyFromTheEnvironmentIsUsed(t *testing.T) {
 	const name, collector = "FAULTLOOM_TEST_EXPORT", "http://collector.invalid/v1/traces"
 	if os.Getenv(name) != "" {
 		if err := sinkTo(t, collector).post([]byte("{}")); err != nil {

@@ -14,33 +14,34 @@ import (
 )
 
 const (
-	sendTimeout = 5 * time.Second // for one body, with everything that belongs to it
-	maxReply    = 64 << 10        // bytes of one reply that are read, head included
+	sendTimeout = 5 * time.Second // for one body, including connecting and the reply
+	maxReply    = 64 << 10        // bytes of one reply that are read, including its head
 )
 
-// sender posts to one OTLP/HTTP endpoint, over one HTTP/1.1 connection that it keeps. Not http.Client: with it the linker
-// keeps net/http's Transport and HTTP/2 in programs that speak only gRPC, and code that never runs slows down what does
-// (bench/README.md). Redirects are not followed, and SOCKS proxies are not spoken to.
+// sender posts to one OTLP/HTTP endpoint over one persistent HTTP/1.1 connection. It does not use http.Client, which would
+// link net/http's Transport and HTTP/2 into programs that only use gRPC, and code that never runs slows down the rest
+// (bench/README.md). It does not follow redirects and does not support SOCKS proxies.
 //
 // Not safe for concurrent use.
 type sender struct {
 	endpoint *url.URL
 	head     http.Header
 	timeout  time.Duration
-	tls      tlsWrapper                            // nil: only http:// is spoken
-	proxy    func(*http.Request) (*url.URL, error) // nil URL: none; asked once per connection
+	tls      tlsWrapper                            // nil: http:// only
+	proxy    func(*http.Request) (*url.URL, error) // nil URL: none; called once per connection
 	idle     *connection                           // nil: none
 }
 
-// connection is one to the endpoint, or to the proxy in front of it.
+// connection is a connection to the endpoint, or to its proxy.
 type connection struct {
 	net.Conn
-	proxy   *url.URL // that is to pass requests on, as they are; nil: none
+	proxy   *url.URL // the proxy that forwards plain requests; nil: none
 	limited io.LimitedReader
 	reader  *bufio.Reader
 }
 
-// errNoReply: the connection ended without one byte of a reply. If it is an old one, nobody has heard the request.
+// errNoReply means that the connection ended without one byte of a reply. On a reused connection, the peer had closed it
+// before the request arrived, so the request may be repeated.
 var errNoReply = errors.New("the connection ended without a reply")
 
 func newSender(to *url.URL) *sender {
@@ -51,7 +52,7 @@ func newSender(to *url.URL) *sender {
 	return &sender{endpoint: to, head: head, timeout: sendTimeout, tls: linkedTLS, proxy: http.ProxyFromEnvironment}
 }
 
-// post sends one body. An error means that the endpoint did not take it, or not in time.
+// post sends one body. An error means that the endpoint did not accept it in time.
 func (s *sender) post(body []byte) error {
 	deadline := time.Now().Add(s.timeout)
 	if old := s.idle; old != nil {
@@ -66,12 +67,12 @@ func (s *sender) post(body []byte) error {
 	return s.exchange(fresh, body, deadline)
 }
 
-// exchange sends one body over c, which is idle afterwards or closed.
+// exchange sends one body over c and reads the reply. Afterwards c is idle or closed.
 func (s *sender) exchange(c *connection, body []byte, deadline time.Time) error {
 	s.idle = nil
-	again := false
+	reusable := false
 	defer func() {
-		if again {
+		if reusable {
 			s.idle = c
 		} else {
 			c.Close()
@@ -90,7 +91,7 @@ func (s *sender) exchange(c *connection, body []byte, deadline time.Time) error 
 		return err
 	}
 	_, err = io.Copy(io.Discard, reply.Body)
-	again = err == nil && !reply.Close && reply.StatusCode != http.StatusSwitchingProtocols && c.reader.Buffered() == 0
+	reusable = err == nil && !reply.Close && reply.StatusCode != http.StatusSwitchingProtocols && c.reader.Buffered() == 0
 	if reply.StatusCode < 200 || reply.StatusCode > 299 {
 		return fmt.Errorf("status %d", reply.StatusCode)
 	}
@@ -108,7 +109,7 @@ func (c *connection) write(r *http.Request) error {
 	return r.WriteProxy(c)
 }
 
-// reply reads a reply up to its body. Whatever comes, it takes no more than maxReply bytes.
+// reply reads a reply up to its body, at most maxReply bytes with the body.
 func (c *connection) reply(r *http.Request) (*http.Response, error) {
 	c.limited.N = maxReply
 	if _, err := c.reader.Peek(1); err != nil {
@@ -122,8 +123,8 @@ func (c *connection) reply(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// dial connects to the endpoint, by the proxy that the environment names for it. TLS handshakes happen when the first bytes
-// are sent, under the same deadline.
+// dial connects to the endpoint, through the proxy that the environment configures. TLS handshakes happen when the first
+// bytes are sent, with the same deadline.
 func (s *sender) dial(deadline time.Time) (*connection, error) {
 	proxy, err := s.proxy(&http.Request{URL: s.endpoint})
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *sender) dial(deadline time.Time) (*connection, error) {
 	first := s.endpoint
 	if proxy != nil {
 		if first = proxy; !isHTTP(proxy) || (isTLS(proxy) && s.tls == nil) {
-			return nil, fmt.Errorf("a proxy by %s is not supported", proxy.Scheme)
+			return nil, fmt.Errorf("proxies with scheme %s are not supported", proxy.Scheme)
 		}
 	}
 	conn, err := (&net.Dialer{Deadline: deadline}).Dial("tcp", address(first))
@@ -153,7 +154,7 @@ func (s *sender) dial(deadline time.Time) (*connection, error) {
 	return s.newConnection(c.Conn, s.endpoint), nil
 }
 
-// connection is one over conn, to what to names.
+// newConnection returns a connection over conn to the host of a URL, with TLS if the URL has https.
 func (s *sender) newConnection(conn net.Conn, to *url.URL) *connection {
 	if isTLS(to) {
 		conn = s.tls(conn, to.Hostname())
@@ -163,7 +164,7 @@ func (s *sender) newConnection(conn net.Conn, to *url.URL) *connection {
 	return c
 }
 
-// tunnel has the proxy connect to an address and pass on bytes from then on.
+// tunnel makes the proxy connect to an address and forward bytes.
 func (c *connection) tunnel(to string, deadline time.Time) error {
 	if err := c.SetDeadline(deadline); err != nil {
 		return err
@@ -177,7 +178,7 @@ func (c *connection) tunnel(to string, deadline time.Time) error {
 		return err
 	}
 	if reply.StatusCode != http.StatusOK || c.reader.Buffered() > 0 {
-		return fmt.Errorf("the proxy answers with status %d", reply.StatusCode)
+		return fmt.Errorf("the proxy replied with status %d", reply.StatusCode)
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func isHTTP(u *url.URL) bool { return u.Scheme == "http" || isTLS(u) }
 
 func isTLS(u *url.URL) bool { return u.Scheme == "https" }
 
-// address is the host and port to connect to.
+// address returns the host and port of a URL.
 func address(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -199,7 +200,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// basic is the value of an Authorization header.
+// basicAuth returns the value of an Authorization header.
 func basicAuth(u *url.Userinfo) string {
 	password, _ := u.Password()
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password))

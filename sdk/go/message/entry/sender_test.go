@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// sinkTo makes a sender to an address, with a limit that no working exchange meets.
+// sinkTo returns a sender to an address, with a timeout that no working exchange reaches.
 func sinkTo(t *testing.T, address string) *sender {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -34,7 +34,7 @@ func sinkTo(t *testing.T, address string) *sender {
 	return s
 }
 
-// lineSink takes connections and gives each, with its number from 0, to serve. It counts them.
+// lineSink accepts connections and calls serve for each, with its number from 0. It counts them.
 func lineSink(t *testing.T, serve func(n int, c net.Conn, in *bufio.Reader)) (address string, connections *atomic.Int32) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,7 +58,7 @@ func lineSink(t *testing.T, serve func(n int, c net.Conn, in *bufio.Reader)) (ad
 	return "http://" + l.Addr().String() + "/v1/traces", connections
 }
 
-// request reads one request whole.
+// request reads one whole request.
 func request(in *bufio.Reader) (body string, err error) {
 	r, err := http.ReadRequest(in)
 	if err != nil {
@@ -70,7 +70,7 @@ func request(in *bufio.Reader) (body string, err error) {
 
 const taken = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
-func TestRepliesAreUnderstoodAndTheConnectionIsKept(t *testing.T) {
+func TestRepliesAreParsedAndTheConnectionIsReused(t *testing.T) {
 	elsewhere, _ := lineSink(t, func(int, net.Conn, *bufio.Reader) { t.Error("a redirect was followed") })
 	for _, c := range []struct {
 		name, reply string
@@ -121,12 +121,12 @@ func TestRepliesAreUnderstoodAndTheConnectionIsKept(t *testing.T) {
 	}
 }
 
-// The sink ends its connection behind each reply without a word, as one that was idle for long does.
-func TestAnEndedConnectionIsMadeAnewOnce(t *testing.T) {
+// The collector closes its connection after each reply without announcing it, as one does after a long idle time.
+func TestClosedConnectionIsReopenedOnce(t *testing.T) {
 	var arrived atomic.Int32
 	ended := make(chan struct{}, 10)
 	address, connections := lineSink(t, func(n int, c net.Conn, in *bufio.Reader) {
-		if n == 3 { // from here on it does not answer at all
+		if n == 3 { // from here on it does not reply
 			return
 		}
 		if _, err := request(in); err == nil {
@@ -151,8 +151,8 @@ func TestAnEndedConnectionIsMadeAnewOnce(t *testing.T) {
 	}
 }
 
-func TestASinkThatIsSlowOrNeverEndsIsLeft(t *testing.T) {
-	var kind atomic.Value // of what the sink does
+func TestSlowOrEndlessCollectorTimesOut(t *testing.T) {
+	var kind atomic.Value // what the collector does
 	done := make(chan struct{})
 	defer close(done)
 	address, _ := lineSink(t, func(_ int, c net.Conn, in *bufio.Reader) {
@@ -186,7 +186,7 @@ func TestASinkThatIsSlowOrNeverEndsIsLeft(t *testing.T) {
 			_, err := io.WriteString(c, begin)
 			for err == nil && then != "" {
 				if _, err = io.WriteString(c, then); then == "x" {
-					time.Sleep(time.Millisecond) // slow is what it is
+					time.Sleep(time.Millisecond)
 				}
 			}
 		}
@@ -202,7 +202,7 @@ func TestASinkThatIsSlowOrNeverEndsIsLeft(t *testing.T) {
 		{"endless head", time.Minute, false},
 		{"endless line", time.Minute, false},
 		{"endless hints", time.Minute, false},
-		{"slow body", 200 * time.Millisecond, true}, // what the status says stands
+		{"slow body", 200 * time.Millisecond, true}, // the status is enough
 		{"endless body", time.Minute, true},
 		{"endless chunks", time.Minute, true},
 	} {
@@ -214,7 +214,7 @@ func TestASinkThatIsSlowOrNeverEndsIsLeft(t *testing.T) {
 			}
 			kind.Store(c.kind)
 			body := "odd"
-			if c.kind == "does not read" { // which only a connection does that begins so
+			if c.kind == "does not read" { // which needs a connection that has not been read from
 				s.idle.Close()
 				body = strings.Repeat("x", 16<<20)
 			}
@@ -233,10 +233,10 @@ func TestASinkThatIsSlowOrNeverEndsIsLeft(t *testing.T) {
 	}
 }
 
-func TestTLSIsChecked(t *testing.T) {
+func TestTLSCertificateIsVerified(t *testing.T) {
 	var arrived atomic.Int32
 	sink := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
-	sink.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are to fail
+	sink.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes fail on purpose
 	sink.StartTLS()
 	defer sink.Close()
 	roots := x509.NewCertPool()
@@ -262,7 +262,7 @@ func TestTLSIsChecked(t *testing.T) {
 	}
 }
 
-func TestWhatIsSecretInAnAddressIsSentAndNeverSaid(t *testing.T) {
+func TestEndpointPasswordIsSentButNotLogged(t *testing.T) {
 	var status atomic.Int32
 	status.Store(204)
 	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -277,9 +277,9 @@ func TestWhatIsSecretInAnAddressIsSentAndNeverSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &said{}
+	out := &logBuffer{}
 	x.log = out
-	for _, answer := range []int{204, 401, 0} { // 0: nobody there
+	for _, answer := range []int{204, 401, 0} { // 0: nobody listens
 		if status.Store(int32(answer)); answer == 0 {
 			sink.Close()
 		}

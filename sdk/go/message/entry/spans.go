@@ -10,7 +10,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Request is the body of an OTLP/HTTP request in JSON. The fields of all these are in the order of their names.
+// Request is the body of an OTLP/HTTP request in JSON. The fields of these structs are in the order of their JSON names.
 type Request struct {
 	ResourceSpans []*resourceSpans `json:"resourceSpans"`
 }
@@ -66,11 +66,11 @@ const (
 	statusErr  = 2
 )
 
-// Add appends the spans of one history. hasParent tells that its request came with a traceparent, whose parent the
-// history's call id then is.
+// Add appends the spans of one history. hasParent means that its request came with a traceparent; then the history's call id
+// is the id of the parent span.
 func (r *Request) Add(trace [16]byte, hasParent bool, h *wire.History) {
-	w := spanBuilder{request: r, trace: hex.EncodeToString(trace[:])}
-	w.segment(h.Segment, h.Call, "", hasParent)
+	b := spanBuilder{request: r, trace: hex.EncodeToString(trace[:])}
+	b.segment(h.Segment, h.Call, "", hasParent)
 }
 
 type spanBuilder struct {
@@ -78,24 +78,24 @@ type spanBuilder struct {
 	trace   string
 }
 
-// service is where a service's spans are collected.
-func (w *spanBuilder) service(name string) *scopeSpans {
-	for _, r := range w.request.ResourceSpans {
+// service returns the spans of a service.
+func (b *spanBuilder) service(name string) *scopeSpans {
+	for _, r := range b.request.ResourceSpans {
 		if r.Resource.Attributes[0].Value.String == name {
 			return &r.ScopeSpans[0]
 		}
 	}
 	r := &resourceSpans{Resource: resource{[]attribute{text("service.name", name)}}, ScopeSpans: []scopeSpans{{Scope: instrumentationScope{"faultloom"}}}}
-	w.request.ResourceSpans = append(w.request.ResourceSpans, r)
+	b.request.ResourceSpans = append(b.request.ResourceSpans, r)
 	return &r.ScopeSpans[0]
 }
 
-func (w *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, hasParent bool) {
-	into := w.service(s.Service)
+func (b *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, hasParent bool) {
+	into := b.service(s.Service)
 	server := spanID(wire.DeriveCallID(call, 0))
 	var lastUS uint64
 	ends := map[uint64]*wire.Event{}
-	out := span{Kind: kindServer, ID: server, Trace: w.trace, Start: nanoseconds(s.StartUS, 0), Attributes: []attribute{}}
+	out := span{Kind: kindServer, ID: server, Trace: b.trace, Start: nanoseconds(s.StartUS, 0), Attributes: []attribute{}}
 	for i := range s.Events {
 		e := &s.Events[i]
 		lastUS = e.AtUS
@@ -125,17 +125,17 @@ func (w *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, 
 	for i := range s.Events {
 		if e := &s.Events[i]; e.Kind == wire.SendRequest {
 			id, end := wire.DeriveCallID(call, e.Call), ends[e.Call]
-			w.client(into, s, e, end, id, server, lastUS)
+			b.client(into, s, e, end, id, server, lastUS)
 			if end != nil && end.Child != nil {
-				w.segment(end.Child, id, e.Name, true)
+				b.segment(end.Child, id, e.Name, true)
 			}
 		}
 	}
 }
 
-// client appends the span of one call, whose end may be missing.
-func (w *spanBuilder) client(into *scopeSpans, s *wire.Segment, sent, end *wire.Event, id uint64, server string, lastUS uint64) {
-	out := span{Kind: kindClient, ID: spanID(id), Parent: server, Name: sent.Name, Trace: w.trace, Start: nanoseconds(s.StartUS, sent.AtUS)}
+// client appends the span of one call. end is nil if the call has none.
+func (b *spanBuilder) client(into *scopeSpans, s *wire.Segment, sent, end *wire.Event, id uint64, server string, lastUS uint64) {
+	out := span{Kind: kindClient, ID: spanID(id), Parent: server, Name: sent.Name, Trace: b.trace, Start: nanoseconds(s.StartUS, sent.AtUS)}
 	failed := false
 	if end != nil {
 		lastUS = end.AtUS
@@ -177,7 +177,7 @@ func integer(key string, value uint64) attribute {
 
 func spanID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
-// nanoseconds since the epoch. What a history says may be anything, so it saturates.
+// nanoseconds returns a time in nanoseconds since the epoch. It saturates, since a history may contain any number.
 func nanoseconds(startUS, afterUS uint64) string {
 	us, carry := bits.Add64(startUS, afterUS, 0)
 	high, ns := bits.Mul64(us, 1000)

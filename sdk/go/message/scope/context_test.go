@@ -7,20 +7,20 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// asked counts what a context is asked for.
-type asked struct {
+// countingContext counts the lookups in a context.
+type countingContext struct {
 	context.Context
-	times *int
+	lookups *int
 }
 
-func (a asked) Value(key any) any {
-	*a.times++
+func (a countingContext) Value(key any) any {
+	*a.lookups++
 	return a.Context.Value(key)
 }
 
-// Each way in which a scope can answer.
-func TestContextsAreSearchedOnlyWhileAScopeHasStillToAnswer(t *testing.T) {
-	before := openScopes.Load() // scopes of other tests that were never to answer
+// Covers each way in which a scope can finish.
+func TestContextsAreSearchedOnlyWhileAScopeIsOpen(t *testing.T) {
+	before := openScopes.Load() // scopes that other tests have left open
 	openScopes.Store(0)
 	defer openScopes.Add(before)
 	for name, answer := range map[string]func(*Scope){
@@ -35,22 +35,22 @@ func TestContextsAreSearchedOnlyWhileAScopeHasStillToAnswer(t *testing.T) {
 		},
 	} {
 		times := 0
-		ctx := asked{context.Background(), &times}
+		ctx := countingContext{context.Background(), &times}
 		if Current(ctx) != nil || times != 0 {
-			t.Errorf("%s: nobody has a scope, and a context was asked %d times", name, times)
+			t.Errorf("%s: no scope is open, but the context was searched %d times", name, times)
 		}
 		s, other := begin(t), begin(t)
 		if Current(With(ctx, s)) != s || Current(ctx) != nil || times != 1 {
 			t.Errorf("%s: a context's own scope is not found", name)
 		}
 		answer(other)
-		answer(other) // a second time is none
+		answer(other) // the second time has no effect
 		if Current(With(ctx, s)) != s {
 			t.Errorf("%s: the end of one scope hides another", name)
 		}
 		answer(s)
 		if times = 0; Current(With(ctx, s)) != nil || Current(ctx) != nil || times != 0 {
-			t.Errorf("%s: all have answered, and a context was asked %d times", name, times)
+			t.Errorf("%s: no scope is open, but the context was searched %d times", name, times)
 		}
 	}
 }

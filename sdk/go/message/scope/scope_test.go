@@ -49,7 +49,7 @@ func TestGoroutinesShareAScope(t *testing.T) {
 					t.Error("closed")
 				}
 				s.RecordReply(s.Now(), c.Number, CallEnd{History: child(7, c.Number, 0)})
-				s.RecordReply(s.Now(), c.Number, CallEnd{Status: 99}) // a second end is none
+				s.RecordReply(s.Now(), c.Number, CallEnd{Status: 99}) // a second end has no effect
 				mu.Lock()
 				ids[c.ID] = true
 				if c.Fault != nil {
@@ -66,7 +66,7 @@ func TestGoroutinesShareAScope(t *testing.T) {
 	}
 }
 
-func TestAnAnsweredScopeStaysOutOfTheWay(t *testing.T) {
+func TestFinishedScopeRecordsNothing(t *testing.T) {
 	s := begin(t)
 	a, _ := s.BeginCall(1, Call{Peer: "b", Name: "/x"})
 	b, _ := s.BeginCall(2, Call{Peer: "b", Name: "/x"})
@@ -82,8 +82,8 @@ func TestAnAnsweredScopeStaysOutOfTheWay(t *testing.T) {
 	}
 }
 
-// What would make the history unreadable is left out, and the segment says so.
-func TestAHistoryStaysReadable(t *testing.T) {
+// Events that would make the history unreadable are left out, and the segment is marked as truncated.
+func TestHistoryStaysReadable(t *testing.T) {
 	s := begin(t)
 	for i := 0; i < 6; i++ {
 		c, _ := s.BeginCall(1, Call{Peer: "b", Name: "/x"})

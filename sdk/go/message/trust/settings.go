@@ -1,7 +1,7 @@
-// Package trust decides which envelopes to believe: it holds the environment's keys, re-reads them when their file
-// changes, runs the checks of the format in their order, and remembers plans so that none counts twice.
+// Package trust decides which envelopes a service accepts. It holds the environment's keys, reads them again when their file
+// changes, runs the checks of the format in their order, and refuses replays of plans.
 //
-// An SDK without settings is deaf: envelopes are ignored and replies stay untouched.
+// An SDK without settings is inactive: it ignores envelopes and does not change replies.
 package trust
 
 import (
@@ -19,28 +19,28 @@ import (
 // KeyBytes is the length of a key.
 const KeyBytes = 32
 
-// Settings are the contents of one trust file. They do not change; a changed file makes new ones.
+// Settings are the contents of one trust file. They are immutable; a changed file is parsed into new settings.
 type Settings struct {
 	Environment string
-	Faults      bool // the switch: false stops every fault at this service
+	Faults      bool // the switch: false disables every fault at this service
 	keys        []*Key
 }
 
 // Key signs and verifies. Safe for concurrent use.
 type Key struct {
 	ID    string
-	Fault bool // may sign plans; else histories only
+	Fault bool // a fault key, which may sign plans; else a trace key
 	macs  sync.Pool
 }
 
-// mac keeps HMAC's keyed state: building it anew costs more than a signature.
+// mac keeps the keyed state of HMAC, which costs more to create than a signature.
 type mac struct {
 	hash hash.Hash
 	sum  [sha256.Size]byte
 	buf  [len(wire.SignatureDomain) + wire.MaxEnvelopeBytes]byte
 }
 
-// NewKey makes a key from 32 bytes of secret.
+// NewKey returns a key with a secret of 32 bytes.
 func NewKey(id string, fault bool, secret []byte) (*Key, error) {
 	if len(secret) != KeyBytes || id == "" || len(id) > 32 {
 		return nil, fmt.Errorf("a key has %d bytes and an id of 1 to 32", KeyBytes)
@@ -62,7 +62,7 @@ func (m *mac) sign(part string) []byte {
 	return m.hash.Sum(m.sum[:0])[:wire.SignatureBytes]
 }
 
-// Sign appends version byte to signature for a signed part (see wire.AppendSigned) to out.
+// Sign appends the signed block of an envelope: version byte, the signed part (see wire.AppendSignedPart), signature.
 func (k *Key) Sign(out, part []byte) []byte {
 	m := k.macs.Get().(*mac)
 	out = wire.AppendSignedBlock(out, part, m.sign(string(part)))
@@ -82,7 +82,7 @@ func (k *Key) verify(part, signature string) bool {
 	return diff == 0
 }
 
-// Key finds a key by id, or returns nil.
+// Key returns the key with an id, or nil.
 func (s *Settings) Key(id string) *Key {
 	for _, k := range s.keys {
 		if k.ID == id {
@@ -92,7 +92,7 @@ func (s *Settings) Key(id string) *Key {
 	return nil
 }
 
-// SigningKey returns the first key for that purpose, or nil.
+// SigningKey returns the first fault key or the first trace key, or nil.
 func (s *Settings) SigningKey(fault bool) *Key {
 	for _, k := range s.keys {
 		if k.Fault == fault {
@@ -102,7 +102,7 @@ func (s *Settings) SigningKey(fault bool) *Key {
 	return nil
 }
 
-// Parse reads the text form, with line ends or ';' between the lines. An error names the line and never a key.
+// ParseSettings reads the text form, with line ends or ';' between the lines. An error names the line and never a key.
 func ParseSettings(text string) (*Settings, error) {
 	s := &Settings{Faults: true}
 	for i, line := range strings.Split(strings.ReplaceAll(text, ";", "\n"), "\n") {

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// lookEvery is how often the trust file is looked at, and only when an envelope arrives or a fault is under way.
+// checkInterval is the shortest time between two checks of the trust file. Checks happen only when an envelope arrives or
+// while a fault waits.
 const checkInterval = 200 * time.Millisecond
 
 var processStart = time.Now()
 
-// source is where settings come from. With a path they follow the file: that is how keys rotate and how a switch stops
-// every fault at once.
+// settingsSource provides the current settings. With a path they follow the file, so that keys can be rotated and faults can
+// be switched off while the process runs.
 type settingsSource struct {
 	current   atomic.Pointer[Settings]
-	failure   atomic.Pointer[string] // why there are no settings
+	failure   atomic.Pointer[string] // why there are no settings, or nil
 	path      string
-	nextCheck atomic.Int64 // when to look again, ns since started
+	nextCheck atomic.Int64 // ns since processStart
 
 	mu       sync.Mutex
 	modified time.Time
@@ -27,13 +28,13 @@ type settingsSource struct {
 	loaded   bool
 }
 
-// Configured tells whether this process was started with trust settings, however they are. A file may get keys later.
+// Configured reports whether this process was started with trust settings, valid or not. A file may be corrected later.
 func Configured() bool {
 	return os.Getenv("FAULTLOOM_TRUST_FILE") != "" || os.Getenv("FAULTLOOM_TRUST") != ""
 }
 
-// FromEnvironment makes the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST describes. Broken settings make it
-// deaf and are reported on standard error, once per reading.
+// NewReceiverFromEnvironment returns the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST configures. Invalid settings
+// make it inactive and are reported on standard error whenever they are read.
 func NewReceiverFromEnvironment() *Receiver {
 	r := &Receiver{}
 	if path := os.Getenv("FAULTLOOM_TRUST_FILE"); path != "" {
@@ -46,14 +47,14 @@ func NewReceiverFromEnvironment() *Receiver {
 	return r
 }
 
-// FromFile makes a receiver that follows a trust file.
+// NewReceiverFromFile returns a receiver that follows a trust file.
 func NewReceiverFromFile(path string) *Receiver {
 	r := &Receiver{}
 	r.source.path = path
 	return r
 }
 
-// Settings returns the settings as they are now, or nil: deaf.
+// Settings returns the current settings, or nil if the receiver is inactive.
 func (r *Receiver) Settings() *Settings {
 	if s := &r.source; s.path != "" {
 		if now := int64(time.Since(processStart)); now >= s.nextCheck.Load() {
@@ -63,19 +64,19 @@ func (r *Receiver) Settings() *Settings {
 	return r.source.current.Load()
 }
 
-// NoSettings is why most programs are deaf.
+// NoSettings is the State of a receiver without trust settings.
 const NoSettings = "no trust settings"
 
-// State is "keys", or says why the receiver is deaf.
+// State returns "keys", or the reason why the receiver is inactive.
 func (r *Receiver) State() string {
 	s := r.Settings()
-	switch why := r.source.failure.Load(); {
+	switch failure := r.source.failure.Load(); {
 	case s != nil && len(s.keys) > 0:
 		return "keys"
 	case s != nil:
 		return "no key in the trust settings"
-	case why != nil:
-		return *why
+	case failure != nil:
+		return *failure
 	}
 	return NoSettings
 }
@@ -89,9 +90,9 @@ func (s *settingsSource) parse(text string) {
 	s.current.Store(settings)
 }
 
-// deafen forgets the settings and says why.
-func (s *settingsSource) disable(why error) {
-	text := why.Error()
+// disable drops the settings and reports the reason.
+func (s *settingsSource) disable(reason error) {
+	text := reason.Error()
 	s.failure.Store(&text)
 	s.current.Store(nil)
 	fmt.Fprintln(os.Stderr, "faultloom:", text)

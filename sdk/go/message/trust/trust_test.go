@@ -10,7 +10,7 @@ import (
 
 const secret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-func TestSettingsAreAllOrNothing(t *testing.T) {
+func TestInvalidLineRefusesAllSettings(t *testing.T) {
 	good := []string{
 		"environment demo",
 		"# comment\n\n environment  demo \n\tkey trace t1 " + secret + "\r\nfaults off\n",
@@ -56,7 +56,7 @@ func envelope(t testing.TB, s *Settings, call uint64) string {
 	return raw
 }
 
-func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
+func TestReplayCacheIsBounded(t *testing.T) {
 	s, err := ParseSettings("environment demo\nkey fault f1 " + secret)
 	if err != nil {
 		t.Fatal(err)
@@ -71,13 +71,13 @@ func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
 			t.Fatal(call, err)
 		}
 	}
-	if err := accept(1, 1000); err != wire.Replayed { // who is known leaves nobody's place to himself
+	if err := accept(1, 1000); err != wire.Replayed { // a replay removes no other entry
 		t.Error(err)
 	}
 	if err := accept(maxReplayEntries+1, 1000); err != nil {
 		t.Error(err)
 	}
-	if err := accept(1, 1000); err != nil { // the oldest has left for the newcomer
+	if err := accept(1, 1000); err != nil { // the new entry has replaced the oldest
 		t.Error(err)
 	}
 	if err := accept(maxReplayEntries, 1000); err != wire.Replayed {
@@ -95,7 +95,7 @@ func TestTheMemoryAgainstReplaysIsBounded(t *testing.T) {
 	}
 }
 
-func TestOneEnvelopeHasOneText(t *testing.T) {
+func TestEnvelopeTextIsCanonical(t *testing.T) {
 	s, _ := ParseSettings("environment demo\nkey fault f1 " + secret)
 	text := base64.RawURLEncoding.EncodeToString([]byte(envelope(t, s, 9)))
 	for _, bad := range []string{text + "=", text + "\n", " " + text, text[:5] + "\r\n" + text[5:], strings.Repeat("A", 2732)} {

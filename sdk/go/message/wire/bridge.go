@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// W3C headers, which hops that know OpenTelemetry only pass on.
+// W3C headers, which services with only OpenTelemetry propagate.
 const (
 	TraceparentKey  = "traceparent"
 	BaggageKey      = "baggage"
@@ -14,13 +14,13 @@ const (
 	maxBaggageBytes = 8192
 )
 
-// Traceparent is what such a header says about the caller.
+// Traceparent is the content of a traceparent header.
 type Traceparent struct {
 	Trace  [16]byte
 	Parent uint64
 }
 
-// ParseTraceparent reads a traceparent: version-trace-parent-flags. ok is false for what is not valid.
+// ParseTraceparent parses a traceparent: version-trace-parent-flags. ok is false if it is not valid.
 func ParseTraceparent(text string) (t Traceparent, ok bool) {
 	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !isLowerHex(text[:2]) || !isLowerHex(text[53:55]) ||
 		!isLowerHex(text[3:35]) || !isLowerHex(text[36:52]) {
@@ -47,7 +47,7 @@ func isLowerHex(s string) bool {
 	return true
 }
 
-// String is the header of a call that has no other: sampled, in this version.
+// String formats the header with version 00 and the sampled flag.
 func (t Traceparent) String() string {
 	b := append(make([]byte, 0, 55), "00-"...)
 	b = append(hex.AppendEncode(b, t.Trace[:]), '-')
@@ -57,8 +57,8 @@ func (t Traceparent) String() string {
 	return string(append(b, "-01"...))
 }
 
-// BridgeOut is what both headers are when a request leaves. traceparent and baggage are what the request has already,
-// or empty; a returned baggage may be empty too: then there is none.
+// InjectBridge returns both headers of an outgoing request. traceparent and baggage are the values that the request has, or
+// empty. An empty baggage in the result means no header.
 func InjectBridge(traceparent, baggage, envelope string, own Traceparent) (string, string) {
 	if traceparent == "" {
 		traceparent = own.String()
@@ -87,7 +87,7 @@ func InjectBridge(traceparent, baggage, envelope string, own Traceparent) (strin
 	return traceparent, out.String()
 }
 
-// MayBridge tells whether it is worth looking for an envelope in these baggage headers.
+// MayContainBridge reports whether baggage headers may contain an envelope. It is a cheap check before ExtractBridge.
 func MayContainBridge(values []string) bool {
 	for _, v := range values {
 		if strings.Contains(v, baggageKey) {
@@ -97,8 +97,8 @@ func MayContainBridge(values []string) bool {
 	return false
 }
 
-// BridgeIn finds the envelope of a request without the usual carrier: its text in the baggage, and the call that it
-// belongs to now.
+// ExtractBridge finds the envelope of a request without the usual carrier: its text in the baggage, and the call id, which is
+// the parent id of the traceparent.
 func ExtractBridge(traceparent, baggage string) (envelope string, call uint64, ok bool) {
 	for rest, more := baggage, true; more; {
 		var m string
@@ -113,7 +113,7 @@ func ExtractBridge(traceparent, baggage string) (envelope string, call uint64, o
 
 const blanks = " \t"
 
-// member takes a member of a baggage apart, without its properties. ok is false if it has no key.
+// parseMember splits a member of a baggage, without its properties. ok is false if it has no key.
 func parseMember(m string) (key, value string, ok bool) {
 	m, _, _ = strings.Cut(m, ";")
 	key, value, ok = strings.Cut(m, "=")

@@ -33,7 +33,7 @@ func TestTraceparents(t *testing.T) {
 	}
 }
 
-func TestBaggageOfOthersStays(t *testing.T) {
+func TestOtherBaggageIsKept(t *testing.T) {
 	own, _ := ParseTraceparent(someParent)
 	for _, c := range []struct{ traceparent, baggage, want string }{
 		{"", "", "faultloom=ZW52"},

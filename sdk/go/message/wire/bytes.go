@@ -2,8 +2,7 @@ package wire
 
 import "unicode/utf8"
 
-// reader consumes the primitives of the format. After the first failure every further read fails too, so that callers
-// check once, at the end.
+// reader decodes the primitives of the format. After a failure every further read fails, so callers check once, at the end.
 type reader struct {
 	rest   string
 	failed bool
@@ -53,7 +52,7 @@ func (r *reader) varint() uint64 {
 	return 0
 }
 
-// count reads a varint that may be at most max.
+// boundedVarint reads a varint of at most max.
 func (r *reader) boundedVarint(max int) int {
 	n := r.varint()
 	if n > uint64(max) {
@@ -63,7 +62,7 @@ func (r *reader) boundedVarint(max int) int {
 	return int(n)
 }
 
-// str reads a length and that many bytes of UTF-8.
+// string reads a length and that many bytes of UTF-8.
 func (r *reader) string(min, max int) string {
 	n := r.boundedVarint(max)
 	if n < min {
@@ -101,7 +100,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(AppendVarint(b, uint64(len(s))), s...)
 }
 
-// VarintLen is the number of bytes AppendVarint appends.
+// VarintLen returns how many bytes AppendVarint appends.
 func VarintLen(v uint64) int {
 	n := 1
 	for v >= 0x80 {
@@ -111,7 +110,7 @@ func VarintLen(v uint64) int {
 	return n
 }
 
-// Cut shortens s to at most max bytes at a character boundary.
+// TruncateString shortens s to at most max bytes at a character boundary.
 func TruncateString(s string, max int) string {
 	if len(s) <= max {
 		return s

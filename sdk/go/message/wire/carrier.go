@@ -13,7 +13,7 @@ const (
 	MaxTrailerBytes = 3072 // history in a gRPC trailer, before base64
 	Magic           = "flm\x01"
 	fieldTag        = "\xea\xe8\xa5\xf6\x09" // FieldNumber << 3 | 2 as a varint
-	trailerBytes    = 8                      // u32 length, magic
+	suffixBytes     = 8                      // u32 length, magic
 )
 
 // AppendField appends the reply field to a serialized protobuf message.
@@ -24,31 +24,31 @@ func AppendField(message, history []byte) []byte {
 	return AppendFieldEnd(message, FieldLen(len(history)))
 }
 
-// AppendFieldStart appends what precedes a history of that many bytes.
+// AppendFieldStart appends the bytes before a history of the given length.
 func AppendFieldStart(b []byte, history int) []byte {
-	return AppendVarint(append(b, fieldTag...), uint64(history+trailerBytes))
+	return AppendVarint(append(b, fieldTag...), uint64(history+suffixBytes))
 }
 
-// AppendFieldEnd completes a field that has that many bytes altogether (FieldLen).
+// AppendFieldEnd appends the bytes after the history. field is the length of the whole field (FieldLen).
 func AppendFieldEnd(b []byte, field int) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(field)), Magic...)
 }
 
-// FieldLen is how many bytes AppendField adds.
+// FieldLen returns how many bytes AppendField adds.
 func FieldLen(history int) int {
-	return len(fieldTag) + VarintLen(uint64(history+trailerBytes)) + history + trailerBytes
+	return len(fieldTag) + VarintLen(uint64(history+suffixBytes)) + history + suffixBytes
 }
 
-// ending returns the length that stands before the magic, or -1.
+// trailingLength returns the length before the magic, or -1 if b does not end with the magic.
 func trailingLength(b []byte) int {
 	n := len(b)
-	if n < trailerBytes || string(b[n-4:]) != Magic {
+	if n < suffixBytes || string(b[n-4:]) != Magic {
 		return -1
 	}
 	return int(binary.BigEndian.Uint32(b[n-8:]))
 }
 
-// CutField splits the reply field off. history is nil if there is none; both alias b.
+// CutField splits b before the reply field. history is nil if there is no field. Both results alias b.
 func CutField(b []byte) (message, history []byte) {
 	n := trailingLength(b)
 	if n < 0 || n > len(b) {
@@ -60,10 +60,10 @@ func CutField(b []byte) (message, history []byte) {
 	}
 	rest := field[len(fieldTag):]
 	size, width := binary.Uvarint(rest)
-	if width <= 0 || size < trailerBytes || uint64(len(rest)-width) != size {
+	if width <= 0 || size < suffixBytes || uint64(len(rest)-width) != size {
 		return b, nil
 	}
-	return b[:len(b)-n], rest[width : len(rest)-trailerBytes]
+	return b[:len(b)-n], rest[width : len(rest)-suffixBytes]
 }
 
 // AppendTail appends the tail to an HTTP body: history, u32 BE: its length, "flm" 0x01.
@@ -71,20 +71,20 @@ func AppendTail(body, history []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(append(body, history...), uint32(len(history))), Magic...)
 }
 
-// TailLen is how many bytes AppendTail adds.
-func TailLen(history int) int { return history + trailerBytes }
+// TailLen returns how many bytes AppendTail adds.
+func TailLen(history int) int { return history + suffixBytes }
 
-// CutTail splits the tail off. history is nil if there is none; both alias b.
+// CutTail splits b before the tail. history is nil if there is no tail. Both results alias b.
 func CutTail(b []byte) (body, history []byte) {
 	n := trailingLength(b)
-	if n < 0 || n > len(b)-trailerBytes {
+	if n < 0 || n > len(b)-suffixBytes {
 		return b, nil
 	}
-	at := len(b) - trailerBytes - n
-	return b[:at], b[at : len(b)-trailerBytes]
+	at := len(b) - suffixBytes - n
+	return b[:at], b[at : len(b)-suffixBytes]
 }
 
-// MayTail tells whether an HTTP reply may carry a tail, apart from the handler having completed.
+// AllowsTail reports whether an HTTP reply may carry a tail, provided that the handler completes.
 func AllowsTail(accept Accept, method string, request http.Header, status int, reply http.Header) bool {
 	plain := status == http.StatusOK || status >= 400
 	if accept&AcceptTail == 0 || !plain || method == http.MethodHead {
@@ -105,8 +105,8 @@ func AllowsTail(accept Accept, method string, request http.Header, status int, r
 	return !ranged && !upgrade
 }
 
-// Streamed tells whether a reply that leaves in pieces is a stream of things its reader waits for one by one. Such a reply gets no tail: where
-// the tail begins is certain only at the end, and a reader may hold bytes back until then.
+// IsStreamed reports whether a reply that is sent in parts is a stream of items, such as events. Such a reply gets no tail:
+// the position of a tail is certain only at the end, so a reader may hold bytes back until then, and items would be late.
 func IsStreamed(reply http.Header) bool {
 	kind, _, _ := strings.Cut(reply.Get("Content-Type"), ";")
 	switch strings.ToLower(strings.TrimSpace(kind)) {
@@ -117,7 +117,7 @@ func IsStreamed(reply http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(reply.Get("X-Accel-Buffering")), "no")
 }
 
-// Corrupt overwrites the second half of a body with 0xFF, in place.
+// CorruptBody overwrites the second half of a body with 0xFF, in place.
 func CorruptBody(body []byte) {
 	for i := len(body) / 2; i < len(body); i++ {
 		body[i] = 0xFF

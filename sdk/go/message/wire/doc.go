@@ -1,7 +1,7 @@
-// Package wire reads and writes the message format: envelopes of requests, histories of replies, and the carriers both
-// ride on. docs/formats/messages.md is the contract and spec/vectors proves it.
+// Package wire encodes and decodes the message format: envelopes of requests, histories of replies, and their carriers.
+// docs/formats/messages.md specifies it, and spec/vectors tests it.
 //
-// Everything here is a pure function of its arguments: no clock, no environment, no network, no keys. Readers take a
-// string, because parts of it are kept (names, the signed part that is passed on) and a string can be cut without copying.
-// A reader never trusts a length.
+// Everything here is a pure function of its arguments: no clock, no environment, no network, no keys. Decoders take a
+// string, because they retain parts of it (names, the signed block), and slicing a string needs no copy. A decoder never
+// trusts a length.
 package wire

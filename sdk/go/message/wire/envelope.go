@@ -26,18 +26,18 @@ const (
 	permitAll     = permitHistory | permitPlan | permitRun | permitBridge
 )
 
-// Accept says how the reply may bring the history back.
+// Accept says which carriers the caller accepts for the history.
 type Accept uint8
 
 // Bits of Accept.
 const (
 	AcceptField Accept = 1 // appended protobuf field (gRPC)
-	AcceptTail  Accept = 2 // tail behind the body (HTTP)
+	AcceptTail  Accept = 2 // tail after the body (HTTP)
 )
 
-// Signed is the part written once by whoever starts the request.
+// Signed is the part that the first sender of a request writes, once.
 type Signed struct {
-	History     bool // replies bring a history back
+	History     bool // replies carry a history
 	Bridge      bool // the envelope also travels in traceparent and baggage
 	HasRun      bool // Run is there
 	Trace, Run  [16]byte
@@ -47,7 +47,7 @@ type Signed struct {
 	Plan        []Fault // nil: none
 }
 
-// Hop is the part written anew for every call. It is not signed.
+// Hop is the part that every call writes anew. It is not signed.
 type Hop struct {
 	Call         uint64
 	Accept       Accept
@@ -55,14 +55,14 @@ type Hop struct {
 	Evidence     []uint64 // counters in the order of the format; empty without a plan
 }
 
-// Envelope is an accepted envelope.
+// Envelope is a decoded envelope.
 type Envelope struct {
 	Signed
 	Hop
-	SignedBlock string // version byte to signature, as received: what every further call repeats
+	SignedBlock string // version byte to signature, as received; every further call repeats it
 }
 
-// Opened is what an envelope's outer layers are made of; nothing of it has been believed yet.
+// UnverifiedEnvelope has the outer layers of an envelope whose signature was not checked yet.
 type UnverifiedEnvelope struct {
 	SignedPart          string // what the signature covers
 	Signature           string // 16 bytes
@@ -70,26 +70,27 @@ type UnverifiedEnvelope struct {
 	planBytes, hopBytes string
 }
 
-// Open parses the outer layers into e: checks 1 to 4 of the format. Plan and hop part are left for Finish.
-func DecodeEnvelope(raw string, e *Envelope) (o UnverifiedEnvelope, err error) {
+// DecodeEnvelope decodes the outer layers into e: checks 1 to 4 of the format. DecodeVerified decodes the plan and the hop
+// part.
+func DecodeEnvelope(raw string, e *Envelope) (u UnverifiedEnvelope, err error) {
 	if len(raw) > MaxEnvelopeBytes {
-		return o, Oversized
+		return u, Oversized
 	}
 	r := reader{rest: raw}
 	if version := r.byte(); r.failed {
-		return o, Malformed
+		return u, Malformed
 	} else if version != Version {
-		return o, UnsupportedVersion
+		return u, UnsupportedVersion
 	}
-	o.SignedPart = r.bytes(r.boundedVarint(MaxEnvelopeBytes))
-	o.Signature = r.bytes(SignatureBytes)
+	u.SignedPart = r.bytes(r.boundedVarint(MaxEnvelopeBytes))
+	u.Signature = r.bytes(SignatureBytes)
 	if r.failed {
-		return o, Malformed
+		return u, Malformed
 	}
-	o.hopBytes = r.rest
-	e.SignedBlock = raw[:len(raw)-len(o.hopBytes)]
+	u.hopBytes = r.rest
+	e.SignedBlock = raw[:len(raw)-len(u.hopBytes)]
 
-	s := reader{rest: o.SignedPart}
+	s := reader{rest: u.SignedPart}
 	permissions := s.byte()
 	copy(e.Trace[:], s.bytes(16))
 	if e.HasRun = permissions&permitRun != 0; e.HasRun {
@@ -102,15 +103,15 @@ func DecodeEnvelope(raw string, e *Envelope) (o UnverifiedEnvelope, err error) {
 	e.Environment = s.string(1, 64)
 	e.History = permissions&permitHistory != 0
 	e.Bridge = permissions&permitBridge != 0
-	o.HasPlan = permissions&permitPlan != 0
-	if s.failed || permissions&^permitAll != 0 || (!o.HasPlan && s.rest != "") {
-		return o, Malformed
+	u.HasPlan = permissions&permitPlan != 0
+	if s.failed || permissions&^permitAll != 0 || (!u.HasPlan && s.rest != "") {
+		return u, Malformed
 	}
-	o.planBytes = s.rest
-	return o, nil
+	u.planBytes = s.rest
+	return u, nil
 }
 
-// CarriesPlan tells whether an envelope claims to carry a plan, without checking anything.
+// CarriesPlan reports whether an envelope claims to carry a plan. It checks nothing else.
 func CarriesPlan(raw string) bool {
 	r := reader{rest: raw}
 	r.byte()
@@ -118,16 +119,16 @@ func CarriesPlan(raw string) bool {
 	return r.byte()&permitPlan != 0
 }
 
-// Finish parses plan and hop part into e: checks 12 and 13. Call it only after the signature was found right.
-func (o *UnverifiedEnvelope) DecodeVerified(e *Envelope) error {
-	if o.HasPlan {
-		plan, err := decodePlan(o.planBytes)
+// DecodeVerified decodes the plan and the hop part into e: checks 12 and 13. Verify the signature first.
+func (u *UnverifiedEnvelope) DecodeVerified(e *Envelope) error {
+	if u.HasPlan {
+		plan, err := decodePlan(u.planBytes)
 		if err != nil {
 			return err
 		}
 		e.Plan = plan
 	}
-	r := reader{rest: o.hopBytes}
+	r := reader{rest: u.hopBytes}
 	e.Call = r.uint64()
 	e.Accept = Accept(r.byte())
 	e.ReceiveLimit = r.varint()
@@ -143,7 +144,7 @@ func (o *UnverifiedEnvelope) DecodeVerified(e *Envelope) error {
 	return nil
 }
 
-// AppendSigned appends the signed part, ready to be signed.
+// AppendSignedPart appends the part that the signature covers.
 func AppendSignedPart(out []byte, s *Signed) ([]byte, error) {
 	var permissions byte
 	if s.History {
@@ -170,14 +171,14 @@ func AppendSignedPart(out []byte, s *Signed) ([]byte, error) {
 	return out, nil
 }
 
-// AppendPassedOn appends version byte to signature.
+// AppendSignedBlock appends the version byte, the signed part with its length, and the signature.
 func AppendSignedBlock(out, part, signature []byte) []byte {
 	out = AppendVarint(append(out, Version), uint64(len(part)))
 	return append(append(out, part...), signature[:SignatureBytes]...)
 }
 
-// Assemble writes an envelope: what is passed on, then the hop part with the counters as they are now. The error is
-// EnvelopeTooLarge; then nothing may be sent.
+// AssembleEnvelope returns an envelope: the signed block, then the hop part with the current counters. The error is
+// EnvelopeTooLarge; then the request must be sent without an envelope.
 func AssembleEnvelope(passedOn string, call uint64, accept Accept, limit uint64, evidence []uint64) (string, error) {
 	var tmp [96]byte
 	hop := append(tmp[:0], byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))

@@ -5,7 +5,7 @@ type Error string
 
 func (e Error) Error() string { return "faultloom: " + string(e) }
 
-// Why an envelope was refused, in the order of the checks, and what a sender can meet.
+// Why an envelope is refused, in the order of the checks; EnvelopeTooLarge is an error of the sender.
 const (
 	Oversized          Error = "oversized"
 	Malformed          Error = "malformed"

@@ -32,12 +32,12 @@ const (
 	SegmentTakesField = 4
 )
 
-// TakesField tells whether a history's service takes envelopes in a field of the answered method's requests.
+// TakesField reports whether a history announces that its service takes envelopes in a field of the method's requests.
 func TakesField(history []byte) bool {
 	return len(history) > HistoryHeadBytes && history[0] == Version && history[HistoryHeadBytes]&SegmentTakesField != 0
 }
 
-// History is what a reply brings back.
+// History is the record of one call that a reply carries.
 type History struct {
 	Call    uint64 // id of the call it answers
 	Segment *Segment
@@ -47,19 +47,19 @@ type History struct {
 type Segment struct {
 	Truncated bool   // events or child histories were left out
 	FaultsOff bool   // faults are switched off at this service
-	Service   string // who recorded it
-	Name      string // call name as the callee knows it; empty: the same as the caller's
+	Service   string // the service that recorded it
+	Name      string // the callee's name of the call; empty: the caller's name
 	StartUS   uint64 // µs since the unix epoch, by this service's clock
 	Events    []Event
 }
 
-// Event is one message at one end. Events are in the order in which they happened at their service.
+// Event is the sending or receiving of one message. Events are in the order in which they happened at their service.
 type Event struct {
 	Kind  int    // SendRequest, RecvResponse, CallFailed or SendResponse
 	AtUS  uint64 // µs since the segment's start, monotonic
 	Call  uint64 // number of the call within the segment, from 1; 0 for SendResponse
 	Name  string // SendRequest: the call
-	Peer  string // SendRequest: the callee as the caller knows it
+	Peer  string // SendRequest: the callee, by the caller's name for it
 	HTTP  bool   // SendRequest: HTTP, else gRPC
 	Fault int    // SendRequest: index of the fault that fired, -1 for none
 
@@ -68,17 +68,17 @@ type Event struct {
 	Child  *Segment
 }
 
-// AppendHead appends what precedes the segment.
+// AppendHead appends the head of a history: the bytes before its segment.
 func AppendHead(b []byte, call uint64) []byte {
 	return append(b, Version, byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
 }
 
-// AppendPrefix appends the start of a segment up to its events.
+// AppendPrefix appends a segment up to its events.
 func AppendPrefix(b []byte, flags byte, service, name string, startUS uint64) []byte {
 	return AppendVarint(AppendString(AppendString(append(b, flags), service), name), startUS)
 }
 
-// SplitHistory checks size, version and head, and returns the call id and the segment's bytes, which are not looked at.
+// SplitHistory checks size, version and head, and returns the call id and the segment's bytes, which it does not check.
 func SplitHistory(b []byte) (call uint64, segment []byte, err error) {
 	switch {
 	case len(b) == 0 || len(b) > MaxHistoryBytes:
@@ -94,7 +94,7 @@ func SplitHistory(b []byte) (call uint64, segment []byte, err error) {
 	return call, b[HistoryHeadBytes:], nil
 }
 
-// DecodeHistory reads a whole history. Errors: Malformed, UnsupportedVersion.
+// DecodeHistory decodes a whole history. Errors: Malformed, UnsupportedVersion.
 func DecodeHistory(b []byte) (*History, error) {
 	call, rest, err := SplitHistory(b)
 	if err != nil {
@@ -107,7 +107,7 @@ func DecodeHistory(b []byte) (*History, error) {
 	return &History{Call: call, Segment: segment}, nil
 }
 
-// DecodeSegment reads a segment by itself, as scopes embed it. Error: Malformed.
+// DecodeSegment decodes a segment without the head of a history. Error: Malformed.
 func DecodeSegment(b []byte) (*Segment, error) {
 	budget := MaxHistoryEvents
 	return decodeSegment(string(b), 0, &budget)

@@ -5,7 +5,7 @@ import "strings"
 // MaxNameBytes bounds the names of calls and peers in a history.
 const MaxNameBytes = 200
 
-// RawHTTPName is what local selectors are matched with: "METHOD /path" without query and fragment.
+// RawHTTPName returns the name that local selectors match: "METHOD /path" without query and fragment.
 func RawHTTPName(method, target string) string {
 	if i := strings.IndexAny(target, "?#"); i >= 0 {
 		target = target[:i]
@@ -16,7 +16,8 @@ func RawHTTPName(method, target string) string {
 	return method + " " + target
 }
 
-// NormalName is what is recorded: the variable parts of a raw HTTP name become {id}, and it is cut to 200 bytes.
+// NormalizeHTTPName returns the name that is recorded: the variable parts of a raw HTTP name become {id}, and the name is
+// truncated to 200 bytes.
 func NormalizeHTTPName(raw string) string {
 	first := strings.IndexByte(raw, '/')
 	if first < 0 {
@@ -48,7 +49,8 @@ func NormalizeHTTPName(raw string) string {
 	return TruncateString(raw, MaxNameBytes)
 }
 
-// variable: all digits, a UUID, at least 8 hex digits among them a decimal digit, or at least 20 bytes with a decimal digit.
+// isVariablePart reports whether a part is all digits, a UUID, at least 8 hex digits with a decimal digit among them, or at
+// least 20 bytes with a decimal digit.
 func isVariablePart(part string) bool {
 	digits, hexes := 0, 0
 	for i := 0; i < len(part); i++ {

@@ -9,18 +9,18 @@ const (
 	PieceTruncated = 2
 )
 
-// AppendPieceHead appends what precedes a piece's bytes.
+// AppendPieceHead appends the bytes before a piece's part of the history.
 func AppendPieceHead(b []byte, flags byte, offset int) []byte {
 	return AppendVarint(append(b, PieceVersion, flags), uint64(offset))
 }
 
-// PieceLen is how many bytes a piece has that brings that many of the history.
+// PieceLen returns the length of a piece with the given number of history bytes.
 func PieceLen(offset, history int) int { return 2 + VarintLen(uint64(offset)) + history }
 
-// LastPiece is what is left of a history that goes into a trailer: head (what has not left yet before the events, or
-// nothing) and events, the SendResponse last. Where it does not fit into limit, child histories go first, then the last
-// events before the SendResponse. Nil if not even that one fits. truncated tells that something had been left out
-// before.
+// LastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the unsent events,
+// of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then the last events
+// before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or child histories were
+// already left out before.
 func LastPiece(offset int, head, events []byte, truncated bool, limit int) []byte {
 	flags := byte(PieceLast)
 	if truncated {
@@ -38,15 +38,16 @@ func LastPiece(offset int, head, events []byte, truncated bool, limit int) []byt
 	return appendTruncated(out, list, limit)
 }
 
-// Joiner puts the pieces of a history together. The zero value is ready.
+// PieceJoiner joins the pieces of a history. The zero value is ready.
 type PieceJoiner struct {
 	history   []byte
 	truncated bool
-	ended     bool // the last piece came, or one that does not fit
+	ended     bool // after the last piece, or one that was dropped
 	last      bool
 }
 
-// Add takes the next piece, which is not kept. What does not fit is dropped, together with all that follows.
+// Add adds the next piece and does not retain it. A piece that does not continue the history is dropped, and so are all pieces
+// after it.
 func (j *PieceJoiner) Add(piece []byte) {
 	if j.ended {
 		return
@@ -62,11 +63,11 @@ func (j *PieceJoiner) Add(piece []byte) {
 	j.ended = j.last
 }
 
-// Complete tells whether nothing is missing.
+// Complete reports whether no part of the history is missing.
 func (j *PieceJoiner) Complete() bool { return j.last && !j.truncated }
 
-// History returns the history of a call, marked as truncated if something of it is missing, or nil: what came has no
-// whole head, or is that of another call.
+// History returns the history of a call, marked as truncated if a part is missing. It returns nil if the pieces contain no
+// whole head, or belong to another call.
 func (j *PieceJoiner) History(call uint64) []byte {
 	id, segment, err := SplitHistory(j.history)
 	if err != nil || id != call {
@@ -82,7 +83,7 @@ func (j *PieceJoiner) History(call uint64) []byte {
 	return j.history
 }
 
-// maxPrefixBytes is more than a segment's flags, service, name and start can have.
+// maxPrefixBytes is an upper bound of a segment's flags, service, name and start.
 const maxPrefixBytes = 1 + 10 + MaxServiceBytes + 10 + MaxNameBytes + 10
 
 func splitPiece(b []byte) (flags byte, offset uint64, bytes []byte, ok bool) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pieces cuts a history between events, at random.
+// pieces splits a history between events, at random.
 func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 	_, segment, _ := SplitHistory(history)
 	rest := reader{rest: string(segment)}
@@ -31,7 +31,7 @@ func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 	return list
 }
 
-func TestPiecesJoinToTheHistoryTheyWereCutFrom(t *testing.T) {
+func TestPiecesJoinToTheOriginalHistory(t *testing.T) {
 	r := seeded(t)
 	for i := 0; i < 300; i++ {
 		history := append(AppendHead(nil, 5), randomSegment(r, 2)...)

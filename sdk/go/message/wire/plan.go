@@ -8,7 +8,7 @@ const (
 	maxAfter       = 8
 )
 
-// Kind is what a fault makes the caller see.
+// Kind is the kind of a fault.
 type Kind uint8
 
 // The nine kinds, numbered as on the wire.
@@ -44,14 +44,14 @@ func ParseKind(name string) (kind Kind, ok bool) {
 	return 0, false
 }
 
-// Selector says which sends are meant; an empty part matches anything.
+// Selector selects calls. An empty part matches anything.
 type Selector struct {
 	Caller string // service name of the sender
 	Callee string // peer name, its host, or the first label of its host
 	Call   string // full name, what follows the name's last '/', or a template with '*' or '{…}' parts
 }
 
-// After is a prerequisite: calls that match the selector must have happened Times (≥ 1) times.
+// After is a prerequisite: at least Times (≥ 1) calls that match the selector must have happened.
 type After struct {
 	Selector
 	Times uint64
@@ -62,10 +62,10 @@ type Fault struct {
 	Kind Kind
 	Selector
 	Arg       uint64  // status: the code; delay, hang: milliseconds
-	Nth       uint64  // fire at this matching send only, counted from 1
-	MaxFires  uint64  // fire at most this often
+	Nth       uint64  // fire only at the n-th matching call, from 1
+	MaxFires  uint64  // fire at most this many times
 	After     []After // all must hold; at most 8
-	AfterSent bool    // After counts calls when they are sent, instead of when they are completed
+	AfterSent bool    // After counts calls that were sent, instead of calls that were completed
 }
 
 const (
@@ -76,7 +76,7 @@ const (
 	flagAfterSent
 )
 
-// Counters is the number of evidence counters a plan has in the hop part.
+// CounterCount returns how many evidence counters a plan has in the hop part.
 func CounterCount(plan []Fault) int {
 	n := 0
 	for i := range plan {
@@ -169,7 +169,8 @@ func decodeSelector(r *reader, strings []string) Selector {
 	return Selector{Caller: part(), Callee: part(), Call: part()}
 }
 
-// appendPlan fails with TooManyFaults, UnknownFault, or EnvelopeTooLarge for anything else beyond the format's limits.
+// appendPlan appends a plan. Errors: Malformed for an empty plan, TooManyFaults, UnknownFault, and EnvelopeTooLarge for other
+// limits of the format.
 func appendPlan(out []byte, plan []Fault) ([]byte, error) {
 	if len(plan) == 0 {
 		return nil, Malformed

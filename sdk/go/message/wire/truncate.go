@@ -1,6 +1,6 @@
 package wire
 
-// event is where an event's bytes lie inside a segment.
+// eventBytes are the parts of an encoded event.
 type eventBytes struct {
 	tag  byte
 	dt   uint64
@@ -8,7 +8,8 @@ type eventBytes struct {
 	body string // what follows tag and time, without a child history
 }
 
-// splitEvents takes events apart. They may be the later ones of a segment: whether a reference is one is not looked at.
+// splitEvents splits encoded events. It does not check references into the string table, since the events may begin in the
+// middle of a segment.
 func splitEvents(bytes string) (events []eventBytes, ok bool) {
 	r := reader{rest: bytes}
 	for !r.failed && r.rest != "" {
@@ -54,8 +55,8 @@ func skipRef(r *reader) {
 	}
 }
 
-// Truncate cuts a history to at most limit bytes: first all child histories go, then the last events before the
-// SendResponse. Nil if not even its frame fits. The error is that of a malformed history.
+// TruncateHistory shortens a history to at most limit bytes: it removes all child histories first, then the last events
+// before SendResponse. It returns nil if not even SendResponse fits. Errors: those of a malformed history.
 func TruncateHistory(history []byte, limit int) ([]byte, error) {
 	if len(history) <= limit {
 		return history, nil
@@ -75,8 +76,8 @@ func TruncateHistory(history []byte, limit int) ([]byte, error) {
 	return appendTruncated(out, events, limit), nil
 }
 
-// cutEvents appends events without their child histories, and of those as many as fit before the SendResponse. Nil if
-// not even that one fits.
+// appendTruncated appends events without their child histories, as many as fit before SendResponse. It returns nil if not
+// even SendResponse fits.
 func appendTruncated(out []byte, events []eventBytes, limit int) []byte {
 	head := len(out)
 	var ends []int // where event i would end

@@ -18,7 +18,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func TestFieldIsAsDrawn(t *testing.T) {
+func TestFieldLayoutMatchesTheDiagram(t *testing.T) {
 	if tag := binary.AppendUvarint(nil, FieldNumber<<3|2); string(tag) != fieldTag {
 		t.Errorf("tag is %x", tag)
 	}
@@ -72,7 +72,7 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 		want := Signed{History: r.IntN(2) == 0, Expires: r.Uint32(), KeyID: randomText(r, 1, 32), Environment: randomText(r, 1, 64), Plan: randomPlan(r)}
 		want.Trace[3], want.Bridge = 7, r.IntN(2) == 0
 		if want.HasRun = r.IntN(2) == 0; want.HasRun {
-			want.Run[15] = byte(r.IntN(2)) // a run of nothing but zeros is one, too
+			want.Run[15] = byte(r.IntN(2)) // a run id of zeros is valid
 		}
 		part, err := AppendSignedPart(nil, &want)
 		if err != nil {
@@ -90,7 +90,7 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(e.Signed, want) || e.Call != 77 || e.ReceiveLimit != 123 || fmt.Sprint(e.Evidence) != fmt.Sprint(evidence) {
 			t.Fatalf("%+v\n%+v\n%v", e, want, err)
 		}
-		for n := 0; n < len(raw); n++ { // every prefix is refused, none is a crash
+		for n := 0; n < len(raw); n++ { // every prefix is refused, and none crashes the decoder
 			if _, err := opened(raw[:n]); err == nil {
 				t.Fatalf("%d of %d bytes were accepted", n, len(raw))
 			}
@@ -98,7 +98,7 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 	}
 }
 
-func TestARunIsLeftOutWhereThereIsNoneAndUnknownPermissionsAreMalformed(t *testing.T) {
+func TestRunIsOptionalAndUnknownPermissionsAreMalformed(t *testing.T) {
 	signed := Signed{History: true, KeyID: "k", Environment: "e"}
 	without, _ := AppendSignedPart(nil, &signed)
 	signed.HasRun = true
@@ -118,7 +118,7 @@ func TestARunIsLeftOutWhereThereIsNoneAndUnknownPermissionsAreMalformed(t *testi
 	}
 }
 
-func TestAnEnvelopeTooLargeIsNotMade(t *testing.T) {
+func TestTooLargeEnvelopeIsRefused(t *testing.T) {
 	if _, err := AssembleEnvelope(strings.Repeat("x", MaxEnvelopeBytes-9), 1, 0, 0, nil); err != EnvelopeTooLarge {
 		t.Error(err)
 	}
@@ -127,7 +127,7 @@ func TestAnEnvelopeTooLargeIsNotMade(t *testing.T) {
 	}
 }
 
-// randomSegment makes a segment's bytes.
+// randomSegment returns a random encoded segment.
 func randomSegment(r *rand.Rand, depth int) []byte {
 	b := AppendPrefix(nil, byte(r.IntN(4)), randomText(r, 1, 20), randomText(r, 0, 30), r.Uint64()>>20)
 	var open []uint64
@@ -209,7 +209,7 @@ func TestTruncatedHistoriesFitAndCanBeRead(t *testing.T) {
 	}
 }
 
-func TestNamesAreCutAtCharacters(t *testing.T) {
+func TestNamesAreTruncatedAtCharacters(t *testing.T) {
 	for i := 0; i < 5; i++ {
 		s := strings.Repeat("x", i) + strings.Repeat("€", 80)
 		if got := NormalizeHTTPName("GET /" + s); len(got) > MaxNameBytes || len(got) < MaxNameBytes-2 || strings.Contains(got, "\ufffd") {
@@ -260,7 +260,7 @@ func FuzzCarriers(f *testing.F) {
 	f.Add(AppendTail([]byte("m"), []byte("h")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if message, history := CutField(b); history != nil {
-			// a length may be written in more bytes than needed: compare what it means
+			// a length may be encoded in more bytes than needed, so compare the decoded values
 			m2, h2 := CutField(AppendField(append([]byte(nil), message...), history))
 			if !bytes.Equal(m2, message) || !bytes.Equal(h2, history) {
 				t.Errorf("%x", b)

@@ -1,5 +1,5 @@
-// Package status writes the file that tells `faultloom doctor` what this SDK is, whether it has keys and what it has
-// hooked. It is never in the program's way: a folder that cannot be written is ignored.
+// Package status writes the status file that `faultloom doctor` reads: the SDK's version, whether it has keys, and which
+// libraries it has hooked. A folder that cannot be written is ignored.
 package status
 
 import (
@@ -17,7 +17,7 @@ import (
 // Version of this SDK.
 const Version = "0.1.0"
 
-// Library is one whose messages the SDK sees, or would see.
+// Library is a library that the SDK has hooked or refused.
 type Library struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -40,7 +40,7 @@ var (
 	libraries = []Library{}
 )
 
-// Report says that a library was hooked or, with a reason, refused.
+// Report adds a library to the status file: as hooked or, with a reason, as refused.
 func Report(name, version, reason string) {
 	folder := os.Getenv("FAULTLOOM_STATUS")
 	if folder == "" {

@@ -11,7 +11,7 @@ import (
 	"faultloom.dev/go/message/trust"
 )
 
-func TestTheFileSaysWhatIsHookedAndWhetherThereAreKeys(t *testing.T) {
+func TestStatusFileHasLibrariesAndTrustState(t *testing.T) {
 	folder := t.TempDir()
 	libraries = []Library{{"net/http", "go1.99", "hooked", ""}, {"google.golang.org/grpc", "1.2.3", "refused", "it has moved its hooks"}}
 	key := strings.Repeat("0a", 32)

@@ -16,7 +16,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-func TestAFieldIsSeenAtTheEndOfAMessageInHoweverManyPieces(t *testing.T) {
+func TestFieldIsDetectedInSplitMessages(t *testing.T) {
 	whole := wire.AppendField([]byte("message"), []byte("envelope"))
 	if endsWithField(nil) || endsWithField(mem.BufferSlice{mem.SliceBuffer(nil)}) {
 		t.Error("an empty message")
@@ -41,8 +41,8 @@ func TestAFieldIsSeenAtTheEndOfAMessageInHoweverManyPieces(t *testing.T) {
 	}
 }
 
-// While requests with envelopes are served, others are looked into as well; behind them nothing may be left of that.
-func TestRequestsAreLookedIntoOnlyWhileEnvelopesAreUnderWay(t *testing.T) {
+// While requests with envelopes in fields are served, other requests are inspected, too. Afterwards none may be.
+func TestRequestsAreInspectedOnlyWhileFieldsArePending(t *testing.T) {
 	p := keys(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,6 +87,6 @@ func TestRequestsAreLookedIntoOnlyWhileEnvelopesAreUnderWay(t *testing.T) {
 		t.Errorf("%d of %d calls were traced", answered, calls)
 	}
 	if left := pendingFields.Load() - before; left != 0 {
-		t.Errorf("%d requests seem to be under way", left)
+		t.Errorf("%d fields are still pending", left)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"faultloom.dev/go/internal/suite"
 )
 
-func TestLowestGRPC(t *testing.T) { suite.Run(t) }
+func TestLowestGRPC(t *testing.T) { suite.RunAll(t) }
 
-func BenchmarkChainBare(b *testing.B)    { suite.Chain(b, suite.Bare) }
-func BenchmarkChainDormant(b *testing.B) { suite.Chain(b, suite.Dormant) }
-func BenchmarkChainTraced(b *testing.B)  { suite.Chain(b, suite.Traced) }
+func BenchmarkChainNoHooks(b *testing.B)  { suite.BenchmarkChain(b, suite.NoHooks) }
+func BenchmarkChainUntraced(b *testing.B) { suite.BenchmarkChain(b, suite.Untraced) }
+func BenchmarkChainTraced(b *testing.B)   { suite.BenchmarkChain(b, suite.Traced) }

@@ -108,7 +108,7 @@ func (c *clientStream) RecvMsg(m any) error {
 	return err
 }
 
-// result tells what RecvMsg's error says about the call.
+// result converts RecvMsg's error to the result of the call.
 func (c *clientStream) result(err error, answered bool) faults.Result {
 	switch {
 	case err == nil || err == io.EOF:

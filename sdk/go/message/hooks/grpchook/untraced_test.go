@@ -12,7 +12,7 @@ import (
 	"faultloom.dev/go/message/trust"
 )
 
-// incomingContext looks like that of a request in a handler.
+// incomingContext returns a context like that of a request in a handler.
 func incomingContext() context.Context {
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{":authority": {"127.0.0.1:1"}, "content-type": {"application/grpc"}, "user-agent": {"grpc-go/1.85.0"}, "baggage": {"user=7"}})
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
@@ -32,8 +32,8 @@ func keys(t testing.TB) *scope.Process {
 	return &scope.Process{Service: "front", Receiver: trust.NewReceiver(s)}
 }
 
-// What a call pays that nobody traces: time, and no memory of ours.
-func TestUntracedCallsNeedNoMemory(t *testing.T) {
+// The hooks must not allocate for calls that are not traced.
+func TestUntracedCallsDoNotAllocate(t *testing.T) {
 	server, client, ctx := hooksForUntraced(t)
 	if n := testing.AllocsPerRun(100, func() { server(ctx) }); n != 0 {
 		t.Errorf("server: %v allocations", n)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	maxPrefetch  = 256 << 10 // a reply of at most this length is read at once when it announces a tail
-	maxDrain     = 256 << 10 // how much Close reads to find the tail of a body the program did not read to its end …
-	drainTimeout = 50 * time.Millisecond
+	maxPrefetch  = 256 << 10             // a reply with a tail and at most this length is read at once
+	maxDrain     = 256 << 10             // how much Close reads to find the tail of a body that the program did not read
+	drainTimeout = 50 * time.Millisecond // for how long
 	readChunk    = 8 << 10
 	maxTail      = wire.MaxHistoryBytes + 8
-	maxAltered   = 32 << 20 // how much of a body a fault holds in memory
+	maxAltered   = 32 << 20 // how much of a body a fault keeps in memory
 )
 
-// recorder records the end of one call, once.
+// callRecorder records the end of one call, once.
 type callRecorder struct {
 	scope    *scope.Scope
 	number   uint64
@@ -46,17 +46,18 @@ func (r *callRecorder) record(history []byte) {
 	}
 }
 
-// tailReader cuts a tail off a body while it streams. Where the tail begins is only certain at the end, so it holds back
-// from the first place that could be its beginning: byte 0x01, flags, a short name. Text never looks like that; in
-// binary data most candidates fall within a few bytes, and one that stands is given up after the largest possible tail.
+// tailReader removes the tail from a body while it streams. The position of the tail is only certain at the end of the body,
+// so the reader holds bytes back from the first position where a tail could begin: byte 0x01, flags, a short name. Text
+// contains no such sequence. In binary data, a few more bytes rule most candidates out, and a candidate that is longer than
+// the largest tail is released.
 type tailReader struct {
 	body     io.ReadCloser
 	recorder *callRecorder
 
-	mu    sync.Mutex // held while reading; Close must not wait for a read that it is meant to end
-	buf   []byte     // buf[start:] was read and not handed out
+	mu    sync.Mutex // held while reading; Close must not wait for the read that it interrupts
+	buf   []byte     // buf[start:] was read and not returned yet
 	start int
-	safe  int // buf[start:free] can be handed out
+	safe  int // buf[start:safe] belongs to the body
 	err   error
 }
 
@@ -98,7 +99,8 @@ func (t *tailReader) fill() {
 		return
 	}
 	t.release()
-	// a complete tail of our own call cannot be anything else: what the program does next may depend on it
+	// a complete tail that answers our call is the tail; it is recorded now, since a fault at the program's next call may
+	// depend on it
 	if body, history := wire.CutTail(t.buf[t.safe:]); history != nil && len(body) == 0 && t.answersOurCall(history) {
 		t.recorder.record(append([]byte(nil), history...))
 	}
@@ -109,7 +111,7 @@ func (t *tailReader) answersOurCall(history []byte) bool {
 	return err == nil && id == wire.DeriveCallID(t.recorder.scope.Envelope().Call, t.recorder.number)
 }
 
-// end settles what is held back once the body has ended.
+// finish separates body and tail once the body has ended.
 func (t *tailReader) finish(err error) {
 	t.err = err
 	t.safe = len(t.buf)
@@ -124,7 +126,7 @@ func (t *tailReader) finish(err error) {
 	t.recorder.record(history)
 }
 
-// release moves free to the first byte that could begin a tail.
+// release moves safe to the first byte that could begin a tail.
 func (t *tailReader) release() {
 	for {
 		i := bytes.IndexByte(t.buf[t.safe:], wire.Version)
@@ -141,7 +143,7 @@ func (t *tailReader) release() {
 	}
 }
 
-// couldBegin tells whether b can be the beginning of a tail, as far as it goes.
+// mayBeTail reports whether b can be a tail or the beginning of one.
 func mayBeTail(b []byte) bool {
 	const flagsAt, lengthAt, nameAt = 9, 10, 11
 	if len(b) > flagsAt && b[flagsAt] > wire.SegmentTruncated|wire.SegmentFaultsOff {
@@ -160,15 +162,15 @@ func mayBeTail(b []byte) bool {
 	return true
 }
 
-// prefetch reads to the end.
+// prefetch reads the body to its end.
 func (t *tailReader) prefetch() {
 	for t.err == nil {
 		t.fill()
 	}
 }
 
-// Close looks for the tail in what is left, if that is short and already here, since programs that parse a body rarely
-// read to its end. Else the history is a gap.
+// Close reads the rest of the body for the tail, if the rest is short and arrives quickly, since programs that parse a body
+// rarely read it to its end. Otherwise a gap is recorded.
 func (t *tailReader) Close() error {
 	if !t.mu.TryLock() {
 		t.recorder.record(nil)
@@ -193,7 +195,7 @@ func (t *tailReader) Close() error {
 	return t.body.Close()
 }
 
-// drain reads a reply to its end, so that the callee's history is complete.
+// drain reads a reply to its end, so that its history is complete.
 func drain(resp *http.Response) {
 	if resp.Body != nil {
 		io.Copy(io.Discard, resp.Body)
@@ -201,7 +203,7 @@ func drain(resp *http.Response) {
 	}
 }
 
-// corrupt replaces the second half of a body. Its length must be known first, so it is read, up to 32 MiB.
+// corrupt overwrites the second half of a body. It reads the body, up to 32 MiB, to know its length.
 func corrupt(resp *http.Response) {
 	if resp.Body == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// FuzzTail compares the streaming cut with the plain one, for every way to split the body into reads.
+// FuzzTail compares tailReader with wire.CutTail, for different sizes of reads.
 func FuzzTail(f *testing.F) {
 	history := append(wire.AppendPrefix(wire.AppendHead(nil, 42), 0, "svc", "", 7), wire.SendResponse, 0, 0)
 	f.Add(wire.AppendTail([]byte("body"), history), uint8(3), uint8(5))
@@ -25,7 +25,7 @@ func FuzzTail(f *testing.F) {
 	process := &scope.Process{Service: "s", Receiver: trust.NewReceiver(settings)}
 	f.Fuzz(func(t *testing.T, whole []byte, in, out uint8) {
 		want, _ := wire.CutTail(whole)
-		// a tail is looked for where one could begin; what only ends like one may stay in the body
+		// the reader checks only positions where a tail could begin, so bytes that only end like a tail may stay in the body
 		s := process.NewScope(&wire.Envelope{}, time.Now())
 		c, _ := s.BeginCall(0, scope.Call{HTTP: true, Peer: "p", Name: "GET /"})
 		var source io.Reader = bytes.NewReader(whole)

@@ -26,7 +26,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// headers are those a program can tell apart, without the ones a history adds on purpose.
+// headers formats the headers of a reply, without those that a history changes on purpose.
 func headers(h http.Header) string {
 	h = h.Clone()
 	for _, k := range []string{"Date", "Cache-Control", "Vary"} {
@@ -36,7 +36,7 @@ func headers(h http.Header) string {
 	return string(text)
 }
 
-func TestHistoryIsCompleteAndRepliesAreAsWithoutUs(t *testing.T) {
+func TestHistoryIsCompleteAndRepliesAreUnchanged(t *testing.T) {
 	for _, c := range []struct{ calls, body int }{{1, 5}, {1, 0}, {40, 5}, {40, 0}, {40, 3000}, {40, 40_000}, {40, 3 << 20}, {0, 3 << 20}, {1250, 100_000}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			body := strings.Repeat("0123456789", c.body/10+1)[:c.body]
@@ -60,23 +60,23 @@ func TestHistoryIsCompleteAndRepliesAreAsWithoutUs(t *testing.T) {
 				t.Errorf("headers %s instead of %s", headers(h), headers(p))
 			}
 			s := suite.End(t, r)
-			drawn := suite.Draw(s)
-			if events := suite.Count(s); strings.Contains(drawn, "truncated") || strings.Contains(drawn, "gap") {
+			formatted := suite.FormatHistory(s)
+			if events := suite.CountEvents(s); strings.Contains(formatted, "truncated") || strings.Contains(formatted, "gap") {
 				if c.body > 32<<10 && c.calls == 0 {
 					t.Log("small history after an early header: by tail")
 				}
-				t.Errorf("%d events:\n%.300s", events, drawn)
+				t.Errorf("%d events:\n%.300s", events, formatted)
 			} else if events != 4+2+4*c.calls {
 				t.Errorf("%d events", events)
 			}
-			if !strings.Contains(drawn, `front "GET /page/{id}"`) {
-				t.Errorf("%.200s", drawn)
+			if !strings.Contains(formatted, `front "GET /page/{id}"`) {
+				t.Errorf("%.200s", formatted)
 			}
 		})
 	}
 }
 
-func TestTemplatesNameTheCalls(t *testing.T) {
+func TestRouteTemplatesNameCalls(t *testing.T) {
 	mux := http.NewServeMux()
 	ok := func(w http.ResponseWriter, r *http.Request) {}
 	mux.HandleFunc("GET /cart/{user}", ok)
@@ -94,7 +94,7 @@ func TestTemplatesNameTheCalls(t *testing.T) {
 	}
 }
 
-func TestRepliesWithoutTailKeepTheirMeaning(t *testing.T) {
+func TestRepliesThatMustNotHaveATailAreUnchanged(t *testing.T) {
 	history := suite.Fan(t, 40, "")
 	big := func(f http.HandlerFunc) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,8 +160,8 @@ func TestRepliesWithoutTailKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// What failed is what people want to see: an error page brings its whole history, however large.
-func TestErrorPageBringsItsWholeHistory(t *testing.T) {
+// The history of a failure matters most, so an error page carries its whole history, however large.
+func TestErrorPageCarriesItsWholeHistory(t *testing.T) {
 	fan := suite.Fan(t, 40, "")
 	url := suite.HTTPServer(t, suite.Process(t, "front"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fan.ServeHTTP(httptest.NewRecorder(), r)
@@ -177,7 +177,7 @@ func TestErrorPageBringsItsWholeHistory(t *testing.T) {
 	}
 }
 
-func TestStockPeers(t *testing.T) {
+func TestPeersWithoutTheSDK(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("X-Faultloom") != "", scope.Current(r.Context()) != nil)
 	})
@@ -238,7 +238,7 @@ func TestEachFaultHealthyDisturbedHealthy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return body, suite.Draw(suite.End(t, r).Events[1].Child), time.Since(begin)
+		return body, suite.FormatHistory(suite.End(t, r).Events[1].Child), time.Since(begin)
 	}
 	healthy := func() {
 		t.Helper()
@@ -274,7 +274,7 @@ func TestEachFaultHealthyDisturbedHealthy(t *testing.T) {
 			c.fault.Selector = faultloom.Selector{Caller: "front", Call: "GET /item/{id}"}
 			body, history, took := page(c.fault)
 			if body != c.body || (c.err == nil) != (sawErr == nil) || (c.err != nil && !c.err(sawErr)) {
-				t.Errorf("saw %q, %v", body, sawErr)
+				t.Errorf("got %q, %v", body, sawErr)
 			}
 			if ran != c.ran || !strings.Contains(history, "fault 0\n") || !strings.Contains(history, c.end) ||
 				strings.Contains(history, "gap") || strings.Contains(history, `back "`) != (c.ran == 1) {
@@ -307,8 +307,8 @@ func TestRealFailuresAreGaps(t *testing.T) {
 		"  2 send GET / to "+slow[7:], "  2 failed 4 gap", "  answer 0")
 }
 
-// A caller that decodes one JSON value and closes the body has not read to its end; the history still arrives, and in
-// time for what the caller does next.
+// A caller that decodes one JSON value and closes the body has not read it to its end. The history still arrives, before the
+// caller's next call.
 func TestJSONDecoderFindsTheHistory(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		fan := suite.Fan(t, 40, "")
@@ -333,10 +333,10 @@ func TestJSONDecoderFindsTheHistory(t *testing.T) {
 		}
 		resp.Body.Close()
 		if next, _, err := suite.Get(ctx, c, url); err != nil || next.StatusCode != 418 {
-			t.Errorf("chunked %v: what the first call did was not known to the second: %v %v", chunked, next, err)
+			t.Errorf("chunked %v: the second call does not have the history of the first: %v %v", chunked, next, err)
 		}
 		if s := suite.End(t, r); s.Events[1].Gap || s.Events[1].Child == nil {
-			t.Error(suite.Draw(s))
+			t.Error(suite.FormatHistory(s))
 		}
 	}
 }
@@ -375,8 +375,8 @@ func TestCallerThatStopsReading(t *testing.T) {
 	}
 }
 
-// Server-sent events reach the reader one by one, in spite of the tail that is to come.
-func TestStreamedTextIsNotHeldBack(t *testing.T) {
+// Server-sent events reach the reader one by one, although a tail may follow.
+func TestStreamedTextIsNotDelayed(t *testing.T) {
 	next := make(chan bool)
 	url := suite.HTTPServer(t, suite.Process(t, "front"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range next {
@@ -413,7 +413,7 @@ func TestStreamedTextIsNotHeldBack(t *testing.T) {
 }
 
 // A cache hands out a reply that was made for somebody else: its tail is cut off, and its history is a gap.
-func TestSomebodyElsesTail(t *testing.T) {
+func TestTailOfAnotherCall(t *testing.T) {
 	foreign := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, 42), 0, "cached", "", 7), wire.SendResponse)
 	foreign = append(foreign, 0, 200, 1)
 	for _, body := range [][]byte{[]byte("hello"), {}, bytes.Repeat([]byte{1}, 100_000), []byte(strings.Repeat("\x01\x02", 5000))} {
@@ -440,7 +440,7 @@ func TestSomebodyElsesTail(t *testing.T) {
 	}
 }
 
-func TestHandlerKeepsItsWritersAbilities(t *testing.T) {
+func TestHandlerKeepsTheWritersInterfaces(t *testing.T) {
 	p := suite.Process(t, "front")
 	var abilities string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -506,7 +506,7 @@ func TestTwoHooksActOnce(t *testing.T) {
 		}
 	}
 	if s := suite.End(t, r); len(s.Events) != 5 || s.Events[1].Child == nil || s.Events[3].Child == nil {
-		t.Error(suite.Draw(s))
+		t.Error(suite.FormatHistory(s))
 	}
 	if _, _, err := suite.Get(context.Background(), &http.Client{Transport: base}, url); err != nil {
 		t.Error(err)

@@ -134,7 +134,7 @@ func TestBehindNginxWithGzipAndCache(t *testing.T) {
 	if cache, complete := traced("/a"); cache == "HIT" && complete {
 		t.Error("a cached reply has a history")
 	}
-	// a cache that ignores what it is told hands out somebody else's tail
+	// a cache that ignores no-store returns the tail of another call
 	if cache, complete := traced("/rude/b"); cache != "MISS" || !complete {
 		t.Error(cache, complete)
 	}

@@ -12,18 +12,18 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// maxBuffered is how much of a reply is held back, so that most replies are complete, and their history known, before
-// their headers leave.
+// maxBuffered is how many bytes of a reply are buffered. Most replies are then complete, and their history is known, before
+// their headers are sent.
 const maxBuffered = 32 << 10
 
-// writer holds a reply back until it is complete, or the buffer is full, or the handler flushes or hijacks.
+// replyWriter buffers a reply until it is complete, the buffer is full, or the handler flushes or hijacks.
 //
-//	buffering ──WriteHeader: status and headers are noted──▶ buffering
+//	buffering ──WriteHeader: status and headers are stored──▶ buffering
 //	buffering ──finish──▶ header | tail | truncated header, then the body
 //	buffering ──overflow, Flush──▶ committed: tail announced, or "gap" ──finish──▶ tail, or nothing
-//	buffering ──Hijack──▶ hijacked: out of our hands
+//	buffering ──Hijack──▶ hijacked: the handler owns the connection
 //
-// One whose reply takes no history along is committed from the beginning.
+// If the reply carries no history, the writer is committed from the beginning.
 type replyWriter struct {
 	underlying http.ResponseWriter
 	request    *http.Request
@@ -46,14 +46,14 @@ func (w *replyWriter) WriteHeader(status int) {
 		if w.status == 0 && (status < 100 || status >= 200) {
 			w.status = status
 		}
-		w.underlying.WriteHeader(status) // also complains about a second status, as it would without us
+		w.underlying.WriteHeader(status) // logs a second status, as without the SDK
 		return
 	}
 	if w.status != 0 {
 		return
 	}
 	w.status = status
-	w.header = w.underlying.Header().Clone() // later changes have no effect on a reply
+	w.header = w.underlying.Header().Clone() // net/http ignores later changes, too
 	if w.header == nil {
 		w.header = http.Header{}
 	}
@@ -86,8 +86,7 @@ func (w *replyWriter) WriteString(s string) (int, error) {
 	return w.Write([]byte(s))
 }
 
-// send writes behind committed headers. Where a tail took the handler's Content-Length off the wire, its promise is kept
-// here.
+// send writes after committed headers. It enforces the handler's Content-Length if the header was removed for a tail.
 func (w *replyWriter) send(p []byte) (int, error) {
 	if w.declaredLength >= 0 && w.written+int64(len(p)) > w.declaredLength {
 		return 0, http.ErrContentLength
@@ -97,7 +96,7 @@ func (w *replyWriter) send(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom keeps sendfile for what goes beyond the buffer.
+// ReadFrom fills the buffer and copies the rest with the underlying writer, which may use sendfile.
 func (w *replyWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	if !w.committed && !w.hijacked {
 		if w.status == 0 {
@@ -132,7 +131,7 @@ func (w *replyWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	return n + m, err
 }
 
-// commit lets the headers go before the history is known. next is what will be written then.
+// commit sends the headers before the history is known. next is the part of the body that will be written next.
 func (w *replyWriter) commit(next []byte) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -166,7 +165,7 @@ func (w *replyWriter) commit(next []byte) {
 	}
 }
 
-// sniff settles the content type by the body alone; net/http would look at a tail, too.
+// sniff sets the content type by the body alone, since net/http would include the tail.
 func (w *replyWriter) sniff(h http.Header, body []byte) {
 	if _, ok := h["Content-Type"]; ok || h.Get("Content-Encoding") != "" || h.Get("Transfer-Encoding") != "" || !w.tail {
 		return
@@ -178,13 +177,13 @@ func (w *replyWriter) sniff(h http.Header, body []byte) {
 	h.Set("Content-Type", http.DetectContentType(body))
 }
 
-// mark keeps caches away from a reply that carries a history.
+// disableCaching keeps caches from storing a reply that carries a history.
 func disableCaching(h http.Header) {
 	h["Cache-Control"] = []string{"no-store, no-transform"}
 	h.Add("Vary", "x-faultloom")
 }
 
-// sendHead sends h instead of what the handler has made of the header map since; that stays, for trailers.
+// sendHead sends the headers h. Headers that the handler has set since remain in the map, for trailers.
 func (w *replyWriter) sendHead(h http.Header) {
 	live := w.underlying.Header()
 	var later http.Header
@@ -213,7 +212,7 @@ func announcesTrailers(h http.Header) bool {
 	return false
 }
 
-// finish answers once the handler has returned.
+// finish completes the reply when the handler has returned.
 func (w *replyWriter) finish(name string) {
 	status := w.status
 	if status == 0 {
@@ -228,7 +227,7 @@ func (w *replyWriter) finish(name string) {
 		return
 	}
 	if w.declaredLength >= 0 && w.written != w.declaredLength {
-		panic(http.ErrAbortHandler) // net/http would have broken the connection, and so shall the reader see it
+		panic(http.ErrAbortHandler) // the body is too short, for which net/http closes the connection
 	}
 	if w.tail {
 		w.underlying.Write(wire.AppendTail(nil, history))
@@ -248,7 +247,7 @@ func (w *replyWriter) finishBuffered(history []byte) {
 		w.sniff(h, w.buf)
 		disableCaching(h)
 		h.Set(wire.ReplyHeader, "tail")
-		// the reader learns by the length that everything is on its way
+		// a length tells the client that the whole reply has been sent
 		h.Set("Content-Length", strconv.Itoa(len(w.buf)+wire.TailLen(len(history))))
 		w.sendHead(h)
 		w.underlying.Write(wire.AppendTail(w.buf, history))
@@ -273,7 +272,7 @@ func bodyAllowed(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// FlushError sends what is held back. It is what http.ResponseController looks for.
+// FlushError sends what is buffered. http.ResponseController calls it.
 func (w *replyWriter) FlushError() error {
 	if !w.committed && !w.hijacked {
 		w.commit(nil)
@@ -296,7 +295,7 @@ func (w *replyWriter) push(target string, opts *http.PushOptions) error {
 	return http.ErrNotSupported
 }
 
-// CloseNotify serves programs older than contexts.
+// CloseNotify is for programs that use the deprecated http.CloseNotifier.
 func (w *replyWriter) CloseNotify() <-chan bool {
 	if n, ok := w.underlying.(interface{ CloseNotify() <-chan bool }); ok {
 		return n.CloseNotify()

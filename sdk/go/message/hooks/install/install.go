@@ -1,8 +1,8 @@
 //go:build faultloom_overlay
 
-// Package install hooks net/http by being imported. What it links to exists only in the net/http that faultloom-go makes
-// for one build, and so does this package: it is compiled as part of the program's own module. net/http calls the hooks by
-// their names, so that a program without HTTP servers or clients does not have them.
+// Package install hooks net/http when it is imported. It is compiled as part of the program's own module, in builds by
+// faultloom-go only: the variables and functions that it links to exist only in the net/http of such a build. net/http calls
+// the hooks by their linker names, so the linker leaves them out of programs without HTTP servers or clients.
 package install
 
 import (
@@ -15,8 +15,8 @@ import (
 	"faultloom.dev/go/message/trust"
 )
 
-//go:linkname on net/http.faultloomOn
-var on bool
+//go:linkname enabled net/http.faultloomOn
+var enabled bool
 
 //go:linkname serve net/http.faultloomServer
 func serve(next http.Handler, w http.ResponseWriter, r *http.Request) bool {
@@ -29,10 +29,10 @@ func send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*h
 }
 
 func init() {
-	if !trust.Configured() { // keys can never come, and nothing needs to stand in the program's way
+	if !trust.Configured() { // there will never be keys, so the hooks would only cost time
 		status.Report("net/http", runtime.Version(), trust.NoSettings)
 		return
 	}
-	on = true
+	enabled = true
 	status.Report("net/http", runtime.Version(), "")
 }

@@ -1,4 +1,4 @@
-// Package installgrpc hooks gRPC by being imported; see package grpchook.
+// Package installgrpc hooks gRPC when it is imported; see package grpchook.
 package installgrpc
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	if !trust.Configured() { // keys can never come, and nothing needs to stand in the program's way
+	if !trust.Configured() { // there will never be keys, so the hooks would only cost time
 		status.Report("google.golang.org/grpc", grpc.Version, trust.NoSettings)
 		return
 	}

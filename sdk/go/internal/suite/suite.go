@@ -1,6 +1,6 @@
-// Package suite is the behaviour every supported grpc-go must show, run by the tests of this module with the lowest
-// version and by the nested module ../newest with the newest one. All services run in this process, each with its own
-// process description, over real connections on loopback.
+// Package suite tests the behavior of the hooks with one version of grpc-go. The tests of this module run it with the lowest
+// supported version, the nested module ../newest with the newest one. All services run in this process, each with its own
+// scope.Process, over real connections on loopback.
 package suite
 
 import (
@@ -24,15 +24,15 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Keys of tests; not secret.
+// Keys for tests; not secret.
 var (
 	TraceKey = strings.Repeat("0a", 32)
 	FaultKey = strings.Repeat("0b", 32)
 	Settings = "environment demo\nkey trace t1 " + TraceKey + "\nkey fault f1 " + FaultKey + "\nfaults on\n"
 )
 
-// Parse is trust.Parse for texts that are right.
-func Parse(t testing.TB, text string) *trust.Settings {
+// ParseSettings is trust.ParseSettings for valid texts.
+func ParseSettings(t testing.TB, text string) *trust.Settings {
 	t.Helper()
 	s, err := trust.ParseSettings(text)
 	if err != nil {
@@ -41,9 +41,9 @@ func Parse(t testing.TB, text string) *trust.Settings {
 	return s
 }
 
-// Process describes a service that trusts Settings.
+// Process returns a service with the trust settings of Settings.
 func Process(t testing.TB, service string) *scope.Process {
-	return &scope.Process{Service: service, Peers: map[string]string{}, Receiver: trust.NewReceiver(Parse(t, Settings))}
+	return &scope.Process{Service: service, Peers: map[string]string{}, Receiver: trust.NewReceiver(ParseSettings(t, Settings))}
 }
 
 // TrustFile writes settings into a file and returns it with a function that replaces them.
@@ -72,7 +72,7 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Message is what the test services speak.
+// Message is the message type of the test services.
 type Message = wrapperspb.BytesValue
 
 type method func(ctx context.Context, in *Message) (*Message, error)
@@ -96,7 +96,7 @@ func serveAll(t testing.TB, ms methods, ss streams, opts ...grpc.ServerOption) s
 	}
 	var all []grpc.ServerOption
 	for _, o := range opts {
-		if h, ok := o.(hook); ok {
+		if h, ok := o.(serverHooks); ok {
 			all = append(all, h.options...)
 		} else {
 			all = append(all, o)
@@ -134,21 +134,23 @@ func serveAll(t testing.TB, ms methods, ss streams, opts ...grpc.ServerOption) s
 	return listener.Addr().String()
 }
 
-// hook stands for the options of a server with the SDK.
-type hook struct {
+// serverHooks stands for the options of a server with the SDK.
+type serverHooks struct {
 	grpc.EmptyServerOption
 	options []grpc.ServerOption
 }
 
-func hooked(p *scope.Process) grpc.ServerOption { return hook{options: grpchook.ServerOptions(p)} }
+func withHooks(p *scope.Process) grpc.ServerOption {
+	return serverHooks{options: grpchook.ServerOptions(p)}
+}
 
 // dial connects with the client hooks as the innermost interceptors.
 func dial(t testing.TB, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	return stock(t, address, append(opts, grpchook.DialOptions(address)...)...)
+	return dialWithoutHooks(t, address, append(opts, grpchook.DialOptions(address)...)...)
 }
 
-func stock(t testing.TB, address string, opts ...grpc.DialOption) *grpc.ClientConn {
+func dialWithoutHooks(t testing.TB, address string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	cc, err := grpc.NewClient("passthrough:///"+address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
@@ -167,11 +169,11 @@ func call(ctx context.Context, cc *grpc.ClientConn, name string, in []byte, opts
 	return out.Value, err
 }
 
-// start begins a request as "loadgen".
+// start starts a traced request as "loadgen".
 func start(t testing.TB, o faultloom.Options) (context.Context, *faultloom.Request) {
 	t.Helper()
 	if o.Trust == nil {
-		o.Trust = Parse(t, Settings)
+		o.Trust = ParseSettings(t, Settings)
 	}
 	o.Service = "loadgen"
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -183,7 +185,7 @@ func start(t testing.TB, o faultloom.Options) (context.Context, *faultloom.Reque
 	return ctx, r
 }
 
-// finish decodes the history of a request.
+// finish ends a request and decodes its history.
 func finish(t testing.TB, r *faultloom.Request) *wire.Segment {
 	t.Helper()
 	h, err := r.FinishHistory()
@@ -193,14 +195,14 @@ func finish(t testing.TB, r *faultloom.Request) *wire.Segment {
 	return h.Segment
 }
 
-// Draw writes a history as one line per event, for comparison. Peers stand as they are, times are left out.
-func Draw(s *wire.Segment) string {
+// FormatHistory formats a history with one line per event, for comparison. It leaves out times.
+func FormatHistory(s *wire.Segment) string {
 	var out strings.Builder
-	draw(&out, s, "")
+	formatSegment(&out, s, "")
 	return out.String()
 }
 
-func draw(out *strings.Builder, s *wire.Segment, indent string) {
+func formatSegment(out *strings.Builder, s *wire.Segment, indent string) {
 	fmt.Fprintf(out, "%s%s %q", indent, s.Service, s.Name)
 	if s.Truncated {
 		out.WriteString(" truncated")
@@ -228,17 +230,17 @@ func draw(out *strings.Builder, s *wire.Segment, indent string) {
 		}
 		out.WriteString("\n")
 		if e.Child != nil {
-			draw(out, e.Child, indent+"    ")
+			formatSegment(out, e.Child, indent+"    ")
 		}
 	}
 }
 
-// Count is how many events a history has, the first RECV_REQUEST of each segment included.
-func Count(s *wire.Segment) int {
+// CountEvents returns how many events a history has, including the RECV_REQUEST of each segment.
+func CountEvents(s *wire.Segment) int {
 	n := 1 + len(s.Events)
 	for _, e := range s.Events {
 		if e.Child != nil {
-			n += Count(e.Child)
+			n += CountEvents(e.Child)
 		}
 	}
 	return n
@@ -246,7 +248,7 @@ func Count(s *wire.Segment) int {
 
 func expect(t testing.TB, s *wire.Segment, lines ...string) {
 	t.Helper()
-	if got, want := Draw(s), strings.Join(lines, "\n")+"\n"; got != want {
+	if got, want := FormatHistory(s), strings.Join(lines, "\n")+"\n"; got != want {
 		t.Errorf("history is\n%swant\n%s", got, want)
 	}
 }
