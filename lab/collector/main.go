@@ -1,4 +1,4 @@
-// Command collector is an OpenTelemetry Collector with the parts that taking in and writing down traces needs. See README.md.
+// Command collector is an OpenTelemetry Collector with only an OTLP receiver and a file exporter. See README.md.
 package main
 
 import (
@@ -23,14 +23,14 @@ func factories() (otelcol.Factories, error) {
 	return otelcol.Factories{
 		Receivers: map[component.Type]receiver.Factory{otlp.Type(): otlp},
 		Exporters: map[component.Type]exporter.Factory{file.Type(): file},
-		Telemetry: quiet(),
+		Telemetry: warningsOnly(),
 	}, nil
 }
 
-// quiet is the Collector's telemetry of itself without metrics and traces: warnings go to standard error.
-func quiet() telemetry.Factory {
-	nothing := func() component.Config { return &struct{}{} }
-	return telemetry.NewFactory(nothing, telemetry.WithCreateLogger(
+// warningsOnly is the Collector's internal telemetry: warnings on standard error, no metrics and no traces.
+func warningsOnly() telemetry.Factory {
+	noConfig := func() component.Config { return &struct{}{} }
+	return telemetry.NewFactory(noConfig, telemetry.WithCreateLogger(
 		func(_ context.Context, _ telemetry.LoggerSettings, _ component.Config) (*zap.Logger, component.ShutdownFunc, error) {
 			config := zap.NewProductionConfig()
 			config.Level = zap.NewAtomicLevelAt(zap.WarnLevel)
@@ -49,6 +49,6 @@ func main() {
 		}},
 	})
 	if command.Execute() != nil {
-		os.Exit(1) // it has said why
+		os.Exit(1) // Execute has printed the error
 	}
 }

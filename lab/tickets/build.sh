@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the application where it lies: bin/, venv/, web/node_modules/.
+# Builds the application in this folder: bin/, venv/, web/node_modules/.
 set -eu
 cd "$(dirname "$0")"
 (cd shows && go build -o ../bin/shows .)

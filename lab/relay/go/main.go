@@ -1,4 +1,4 @@
-// Command relay passes journeys on over HTTP and gRPC. See ../README.md.
+// Command relay forwards journeys over HTTP and gRPC. See ../README.md.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"relay.example/gen"
 )
 
-// callTimeout is what a relay waits for its next stop.
+// callTimeout bounds a call to the next stop.
 const callTimeout = 5 * time.Second
 
 type relay struct {
@@ -37,7 +37,7 @@ type relay struct {
 	channels map[string]*grpc.ClientConn
 }
 
-// visit makes a journey: this relay, then the stops.
+// visit visits this relay, then the stops.
 func (r *relay) visit(ctx context.Context, stops []string) *gen.Visits {
 	visits := &gen.Visits{Names: []string{r.name}}
 	if len(stops) == 0 {
@@ -46,19 +46,19 @@ func (r *relay) visit(ctx context.Context, stops []string) *gen.Visits {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	kind, address, _ := strings.Cut(stops[0], " ")
-	var further *gen.Visits
+	var rest *gen.Visits
 	if kind == "http" {
-		further, visits.Failure = r.http(ctx, address, stops[1:])
+		rest, visits.Failure = r.http(ctx, address, stops[1:])
 	} else {
 		var err error
-		further, err = r.grpc(ctx, kind, address, &gen.Journey{Stops: stops[1:]})
+		rest, err = r.grpc(ctx, kind, address, &gen.Journey{Stops: stops[1:]})
 		if err != nil {
 			visits.Failure = "grpc " + strconv.Itoa(int(status.Code(err)))
 		}
 	}
-	visits.Names = append(visits.Names, further.GetNames()...)
+	visits.Names = append(visits.Names, rest.GetNames()...)
 	if visits.Failure == "" {
-		visits.Failure = further.GetFailure()
+		visits.Failure = rest.GetFailure()
 	}
 	return visits
 }
@@ -75,12 +75,12 @@ func (r *relay) http(ctx context.Context, address string, stops []string) (*gen.
 	}
 	reply, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, lost(err)
+		return nil, failureText(err)
 	}
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)
 	if err != nil {
-		return nil, lost(err)
+		return nil, failureText(err)
 	}
 	if reply.StatusCode != 200 {
 		return nil, "status " + strconv.Itoa(reply.StatusCode)
@@ -92,7 +92,7 @@ func (r *relay) http(ctx context.Context, address string, stops []string) (*gen.
 	return &gen.Visits{Names: p.Names, Failure: p.Failure}, ""
 }
 
-func lost(err error) string {
+func failureText(err error) string {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -130,7 +130,7 @@ func (r *relay) grpc(ctx context.Context, kind, address string, journey *gen.Jou
 		if err != nil {
 			return nil, err
 		}
-		return gather(stream.Recv)
+		return receiveAll(stream.Recv)
 	case "collect":
 		stream, err := client.Collect(ctx)
 		if err != nil {
@@ -138,7 +138,7 @@ func (r *relay) grpc(ctx context.Context, kind, address string, journey *gen.Jou
 		}
 		for range 2 {
 			if stream.Send(journey) != nil {
-				break // the reason comes with the reply
+				break // CloseAndRecv returns the error
 			}
 		}
 		return stream.CloseAndRecv()
@@ -149,7 +149,7 @@ func (r *relay) grpc(ctx context.Context, kind, address string, journey *gen.Jou
 		}
 		all := &gen.Visits{}
 		for range 2 {
-			stream.Send(journey) // the reason of a failure comes with the reply
+			stream.Send(journey) // Recv returns the error
 			one, err := stream.Recv()
 			if err != nil {
 				return all, err
@@ -165,7 +165,7 @@ func (r *relay) grpc(ctx context.Context, kind, address string, journey *gen.Jou
 	return client.Call(ctx, journey)
 }
 
-func gather(receive func() (*gen.Visits, error)) (*gen.Visits, error) {
+func receiveAll(receive func() (*gen.Visits, error)) (*gen.Visits, error) {
 	all := &gen.Visits{}
 	for {
 		one, err := receive()

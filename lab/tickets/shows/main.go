@@ -1,4 +1,4 @@
-// Command shows tells what is on.
+// Command shows serves the shows of a theater.
 package main
 
 import (
