@@ -1,13 +1,13 @@
-// Package bugs lists the places where the shop copes with the failure of a
-// call, and says at which of them the check was left out.
+// Package bugs lists the call sites where the shop tolerates the failure of a
+// call, and selects the ones at which the check is left out.
 //
 // A bug is always a missing check: where it is planted, the error of the call
-// goes straight up instead of being handled. Nothing here knows which services
-// are up or down, or counts calls.
+// is returned instead of being handled. Bugs do not depend on which services
+// are up, and do not count calls.
 //
-// SHOP_BUGS chooses: unset or "paper" for the two bugs of 3MileBeach §5.3 and
-// Figure 5, "0" for none, "random:SEED" for one or two others picked by SEED,
-// a whole number.
+// SHOP_BUGS selects the bugs: unset or "paper" for the two bugs of 3MileBeach
+// §5.3 and Figure 5, "0" for none, "random:SEED" for one or two others, chosen
+// by SEED, a whole number.
 package bugs
 
 import (
@@ -43,16 +43,16 @@ const (
 	CheckoutEmpty          Site = "checkout.empty"
 )
 
-// Description says what a site is.
+// Description describes a site.
 type Description struct {
 	Site    Site
 	Service string // the service that makes the call
-	Call    string // the call whose error is to be checked
-	Repair  string // what the shop does when the check is there
-	Paper   string // the paper's name of the bug when it is not; may be empty
+	Call    string // the call whose error is checked
+	Repair  string // what the shop does instead if the call fails
+	Paper   string // the paper's name of the bug if the check is missing; may be empty
 }
 
-// Sites describes all sites. SHOP_BUGS=random picks by their order: add new
+// Sites describes all sites. SHOP_BUGS=random depends on their order: add new
 // ones at the end.
 var Sites = []Description{
 	{HomeCurrencies, "frontend", "currency/GetCurrencies", "catalogue prices, not converted", ""},
@@ -75,7 +75,7 @@ var Sites = []Description{
 	{CheckoutEmpty, "checkout", "cart/EmptyCart", "an order whose cart is still full", ""},
 }
 
-// Set is the sites whose check is missing. The zero value has none.
+// Set is a set of sites whose check is missing. The zero value is empty.
 type Set struct {
 	missing []Site // in the order of Sites
 }
@@ -83,7 +83,7 @@ type Set struct {
 // Missing reports whether the check at site was left out.
 func (s Set) Missing(site Site) bool { return slices.Contains(s.missing, site) }
 
-// String lists the sites as in "home.ads, product.cart"; "none" if empty.
+// String lists the sites, such as "home.ads, product.cart", or "none".
 func (s Set) String() string {
 	if len(s.missing) == 0 {
 		return "none"
@@ -95,7 +95,7 @@ func (s Set) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Parse reads a value of SHOP_BUGS. Equal values give equal sets, in every
+// Parse parses a value of SHOP_BUGS. Equal values give equal sets in every
 // process.
 func Parse(value string) (Set, error) {
 	switch value {
@@ -112,7 +112,7 @@ func Parse(value string) (Set, error) {
 	return oneOrTwo(seed), nil
 }
 
-// List is the table of sites for people to read.
+// List formats the table of sites.
 func List() string {
 	var b strings.Builder
 	for _, d := range Sites {
@@ -121,8 +121,8 @@ func List() string {
 	return b.String()
 }
 
-// oneOrTwo uses only the raw sequence of the generator, which is fixed by
-// its definition.
+// oneOrTwo only uses the raw sequence of the generator, which is part of its
+// specification.
 func oneOrTwo(seed uint64) Set {
 	var candidates []int
 	for i, d := range Sites {

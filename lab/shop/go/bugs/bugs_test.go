@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 		"":      "home.convert, home.defaultad",
 		"paper": "home.convert, home.defaultad",
 		"0":     "none",
-		// The sets of seeds are promised to stay: reports name them.
+		// The set of a seed must not change, since reports name seeds.
 		"random:1": "home.cart, product.cart",
 		"random:2": "home.currencies, checkout.email",
 		"random:3": "product.currencies, cart.currencies",
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestSeedsReachEverySiteButThePapers(t *testing.T) {
+func TestSeedsSelectAllSitesExceptThePapers(t *testing.T) {
 	planted := map[bugs.Site]bool{}
 	for seed := range 200 {
 		set, err := bugs.Parse(fmt.Sprintf("random:%d", seed))
@@ -59,8 +59,8 @@ func TestSeedsReachEverySiteButThePapers(t *testing.T) {
 	}
 }
 
-// Every site is used by exactly one call, in the service the table names.
-func TestSitesAreUsedWhereTheTableSays(t *testing.T) {
+// Every site is used by exactly one call, in the service of the table.
+func TestEachSiteIsUsedByItsService(t *testing.T) {
 	source, err := os.ReadFile("bugs.go")
 	if err != nil {
 		t.Fatal(err)

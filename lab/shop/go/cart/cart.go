@@ -1,6 +1,6 @@
-// Package cart is the cart service. Carts live in memcached, so they survive a
-// restart of this service, and are forgotten 48 hours after the last change.
-// While memcached is away every call fails with UNAVAILABLE.
+// Package cart is the cart service. Carts are stored in memcached, so they
+// survive a restart of this service, and expire 48 hours after the last change.
+// While memcached is down, every call fails with UNAVAILABLE.
 package cart
 
 import (
@@ -26,8 +26,8 @@ type Server struct {
 	problems problems.Log
 }
 
-// New returns a server that keeps its carts in the memcached at address. It
-// does not connect before the first call.
+// New returns a server that stores carts in the memcached at address. It
+// connects at the first call.
 func New(address string) *Server {
 	return &Server{store: newStore(address)}
 }
@@ -61,7 +61,7 @@ func (s *Server) AddItem(_ context.Context, request *gen.AddItemRequest) (*gen.C
 	return contents, s.status(err)
 }
 
-// EmptyCart forgets the cart of a user.
+// EmptyCart deletes the cart of a user.
 func (s *Server) EmptyCart(_ context.Context, request *gen.UserRequest) (*gen.Empty, error) {
 	if err := checkName("user", request.GetUser()); err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func add(contents *gen.CartContents, item *gen.CartItem) error {
 	return nil
 }
 
-// checkName accepts 1 to 64 letters, digits, dashes and underscores: what can
-// be part of a memcached key.
+// checkName accepts 1 to 64 letters, digits, dashes and underscores, which are
+// valid in a memcached key.
 func checkName(what, name string) error {
 	valid := len(name) >= 1 && len(name) <= 64
 	for i := 0; valid && i < len(name); i++ {
@@ -100,8 +100,8 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// status keeps errors made for the caller and turns those of memcached into
-// UNAVAILABLE.
+// status returns errors that have a gRPC status unchanged, and errors of
+// memcached as UNAVAILABLE.
 func (s *Server) status(err error) error {
 	if err == nil {
 		return nil

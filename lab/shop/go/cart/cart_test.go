@@ -1,4 +1,4 @@
-// The cart service against a memcached of its own, as Debian packages it.
+// Tests of the cart service with a memcached of Debian's package.
 package cart
 
 import (
@@ -133,7 +133,7 @@ func TestMemcachedAwayIsUnavailableAndBackIsBack(t *testing.T) {
 	m := startMemcached(t)
 	server := New(m.address)
 	var wait sync.WaitGroup
-	for range 8 { // leaves several connections behind
+	for range 8 { // leaves several idle connections
 		wait.Go(func() { server.GetCart(ctx, ann) })
 	}
 	wait.Wait()
@@ -169,7 +169,7 @@ func TestStaleConnectionsAreNotNoticed(t *testing.T) {
 }
 
 func TestRequestsThatMakeNoSense(t *testing.T) {
-	server := New("127.0.0.1:1") // never asked
+	server := New("127.0.0.1:1") // never called
 	for _, user := range []string{"", "two words", "line\r\nbreak", strings.Repeat("x", 65)} {
 		if err := addOne(server, user, "mug-01"); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%q: %v", user, err)

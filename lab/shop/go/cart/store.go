@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// expiry is how long an untouched cart is kept.
+	// expiry is how long a cart is kept after its last change.
 	expiry = 48 * time.Hour
-	// idleConnections to memcached are kept open between requests.
+	// idleConnections is how many connections to memcached stay open between
+	// requests.
 	idleConnections = 64
 	// cacheTimeout bounds one exchange with memcached.
 	cacheTimeout = 500 * time.Millisecond
-	// attempts to change a cart that others are changing at the same time.
+	// attempts bounds the retries of a change that conflicts with others.
 	attempts = 16
 )
 
 var errBusy = errors.New("cart is being changed by others")
 
-// store keeps one item per user in memcached: key "cart:" and the user, value
-// a CartContents message. Nothing is kept in this process.
+// store has one item per user in memcached: the key is "cart:" and the user,
+// the value is a CartContents message. This process caches nothing.
 type store struct {
 	cache *memcache.Client
 }
@@ -45,8 +46,8 @@ func (s *store) get(user string) (*gen.CartContents, error) {
 	return contents, err
 }
 
-// change replaces the cart of user by what edit makes of it. Changes made at
-// the same time are all kept: a lost race is tried again on the newer cart.
+// change applies edit to the cart of user. Concurrent changes are all kept: on
+// a conflict, edit is applied again to the newer cart.
 func (s *store) change(user string, edit func(*gen.CartContents) error) (*gen.CartContents, error) {
 	for range attempts {
 		contents, item, err := s.read(user)
@@ -76,20 +77,20 @@ func (s *store) change(user string, edit func(*gen.CartContents) error) (*gen.Ca
 	return nil, errBusy
 }
 
-// empty forgets the cart of user.
+// empty deletes the cart of user.
 func (s *store) empty(user string) error {
-	err := s.again(func() error { return s.cache.Delete(key(user)) })
+	err := s.retryOnce(func() error { return s.cache.Delete(key(user)) })
 	if errors.Is(err, memcache.ErrCacheMiss) {
 		return nil
 	}
 	return err
 }
 
-// read also returns the cache item to compare with, nil if there is none. A
-// value that is not a cart counts as an empty one.
+// read also returns the cache item for CompareAndSwap, or nil if there is none.
+// A value that is not a cart counts as an empty cart.
 func (s *store) read(user string) (*gen.CartContents, *memcache.Item, error) {
 	var item *memcache.Item
-	err := s.again(func() (err error) {
+	err := s.retryOnce(func() (err error) {
 		item, err = s.cache.Get(key(user))
 		return err
 	})
@@ -106,19 +107,19 @@ func (s *store) read(user string) (*gen.CartContents, *memcache.Item, error) {
 	return contents, item, nil
 }
 
-// again runs an exchange that may safely be repeated a second time if the
-// connection turned out to be broken. All idle connections are dropped before:
-// after a restart of memcached every one of them is stale.
-func (s *store) again(exchange func() error) error {
+// retryOnce runs an idempotent exchange, and runs it again if the connection
+// was broken. It closes all idle connections before, since a restart of
+// memcached breaks all of them.
+func (s *store) retryOnce(exchange func() error) error {
 	err := exchange()
-	if !broken(err) {
+	if !isBroken(err) {
 		return err
 	}
 	s.cache.Close()
 	return exchange()
 }
 
-func broken(err error) bool {
+func isBroken(err error) bool {
 	switch {
 	case err == nil,
 		errors.Is(err, memcache.ErrCacheMiss),

@@ -1,5 +1,5 @@
-// Package catalogue is the product catalogue: ten products, always the same
-// and in the same order, priced in USD.
+// Package catalogue is the product catalogue: ten fixed products in a fixed
+// order, with prices in USD.
 package catalogue
 
 import (
@@ -27,12 +27,12 @@ func New() *Server {
 	return s
 }
 
-// ListProducts returns all products in the order they are to be shown.
+// ListProducts returns all products in display order.
 func (s *Server) ListProducts(context.Context, *gen.Empty) (*gen.ProductList, error) {
 	return s.list, nil
 }
 
-// GetProduct returns one product. NOT_FOUND: there is none with this id.
+// GetProduct returns one product. NOT_FOUND: no product has this id.
 func (s *Server) GetProduct(_ context.Context, request *gen.ProductRequest) (*gen.Product, error) {
 	product := s.byID[request.GetId()]
 	if product == nil {

@@ -11,7 +11,7 @@ import (
 	"shop.example/gen"
 )
 
-func TestTenProductsThatCanAllBeFound(t *testing.T) {
+func TestAllTenProductsAreFound(t *testing.T) {
 	server, ctx := New(), context.Background()
 	list, err := server.ListProducts(ctx, &gen.Empty{})
 	if err != nil || len(list.Products) != 10 {

@@ -2,8 +2,8 @@ package catalogue
 
 import "shop.example/gen"
 
-// products returns the stock. An id is the name of the product's drawing and a
-// number; texts are one or two short sentences.
+// products returns all products. An id is the name of the product's picture and
+// a number. Texts are one or two short sentences.
 func products() []*gen.Product {
 	product := func(id, picture, name, text string, hundredths int64) *gen.Product {
 		return &gen.Product{Id: id, Picture: picture, Name: name, Text: text,

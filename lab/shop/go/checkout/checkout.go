@@ -1,13 +1,13 @@
-// Package checkout is the checkout service: it turns a cart into an order by
-// calling six other services one after the other.
+// Package checkout is the checkout service. It turns a cart into an order by
+// calling six other services, one after the other:
 //
 //	cart → catalogue, currency (each line) → shipping quote → currency
 //	     → charge → ship → e-mail → empty the cart
 //
-// Up to the charge nothing has happened and any failure simply ends the order.
-// A failed shipment ends it too, and the charge stays: there is no refund and
-// no second try. E-mail and emptying the cart come after the order stands, so
-// their failure only shows in its fields.
+// Before the charge nothing has changed, and any failure ends the order. A
+// failed shipment also ends it, and the charge remains: there is no refund and
+// no retry. E-mail and emptying the cart come after the order is complete, so
+// their failure only sets fields of the order.
 package checkout
 
 import (
@@ -25,7 +25,7 @@ import (
 	"shop.example/problems"
 )
 
-// Clients are the services checkout depends on.
+// Clients are the clients of the services that checkout calls.
 type Clients struct {
 	Cart      gen.CartClient
 	Catalogue gen.CatalogueClient
@@ -35,7 +35,7 @@ type Clients struct {
 	Email     gen.EmailClient
 }
 
-// Connect makes all clients; dial is given names such as "CART_ADDR".
+// Connect creates all clients. It calls dial with names such as "CART_ADDR".
 func Connect[C grpc.ClientConnInterface](dial func(key string) (C, error)) (*Clients, error) {
 	conns := map[string]C{}
 	for _, name := range []string{"CART", "CATALOGUE", "CURRENCY", "SHIPPING", "PAYMENT", "EMAIL"} {
@@ -113,8 +113,8 @@ func (s *Server) PlaceOrder(ctx context.Context, request *gen.OrderRequest) (*ge
 	return order, nil
 }
 
-// price returns the order with its lines, shipping costs, total and id, and
-// changes nothing anywhere.
+// price returns the order with its lines, shipping costs, total and id. It has
+// no effects on other services.
 func (s *Server) price(ctx context.Context, contents *gen.CartContents, request *gen.OrderRequest) (*gen.Order, error) {
 	order := &gen.Order{Total: &gen.Money{Currency: request.Currency}}
 	for _, item := range contents.Items {
@@ -144,8 +144,8 @@ func (s *Server) price(ctx context.Context, contents *gen.CartContents, request 
 	return order, nil
 }
 
-// orderID depends on nothing but who orders what and where to, so that the
-// same request made in the same state gives the same page.
+// orderID only depends on the user, the items and the addresses, so that the
+// same request in the same state gives the same page.
 func orderID(request *gen.OrderRequest, contents *gen.CartContents) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q", request.User, request.Email, request.Address, request.Currency)
@@ -155,8 +155,8 @@ func orderID(request *gen.OrderRequest, contents *gen.CartContents) string {
 	return "order-" + hex.EncodeToString(h.Sum(nil)[:5])
 }
 
-// tolerate reports whether the failure of the call at site is handled, and
-// writes it down if so.
+// tolerate reports whether the failure of the call at site is handled, and logs
+// it if so.
 func (s *Server) tolerate(site bugs.Site, err error) bool {
 	if s.bugs.Missing(site) {
 		return false
@@ -165,7 +165,7 @@ func (s *Server) tolerate(site bugs.Site, err error) bool {
 	return true
 }
 
-// failed says during which step an error came up, and keeps its code.
+// failed adds the step to the message of an error and keeps its code.
 func failed(step string, err error) error {
 	st := status.Convert(err)
 	return status.Errorf(st.Code(), "%s: %s", step, st.Message())

@@ -11,7 +11,7 @@ import (
 	"shop.example/internal/testshop"
 )
 
-// The problems that these tests cause are not worth a line each.
+// The problems that these tests cause are not logged.
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard)
 	os.Exit(m.Run())
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 
 var buy = testshop.Request{Path: "/checkout", Form: testshop.Buy}
 
-// goodRun is what an order of two products does, in this order.
+// goodRun lists the calls of an order of two products.
 var goodRun = []string{
 	"checkout/PlaceOrder",
 	"cart/GetCart",
@@ -34,7 +34,7 @@ var goodRun = []string{
 
 func TestOrderCallsSixServicesInOrder(t *testing.T) {
 	shop := testshop.New(t, "").FillCart()
-	w := shop.Ask(buy)
+	w := shop.Send(buy)
 	if got := testshop.Names(shop.Calls); w.Code != 200 || !slices.Equal(got, goodRun) {
 		t.Errorf("%d, calls %v", w.Code, got)
 	}
@@ -46,27 +46,27 @@ func TestOrderCallsSixServicesInOrder(t *testing.T) {
 	}
 }
 
-// effectsOf says what an order has changed in the world.
+// effectsOf lists the effects of an order on the other services.
 func effectsOf(shop *testshop.Shop) string {
 	shop.Reset(nil)
 	var effects []string
 	if len(shop.Payment.Receipts) > 0 {
 		effects = append(effects, "charged")
 	}
-	if strings.Contains(shop.Ask(testshop.Request{Path: "/orders"}).Body.String(), "parcel-") {
+	if strings.Contains(shop.Send(testshop.Request{Path: "/orders"}).Body.String(), "parcel-") {
 		effects = append(effects, "shipped")
 	}
 	if len(shop.Email.To) > 0 {
 		effects = append(effects, "mailed")
 	}
-	if strings.Contains(shop.Ask(testshop.Request{Path: "/cart"}).Body.String(), `"cart_size":0`) {
+	if strings.Contains(shop.Send(testshop.Request{Path: "/cart"}).Body.String(), `"cart_size":0`) {
 		effects = append(effects, "emptied")
 	}
 	return strings.Join(effects, " ")
 }
 
-// A failure up to the charge changes nothing; a failed shipment leaves the
-// charge; what comes later does not end the order.
+// A failure before or at the charge has no effects, a failed shipment leaves
+// the charge, and later failures do not end the order.
 func TestEffectsThatAFailureLeaves(t *testing.T) {
 	for i, name := range goodRun {
 		want, status := "", 503
@@ -80,7 +80,7 @@ func TestEffectsThatAFailureLeaves(t *testing.T) {
 		}
 		shop := testshop.New(t, "0").FillCart()
 		shop.Reset(func(testshop.Call) bool { return len(shop.Calls) == i+1 })
-		w := shop.Ask(buy)
+		w := shop.Send(buy)
 		if got := effectsOf(shop); w.Code != status || got != want {
 			t.Errorf("%d %s fails: %d, effects %q, want %d, %q", i, name, w.Code, got, status, want)
 		}
@@ -94,8 +94,8 @@ func TestEffectsThatAFailureLeaves(t *testing.T) {
 }
 
 func TestSameOrderInSameStateGivesSamePage(t *testing.T) {
-	first := testshop.New(t, "").FillCart().Ask(buy).Body.String()
-	if second := testshop.New(t, "").FillCart().Ask(buy).Body.String(); first != second {
+	first := testshop.New(t, "").FillCart().Send(buy).Body.String()
+	if second := testshop.New(t, "").FillCart().Send(buy).Body.String(); first != second {
 		t.Errorf("%s\n%s", first, second)
 	}
 }

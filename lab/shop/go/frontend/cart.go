@@ -16,15 +16,15 @@ import (
 type cartPage struct {
 	frame
 	Lines           []cartLine `json:"lines"`
-	Shipping        *price     `json:"shipping,omitempty"` // nil: not known
-	Total           *price     `json:"total,omitempty"`    // nil: not known
+	Shipping        *price     `json:"shipping,omitempty"` // nil: unknown
+	Total           *price     `json:"total,omitempty"`    // nil: unknown
 	Recommendations []card     `json:"recommendations,omitempty"`
 }
 
 func (*cartPage) template() string { return "cart" }
 
-// cartLine is a number of pieces of one product. Its price is that of all of
-// them; nil: not known.
+// cartLine is a number of pieces of one product. Its price is that of all
+// pieces; nil: unknown.
 type cartLine struct {
 	ProductID string `json:"product_id"`
 	Name      string `json:"name,omitempty"`
@@ -69,8 +69,8 @@ func (s *Server) showCart(ctx context.Context, v visitor, contents *gen.CartCont
 	return page, nil
 }
 
-// bill is what the cart costs: the price of one piece for each line, then
-// shipping. An entry is nil if it is not known.
+// bill returns the amounts of a cart: the price of one piece for each line, then
+// shipping. An unknown amount is nil.
 func (s *Server) bill(ctx context.Context, page *cartPage, contents *gen.CartContents) ([]*gen.Money, error) {
 	var bill []*gen.Money
 	for _, item := range contents.Items {
@@ -94,8 +94,8 @@ func (s *Server) bill(ctx context.Context, page *cartPage, contents *gen.CartCon
 	return append(bill, quote), nil
 }
 
-// convertBill changes all amounts into the page's currency, or none: if one
-// conversion fails, the page stays with the currency of the catalogue.
+// convertBill converts all amounts to the page's currency, or none: if one
+// conversion fails, the page uses the currency of the catalogue.
 func (s *Server) convertBill(ctx context.Context, page *cartPage, bill []*gen.Money) error {
 	if !page.converts {
 		return nil
@@ -119,8 +119,8 @@ func (s *Server) convertBill(ctx context.Context, page *cartPage, bill []*gen.Mo
 	return nil
 }
 
-// show fills in the prices of the lines, shipping and, if all are known, the
-// total.
+// show sets the prices of the lines, shipping and, if all amounts are known,
+// the total.
 func (page *cartPage) show(bill []*gen.Money) {
 	total, known := &gen.Money{Currency: page.Currency}, true
 	for i, amount := range bill {
@@ -142,13 +142,13 @@ func (page *cartPage) show(bill []*gen.Money) {
 	}
 }
 
-// changed is what a JSON client learns after changing its cart.
+// changed is the JSON reply to a change of the cart.
 type changed struct {
 	CartSize int `json:"cart_size"`
 }
 
-// addToCart takes product_id and quantity (1 if left out) from a form or a
-// JSON object.
+// addToCart reads product_id and quantity (default 1) from a form or a JSON
+// object.
 func (s *Server) addToCart(r *http.Request, v visitor) (any, error) {
 	form, err := fields(r)
 	if err != nil {

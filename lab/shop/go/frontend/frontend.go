@@ -1,11 +1,11 @@
-// Package frontend is the shop as the customer sees it: it asks the other
-// services, one call after the other, and answers with an HTML page or, if the
-// request prefers it or the path begins with /api, the same page as JSON.
+// Package frontend serves the shop's pages. It calls the other services, one
+// after the other, and replies with an HTML page or, if the request prefers it
+// or the path begins with /api, with the same page as JSON.
 //
-// A page depends only on the request and on what the services answer: no
-// clock, no chance. Where a call may fail without spoiling the page, the
-// failure is handled at a site of package bugs. Where it may not, the page is a
-// 503 that says so. A 500 is always an error that nobody handled.
+// A page only depends on the request and on the replies of the services, not on
+// time or randomness. Where a page can do without a call, the failure is handled
+// at a site of package bugs. Where it cannot, the page is a 503 with the reason.
+// A 500 is always an unhandled error.
 package frontend
 
 import (
@@ -19,7 +19,7 @@ import (
 	"shop.example/problems"
 )
 
-// Clients are the services the frontend depends on.
+// Clients are the clients of the services that the frontend calls.
 type Clients struct {
 	Currency       gen.CurrencyClient
 	Catalogue      gen.CatalogueClient
@@ -31,7 +31,7 @@ type Clients struct {
 	Checkout       gen.CheckoutClient
 }
 
-// Connect makes all clients; dial is given names such as "CART_ADDR".
+// Connect creates all clients. It calls dial with names such as "CART_ADDR".
 func Connect[C grpc.ClientConnInterface](dial func(key string) (C, error)) (*Clients, error) {
 	conns := map[string]C{}
 	for _, name := range []string{"CURRENCY", "CATALOGUE", "CART", "ADS", "RECOMMENDATION",
@@ -54,7 +54,7 @@ func Connect[C grpc.ClientConnInterface](dial func(key string) (C, error)) (*Cli
 	}, nil
 }
 
-// Server answers the customers' requests.
+// Server serves the customers' requests.
 type Server struct {
 	*Clients
 	bugs     bugs.Set
@@ -66,7 +66,7 @@ func New(clients *Clients, missing bugs.Set) *Server {
 	return &Server{Clients: clients, bugs: missing}
 }
 
-// Handler returns the pages by their paths.
+// Handler routes requests to the pages.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	page := func(method, path string, build builder) {
@@ -91,8 +91,8 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// tolerate reports whether the failure of the call at site is handled, and
-// writes it down if so.
+// tolerate reports whether the failure of the call at site is handled, and logs
+// it if so.
 func (s *Server) tolerate(site bugs.Site, err error) bool {
 	if s.bugs.Missing(site) {
 		return false
@@ -101,7 +101,7 @@ func (s *Server) tolerate(site bugs.Site, err error) bool {
 	return true
 }
 
-// convert returns amount in another currency.
+// convert converts an amount to another currency.
 func (s *Server) convert(ctx context.Context, amount *gen.Money, currency string) (*gen.Money, error) {
 	return s.Currency.Convert(ctx, &gen.ConvertRequest{From: amount, To: currency})
 }

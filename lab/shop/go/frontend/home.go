@@ -8,7 +8,7 @@ import (
 	"shop.example/gen"
 )
 
-// homePage is the list of all products with an advertisement above.
+// homePage is an advertisement and the list of all products.
 type homePage struct {
 	frame
 	Products []card `json:"products"`
@@ -25,7 +25,7 @@ type card struct {
 	Price   *price `json:"price,omitempty"`
 }
 
-// adBox is an advertisement; only the shop's own one names a price.
+// adBox is an advertisement. Only the default one has a price.
 type adBox struct {
 	Text      string `json:"text"`
 	ProductID string `json:"product_id,omitempty"`
@@ -37,8 +37,8 @@ const defaultAdText = "Not sure what they like? Give a gift card worth"
 
 func defaultAdPrice() *gen.Money { return &gen.Money{Currency: catalogueCurrency, Hundredths: 2500} }
 
-// home makes 14 calls to four services when all goes well: currencies,
-// products, cart, ten conversions, advertisements, in this order.
+// home makes 14 calls to four services if none fails, in this order: currencies,
+// products, cart, ten conversions, advertisements.
 func (s *Server) home(r *http.Request, v visitor) (any, error) {
 	ctx := r.Context()
 	page := &homePage{frame: frame{Title: "All things"}, Products: []card{}}
@@ -69,7 +69,7 @@ func (s *Server) home(r *http.Request, v visitor) (any, error) {
 	return page, nil
 }
 
-// homeAd returns an advertisement, or the shop's own one with its price in the
+// homeAd returns an advertisement, or the default one with its price in the
 // customer's currency.
 func (s *Server) homeAd(ctx context.Context, f *frame) (*adBox, error) {
 	list, err := s.Ads.GetAds(ctx, &gen.AdsRequest{})
@@ -89,8 +89,8 @@ func (s *Server) homeAd(ctx context.Context, f *frame) (*adBox, error) {
 	return &adBox{Text: defaultAdText, Price: priceFrom(amount)}, nil
 }
 
-// priceOf returns the price of a product in the page's currency, or as the
-// catalogue has it if there are no conversions.
+// priceOf returns the price of a product in the page's currency, or in the
+// catalogue's if it cannot be converted.
 func (s *Server) priceOf(ctx context.Context, f *frame, product *gen.Product, site bugs.Site) (*gen.Money, error) {
 	if !f.converts {
 		return product.Price, nil

@@ -1,5 +1,5 @@
-// The home page under faults: the three spaces of 3MileBeach §5.3, walked
-// through completely. The numbers here are what a fault injector has to find.
+// The home page under faults: the three spaces of 3MileBeach §5.3, explored
+// completely. A fault injector must find the same numbers.
 package frontend_test
 
 import (
@@ -14,7 +14,7 @@ import (
 	"shop.example/internal/testshop"
 )
 
-// The problems that these tests cause are not worth a line each.
+// The problems that these tests cause are not logged.
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard)
 	os.Exit(m.Run())
@@ -22,13 +22,13 @@ func TestMain(m *testing.M) {
 
 var home = testshop.Request{Path: "/"}
 
-// allServices are the ones that can be down for the frontend.
+// allServices are all services except the frontend.
 var allServices = []string{"ads", "cart", "catalogue", "checkout", "currency", "email", "payment",
 	"recommendation", "shipping"}
 
 func TestHomeMakes14CallsTo4Services(t *testing.T) {
 	shop := testshop.New(t, "")
-	if status := shop.Ask(home).Code; status != http.StatusOK {
+	if status := shop.Send(home).Code; status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
 	want := []string{"currency/GetCurrencies", "catalogue/ListProducts", "cart/GetCart"}
@@ -42,8 +42,8 @@ func TestHomeMakes14CallsTo4Services(t *testing.T) {
 	}
 }
 
-// sweepServices asks for the home page with every subset of services down and
-// returns the subsets that gave a 5xx.
+// sweepServices requests the home page with every subset of services down and
+// returns the subsets with a 5xx.
 func sweepServices(t *testing.T, shopBugs string, services []string) [][]string {
 	shop := testshop.New(t, shopBugs)
 	var failed [][]string
@@ -55,7 +55,7 @@ func sweepServices(t *testing.T, shopBugs string, services []string) [][]string 
 			}
 		}
 		shop.Reset(func(call testshop.Call) bool { return slices.Contains(down, call.Service) })
-		if shop.Ask(home).Code >= 500 {
+		if shop.Send(home).Code >= 500 {
 			failed = append(failed, down)
 		}
 	}
@@ -85,12 +85,12 @@ func TestServiceSubsetsFailWhenAdsAndCurrencyAreDown(t *testing.T) {
 	}
 }
 
-// sweepCalls asks for the home page with every subset of the 14 calls failing
-// and returns how often that gave a 5xx. A call is named by its method and its
+// sweepCalls requests the home page with every subset of the 14 calls failing
+// and returns the number of 5xx. A call is identified by its method and its
 // number among the calls to that method.
 func sweepCalls(t *testing.T, shopBugs string) int {
 	shop := testshop.New(t, shopBugs)
-	shop.Ask(home)
+	shop.Send(home)
 	calls := shop.Calls
 	failed := 0
 	for bits := range 1 << len(calls) {
@@ -98,17 +98,17 @@ func sweepCalls(t *testing.T, shopBugs string) int {
 			i := slices.Index(calls, call)
 			return i >= 0 && bits>>i&1 == 1
 		})
-		if shop.Ask(home).Code >= 500 {
+		if shop.Send(home).Code >= 500 {
 			failed++
 		}
 	}
 	return failed
 }
 
-// With GetCurrencies and ListProducts answering (4,096 cases), all fail but
-// the 4 in which no conversion does. Otherwise there are no product prices to
-// convert (12,288 cases), and it takes GetAds and the first conversion, that
-// of the default advertisement, to fail: a quarter, 3,072.
+// If GetCurrencies and ListProducts succeed (4,096 cases), all cases fail except
+// the 4 in which no conversion fails. Otherwise there are no product prices to
+// convert (12,288 cases), and the page fails if both GetAds and the first
+// conversion, that of the default advertisement, fail: a quarter, 3,072.
 func TestTemporalSpaceFails7164Of16384(t *testing.T) {
 	if got := sweepCalls(t, "paper"); got != 4096-4+3072 {
 		t.Errorf("%d cases failed", got)
@@ -118,18 +118,18 @@ func TestTemporalSpaceFails7164Of16384(t *testing.T) {
 	}
 }
 
-func TestCurrencyGoingAwayAfterItsFirstAnswer(t *testing.T) {
+func TestCurrencyFailsAfterItsFirstReply(t *testing.T) {
 	afterFirst := func(call testshop.Call) bool { return call.Service == "currency" && call.Method == "Convert" }
 	for shopBugs, want := range map[string]int{"paper": 500, "0": 200} {
 		shop := testshop.New(t, shopBugs)
 		shop.Reset(afterFirst)
-		if got := shop.Ask(home).Code; got != want {
+		if got := shop.Send(home).Code; got != want {
 			t.Errorf("SHOP_BUGS=%s: status %d, want %d", shopBugs, got, want)
 		}
 	}
 }
 
-func TestHomeSaysWhatIsMissing(t *testing.T) {
+func TestHomeReportsWhatIsMissing(t *testing.T) {
 	for service, want := range map[string][]string{
 		"currency":  {"Prices are in US dollars", `"$14.50"`},
 		"catalogue": {"Our products cannot be shown", `"products":[]`},
@@ -138,7 +138,7 @@ func TestHomeSaysWhatIsMissing(t *testing.T) {
 	} {
 		shop := testshop.New(t, "paper")
 		shop.Reset(func(call testshop.Call) bool { return call.Service == service })
-		body := shop.Ask(home).Body.String()
+		body := shop.Send(home).Body.String()
 		for _, text := range want {
 			if !strings.Contains(body, text) {
 				t.Errorf("without %s: no %q in %s", service, text, body)
@@ -153,6 +153,6 @@ func BenchmarkHome(b *testing.B) {
 	request.HTML = true
 	for b.Loop() {
 		shop.Reset(nil)
-		shop.Ask(request)
+		shop.Send(request)
 	}
 }

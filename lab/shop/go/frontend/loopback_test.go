@@ -1,4 +1,4 @@
-// The sixteen subsets once more, with real servers that are really stopped.
+// The sixteen subsets again, with real servers that are stopped.
 package frontend_test
 
 import (
@@ -22,7 +22,7 @@ import (
 	"shop.example/service"
 )
 
-// listening is a service on a port of its own that can be stopped and started.
+// listening is a service with its own port that can be stopped and started.
 type listening struct {
 	address  string
 	register func(grpc.ServiceRegistrar)
@@ -82,7 +82,7 @@ func TestStoppedServersFailFourOfSixteenSubsets(t *testing.T) {
 	}
 }
 
-// homeOf returns a function that asks for the home page of a frontend.
+// homeOf returns a function that requests the home page of a frontend.
 func homeOf(t *testing.T, services map[string]*listening, shopBugs string) func() *httptest.ResponseRecorder {
 	for name, l := range services {
 		t.Setenv(name+"_ADDR", l.address)
@@ -106,7 +106,7 @@ func homeOf(t *testing.T, services map[string]*listening, shopBugs string) func(
 	}
 }
 
-// within waits until done, and fails the test if that takes longer than limit.
+// within waits until done returns true, and fails the test after limit.
 func within(t *testing.T, limit time.Duration, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {

@@ -30,8 +30,8 @@ type orderLine struct {
 	Price     *price `json:"price"`
 }
 
-// checkout buys the cart; email, address and card come from a form or a JSON
-// object. One call to the checkout service does it all.
+// checkout places an order for the cart, with one call to the checkout service.
+// email, address and card come from a form or a JSON object.
 func (s *Server) checkout(r *http.Request, v visitor) (any, error) {
 	form, err := fields(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) checkout(r *http.Request, v visitor) (any, error) {
 	return page, nil
 }
 
-// ordersPage shows what the customer was charged for and was sent.
+// ordersPage lists the customer's charges and shipments.
 type ordersPage struct {
 	frame
 	Charges   []charge   `json:"charges"`
@@ -104,8 +104,8 @@ func (s *Server) orders(r *http.Request, v visitor) (any, error) {
 	return page, nil
 }
 
-// fields returns a function that looks up what was sent with a POST: the
-// fields of a form or the strings and numbers of a JSON object.
+// fields returns a function that looks up the fields of a posted form, or the
+// strings and numbers of a posted JSON object.
 func fields(r *http.Request) (func(string) string, error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind != "application/json" {

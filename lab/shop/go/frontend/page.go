@@ -13,16 +13,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A builder makes what a page shows: a struct with a template, or redirect.
+// A builder returns the contents of a page, a struct with a template, or a
+// redirect.
 type builder func(*http.Request, visitor) (any, error)
 
-// redirect sends a browser to another page; a JSON client gets the value.
+// redirect sends a browser to another page. A JSON client gets the value.
 type redirect struct {
 	to    string
 	value any
 }
 
-// statusError is a page that says what is wrong, with a status to match.
+// statusError is an error page with its HTTP status.
 type statusError struct {
 	status int
 	text   string // for the customer
@@ -36,8 +37,8 @@ func (e *statusError) Error() string {
 	return e.text
 }
 
-// essential turns the error of a call that a page cannot do without into the
-// page that says so: what is this service's word for what is missing.
+// essential returns the error page for the failure of a call that the page
+// cannot do without. what names the missing part for the customer.
 func essential(what string, err error) error {
 	st := status.Convert(err)
 	switch st.Code() {
@@ -50,7 +51,7 @@ func essential(what string, err error) error {
 		text: "Sorry, " + what + " cannot be reached at the moment.", cause: err}
 }
 
-// errorPage is shown instead of the page asked for.
+// errorPage is shown instead of the requested page.
 type errorPage struct {
 	frame
 	Status int    `json:"status"`
@@ -59,7 +60,7 @@ type errorPage struct {
 
 func (*errorPage) template() string { return "error" }
 
-// page answers requests with what build makes of them.
+// page returns a handler that replies with the page of build.
 func (s *Server) page(build builder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
@@ -80,8 +81,8 @@ func (s *Server) page(build builder) http.Handler {
 	})
 }
 
-// fail answers with the page of a statusError, and with a bare 500 for an
-// error that nobody handled.
+// fail replies with the page of a statusError, or with a 500 for any other
+// error.
 func (s *Server) fail(w http.ResponseWriter, asJSON bool, r *http.Request, err error) {
 	var known *statusError
 	if !errors.As(err, &known) {
@@ -105,8 +106,8 @@ func wantsJSON(r *http.Request) bool {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// write sends a page in one piece, so that an error while making it can still
-// change the status.
+// write renders a page before it sends it, so that an error while rendering can
+// still change the status.
 func write(w http.ResponseWriter, asJSON bool, status int, page any) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buffer)

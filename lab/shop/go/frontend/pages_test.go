@@ -43,7 +43,7 @@ func TestStatuses(t *testing.T) {
 		{testshop.Request{Path: "/orders"}, 200, `"tracking_id":"parcel-`},
 		{testshop.Request{Path: "/orders", HTML: true}, 200, "charge-1"},
 	} {
-		w := shop.Ask(test.request)
+		w := shop.Send(test.request)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.text) {
 			t.Errorf("%+v: %d, no %q in %s", test.request, w.Code, test.text, w.Body)
 		}
@@ -73,11 +73,11 @@ func TestJSONBodies(t *testing.T) {
 
 func TestHomeHTMLIsSmallAndAlwaysTheSame(t *testing.T) {
 	request := testshop.Request{Path: "/", HTML: true}
-	first := testshop.New(t, "").Ask(request)
+	first := testshop.New(t, "").Send(request)
 	if first.Code != http.StatusOK || first.Body.Len() > 8<<10 {
 		t.Errorf("status %d, %d bytes", first.Code, first.Body.Len())
 	}
-	if again := testshop.New(t, "").Ask(request); !bytes.Equal(first.Body.Bytes(), again.Body.Bytes()) {
+	if again := testshop.New(t, "").Send(request); !bytes.Equal(first.Body.Bytes(), again.Body.Bytes()) {
 		t.Error("a second shop shows another page")
 	}
 	if n := strings.Count(first.Body.String(), `class="card"`); n != 10 {
@@ -92,7 +92,7 @@ func TestHTMLPagesShowFaults(t *testing.T) {
 		shop.Reset(func(call testshop.Call) bool {
 			return !slices.Contains([]string{"GetProduct", "GetCart", "PlaceOrder"}, call.Method)
 		})
-		w := shop.Ask(page)
+		w := shop.Send(page)
 		if !strings.HasSuffix(strings.TrimSpace(w.Body.String()), ">") {
 			t.Errorf("%s ends in the middle: %s", page.Path, w.Body)
 		}
@@ -108,11 +108,11 @@ func TestHTMLPagesShowFaults(t *testing.T) {
 
 func TestCustomersTextIsEscaped(t *testing.T) {
 	shop := testshop.New(t, "")
-	w := shop.Ask(testshop.Request{Path: "/checkout", HTML: true, Form: "email=a@b.c&address=x&card=1"})
+	w := shop.Send(testshop.Request{Path: "/checkout", HTML: true, Form: "email=a@b.c&address=x&card=1"})
 	if w.Code != 422 {
 		t.Fatalf("status %d", w.Code)
 	}
-	w = shop.Ask(testshop.Request{Path: "/product/%3Cscript%3E", HTML: true})
+	w = shop.Send(testshop.Request{Path: "/product/%3Cscript%3E", HTML: true})
 	if w.Code != 404 || strings.Contains(w.Body.String(), "<script>") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -120,14 +120,14 @@ func TestCustomersTextIsEscaped(t *testing.T) {
 
 func TestHealthzAsksNobody(t *testing.T) {
 	shop := testshop.New(t, "")
-	if w := shop.Ask(testshop.Request{Path: "/healthz"}); w.Code != 200 || len(shop.Calls) != 0 {
+	if w := shop.Send(testshop.Request{Path: "/healthz"}); w.Code != 200 || len(shop.Calls) != 0 {
 		t.Errorf("%d, calls %v", w.Code, shop.Calls)
 	}
 }
 
 func TestChoiceOfCurrencyIsRemembered(t *testing.T) {
 	shop := testshop.New(t, "")
-	w := shop.Ask(testshop.Request{Path: "/?currency=JPY"})
+	w := shop.Send(testshop.Request{Path: "/?currency=JPY"})
 	cookies := w.Result().Cookies()
 	if len(cookies) != 1 || !strings.Contains(w.Body.String(), `"¥2190"`) {
 		t.Fatalf("%v %s", cookies, w.Body)

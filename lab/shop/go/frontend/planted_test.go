@@ -1,5 +1,5 @@
-// What a missing check does to the pages, and that failing one call at a time
-// finds each of them.
+// The effect of a missing check on the pages. Failing one call at a time finds
+// each missing check.
 package frontend_test
 
 import (
@@ -12,25 +12,25 @@ import (
 	"shop.example/internal/testshop"
 )
 
-// outcome of a page with one call failing.
+// outcome is a page and the one call that fails.
 type outcome struct {
 	page string
 	call testshop.Call
 }
 
-// failuresOf asks for every page with every single call of its good run
-// failing, and returns the cases that gave a 5xx. Each case has a new shop.
+// failuresOf requests every page once for each call of its good run, with that
+// call failing, and returns the cases with a 5xx. Each case has a new shop.
 func failuresOf(t *testing.T, shopBugs string) []outcome {
 	var failed []outcome
 	for _, page := range testshop.Pages {
 		shop := testshop.New(t, shopBugs).FillCart()
-		if w := shop.Ask(page); w.Code != 200 {
+		if w := shop.Send(page); w.Code != 200 {
 			t.Fatalf("SHOP_BUGS=%s %s: %d %s", shopBugs, page.Path, w.Code, w.Body)
 		}
 		for _, call := range shop.Calls {
 			shop := testshop.New(t, shopBugs).FillCart()
 			shop.Reset(func(c testshop.Call) bool { return c == call })
-			if shop.Ask(page).Code >= 500 {
+			if shop.Send(page).Code >= 500 {
 				failed = append(failed, outcome{page.Path, call})
 			}
 		}
@@ -58,9 +58,9 @@ func TestFailingOneCallFindsEveryPlantedSite(t *testing.T) {
 	}
 }
 
-// isAt reports whether a case fails the call at a site. On one page, several
-// calls to one method all belong to one site: the home page's conversion for
-// the default advertisement is not in its good run.
+// isAt reports whether a case fails the call at a site. On one page, all calls
+// to one method belong to one site, since the home page's conversion for the
+// default advertisement is not in its good run.
 func isAt(o outcome, d bugs.Description) bool {
 	page, _, _ := strings.Cut(string(d.Site), ".")
 	at := strings.TrimPrefix(o.page, "/")
@@ -95,15 +95,15 @@ func TestOnlyEssentialCallsFailARepairedShop(t *testing.T) {
 	}
 }
 
-// With no check missing nothing is ever a 500: pages that cannot be shown are
+// With no check missing there is never a 500: pages that cannot be shown are
 // 503, whatever is down.
-func TestRepairedShopNeverAnswers500(t *testing.T) {
+func TestRepairedShopNeverReturns500(t *testing.T) {
 	for bits := range 1 << len(allServices) {
 		down := func(call testshop.Call) bool { return bits>>slices.Index(allServices, call.Service)&1 == 1 }
 		for _, page := range testshop.Pages {
 			shop := testshop.New(t, "0").FillCart()
 			shop.Reset(down)
-			if code := shop.Ask(page).Code; code != 200 && code != 503 {
+			if code := shop.Send(page).Code; code != 200 && code != 503 {
 				t.Fatalf("%s without %b: %d", page.Path, bits, code)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"shop.example/gen"
 )
 
-// price is an amount and how it is written.
+// price is an amount with its formatted text.
 type price struct {
 	Currency   string `json:"currency"`
 	Hundredths int64  `json:"hundredths"`
@@ -16,12 +16,12 @@ type price struct {
 var symbols = map[string]string{"AUD": "A$", "EUR": "€", "GBP": "£", "JPY": "¥", "USD": "$"}
 
 func priceFrom(amount *gen.Money) *price {
-	return &price{Currency: amount.GetCurrency(), Hundredths: amount.GetHundredths(), Text: written(amount)}
+	return &price{Currency: amount.GetCurrency(), Hundredths: amount.GetHundredths(), Text: format(amount)}
 }
 
-// written returns an amount as in "€12.50" or "CHF 12.50"; yen are rounded to
-// whole ones.
-func written(amount *gen.Money) string {
+// format formats an amount, such as "€12.50" or "CHF 12.50". Yen are rounded to
+// whole numbers.
+func format(amount *gen.Money) string {
 	text := make([]byte, 0, 16)
 	if symbol := symbols[amount.GetCurrency()]; symbol != "" {
 		text = append(text, symbol...)

@@ -50,7 +50,7 @@ func (s *Server) product(r *http.Request, v visitor) (any, error) {
 	return page, nil
 }
 
-// recommend returns products that go with others, none if nobody answers.
+// recommend returns products that go with others, or none if the call fails.
 func (s *Server) recommend(ctx context.Context, ids []string, site bugs.Site) ([]card, error) {
 	list, err := s.Recommendation.ListRecommendations(ctx, &gen.RecommendationRequest{ProductIds: ids})
 	if err != nil && !s.tolerate(site, err) {

@@ -8,6 +8,5 @@ import (
 //go:embed templates/*.html
 var files embed.FS
 
-// templates has one template per page, parsed at start, named as the page's
-// template method says.
+// templates has one template per page, named by the page's template method.
 var templates = template.Must(template.ParseFS(files, "templates/*.html"))

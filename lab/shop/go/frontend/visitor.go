@@ -14,18 +14,18 @@ const (
 	currencyCookie  = "shop_currency"
 	defaultUser     = "guest"
 	defaultCurrency = "EUR"
-	// catalogueCurrency is what all prices are in before conversion.
+	// catalogueCurrency is the currency of prices in the catalogue.
 	catalogueCurrency = "USD"
 )
 
-// visitor is what is known about the customer without asking anyone.
+// visitor is the customer's data from cookies and the URL.
 type visitor struct {
 	user     string
-	currency string // wished for, not necessarily accepted
+	currency string // requested, not necessarily accepted
 }
 
-// visitorOf reads the cookies. ?currency=GBP chooses a currency for this
-// request and, by cookie, for later ones.
+// visitorOf reads the cookies. ?currency=GBP selects a currency for this request
+// and, with a cookie, for later ones.
 func visitorOf(w http.ResponseWriter, r *http.Request) visitor {
 	v := visitor{user: defaultUser, currency: defaultCurrency}
 	if cookie, err := r.Cookie(userCookie); err == nil && isName(cookie.Value) {
@@ -45,7 +45,7 @@ func visitorOf(w http.ResponseWriter, r *http.Request) visitor {
 	return v
 }
 
-// isName accepts what the cart service accepts as a user.
+// isName reports whether the cart service accepts s as a user.
 func isName(s string) bool {
 	for _, c := range []byte(s) {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
@@ -64,15 +64,15 @@ func isCurrency(s string) bool {
 	return len(s) == 3
 }
 
-// frame is what all pages have around their contents.
+// frame has the parts that all pages share.
 type frame struct {
 	Title      string   `json:"-"`
 	Currency   string   `json:"currency,omitempty"`
 	Currencies []string `json:"currencies,omitempty"` // to choose from
 	CartSize   *int     `json:"cart_size,omitempty"`  // pieces; nil: unknown
 	Notices    []string `json:"notices,omitempty"`
-	// converts says that the currency service answered, so prices can be had
-	// in Currency.
+	// converts is true if the currency service has replied, so that prices
+	// can be converted to Currency.
 	converts bool
 }
 
@@ -82,9 +82,8 @@ func (f *frame) notice(text string) {
 	}
 }
 
-// chooseCurrency asks which currencies there are and takes the visitor's
-// choice if it is one of them. If nobody answers, prices stay as the catalogue
-// has them.
+// chooseCurrency requests the list of currencies and uses the visitor's if it is
+// one of them. If the call fails, prices stay in the catalogue's currency.
 func (s *Server) chooseCurrency(ctx context.Context, f *frame, v visitor, site bugs.Site) error {
 	list, err := s.Currency.GetCurrencies(ctx, &gen.Empty{})
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Server) chooseCurrency(ctx context.Context, f *frame, v visitor, site b
 	return nil
 }
 
-// countCart fills in the number of pieces in the cart.
+// countCart sets the number of pieces in the cart.
 func (s *Server) countCart(ctx context.Context, f *frame, v visitor, site bugs.Site) error {
 	contents, err := s.Cart.GetCart(ctx, &gen.UserRequest{User: v.user})
 	if err != nil {

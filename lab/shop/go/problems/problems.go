@@ -1,6 +1,6 @@
-// Package problems writes one line per problem, not one per request: while a
-// problem lasts it is repeated at most every ten seconds, with the number of
-// times it happened since.
+// Package problems logs one line per problem instead of one per request. A
+// lasting problem is logged at most every ten seconds, with the number of times
+// that it has happened since.
 package problems
 
 import (
@@ -11,45 +11,44 @@ import (
 
 const interval = 10 * time.Second
 
-// Log remembers when each problem was last written. The zero value is ready
-// to use, also from several goroutines.
+// Log stores when each problem was last logged. The zero value is ready to use.
+// Safe for concurrent use.
 type Log struct {
 	mu   sync.Mutex
-	seen map[string]*problem
+	last map[string]*problem // by subject
 }
 
 type problem struct {
-	written time.Time
-	silent  int
+	logged     time.Time
+	suppressed int // since then
 }
 
-// Add records that the problem named subject, such as "home.ads", happened
-// because of err.
+// Add logs that the problem subject, such as "home.ads", was caused by err.
 func (l *Log) Add(subject string, err error) {
-	if silent, write := l.add(subject, time.Now()); !write {
+	if suppressed, write := l.add(subject, time.Now()); !write {
 		return
-	} else if silent > 0 {
-		log.Printf("%s: %v (and %d more since the last line)", subject, err, silent)
+	} else if suppressed > 0 {
+		log.Printf("%s: %v (and %d more since the last line)", subject, err, suppressed)
 	} else {
 		log.Printf("%s: %v", subject, err)
 	}
 }
 
-func (l *Log) add(subject string, now time.Time) (silent int, write bool) {
+func (l *Log) add(subject string, now time.Time) (suppressed int, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.seen[subject]
+	p := l.last[subject]
 	if p == nil {
-		if l.seen == nil {
-			l.seen = map[string]*problem{}
+		if l.last == nil {
+			l.last = map[string]*problem{}
 		}
-		l.seen[subject] = &problem{written: now}
+		l.last[subject] = &problem{logged: now}
 		return 0, true
 	}
-	if now.Sub(p.written) < interval {
-		p.silent++
+	if now.Sub(p.logged) < interval {
+		p.suppressed++
 		return 0, false
 	}
-	silent, p.silent, p.written = p.silent, 0, now
-	return silent, true
+	suppressed, p.suppressed, p.logged = p.suppressed, 0, now
+	return suppressed, true
 }

@@ -9,10 +9,10 @@ func TestOneLineWhileAProblemLasts(t *testing.T) {
 	var l Log
 	start := time.Unix(1000, 0)
 	for _, step := range []struct {
-		subject string
-		after   time.Duration
-		silent  int
-		write   bool
+		subject    string
+		after      time.Duration
+		suppressed int
+		write      bool
 	}{
 		{"cart", 0, 0, true},
 		{"cart", time.Second, 0, false},
@@ -23,9 +23,9 @@ func TestOneLineWhileAProblemLasts(t *testing.T) {
 		{"cart", 30 * time.Second, 1, true},
 		{"cart", 60 * time.Second, 0, true},
 	} {
-		silent, write := l.add(step.subject, start.Add(step.after))
-		if silent != step.silent || write != step.write {
-			t.Errorf("%+v: %d, %v", step, silent, write)
+		suppressed, write := l.add(step.subject, start.Add(step.after))
+		if suppressed != step.suppressed || write != step.write {
+			t.Errorf("%+v: %d, %v", step, suppressed, write)
 		}
 	}
 }

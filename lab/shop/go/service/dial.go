@@ -9,15 +9,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// callTimeout bounds every single call to another service, on top of the
-// deadline the caller already has.
+// callTimeout bounds each call to another service, in addition to the caller's
+// own deadline.
 const callTimeout = 3 * time.Second
 
-// Dial returns the one connection this process keeps to the service named by
-// the environment variable key, such as CART_ADDR. It does not wait for that
-// service: calls made while it is away fail at once with UNAVAILABLE and are
-// never repeated, and a service that comes back is found again within half a
-// second.
+// Dial returns a connection to the service whose address is in the environment
+// variable key, such as CART_ADDR. It does not wait for the service. While the
+// service is down, calls fail at once with UNAVAILABLE and are not retried. The
+// connection recovers within half a second after the service is up again.
 func Dial(key string) (*grpc.ClientConn, error) {
 	address, err := Address(key)
 	if err != nil {
@@ -26,7 +25,7 @@ func Dial(key string) (*grpc.ClientConn, error) {
 	return DialAddress(address)
 }
 
-// DialAddress is Dial for a known host:port.
+// DialAddress is Dial for a host:port.
 func DialAddress(address string) (*grpc.ClientConn, error) {
 	return grpc.NewClient(address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

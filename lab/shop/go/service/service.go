@@ -1,6 +1,6 @@
-// Package service holds what every Go service of the shop does in the same
-// way: read its settings from the environment, serve gRPC or HTTP until it is
-// told to stop, and connect to the services it depends on.
+// Package service has what all Go services of the shop share: reading settings
+// from the environment, serving gRPC or HTTP until a signal arrives, and
+// connecting to other services.
 //
 // Settings are environment variables: PORT (required), BIND (127.0.0.1), and
 // one NAME_ADDR per dependency (required), each host:port.
@@ -27,8 +27,9 @@ import (
 // stopTimeout bounds how long requests in progress may delay a shutdown.
 const stopTimeout = 1500 * time.Millisecond
 
-// Main names the process in its log lines, runs it, and exits with status 1
-// and one line on stderr if run fails. The context ends at SIGTERM or SIGINT.
+// Main sets the prefix of log lines and calls run. If run fails, the process
+// exits with status 1 and one line on stderr. The context ends at SIGTERM or
+// SIGINT.
 func Main(name string, run func(context.Context) error) {
 	log.SetFlags(0)
 	log.SetPrefix(name + ": ")
@@ -49,7 +50,7 @@ func Address(key string) (string, error) {
 	return address, nil
 }
 
-// Listen opens the port this process serves on.
+// Listen opens the port that this process serves.
 func Listen() (net.Listener, error) {
 	port, err := strconv.ParseUint(os.Getenv("PORT"), 10, 16)
 	if err != nil {
@@ -62,9 +63,8 @@ func Listen() (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(bind, strconv.FormatUint(port, 10)))
 }
 
-// ServeGRPC listens and serves what register adds, together with the standard
-// health service, until ctx ends. Requests in progress get stopTimeout to
-// finish.
+// ServeGRPC serves the services that register adds and the standard health
+// service until ctx ends. Requests in progress have stopTimeout to finish.
 func ServeGRPC(ctx context.Context, register func(grpc.ServiceRegistrar)) error {
 	listener, err := Listen()
 	if err != nil {
@@ -91,8 +91,8 @@ func ServeGRPC(ctx context.Context, register func(grpc.ServiceRegistrar)) error 
 	return nil
 }
 
-// ServeHTTP listens and serves handler until ctx ends. Requests in progress
-// get stopTimeout to finish.
+// ServeHTTP serves handler until ctx ends. Requests in progress have stopTimeout
+// to finish.
 func ServeHTTP(ctx context.Context, handler http.Handler) error {
 	listener, err := Listen()
 	if err != nil {

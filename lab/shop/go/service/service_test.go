@@ -13,8 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// freePort sets PORT to a port that was free a moment ago and returns the
-// address.
+// freePort sets PORT to a free port and returns the address.
 func freePort(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,8 +25,8 @@ func freePort(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// healthy waits until the health service at address answers, and says how long
-// that took.
+// healthy waits until the health service at address replies, and returns how
+// long that took.
 func healthy(t *testing.T, conn *grpc.ClientConn) time.Duration {
 	start := time.Now()
 	for time.Since(start) < 5*time.Second {
@@ -58,7 +57,7 @@ func TestGRPCServiceStopsFailsAtOnceAndIsFoundAgain(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		// Long enough for the wait between two attempts to reach its maximum.
+		// long enough for the backoff to reach its maximum
 		for end := time.Now().Add(1200 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			start := time.Now()
 			_, err := healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{})

@@ -1,5 +1,5 @@
-// Command cart serves the cart service. MEMCACHED_ADDR says where carts are
-// kept.
+// Command cart serves the cart service. MEMCACHED_ADDR is the address of the
+// memcached that stores carts.
 package main
 
 import (

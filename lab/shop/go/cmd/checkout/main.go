@@ -1,6 +1,6 @@
-// Command checkout serves the checkout service. It finds the services it
-// depends on by CART_ADDR, CATALOGUE_ADDR, CURRENCY_ADDR, SHIPPING_ADDR,
-// PAYMENT_ADDR and EMAIL_ADDR; SHOP_BUGS is explained in package bugs.
+// Command checkout serves the checkout service. CART_ADDR, CATALOGUE_ADDR,
+// CURRENCY_ADDR, SHIPPING_ADDR, PAYMENT_ADDR and EMAIL_ADDR are the addresses
+// of the services that it calls. See package bugs for SHOP_BUGS.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Command frontend serves the shop's web pages. It finds the services it
-// depends on by CURRENCY_ADDR, CATALOGUE_ADDR, CART_ADDR, ADS_ADDR,
-// RECOMMENDATION_ADDR, SHIPPING_ADDR, PAYMENT_ADDR and CHECKOUT_ADDR; SHOP_BUGS
-// is explained in package bugs, and -list-bugs prints its sites.
+// Command frontend serves the shop's web pages. CURRENCY_ADDR, CATALOGUE_ADDR,
+// CART_ADDR, ADS_ADDR, RECOMMENDATION_ADDR, SHIPPING_ADDR, PAYMENT_ADDR and
+// CHECKOUT_ADDR are the addresses of the services that it calls. See package
+// bugs for SHOP_BUGS; -list-bugs prints its sites.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package testshop runs the whole shop inside a test: the Go services as they
-// are, stand-ins for the others, and between them a network that has no
-// sockets, remembers every call and fails the ones it is told to.
+// Package testshop runs the whole shop inside a test: the real Go services,
+// stand-ins for the others, and a network without sockets that records every
+// call and fails selected ones.
 package testshop
 
 import (
@@ -19,15 +19,15 @@ import (
 type Call struct {
 	Service string // such as "currency"
 	Method  string // such as "Convert"
-	Number  int    // of the calls to this method, from 1
+	Number  int    // among the calls to this method, from 1
 }
 
-// String is as in "currency/Convert#3".
+// String formats a call, such as "currency/Convert#3".
 func (c Call) String() string { return fmt.Sprintf("%s/%s#%d", c.Service, c.Method, c.Number) }
 
-// Network connects the services of one process. It is for one request at a
-// time. Fails, if set, is asked about every call; those it chooses end with
-// UNAVAILABLE before they reach the service.
+// Network connects the services of one process, for one request at a time. If
+// Fails is set and returns true for a call, the call ends with UNAVAILABLE
+// before it reaches the service.
 type Network struct {
 	Calls []Call
 	Fails func(Call) bool
@@ -40,7 +40,7 @@ type registered struct {
 	server  any
 }
 
-// Reset forgets the calls made so far and sets which ones are to fail.
+// Reset clears the recorded calls and sets which calls fail.
 func (n *Network) Reset(fails func(Call) bool) { n.Calls, n.Fails = nil, fails }
 
 // RegisterService adds a service, as a gRPC server would.
@@ -56,10 +56,10 @@ func (n *Network) RegisterService(description *grpc.ServiceDesc, server any) {
 	n.services[name] = registered{methods: methods, server: server}
 }
 
-// Dial has the form that the Connect functions want.
+// Dial is the dial argument of the Connect functions.
 func (n *Network) Dial(string) (grpc.ClientConnInterface, error) { return n, nil }
 
-// Invoke carries a call to its service; messages are copied on the way.
+// Invoke makes a call with copies of its messages.
 func (n *Network) Invoke(ctx context.Context, path string, request, reply any, _ ...grpc.CallOption) error {
 	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/shop."), "/")
 	call := Call{Service: strings.ToLower(service), Method: method, Number: 1}
@@ -70,11 +70,11 @@ func (n *Network) Invoke(ctx context.Context, path string, request, reply any, _
 	}
 	n.Calls = append(n.Calls, call)
 	if n.Fails != nil && n.Fails(call) {
-		return status.Errorf(codes.Unavailable, "%s is to fail", call)
+		return status.Errorf(codes.Unavailable, "%s fails on purpose", call)
 	}
 	target, known := n.services[call.Service].methods[method]
 	if !known {
-		return status.Errorf(codes.Unimplemented, "nobody serves %s", path)
+		return status.Errorf(codes.Unimplemented, "no service for %s", path)
 	}
 	decode := func(into any) error {
 		proto.Merge(into.(proto.Message), request.(proto.Message))
@@ -93,7 +93,7 @@ func (n *Network) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.C
 	return nil, status.Error(codes.Unimplemented, "no streams")
 }
 
-// Names lists calls in their order, without their numbers.
+// Names lists the methods of calls in their order.
 func Names(calls []Call) []string {
 	var names []string
 	for _, call := range calls {
@@ -102,7 +102,7 @@ func Names(calls []Call) []string {
 	return names
 }
 
-// Services lists the services that calls went to, in alphabetical order.
+// Services lists the called services in alphabetical order.
 func Services(calls []Call) []string {
 	var names []string
 	for _, call := range calls {

@@ -39,7 +39,7 @@ func (c *Cart) AddItem(_ context.Context, request *gen.AddItemRequest) (*gen.Car
 	return c.put(request.User, request.Item), nil
 }
 
-// EmptyCart forgets a cart.
+// EmptyCart deletes a cart.
 func (c *Cart) EmptyCart(_ context.Context, request *gen.UserRequest) (*gen.Empty, error) {
 	delete(c.carts, request.User)
 	return &gen.Empty{}, nil
@@ -51,7 +51,7 @@ type Payment struct {
 	Receipts []*gen.Receipt
 }
 
-// Charge remembers a charge.
+// Charge records a charge.
 func (p *Payment) Charge(_ context.Context, request *gen.ChargeRequest) (*gen.Receipt, error) {
 	if request.Card == "stolen" {
 		return nil, status.Error(codes.FailedPrecondition, "card declined")
@@ -72,14 +72,14 @@ type Email struct {
 	To []string
 }
 
-// SendConfirmation remembers the address.
+// SendConfirmation records the address.
 func (e *Email) SendConfirmation(_ context.Context, request *gen.ConfirmationRequest) (*gen.Empty, error) {
 	e.To = append(e.To, request.To)
 	return &gen.Empty{}, nil
 }
 
-// Recommendation stands in for the recommendation service: it asks the
-// catalogue and recommends its last product.
+// Recommendation stands in for the recommendation service: it recommends the
+// last product of the catalogue.
 type Recommendation struct {
 	gen.UnimplementedRecommendationServer
 	catalogue gen.CatalogueClient

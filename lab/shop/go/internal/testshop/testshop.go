@@ -28,7 +28,7 @@ type Shop struct {
 	handler http.Handler
 }
 
-// Request is what a customer asks for; Form makes it a POST.
+// Request is a customer's request. With a Form it is a POST.
 type Request struct {
 	Path string
 	Form string
@@ -39,8 +39,8 @@ type Request struct {
 // Buy is a form that the checkout accepts.
 const Buy = "email=ann@example.org&address=Quay+1&card=4000+0000+0000+0002"
 
-// Pages are the pages that have tolerant call sites, to be asked of a shop
-// after FillCart.
+// Pages are requests for the pages with tolerant call sites. They need
+// FillCart.
 var Pages = []Request{
 	{Path: "/"},
 	{Path: "/product/mug-01"},
@@ -48,7 +48,7 @@ var Pages = []Request{
 	{Path: "/checkout", Form: Buy},
 }
 
-// New opens a shop with the bugs that a value of SHOP_BUGS stands for.
+// New opens a shop with the bugs of a value of SHOP_BUGS.
 func New(t testing.TB, shopBugs string) *Shop {
 	t.Helper()
 	missing, err := bugs.Parse(shopBugs)
@@ -85,7 +85,7 @@ func Open(t testing.TB, missing bugs.Set) *Shop {
 
 var _ grpc.ServiceRegistrar = (*Shop)(nil)
 
-// FillCart puts two products into the guest's cart and forgets the calls.
+// FillCart puts two products into the guest's cart and clears the calls.
 func (s *Shop) FillCart() *Shop {
 	s.Cart.put("guest", &gen.CartItem{ProductId: "mug-01", Quantity: 2})
 	s.Cart.put("guest", &gen.CartItem{ProductId: "kite-09", Quantity: 1})
@@ -93,11 +93,11 @@ func (s *Shop) FillCart() *Shop {
 	return s
 }
 
-// Handler is the frontend.
+// Handler returns the frontend's handler.
 func (s *Shop) Handler() http.Handler { return s.handler }
 
-// Ask sends a request through the frontend.
-func (s *Shop) Ask(request Request) *httptest.ResponseRecorder {
+// Send sends a request to the frontend.
+func (s *Shop) Send(request Request) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", request.Path, nil)
 	if request.Form != "" {
 		r = httptest.NewRequest("POST", request.Path, strings.NewReader(request.Form))

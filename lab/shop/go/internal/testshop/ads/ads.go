@@ -1,5 +1,6 @@
-// Package ads stands in for the advertisement service, which is Java. Like that one it picks by what the customer
-// looks at, never by chance, so that a page asked for twice is the same page.
+// Package ads stands in for the advertisement service, which is written in Java.
+// Like that service it selects by the product on the page and never at random,
+// so that equal requests give equal pages.
 package ads
 
 import (
@@ -8,7 +9,7 @@ import (
 	"shop.example/gen"
 )
 
-// onOtherPages is shown where no single product is being looked at.
+// onOtherPages is shown on pages without a single product.
 const onOtherPages = ""
 
 // Server implements the Ads service.

@@ -1,6 +1,6 @@
-// Package currency stands in for the currency service, which is Node.js: which currencies the shop accepts
-// and what an amount is worth in each. Rates are fixed and amounts are whole
-// hundredths, so equal questions always get equal answers.
+// Package currency stands in for the currency service, which runs on Node.js: the
+// currencies that the shop accepts, and conversions between them. Rates are fixed
+// and amounts are whole hundredths, so equal requests get equal replies.
 package currency
 
 import (
@@ -14,7 +14,7 @@ import (
 	"shop.example/gen"
 )
 
-// unitsPerMillionUSD says how many units of each currency a million USD buys.
+// unitsPerMillionUSD is how many units of each currency a million USD are worth.
 var unitsPerMillionUSD = map[string]uint64{
 	"AUD": 1_530_000,
 	"CHF": 880_000,
@@ -48,8 +48,7 @@ func (s *Server) GetCurrencies(context.Context, *gen.Empty) (*gen.CurrencyList, 
 }
 
 // Convert returns the same value in another currency, rounded half up.
-// INVALID_ARGUMENT: an unknown currency, a negative amount, or one too large
-// to count.
+// INVALID_ARGUMENT: an unknown currency, a negative amount, or an overflow.
 func (s *Server) Convert(_ context.Context, request *gen.ConvertRequest) (*gen.Money, error) {
 	from := unitsPerMillionUSD[request.GetFrom().GetCurrency()]
 	to := unitsPerMillionUSD[request.GetTo()]

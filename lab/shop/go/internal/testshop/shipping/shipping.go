@@ -1,5 +1,5 @@
-// Package shipping stands in for the shipping service, which is Java: what a parcel costs, and sending
-// it. It remembers the last thousand parcels until it stops.
+// Package shipping stands in for the shipping service, which is written in Java.
+// It prices and sends parcels and keeps the last thousand in memory.
 package shipping
 
 import (
@@ -42,8 +42,8 @@ func (s *Server) GetQuote(_ context.Context, request *gen.QuoteRequest) (*gen.Mo
 	return price, nil
 }
 
-// Ship sends a parcel; its tracking id follows from the order's id. Asked
-// twice, it sends two. INVALID_ARGUMENT: no address or nothing to send.
+// Ship sends a parcel, whose tracking id is derived from the order's id. A
+// second call sends a second parcel. INVALID_ARGUMENT: no address or no items.
 func (s *Server) Ship(_ context.Context, request *gen.ShipRequest) (*gen.Shipment, error) {
 	if request.GetAddress() == "" || len(request.GetItems()) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "a parcel needs an address and contents")
