@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import faultloom
-from faultloom.history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST
+from faultloom.wire.history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST
 
 # the machine may be busy: a slow example is no failure
 settings.register_profile("faultloom", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -14,7 +14,7 @@ from conftest import SIGNER, ends, until
 
 import faultloom
 from faultloom import Fault, Selector
-from faultloom.bridge import BAGGAGE_BYTES, baggage_with, incoming, parse_traceparent
+from faultloom.wire.bridge import BAGGAGE_BYTES, add_to_baggage, incoming, parse_traceparent
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -141,13 +141,13 @@ def test_what_the_application_set_is_kept(client):
 
 
 def test_metadata_of_the_application_is_kept():
-    from faultloom.envelope import Envelope, accepting
-    from faultloom.hooks import grpc_status
-    from faultloom.scope import Scope
+    from faultloom.wire.envelope import Envelope, encode_accepts
+    from faultloom.hooks.grpc import status as grpc_status
+    from faultloom.scope.scope import Scope
 
     envelope = Envelope(SIGNER.sign(bridge=True), b"t" * 16, None, 0, "f1", "e", True, True, None, 7, 0, 0, [])
     scope = Scope("s", envelope)
-    send = scope.send(False, "p", "/s/M", accepting(0, 0))
+    send = scope.begin_call(False, "p", "/s/M", encode_accepts(0, 0))
     given = (("own", "1"), ("traceparent", ""), ("baggage", "a=1"), ("baggage", "b=2"))
     out = grpc_status.outgoing(given, scope, send)
     assert out[0] == ("own", "1") and dict(out)["baggage"].startswith("a=1,b=2,faultloom=")
@@ -156,7 +156,7 @@ def test_metadata_of_the_application_is_kept():
 
 def test_baggage_without_room_stays_as_it_was():
     full = "a=" + "x" * (BAGGAGE_BYTES - 100)
-    assert baggage_with(full, "e" * 200) == full and baggage_with("", "e") == "faultloom=e"
+    assert add_to_baggage(full, "e" * 200) == full and add_to_baggage("", "e") == "faultloom=e"
 
 
 def test_a_bridged_request_is_answered_without_a_history(peers):

@@ -10,24 +10,24 @@ import requests
 from conftest import SIGNER, ends
 
 import faultloom
-from faultloom.context import current
+from faultloom.scope.current import current_scope
 
 
 def test_threads_and_pools_and_tasks_carry_the_scope():
     with faultloom.starting(SIGNER) as started:
         seen = []
-        thread = threading.Thread(target=lambda: seen.append(current()))
+        thread = threading.Thread(target=lambda: seen.append(current_scope()))
         thread.start()
         thread.join()
         with ThreadPoolExecutor(1) as pool:
-            seen.append(pool.submit(current).result())
-            seen.extend(pool.map(lambda _: current(), range(2)))
+            seen.append(pool.submit(current_scope).result())
+            seen.extend(pool.map(lambda _: current_scope(), range(2)))
 
         async def tasks():
-            return await asyncio.gather(*(asyncio.to_thread(current) if hasattr(asyncio, "to_thread") else nothing() for _ in range(2)))
+            return await asyncio.gather(*(asyncio.to_thread(current_scope) if hasattr(asyncio, "to_thread") else nothing() for _ in range(2)))
 
         async def nothing():
-            return current()
+            return current_scope()
 
         seen.extend(asyncio.run(tasks()))
         seen.append(asyncio.run(nothing()))
@@ -37,7 +37,7 @@ def test_threads_and_pools_and_tasks_carry_the_scope():
 def test_a_thread_that_overrides_run_is_carried_too():
     class Mine(threading.Thread):
         def run(self):
-            self.seen = current()
+            self.seen = current_scope()
 
     with faultloom.starting(SIGNER) as started:
         thread = Mine()
@@ -54,7 +54,7 @@ def test_a_pools_worker_does_not_keep_the_scope_of_the_job_that_started_it():
 
         def outsider():
             first.wait(5)
-            seen.append(pool.submit(current).result())
+            seen.append(pool.submit(current_scope).result())
             second.set()
 
         from contextvars import Context
@@ -71,7 +71,7 @@ def test_work_that_outlives_its_request_has_no_scope():
 
     def late():
         release.wait(5)
-        seen.append(current())
+        seen.append(current_scope())
 
     with faultloom.starting(SIGNER):
         thread = threading.Thread(target=late)
@@ -85,7 +85,7 @@ def test_without_a_scope_nothing_is_sent(peers):
     front = peers("flask_app", service="front")
     reply = requests.get(front.url + "/echo", timeout=5)
     assert reply.headers["cache-control"] == "max-age=60" and "vary" not in reply.headers
-    assert "x-faultloom" not in reply.request.headers and current() is None
+    assert "x-faultloom" not in reply.request.headers and current_scope() is None
 
 
 def test_two_requests_at_once_do_not_mix(peers):

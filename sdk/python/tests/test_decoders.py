@@ -12,18 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultloom import After, Fault, FaultloomError, Selector, Signer, decode_history
-from faultloom.carriers import corrupt, cut_field, cut_tail, field, tail
-from faultloom.envelope import Receiver, accepting, from_header, to_header, write_hop
-from faultloom.history import HEAD_BYTES, truncate
-from faultloom.hooks.http_body import HOLD_BYTES, Decoder, Window, accepts_only_undone
-from faultloom.names import normalised_http_name, raw_http_name
-from faultloom.plan import KINDS, decode_plan, encode_plan
-from faultloom.scope import Scope
-from faultloom.selectors import call_matches, callee_matches
-from faultloom.trust import TrustError, parse_trust
-from faultloom.wire import Reader, string, varint
+from faultloom.wire.carriers import corrupt, cut_field, cut_tail, encode_field, encode_tail
+from faultloom.trust.receiver import Receiver
+from faultloom.wire.envelope import encode_accepts, decode_header, encode_header, assemble_envelope
+from faultloom.wire.history import HEAD_BYTES, truncate_history
+from faultloom.hooks.http.body import HOLD_BYTES, Decoder, Window, accepts_only_decodable
+from faultloom.wire.names import normalize_http_name, raw_http_name
+from faultloom.wire.plan import KINDS, decode_plan, encode_plan
+from faultloom.scope.scope import Scope
+from faultloom.wire.selectors import call_matches, callee_matches
+from faultloom.trust.settings import TrustSettings, TrustSettingsError
+from faultloom.wire.primitives import Reader, encode_string, encode_varint
 
-TRUST = parse_trust(trust_text())
+TRUST = TrustSettings.parse(trust_text())
 U64 = st.integers(0, 2**64 - 1)
 NAMES = st.text(st.characters(blacklist_categories=["Cs"]), max_size=20)
 SELECTORS = st.builds(Selector, NAMES, NAMES, NAMES)
@@ -39,7 +40,7 @@ def receiver() -> Receiver:
 
 @given(U64)
 def test_a_varint_survives_a_round_trip(value):
-    r = Reader(varint(value))
+    r = Reader(encode_varint(value))
     assert r.varint() == value and r.done()
 
 
@@ -68,11 +69,11 @@ def test_a_plan_decoder_raises_only_our_error(data):
 @given(st.lists(FAULTS, max_size=3), st.booleans(), st.integers(1, 2**64 - 1), st.integers(0, 3), st.integers(0, 2**31))
 def test_an_envelope_survives_a_round_trip(faults, history, call, accept, limit):
     passed_on = SIGNER.sign(faults, history=history)
-    evidence = b"".join(varint(i) for i in range(sum(f.counters for f in faults)))
-    data = write_hop(passed_on, call, accept, limit, evidence)
+    evidence = b"".join(encode_varint(i) for i in range(sum(f.counters for f in faults)))
+    data = assemble_envelope(passed_on, call, accept, limit, evidence)
     if data is None:
         return
-    e = receiver().accept_header(to_header(data))
+    e = receiver().accept_header(encode_header(data))
     assert (e.plan or []) == faults and e.passed_on == passed_on and e.history == history
     assert (e.call, e.accept, e.receive_limit) == (call, accept, limit)
     assert list(e.evidence) == list(range(sum(f.counters for f in faults)))
@@ -93,7 +94,7 @@ def test_a_changed_envelope_is_refused_or_differs_in_its_unsigned_part_only(data
 
 @given(st.binary(max_size=300))
 def test_an_envelope_decoder_raises_only_our_error(data):
-    for attempt in (lambda: receiver().accept(data), lambda: receiver().accept(b"\1" + data), lambda: receiver().accept_header(to_header(data))):
+    for attempt in (lambda: receiver().accept(data), lambda: receiver().accept(b"\1" + data), lambda: receiver().accept_header(encode_header(data))):
         with pytest.raises(FaultloomError):
             attempt()
 
@@ -101,7 +102,7 @@ def test_an_envelope_decoder_raises_only_our_error(data):
 @given(st.text(max_size=40))
 def test_a_header_decoder_raises_only_our_error(text):
     try:
-        assert to_header(from_header(text)) == text
+        assert encode_header(decode_header(text)) == text
     except FaultloomError as error:
         assert error.code == "malformed"
 
@@ -127,11 +128,11 @@ def test_a_trace_key_signs_no_plan():
 
 
 def test_the_memory_against_replays_is_bounded(monkeypatch):
-    monkeypatch.setattr("faultloom.envelope.SEEN_MAX", 100)
+    monkeypatch.setattr("faultloom.trust.receiver.REPLAY_MEMORY_MAX", 100)
     r = receiver()
     for call in range(1, 300):
         r._admit((b"t", call, 0), int(time.time()) + 60, int(time.time()))
-    assert len(r._seen) <= 100
+    assert len(r._admitted) <= 100
 
 
 # -- histories
@@ -143,17 +144,17 @@ def recorded(depth: int, sends: int, replies: list) -> bytes:
     ticks = itertools.count(0, 150)
     scope = Scope("service", envelope, start_us=10**15, clock=lambda: next(ticks))
     for i in range(sends):
-        send = scope.send(i % 2 == 1, f"peer-{i % 3}:80", f"GET /item/{i}" if i % 2 else "/s/Call", accepting(0, 0))
+        send = scope.begin_call(i % 2 == 1, f"peer-{i % 3}:80", f"GET /item/{i}" if i % 2 else "/s/Call", encode_accepts(0, 0))
         how = replies[i % len(replies)]
         child = None
         if how == "child" and depth > 0:
-            inner = receiver().accept(write_hop(envelope.passed_on, send.id, 0, 0, b""))
+            inner = receiver().accept(assemble_envelope(envelope.passed_on, send.id, 0, 0, b""))
             nested = Scope("child", inner, start_us=10**15, clock=lambda: next(ticks))
-            nested.send(False, "leaf:1", "/s/Leaf", accepting(0, 0))
-            child = nested.respond(0)
+            nested.begin_call(False, "leaf:1", "/s/Leaf", encode_accepts(0, 0))
+            child = nested.finish(0)
         if how != "open":
-            (scope.failed if how == "failed" else scope.replied)(send.number, 0 if child else 14, child, child is None)
-    return scope.respond(0, "GET /r/{id}")
+            (scope.record_failure if how == "failed" else scope.record_reply)(send.number, 0 if child else 14, child, child is None)
+    return scope.finish(0, "GET /r/{id}")
 
 
 HISTORIES = st.builds(
@@ -163,7 +164,7 @@ HISTORIES = st.builds(
 
 @given(HISTORIES, st.integers(0, 400))
 def test_a_truncated_history_fits_and_is_a_prefix(history, limit):
-    cut = truncate(history, limit)
+    cut = truncate_history(history, limit)
     whole = decode_history(history).segment
     if cut is None:
         assert limit < len(history)
@@ -175,7 +176,7 @@ def test_a_truncated_history_fits_and_is_a_prefix(history, limit):
     for mine, theirs in zip(segment.events[:-1], whole.events):
         assert mine[:7] == theirs[:7]
     if len(segment.events) < len(whole.events):
-        longer = truncate(history, limit + 64)
+        longer = truncate_history(history, limit + 64)
         assert longer is not None and len(longer) >= len(cut)
 
 
@@ -183,7 +184,7 @@ def test_a_truncated_history_fits_and_is_a_prefix(history, limit):
 def test_a_history_decoder_raises_only_our_error(history, data):
     at = data.draw(st.integers(0, len(history) - 1))
     broken = history[:at] + data.draw(st.binary(max_size=4)) + history[at + data.draw(st.integers(0, 3)) :]
-    for attempt in (decode_history, lambda b: truncate(b, max(0, len(b) - 1)), lambda b: truncate(b, HEAD_BYTES + 8)):
+    for attempt in (decode_history, lambda b: truncate_history(b, max(0, len(b) - 1)), lambda b: truncate_history(b, HEAD_BYTES + 8)):
         try:
             attempt(broken)
         except FaultloomError as error:
@@ -191,9 +192,9 @@ def test_a_history_decoder_raises_only_our_error(history, data):
 
 
 def nested(levels: int) -> bytes:
-    segment = b"\0" + string("s") + string("") + b"\1"
+    segment = b"\0" + encode_string("s") + encode_string("") + b"\1"
     for _ in range(levels):
-        segment = b"\0" + string("s") + string("") + b"\1" + b"\1\0" + b"\0" + string("n") + b"\0" + string("p") + b"\x0a\0\1\0" + varint(len(segment)) + segment
+        segment = b"\0" + encode_string("s") + encode_string("") + b"\1" + b"\1\0" + b"\0" + encode_string("n") + b"\0" + encode_string("p") + b"\x0a\0\1\0" + encode_varint(len(segment)) + segment
     return b"\1" + bytes(8) + segment
 
 
@@ -201,7 +202,7 @@ def test_depth_and_number_of_events_are_limited():
     decode_history(nested(63))
     with pytest.raises(FaultloomError, match="malformed"):
         decode_history(nested(64))
-    many = b"\1" + bytes(8) + b"\0" + string("s") + string("") + b"\1" + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * 100_000
+    many = b"\1" + bytes(8) + b"\0" + encode_string("s") + encode_string("") + b"\1" + b"\1\0\0\1n\0\1p" + b"\1\0\1\2" * 100_000
     with pytest.raises(FaultloomError, match="malformed"):
         decode_history(many)
 
@@ -211,8 +212,8 @@ def test_depth_and_number_of_events_are_limited():
 
 @given(st.binary(max_size=100), st.binary(max_size=300))
 def test_what_is_appended_is_cut_off_again(message, history):
-    assert cut_field(message + field(history)) == (message, history)
-    assert cut_tail(message + tail(history)) == (message, history)
+    assert cut_field(message + encode_field(history)) == (message, history)
+    assert cut_tail(message + encode_tail(history)) == (message, history)
 
 
 @given(st.binary(max_size=100), st.integers(0, 2**32 - 1))
@@ -245,7 +246,7 @@ def through_window(data, sizes, decoder=None):
 @given(st.binary(max_size=500), st.lists(st.integers(1, 100), max_size=20), st.sampled_from(["", "gzip", "deflate", "raw"]))
 def test_a_window_cuts_the_tail_however_the_body_arrives(body, sizes, coding):
     history = recorded(0, 2, ["gap"])
-    data = body + tail(history)
+    data = body + encode_tail(history)
     decoder = None
     if coding:
         wbits = {"gzip": 31, "deflate": 15, "raw": -15}[coding]
@@ -266,7 +267,7 @@ def test_a_gzip_body_of_several_members_is_undone():
         compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
         return compressor.compress(data) + compressor.flush()
 
-    body, seen = through_window(member(b"one ") + member(b"two") + member(tail(recorded(0, 0, ["gap"]))), [3, 7], Decoder("gzip"))
+    body, seen = through_window(member(b"one ") + member(b"two") + member(encode_tail(recorded(0, 0, ["gap"]))), [3, 7], Decoder("gzip"))
     assert body == b"one two" and seen[0] is not None
 
 
@@ -275,7 +276,7 @@ def test_a_gzip_body_of_several_members_is_undone():
     [("", True), ("gzip, deflate", True), ("identity", True), ("gzip, br", False), ("*", False), ("zstd", False), ("gzip;q=0.5, br;q=0", True)],
 )
 def test_a_tail_is_announced_only_if_every_accepted_encoding_can_be_undone(value, may):
-    assert accepts_only_undone(value) is may
+    assert accepts_only_decodable(value) is may
 
 
 # -- names and selectors
@@ -283,7 +284,7 @@ def test_a_tail_is_announced_only_if_every_accepted_encoding_can_be_undone(value
 
 @given(st.text(max_size=250), st.text(max_size=60))
 def test_names_and_selectors_take_any_text(path, other):
-    name = normalised_http_name(raw_http_name("GET", "/" + path))
+    name = normalize_http_name(raw_http_name("GET", "/" + path))
     assert len(name.encode("utf-8", "replace")) <= 200
     assert call_matches(name, name) and callee_matches(other, other)
     call_matches(other, name)
@@ -293,20 +294,20 @@ def test_names_and_selectors_take_any_text(path, other):
 @given(st.text(max_size=100))
 def test_trust_settings_are_taken_or_refused_with_a_line(text):
     try:
-        parse_trust(text)
-    except TrustError as error:
+        TrustSettings.parse(text)
+    except TrustSettingsError as error:
         assert "line" in str(error)
 
 
 def test_a_refusal_never_shows_a_key():
-    with pytest.raises(TrustError) as error:
-        parse_trust("environment e\nkey fault f1 " + "ab" * 31)
+    with pytest.raises(TrustSettingsError) as error:
+        TrustSettings.parse("environment e\nkey fault f1 " + "ab" * 31)
     assert "abab" not in str(error.value) and "line 2" in str(error.value)
     assert FAULT_KEY.secret.hex() not in repr(FAULT_KEY) and "secret" not in repr(FAULT_KEY)
 
 
 def test_an_envelope_is_looked_up_before_room_is_made(monkeypatch):
-    monkeypatch.setattr("faultloom.envelope.SEEN_MAX", 3)
+    monkeypatch.setattr("faultloom.trust.receiver.REPLAY_MEMORY_MAX", 3)
     r = receiver()
     now = int(time.time())
     assert all(r._admit((b"t", call, 0), now + 60, now) for call in (1, 2, 3))

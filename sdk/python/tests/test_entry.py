@@ -18,10 +18,11 @@ from collector import Collector
 from conftest import ENVIRONMENT, FAULT_KEY, SIGNER, SOURCE, TRACE_KEY, clean_environment, ends, trust_text, until
 
 import faultloom
-from faultloom.entry import Entry
-from faultloom.export import BATCH_MAX, QUEUE_MAX, Exporter, parse_endpoint
-from faultloom.otlp import Recorded, spans_of
-from faultloom.trust import parse_trust
+from faultloom.entry.sampler import EntrySampler
+from faultloom.entry.endpoint import parse_endpoint
+from faultloom.entry.exporter import BATCH_MAX, QUEUE_MAX, Exporter
+from faultloom.wire.otlp import TracedHistory, otlp_request
+from faultloom.trust.settings import TrustSettings
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -81,20 +82,20 @@ def test_a_request_that_brings_an_envelope_is_not_drawn(own_peer, collector):
 
 
 def test_one_in_n_is_drawn():
-    entry = Entry({"FAULTLOOM_SAMPLE": "1/16", "FAULTLOOM_EXPORT": "http://127.0.0.1:1/v1/traces"})
+    entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/16", "FAULTLOOM_EXPORT": "http://127.0.0.1:1/v1/traces"})
     entry._random = random.Random(20261121)
-    trust = parse_trust(trust_text())
-    drawn = [entry.drawn(trust, "") for _ in range(16_000)]
+    trust = TrustSettings.parse(trust_text())
+    drawn = [entry.sample(trust, "") for _ in range(16_000)]
     assert 850 < sum(envelope is not None for envelope in drawn) < 1150
     envelope = next(e for e in drawn if e is not None)
     assert envelope.key == TRACE_KEY.id and envelope.history and envelope.plan is None and not envelope.bridge
-    assert entry.drawn(parse_trust(trust_text(FAULT_KEY)), "") is None and entry.drawn(None, "") is None
+    assert entry.sample(TrustSettings.parse(trust_text(FAULT_KEY)), "") is None and entry.sample(None, "") is None
 
 
 @pytest.mark.parametrize(("sample", "export"), [("1/2", ""), ("1/2", "collector:4318"), ("0.5", "http://c/"), ("1/0", "http://c/"), ("1/1000001", "http://c/")])
 def test_settings_that_are_not_understood_switch_sampling_off_with_a_line(capsys, sample, export):
-    entry = Entry({"FAULTLOOM_SAMPLE": sample, "FAULTLOOM_EXPORT": export})
-    assert entry.one_in == 0 and entry.drawn(parse_trust(trust_text()), "") is None
+    entry = EntrySampler({"FAULTLOOM_SAMPLE": sample, "FAULTLOOM_EXPORT": export})
+    assert entry.sample_one_in == 0 and entry.sample(TrustSettings.parse(trust_text()), "") is None
     assert "FAULTLOOM_SAMPLE" in capsys.readouterr().err
 
 
@@ -106,8 +107,8 @@ def test_endpoints():
 
 
 def test_a_bridge_can_be_asked_for():
-    entry = Entry({"FAULTLOOM_SAMPLE": "1/1", "FAULTLOOM_EXPORT": "http://c/", "FAULTLOOM_BRIDGE": "on"})
-    envelope = entry.drawn(parse_trust(trust_text()), PARENT)
+    entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/1", "FAULTLOOM_EXPORT": "http://c/", "FAULTLOOM_BRIDGE": "on"})
+    envelope = entry.sample(TrustSettings.parse(trust_text()), PARENT)
     assert envelope.bridge and envelope.trace.hex() == PARENT[3:35] and f"{envelope.call:016x}" == PARENT[36:52]
 
 
@@ -254,5 +255,5 @@ def test_forked_workers_export_by_themselves(tmp_path, collector):
 
 def test_spans_of_several_requests_share_their_services():
     first, second = (faultloom.decode_history(history()) for _ in range(2))
-    out = spans_of([Recorded(b"1" * 16, False, first), Recorded(b"2" * 16, False, second)])
+    out = otlp_request([TracedHistory(b"1" * 16, False, first), TracedHistory(b"2" * 16, False, second)])
     assert len(out["resourceSpans"]) == 1 and len(out["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 2

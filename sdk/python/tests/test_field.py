@@ -14,13 +14,13 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 import faultloom
 from faultloom import Fault, Key, Selector, Signer
-from faultloom.carriers import cut_field, field
-from faultloom.context import current
-from faultloom.envelope import accepting
-from faultloom.history import TAKES_FIELD, decode_history, takes_field
-from faultloom.hooks.grpc_client import METADATA_ONLY, METHODS_MAX, Callee, target_of
-from faultloom.runtime import Runtime
-from faultloom.scope import Scope
+from faultloom.wire.carriers import cut_field, encode_field
+from faultloom.scope.current import current_scope
+from faultloom.wire.envelope import encode_accepts
+from faultloom.wire.history import TAKES_FIELD, decode_history, takes_field
+from faultloom.hooks.grpc.client import METADATA_ONLY, METHODS_MAX, Callee, target_for
+from faultloom.hooks.process import new_process
+from faultloom.scope.scope import Scope
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 METADATA, FIELD, NOTHING = "metadata", "field", "nothing"
@@ -258,26 +258,26 @@ def test_a_field_counts_more_than_metadata(peers, mode):
             for plan in (None, [Fault("delay", Selector("nobody"))]):
                 metadata = (("x-faultloom-bin", SIGNER.envelope(plan, call=7, **take)),)
                 call = channel.unary_unary(f"/t.T/{method}")
-                reply, history = cut_field(call(message + field(SIGNER.envelope(plan, call=8, **take)), metadata=metadata))
+                reply, history = cut_field(call(message + encode_field(SIGNER.envelope(plan, call=8, **take)), metadata=metadata))
                 assert reply == message and takes_field(history) and decode_history(history).call == 8
                 # refused, and cut off all the same; what the metadata brings is not asked then
-                assert call(message + field(other.envelope(plan, call=9, **take)), metadata=metadata) == message
-                assert call(message + field(b"nonsense")) == call(message + field(b"")) == message
+                assert call(message + encode_field(other.envelope(plan, call=9, **take)), metadata=metadata) == message
+                assert call(message + encode_field(b"nonsense")) == call(message + encode_field(b"")) == message
 
 
 def test_a_copy_of_a_plan_in_a_field_is_refused_unless_it_is_a_retry(monkeypatch):
     monkeypatch.setenv("FAULTLOOM_TRUST", trust_text().replace("\n", ";"))
-    runtime = Runtime()
+    process = new_process()
     envelope = SIGNER.envelope([Fault("delay", Selector("nobody"))] * 10)
     retry = [("grpc-previous-rpc-attempts", "1")]
-    scopes = [runtime.field_scope(envelope, lambda m=metadata: m, None, 1, 2) for metadata in ([], [], retry, retry)]
+    scopes = [process.open_field_scope(envelope, lambda m=metadata: m, None, 1, 2) for metadata in ([], [], retry, retry)]
     assert [scope is not None for scope in scopes] == [True, False, True, False]
     assert scopes[0].start_us == 1
     drawn, found = Scope("callee", scopes[0].envelope), Scope("callee", scopes[0].envelope)
     drawn.destination = print
-    assert runtime.field_scope(b"", list, drawn, 1, 2) is drawn and not drawn.over
-    assert runtime.field_scope(b"", list, found, 1, 2) is None and found.over
-    assert runtime.field_scope(SIGNER.envelope(), list, drawn, 1, 2) is not None and drawn.over
+    assert process.open_field_scope(b"", list, drawn, 1, 2) is drawn and not drawn.is_finished
+    assert process.open_field_scope(b"", list, found, 1, 2) is None and found.is_finished
+    assert process.open_field_scope(SIGNER.envelope(), list, drawn, 1, 2) is not None and drawn.is_finished
 
 
 @SERVERS
@@ -337,7 +337,7 @@ def test_a_field_is_cut_off_however_a_handler_was_registered_and_before_intercep
     server.start()
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         for service in services:
-            assert channel.unary_unary(f"/t.{service}/Echo")(b"x" + field(b"envelope")) == b"x"
+            assert channel.unary_unary(f"/t.{service}/Echo")(b"x" + encode_field(b"envelope")) == b"x"
     server.stop(None)
     assert notes.requests == [b"x"] * len(services)
 
@@ -347,7 +347,7 @@ def test_a_server_started_inside_a_scope_is_not_in_it():
     scopes = []
 
     async def look(request, context):
-        scopes.append(current())
+        scopes.append(current_scope())
         return request
 
     async def run():
@@ -359,7 +359,7 @@ def test_a_server_started_inside_a_scope_is_not_in_it():
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
                 assert await channel.unary_unary("/t.L/Look")(b"x") == b"x"
                 for service in services:
-                    assert await channel.unary_unary(f"/t.{service}/Echo")(b"x" + field(b"envelope")) == b"x"
+                    assert await channel.unary_unary(f"/t.{service}/Echo")(b"x" + encode_field(b"envelope")) == b"x"
         await server.stop(None)
 
     asyncio.run(run())
@@ -368,7 +368,7 @@ def test_a_server_started_inside_a_scope_is_not_in_it():
 
 def test_what_a_channel_knows_of_a_method():
     with faultloom.starting(SIGNER) as started:
-        sent, plain = (started.scope.send(False, "peer", "/t.T/Echo", accepting(1, 1 << 20)) for _ in range(2))
+        sent, plain = (started.scope.begin_call(False, "peer", "/t.T/Echo", encode_accepts(1, 1 << 20)) for _ in range(2))
     sent.in_field = True
     says, silent = (b"\1" + sent.id.to_bytes(8, "big") + bytes((flags,)) for flags in (TAKES_FIELD, 1))
     plain_says = b"\1" + plain.id.to_bytes(8, "big") + bytes((TAKES_FIELD,))
@@ -378,15 +378,15 @@ def test_what_a_channel_knows_of_a_method():
         (plain, False, None, TAKES_FIELD), (sent, True, silent, 0), (sent, True, says, TAKES_FIELD), (sent, False, says, 0),
         (plain, True, plain_says, TAKES_FIELD), (sent, True, plain_says, 0), (sent, True, says, 0), (plain, True, plain_says, 0),
     ):  # fmt: skip
-        callee.learn(send, replied, history)
+        callee.update(send, replied, history)
         assert callee.flag == flag
-    METADATA_ONLY.learn(sent, True, says)
+    METADATA_ONLY.update(sent, True, says)
     assert METADATA_ONLY.flag == 0
 
 
 def test_a_channel_remembers_so_many_methods():
-    target = target_of("localhost:1", 4 << 20, True)
+    target = target_for("localhost:1", 4 << 20, True)
     known = [target.callee(f"/t.T/{i}") for i in range(METHODS_MAX + 1)]
     assert known[-1] is METADATA_ONLY and METADATA_ONLY not in known[:-1]
     assert target.callee("/t.T/0") is known[0]
-    assert target_of("localhost:1", 0, True).callee("/t.T/0") is METADATA_ONLY
+    assert target_for("localhost:1", 0, True).callee("/t.T/0") is METADATA_ONLY

@@ -18,9 +18,9 @@ from grpc._channel import _InactiveRpcError, _UnaryUnaryMultiCallable
 
 import faultloom
 from faultloom import Fault, Selector
-from faultloom.carriers import MAGIC
-from faultloom.context import current
-from faultloom.hooks.grpc_server import Pool
+from faultloom.wire.carriers import MAGIC
+from faultloom.scope.current import current_scope
+from faultloom.hooks.grpc.server import DirectPool
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 
@@ -215,14 +215,14 @@ def test_a_servers_pool_is_used_as_the_application_made_it(monkeypatch):
         return pool
 
     plain = serve(futures.ThreadPoolExecutor(1))
-    assert kinds == [Pool] and plain.submit(current).result(5) is None
+    assert kinds == [DirectPool] and plain.submit(current_scope).result(5) is None
     assert serve(OwnPool(1)).jobs == 1
     own = futures.ThreadPoolExecutor(1)
     own.submit = OwnPool(1).submit
     serve(own)
     monkeypatch.setattr(futures.ThreadPoolExecutor, "submit", wrapping(futures.ThreadPoolExecutor.submit))
     serve(futures.ThreadPoolExecutor(1))
-    assert len(wrapped) == 1 and kinds == [Pool, OwnPool] + [futures.ThreadPoolExecutor] * 2
+    assert len(wrapped) == 1 and kinds == [DirectPool, OwnPool] + [futures.ThreadPoolExecutor] * 2
 
 
 @SERVERS
@@ -274,13 +274,14 @@ def test_a_callee_without_the_sdk_is_a_gap(peers):
 
 
 def test_a_mistake_of_ours_leaves_the_call_alone(monkeypatch, capsys):
-    from faultloom.runtime import Runtime
+    from faultloom.hooks.process import new_process
+    from faultloom.scope.process import IncomingRequest
 
-    runtime = Runtime()
-    monkeypatch.setattr(runtime.receiver, "accept", lambda *_: 1 // 0)
-    monkeypatch.setattr(runtime.receiver, "accept_header", lambda *_: 1 // 0)
+    process = new_process()
+    monkeypatch.setattr(process.receiver, "accept", lambda *_: 1 // 0)
+    monkeypatch.setattr(process.receiver, "accept_header", lambda *_: 1 // 0)
     for _ in range(2):
-        assert runtime.grpc_scope([("x-faultloom-bin", b"1")]) is None and runtime.http_scope("1", "", "") is None
+        assert process.open_grpc_scope([("x-faultloom-bin", b"1")]) is None and process.open_scope(IncomingRequest("1", "", "")) is None
     assert capsys.readouterr().err.count("ZeroDivisionError") == 1
 
 

@@ -18,7 +18,7 @@ from conftest import SIGNER, child_of, ends
 
 import faultloom
 from faultloom import Fault, Selector
-from faultloom.carriers import tail
+from faultloom.wire.carriers import encode_tail
 
 NOWHERE = [Fault("unavailable", Selector(callee="nowhere"))]
 
@@ -195,12 +195,12 @@ def test_a_caller_that_closes_an_httpx_stream_has_a_gap(peers):
 
 def test_keep_alive_goes_on_after_a_tail():
     """One connection for all: a HTTP/1.1 server whose replies have tails, chunked or with a length."""
-    from faultloom.envelope import Receiver
-    from faultloom.scope import Scope
-    from faultloom.trust import parse_trust
+    from faultloom.trust.receiver import Receiver
+    from faultloom.scope.scope import Scope
+    from faultloom.trust.settings import TrustSettings
     from conftest import trust_text
 
-    trust = parse_trust(trust_text())
+    trust = TrustSettings.parse(trust_text())
     connections = set()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -209,7 +209,7 @@ def test_keep_alive_goes_on_after_a_tail():
         def do_GET(self):
             connections.add(self.client_address)
             scope = Scope("raw", Receiver(lambda: trust).accept_header(self.headers["x-faultloom"]))
-            body = b"body " * 1000 + tail(scope.respond(200))
+            body = b"body " * 1000 + encode_tail(scope.finish(200))
             self.send_response(200)
             self.send_header("x-faultloom-reply", "tail")
             if "gzip" in self.path:
@@ -265,7 +265,7 @@ def test_somebody_elses_history_is_a_gap():
             self.send_response(200)
             self.send_header("x-faultloom-reply", "tail")
             self.end_headers()
-            self.wfile.write(b"cached" + tail(foreign))
+            self.wfile.write(b"cached" + encode_tail(foreign))
 
         def log_message(self, *args):
             pass

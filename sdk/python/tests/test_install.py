@@ -14,7 +14,7 @@ from conftest import APPS, SIGNER, SOURCE, clean_environment, ends, trust_text
 import faultloom
 
 BOOT = str(SOURCE / "boot")
-HOOKED = "import http.client; print(http.client.HTTPConnection.send.__code__.co_filename.endswith('hooks/http_client.py'))"
+HOOKED = "import http.client; print(http.client.HTTPConnection.send.__code__.co_filename.endswith('hooks/http/client.py'))"
 
 
 def python(*arguments, cwd=None, **env):

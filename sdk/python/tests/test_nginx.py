@@ -50,7 +50,7 @@ http {{
 @pytest.fixture(scope="module")
 def proxied(peers, tmp_path_factory):
     if not NGINX:
-        pytest.skip("nginx is not installed (Debian package nginx): behaviour behind a proxy is not tested")
+        pytest.skip("nginx is not installed (Debian package nginx): behavior behind a proxy is not tested")
     root = tmp_path_factory.mktemp("nginx")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -143,12 +143,12 @@ def test_faults_look_the_same_behind_a_proxy(proxied, get):
     plan = [Fault("corrupt-reply", Selector(call="GET /echo"), nth=2), Fault("lost-reply", Selector(call="GET /echo"), nth=3)]
     with faultloom.starting(SIGNER, plan) as started:
         assert get(proxied + "/echo").content == b"hello"
-        with_error = None
+        finish_with_error = None
         try:
             broken = get(proxied + "/echo").content
         except Exception as error:  # a corrupted gzip body is an error of the library's
-            broken, with_error = b"", error
-        assert with_error is not None or broken != b"hello"
+            broken, finish_with_error = b"", error
+        assert finish_with_error is not None or broken != b"hello"
         with pytest.raises((requests.ConnectionError, httpx.ReadError)):
             get(proxied + "/echo")
         assert get(proxied + "/echo").content == b"hello"

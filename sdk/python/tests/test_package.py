@@ -74,7 +74,7 @@ def test_it_runs_where_nothing_can_be_written(environment, tmp_path):
     """No home, no temporary folder, a working folder without write permission; the package folder stays as it was."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home").chmod(0o500)
-    code = "import http.client, faultloom, os, sys; print(http.client.HTTPConnection.send.__code__.co_filename.endswith('http_client.py'))"
+    code = "import http.client, faultloom, os, sys; print(http.client.HTTPConnection.send.__code__.co_filename.endswith('hooks/http/client.py'))"
     env = clean_environment(FAULTLOOM_TRUST="environment e;key fault f " + "0" * 64, HOME="/nonexistent", TMPDIR="/nonexistent")
     env.pop("PYTHONDONTWRITEBYTECODE")
     before = {path: path.stat().st_mtime_ns for path in environment.parent.rglob("*")}

@@ -14,7 +14,7 @@ from conftest import APPS, SIGNER, child_of, clean_environment, ends, faults_fir
 
 import faultloom
 from faultloom import Fault, Selector
-from faultloom.carriers import cut_field
+from faultloom.wire.carriers import cut_field
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 
@@ -199,7 +199,7 @@ def test_a_stream_that_the_application_drops_is_cancelled_as_always(own_peer):
             next(stream)
             del stream
             gc.collect()
-            assert until(lambda: started.scope.sent[0].ended)
+            assert until(lambda: started.scope.calls[0].has_ended)
         assert until(lambda: closed(b"") == b"1")
     assert ends(started.history.segment) == [("failed", 1, False, "callee")]
 

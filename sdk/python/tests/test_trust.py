@@ -47,7 +47,7 @@ def test_a_strangers_key_is_refused_and_reported_once(own_peer):
         text, segment = chain(front, front, stranger, RESET_IN_FRONT)
         assert text == "via:hello" and ends(segment) == [("replied", 200, True, None)]
     assert [line for line in front.stop().splitlines() if line.startswith("faultloom")] == [
-        "faultloom: front: an envelope was refused: bad_signature (further ones are not reported)"
+        "faultloom: front: refused an envelope: bad_signature (further ones are not reported)"
     ]
 
 

@@ -9,17 +9,18 @@ from conftest import SIGNER, trust_text
 from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
 
-from faultloom import decode_history, runtime
-from faultloom.carriers import cut_tail
-from faultloom.context import current
-from faultloom.envelope import from_header
-from faultloom.wsgi import Middleware
+from faultloom.hooks import process as hook_process
+from faultloom import decode_history
+from faultloom.wire.carriers import cut_tail
+from faultloom.scope.current import current_scope
+from faultloom.wire.envelope import decode_header
+from faultloom.hooks.http.wsgi import Middleware
 
 
 @pytest.fixture(autouse=True)
 def trusted(monkeypatch):
     monkeypatch.setenv("FAULTLOOM_TRUST", trust_text().replace("\n", ";"))
-    monkeypatch.setattr(runtime, "_runtime", None)
+    monkeypatch.setattr(hook_process, "_process", None)
 
 
 class Served:
@@ -51,7 +52,7 @@ class Served:
         self.body = b"".join(self.wrote + self.blocks)
         self.history = None
         if "x-faultloom-history" in self.headers:
-            self.history = decode_history(from_header(self.headers["x-faultloom-history"]))
+            self.history = decode_history(decode_header(self.headers["x-faultloom-history"]))
         elif self.headers.get("x-faultloom-reply") == "tail":
             self.body, history = cut_tail(self.body)
             self.history = decode_history(history)
@@ -100,16 +101,16 @@ def test_a_generator_runs_in_the_scope_and_starts_late():
 
     def app(environ, start_response):
         def blocks():
-            seen.append(current())
+            seen.append(current_scope())
             start_response("200 OK", [("Content-Type", "text/plain")])
             yield b""
-            seen.append(current())
+            seen.append(current_scope())
             yield b"late"
 
         return blocks()
 
     served = Served(app)
-    assert served.body == b"late" and served.history and None not in seen and current() is None
+    assert served.body == b"late" and served.history and None not in seen and current_scope() is None
 
 
 def test_write_is_kept_and_then_passed_on():
@@ -130,7 +131,7 @@ def test_an_exception_before_the_headers_reaches_the_server():
 
     with pytest.raises(KeyError):
         Served(app)
-    assert current() is None
+    assert current_scope() is None
 
 
 def test_an_error_page_replaces_headers_that_were_kept_back():
@@ -191,7 +192,7 @@ def test_a_server_that_stops_early_closes_the_applications_body():
             return iter([b"x" * 20_000] * 10)
 
         def close(self):
-            closed.append(current())
+            closed.append(current_scope())
 
     def app(environ, start_response):
         start_response("200 OK", [])

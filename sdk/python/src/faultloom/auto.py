@@ -1,5 +1,5 @@
-"""``import faultloom.auto``: the one-line installation. Import it before the libraries it is to see, at best first."""
+"""``import faultloom.auto`` installs the hooks. Import it before the libraries to hook, preferably first."""
 
-from .install import install
+from .hooks.install import install
 
 install()

@@ -1,7 +1,7 @@
 """The conformance program of spec/README.md: ``python -m faultloom.conform DIR``.
 
-Prints one line per vector and never reads what is expected. A vector it cannot run prints ``{"failed":…}``, so that one
-bad line does not hide the others.
+Prints one line per vector and never reads the expected result. A vector that cannot be run prints ``{"failed":…}``, so that
+one bad vector does not hide the others.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ import os
 import sys
 from typing import Any, Dict, List, Optional
 
-from . import bridge, carriers, ids, otlp
-from .envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, Receiver, accepting, to_header
-from .errors import FaultloomError
-from .history import decode_history, takes_field, truncate
-from .names import normalised_http_name, raw_http_name
-from .pieces import Joiner
-from .scope import Scope
-from .selectors import Selector
-from .trust import parse_trust
+from .hooks.faults import CallResult, fault_effect, reply_effect
+from .scope.scope import Scope
+from .trust.receiver import Receiver
+from .trust.settings import TrustSettings
+from .wire import bridge, carriers, otlp
+from .wire.call_id import derive_call_id
+from .wire.envelope import ACCEPT_FIELD, ACCEPT_TAIL, Envelope, encode_accepts, encode_header
+from .wire.errors import FaultloomError
+from .wire.history import decode_history, takes_field, truncate_history
+from .wire.names import normalize_http_name, raw_http_name
+from .wire.pieces import PieceJoiner
+from .wire.plan import Fault
+from .wire.selectors import Selector
 
 
 def _hex(data: Optional[bytes]) -> Optional[str]:
@@ -36,12 +40,12 @@ def _envelope_json(e: Envelope) -> Dict[str, Any]:
 
 
 def _receiver(given: Dict[str, Any]) -> Receiver:
-    trust = parse_trust(given["trust"])
+    trust = TrustSettings.parse(given["trust"])
     return Receiver(lambda: trust, lambda: float(given["now"]))
 
 
 def _header(text: str) -> str:
-    """A header's bytes as servers hand them over: a character each."""
+    """A header as servers provide it: one character per byte."""
     return text.encode().decode("latin-1")
 
 
@@ -66,60 +70,61 @@ def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
 def _scope(given: Dict[str, Any]) -> Dict[str, Any]:
     envelope = _receiver(given).accept(bytes.fromhex(given["envelope"]))
     assert envelope is not None
-    trust = parse_trust(given["trust"])
+    trust = TrustSettings.parse(given["trust"])
     at_us = [0]
-    scope = Scope(given["service"], envelope, lambda: trust.faults_on, given["start_us"], lambda: at_us[0])
+    scope = Scope(given["service"], envelope, lambda: trust.faults_enabled, given["start_us"], lambda: at_us[0])
     steps: List[Any] = []
     history: Optional[bytes] = None
-    joiner = Joiner(envelope.call)
+    joiner = PieceJoiner(envelope.call)
     for step in given["steps"]:
         at_us[0] = step["at_us"]
         result: Dict[str, Any] = {}
         if "send" in step:
-            send = step["send"]
-            http = send["protocol"] == "http"
-            name = raw_http_name(*send["name"].split(" ", 1)) if http else send["name"]
-            peer = given["peers"].get(send["authority"], send["authority"])
-            done = scope.send(http, peer, name, accepting(ACCEPT_TAIL, 0) if http else accepting(ACCEPT_FIELD, 4 << 20))
-            assert done is not None
+            sent = step["send"]
+            http = sent["protocol"] == "http"
+            name = raw_http_name(*sent["name"].split(" ", 1)) if http else sent["name"]
+            peer = given["peers"].get(sent["authority"], sent["authority"])
+            accepts = encode_accepts(ACCEPT_TAIL, 0) if http else encode_accepts(ACCEPT_FIELD, 4 << 20)
+            call = scope.begin_call(http, peer, name, accepts)
+            assert call is not None
             result = {
-                "call": done.number, "id": f"{done.id:016x}", "fault": done.fault_index,
-                "kind": done.fault.kind if done.fault else None, "envelope": _hex(done.envelope),
+                "call": call.number, "id": f"{call.id:016x}", "fault": call.fault_index,
+                "kind": call.fault.kind if call.fault else None, "envelope": _hex(call.envelope),
             }  # fmt: skip
         elif "message" in step:
-            result = {"piece": _hex(_joined(joiner, scope.piece(step["message"]["bytes"])))}
+            result = {"piece": _hex(_joined(joiner, scope.next_piece(step["message"]["bytes"])))}
         elif "respond" in step and given.get("stream"):
-            result = {"piece": _hex(_joined(joiner, scope.respond_stream(step["respond"]["status"], step["respond"]["name"])))}
+            result = {"piece": _hex(_joined(joiner, scope.last_piece(step["respond"]["status"], step["respond"]["name"])))}
             history = joiner.history()
         elif "respond" in step:
-            history = scope.respond(step["respond"]["status"], step["respond"]["name"])
+            history = scope.finish(step["respond"]["status"], step["respond"]["name"])
         else:
             kind = "reply" if "reply" in step else "failed"
             end = step[kind]
             child = None if end["history"] is None else bytes.fromhex(end["history"])
-            record = scope.replied if kind == "reply" else scope.failed
+            record = scope.record_reply if kind == "reply" else scope.record_failure
             record(end["call"], end["status"], child, bool(end.get("gap", False)))
         steps.append(result)
     return {"steps": steps, "history": _hex(history)}
 
 
-def _joined(joiner: Joiner, piece: Optional[bytes]) -> Optional[bytes]:
+def _joined(joiner: PieceJoiner, piece: Optional[bytes]) -> Optional[bytes]:
     if piece is not None:
         joiner.add(piece)
     return piece
 
 
 def _join(given: Dict[str, Any]) -> Dict[str, Any]:
-    joiner = Joiner(int(given["call"], 16))
+    joiner = PieceJoiner(int(given["call"], 16))
     for piece in given["pieces"]:
         joiner.add(bytes.fromhex(piece))
     history = joiner.history()
-    return {"history": _hex(history), "complete": history is not None and joiner.complete}
+    return {"history": _hex(history), "complete": history is not None and joiner.is_whole}
 
 
 def _bridge_out(given: Dict[str, Any]) -> Dict[str, Any]:
     headers = given["headers"]
-    text = to_header(bytes.fromhex(given["envelope"]))
+    text = encode_header(bytes.fromhex(given["envelope"]))
     trace, call = bytes.fromhex(given["trace"]), int(given["call"], 16)
     traceparent, baggage = bridge.outgoing(headers.get("traceparent", ""), headers.get("baggage", ""), text, trace, call)
     return {"headers": {"traceparent": traceparent, **({"baggage": baggage} if baggage else {})}}
@@ -145,7 +150,7 @@ def _otlp(given: Dict[str, Any]) -> Dict[str, Any]:
         history = decode_history(bytes.fromhex(given["history"]))
     except FaultloomError:
         return {"error": "malformed"}
-    return otlp.spans_of([otlp.Recorded(bytes.fromhex(given["trace"]), given["has_parent"], history)])
+    return otlp.otlp_request([otlp.TracedHistory(bytes.fromhex(given["trace"]), given["has_parent"], history)])
 
 
 def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
@@ -155,21 +160,40 @@ def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
     return {"carrier": "tail" if may and given["complete"] and "tail" in given["accept"] else "truncated_header"}
 
 
+def _hook(given: Dict[str, Any]) -> Dict[str, Any]:
+    protocol, result = given["protocol"], given["result"]
+    fault = None if given["fault"] is None else Fault(given["fault"]["kind"], arg=given["fault"]["arg"])
+    before = fault_effect(protocol, fault, given["timeout_ms"])
+    if not before.sends:
+        caller = {"outcome": before.outcome, "status": before.status}
+        kind = "reply" if before.outcome == "status" else "call-failed"
+        event = {"kind": kind, "status": before.recorded_status, "history": False, "gap": False}
+    else:
+        is_reply = "failed" not in result
+        after = reply_effect(protocol, fault, CallResult(is_reply, result["status" if is_reply else "failed"], result["history"]))
+        caller = {"outcome": after.outcome, "status": after.status}
+        kind = "reply" if after.is_reply else "call-failed"
+        event = {"kind": kind, "status": after.recorded_status, "history": result["history"], "gap": after.is_gap}
+    return {"sent": before.sends, "wait_ms": before.wait_ms, "caller": caller, "event": event}
+
+
 def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
-    """What the vector kind computes from its input."""
+    """The result of a vector of this kind for its input."""
     if kind == "envelope":
         return _envelope(given)
     if kind == "scope":
         return _scope(given)
+    if kind == "hook":
+        return _hook(given)
     if kind == "history":
         try:
             return decode_history(bytes.fromhex(given["bytes"])).to_json()
         except FaultloomError as error:
             return {"error": error.code}
     if kind == "truncate":
-        return {"history": _hex(truncate(bytes.fromhex(given["history"]), given["limit"]))}
+        return {"history": _hex(truncate_history(bytes.fromhex(given["history"]), given["limit"]))}
     if kind in ("field", "tail"):
-        end = (carriers.field if kind == "field" else carriers.tail)(bytes.fromhex(given["history"]))
+        end = (carriers.encode_field if kind == "field" else carriers.encode_tail)(bytes.fromhex(given["history"]))
         return {"bytes": given["message"] + end.hex()}
     if kind in ("cut_field", "cut_tail"):
         cut = carriers.cut_field if kind == "cut_field" else carriers.cut_tail
@@ -181,12 +205,12 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
         pairs = given["pairs"]
         return {"matches": [Selector(**p["selector"]).matches(p["caller"], p["peer"], p["name"]) for p in pairs]}
     if kind == "name":
-        return {"names": [normalised_http_name(raw_http_name(r["method"], r["target"])) for r in given["requests"]]}
+        return {"names": [normalize_http_name(raw_http_name(r["method"], r["target"])) for r in given["requests"]]}
     if kind == "carrier":
         return _carrier(given)
     if kind == "call_id":
         parent = int(given["parent"], 16)
-        return {"ids": [f"{ids.derive(parent, number):016x}" for number in given["numbers"]]}
+        return {"ids": [f"{derive_call_id(parent, number):016x}" for number in given["numbers"]]}
     if kind == "join":
         return _join(given)
     if kind == "bridge_out":

@@ -24,7 +24,7 @@ def _install() -> None:
         except BaseException:
             sys.modules.pop("faultloom", None)
             raise
-    from faultloom.install import install
+    from faultloom.hooks.install import install
 
     install()
 

@@ -1,1 +1,1 @@
-"""Hooks into libraries: each module here patches one library's side, when the application imports that library."""
+"""Hooks into libraries. Each module patches one side of one library when the application imports that library."""

@@ -1,7 +1,7 @@
-"""Post-import hooks and patches that are all or nothing.
+"""Post-import hooks, and patches that are applied completely or not at all.
 
-A finder in front of ``sys.meta_path`` lets the ordinary finders find a module and adds our patch behind its execution.
-A patch that fails is undone, prints one line, and the application goes on with the library as it was.
+A finder at the front of ``sys.meta_path`` lets the ordinary finders find a module, and applies our patch after the module
+has been executed. A patch that fails is undone and prints one line; the application continues with the unpatched library.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import threading
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ..trust import complain
+from ..log import warn
 
 _MISSING = object()
 
 
 class Unsupported(Exception):
-    """A version that the patch does not know; the text names it."""
+    """A version that the patch does not support. The text names it."""
 
 
 class Patch:
-    """Attributes replaced so far, so that a patch that fails half-way can be undone."""
+    """Attributes replaced so far, so that a patch that fails halfway can be undone."""
 
     def __init__(self) -> None:
         self._undo: List[Tuple[Any, str, Any]] = []
@@ -61,11 +61,11 @@ def require(name: str, version: str, lowest: str, below: str) -> None:
         return [int(part) for part in re.findall(r"\d+", text)[:3]]
 
     if not numbers(lowest) <= numbers(version) < numbers(below):
-        raise Unsupported(f"{name} {version} is not supported ({lowest} up to, without, {below})")
+        raise Unsupported(f"{name} {version} is not supported (supported: {lowest} up to, but not including, {below})")
 
 
 def apply(title: str, function: PatchFunction, module: ModuleType) -> bool:
-    """Runs one patch; False: it failed, was undone, and one line says so."""
+    """Applies one patch. False: it failed and was undone, with one line on standard error."""
     patch = Patch()
     try:
         function(patch, module)
@@ -75,7 +75,7 @@ def apply(title: str, function: PatchFunction, module: ModuleType) -> bool:
     except Exception as error:
         reason = f"{title} could not be patched ({type(error).__name__}: {error})"
     patch.undo()
-    complain(f"{reason}; it is left as it is, its messages are not seen")
+    warn(f"{reason}; it is left as it is, its messages are not traced")
     return False
 
 
@@ -112,7 +112,7 @@ class Finder(importlib.abc.MetaPathFinder):
         self._busy = threading.local()
 
     def when_imported(self, name: str, title: str, function: PatchFunction) -> None:
-        """``function`` runs when module ``name`` is imported, or now if it has been."""
+        """Runs ``function`` when module ``name`` is imported, or now if it is imported already."""
         module = sys.modules.get(name)
         if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
             apply(title, function, module)

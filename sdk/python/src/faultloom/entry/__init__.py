@@ -1,0 +1,1 @@
+"""Requests that enter the traced system here: sampling, export of their histories, and the status file."""

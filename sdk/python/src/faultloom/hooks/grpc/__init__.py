@@ -1,0 +1,1 @@
+"""Hooks for grpcio: synchronous and asyncio clients and servers."""

@@ -1,0 +1,161 @@
+"""Reply bodies on the client: cuts off the history after them, and decodes what a proxy has compressed.
+
+The length of the tail is at its very end, so the last 4 MiB + 8 bytes of a body may all belong to it. ``Window`` passes on
+the bytes before that, and keeps the rest until the end. Used for http.client and httpx.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Callable, NamedTuple, Optional
+
+from ...wire.carriers import END_BYTES, HISTORY_HEADER, REPLY_HEADER, cut_tail
+from ...wire.envelope import decode_header
+from ...wire.errors import FaultloomError
+from ...wire.history import HISTORY_BYTES, split_history
+
+HOLD_BYTES = HISTORY_BYTES + END_BYTES
+
+#: content codings that we can decode, so that a reply in them may have a tail
+DECODABLE = frozenset(("identity", "gzip", "x-gzip", "deflate"))
+
+
+def accepts_only_decodable(accept_encoding: str) -> bool:
+    """Whether the application's Accept-Encoding permits only codings that we can decode."""
+    for part in accept_encoding.lower().split(","):
+        coding, _, parameters = part.partition(";")
+        coding = coding.strip()
+        quality = parameters.replace(" ", "")
+        if coding and coding not in DECODABLE and quality not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
+            return False
+    return True
+
+
+class ReplyHistory(NamedTuple):
+    """The history according to a reply's headers. ``has_tail``: it comes after the body, in ``coding``."""
+
+    has_tail: bool
+    coding: str
+    history: Optional[bytes]
+
+
+def take_reply_history(headers: Any) -> ReplyHistory:
+    """Reads our headers and removes them, so that an application that forwards headers does not forward these."""
+    value, marked = headers.get(HISTORY_HEADER), headers.get(REPLY_HEADER)
+    for name in (HISTORY_HEADER, REPLY_HEADER):
+        if name in headers:
+            del headers[name]
+    coding = (headers.get("content-encoding") or "").strip().lower()
+    history: Optional[bytes] = None
+    if value is not None:
+        try:
+            history = decode_header(value)
+        except FaultloomError:
+            history = b""
+    return ReplyHistory(marked == "tail" and (not coding or coding in DECODABLE), coding, history)
+
+
+class Decoder:
+    """Decodes gzip (also several members) or deflate (zlib or raw: senders mix them up, the first two bytes distinguish them)."""
+
+    def __init__(self, coding: str) -> None:
+        self._gzip = coding in ("gzip", "x-gzip")
+        self._inner: Any = zlib.decompressobj(31) if self._gzip else None
+        self._first = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Raises zlib.error for invalid bytes."""
+        if self._inner is None:
+            self._first += data
+            if len(self._first) < 2:
+                return b""
+            data, self._first = self._first, b""
+            is_zlib = data[0] & 15 == 8 and (data[0] << 8 | data[1]) % 31 == 0
+            self._inner = zlib.decompressobj(15 if is_zlib else -15)
+        out = self._inner.decompress(data)
+        while self._gzip and self._inner.eof and self._inner.unused_data:
+            rest = self._inner.unused_data
+            self._inner = zlib.decompressobj(31)
+            out += self._inner.decompress(rest)
+        return bytes(out)
+
+    def finish(self) -> bytes:
+        return b"" if self._inner is None else bytes(self._inner.flush())
+
+
+def decoder_for(coding: str) -> Optional[Decoder]:
+    return None if coding in ("", "identity") else Decoder(coding)
+
+
+class Window:
+    """Bytes of a body on their way to the application.
+
+    ``ended`` is called once: with the history or None when the body is complete, with None when it breaks off.
+    """
+
+    def __init__(self, decoder: Optional[Decoder], ended: Callable[[Optional[bytes]], None]) -> None:
+        self._decoder = decoder
+        self._ended: Optional[Callable[[Optional[bytes]], None]] = ended
+        self._bytes = bytearray()
+        self.is_complete = False
+
+    @property
+    def ready(self) -> int:
+        """The number of bytes that can be taken now."""
+        return len(self._bytes) if self.is_complete else max(0, len(self._bytes) - HOLD_BYTES)
+
+    def feed(self, data: bytes) -> None:
+        self._bytes += data if self._decoder is None else self._decoder.feed(data)
+
+    def take(self, count: int) -> bytes:
+        count = min(count, self.ready)
+        data = bytes(memoryview(self._bytes)[:count])
+        del self._bytes[:count]
+        return data
+
+    def take_line(self, limit: int) -> Optional[bytes]:
+        """A line of at most ``limit`` bytes. None: more bytes must be fed first."""
+        ready = self.ready
+        at = self._bytes.find(b"\n", 0, min(ready, limit))
+        if at >= 0:
+            return self.take(at + 1)
+        return self.take(limit) if ready >= limit or self.is_complete else None
+
+    def peek(self, count: int) -> bytes:
+        return bytes(self._bytes[: min(count, self.ready)])
+
+    def finish(self) -> None:
+        """The body is complete: cuts off the tail, if there is one."""
+        if self.is_complete:
+            return
+        if self._decoder is not None:
+            self._bytes += self._decoder.finish()
+        # a tail is within the last HOLD_BYTES; most bodies are shorter than that
+        at = max(0, len(self._bytes) - HOLD_BYTES)
+        end = bytes(memoryview(self._bytes)[at:])
+        body, history = cut_tail(end)
+        if history is not None and _is_history(history):
+            del self._bytes[at + len(body) :]
+        else:
+            history = None
+        self.is_complete = True
+        self._end(history)
+
+    def abandon(self) -> None:
+        """No more bytes will come: those held back belong to the body."""
+        self.is_complete = True
+        self._end(None)
+
+    def _end(self, history: Optional[bytes]) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended(history)
+
+
+def _is_history(data: bytes) -> bool:
+    # a body that only resembles one with a tail stays whole
+    try:
+        split_history(data)
+        return True
+    except FaultloomError:
+        return False

@@ -1,0 +1,167 @@
+"""``http.client`` responses whose body differs from the received one.
+
+The application gets a response of a subclass of the original's class, with the same attributes, that reads from the
+original. The connection keeps the original, so that keep-alive works as usual. Content-Length, Transfer-Encoding and a
+decoded Content-Encoding are removed from the headers, because urllib3 reads them there.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, Callable, Dict, List, Optional
+
+from .body import Decoder, Window
+
+CHUNK_BYTES = 65_536
+_classes: Dict[type, type] = {}
+
+
+def tailed_response(inner: Any, decoder: Optional[Decoder], ended: Callable[[Optional[bytes]], None]) -> Any:
+    """``inner`` without the tail after its body."""
+    for name in ("content-length", "transfer-encoding", "content-encoding"):
+        del inner.headers[name]
+    return _wrap(inner, Window(decoder, ended))
+
+
+def replaced_body(inner: Any, body: bytes, empty: bool) -> Any:
+    """``inner``, which was read to its end, with another body. An empty one has no encoding."""
+    for name in ("content-length", "transfer-encoding", "content-encoding") if empty else ("content-length", "transfer-encoding"):
+        del inner.headers[name]
+    inner.headers["Content-Length"] = str(len(body))
+    window = Window(None, lambda _: None)
+    window.feed(body)
+    window.abandon()
+    return _wrap(inner, window)
+
+
+def _wrap(inner: Any, window: Window) -> Any:
+    base: type = inner._faultloom_base if isinstance(inner, WindowedReads) else type(inner)
+    cls = _classes.get(base)
+    if cls is None:
+        cls = _classes[base] = type(base.__name__, (WindowedReads, base), {"__module__": base.__module__, "_faultloom_base": base})
+    make: Any = cls.__new__
+    outer: Any = make(cls)
+    outer.__dict__.update(inner.__dict__)
+    outer._faultloom_inner = inner
+    outer._faultloom_window = window
+    outer._faultloom_error = None
+    # the original handles lengths and chunks
+    outer.length, outer.chunked, outer.chunk_left = None, False, None
+    return outer
+
+
+class WindowedReads:
+    """The read methods of HTTPResponse, on a Window that is fed from the original response."""
+
+    _faultloom_base: type
+    _faultloom_inner: Any
+    _faultloom_window: Window
+    _faultloom_error: Optional[BaseException]
+
+    def _fill(self, count: int) -> bool:
+        """Feeds the window until ``count`` bytes are ready. False: the body ends before that."""
+        window = self._faultloom_window
+        while window.ready < count and not window.is_complete:
+            try:
+                data = self._faultloom_inner.read1(CHUNK_BYTES)
+                if data:
+                    window.feed(data)
+                else:
+                    window.finish()
+            except BaseException as error:
+                # the bytes held back belong to the body; the error is raised after them
+                self._faultloom_error = error
+                partial = getattr(error, "partial", None)
+                if isinstance(partial, bytes) and partial:
+                    window.feed(partial)
+                window.abandon()
+        return window.ready >= count
+
+    def _raise(self) -> None:
+        error, self._faultloom_error = self._faultloom_error, None
+        if error is not None:
+            raise error
+
+    def read(self, amt: Optional[int] = None) -> bytes:
+        window = self._faultloom_window
+        if amt is None or amt < 0:
+            self._fill(sys.maxsize)
+            error = self._faultloom_error
+            if error is not None and hasattr(error, "partial"):
+                error.partial = window.take(sys.maxsize)
+            self._raise()
+            return window.take(sys.maxsize)
+        self._fill(amt)
+        data = window.take(amt)
+        if not data and amt:
+            self._raise()
+        return data
+
+    def read1(self, n: int = -1) -> bytes:
+        if n == 0:
+            return b""
+        self._fill(1)
+        data = self._faultloom_window.take(n if n > 0 else CHUNK_BYTES)
+        if not data:
+            self._raise()
+        return data
+
+    def readinto(self, b: Any) -> int:
+        with memoryview(b).cast("B") as view:
+            data = self.read(len(view))
+            view[: len(data)] = data
+        return len(data)
+
+    def readinto1(self, b: Any) -> int:
+        with memoryview(b).cast("B") as view:
+            data = self.read1(len(view)) if len(view) else b""
+            view[: len(data)] = data
+        return len(data)
+
+    def peek(self, n: int = -1) -> bytes:
+        self._fill(1)
+        return self._faultloom_window.peek(n if n > 0 else CHUNK_BYTES)
+
+    def readline(self, limit: Optional[int] = -1) -> bytes:
+        longest = sys.maxsize if limit is None or limit < 0 else limit
+        window = self._faultloom_window
+        while True:
+            line = window.take_line(longest)
+            if line is not None:
+                if not line and longest:
+                    self._raise()
+                return line
+            self._fill(window.ready + 1)
+
+    def readlines(self, hint: Optional[int] = -1) -> List[bytes]:
+        lines: List[bytes] = []
+        size = 0
+        while hint is None or hint <= 0 or size < hint:
+            line = self.readline()
+            if not line:
+                break
+            lines.append(line)
+            size += len(line)
+        return lines
+
+    def isclosed(self) -> bool:
+        window = self._faultloom_window
+        return bool(self._faultloom_inner.isclosed()) and window.is_complete and not window.ready
+
+    def close(self) -> None:
+        window = self.__dict__.get("_faultloom_window")
+        if window is not None:
+            window.abandon()
+            window.take(sys.maxsize)
+            self._faultloom_inner.close()
+        io.BufferedIOBase.close(self)  # type: ignore[arg-type]
+
+    def flush(self) -> None:
+        pass
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:
+            pass

@@ -1,0 +1,1 @@
+"""Keys and trust settings, verification of received envelopes, and signing of new ones."""

@@ -1,0 +1,99 @@
+"""The history of a stream: split into pieces that its messages carry, and joined again by the caller.
+
+A caller that ends a stream early has the history until then: every reply message carries what is new, the trailer the
+rest. Pieces end between events.
+
+    0x81 │ flags: 1 last, 2 truncated │ varint: bytes of the history before this piece │ the next bytes of it
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, List, Optional, Tuple
+
+from .carriers import GRPC_KEY, TRAILER_BYTES
+from .errors import FaultloomError
+from .history import HEAD_BYTES, HISTORY_BYTES, read_segment_head, truncate_events
+from .primitives import Reader, encode_varint
+
+PIECE = 0x81
+LAST, TRUNCATED = 1, 2
+
+
+def encode_piece(offset: int, data: bytes, flags: int = 0) -> bytes:
+    return bytes((PIECE, flags)) + encode_varint(offset) + data
+
+
+def encode_last_piece(offset: int, head: bytes, events: bytes, truncated: bool = False) -> Optional[bytes]:
+    """The piece for a stream's trailer. ``head`` is empty if a message has carried it. None: even the frame does not fit."""
+    whole = encode_piece(offset, head + events, LAST | TRUNCATED * truncated)
+    if len(whole) <= TRAILER_BYTES:
+        return whole
+    frame = encode_piece(offset, head, LAST | TRUNCATED)
+    truncated_events = truncate_events(events, TRAILER_BYTES - len(frame))
+    return None if truncated_events is None else frame + truncated_events
+
+
+def decode_piece(data: bytes) -> Optional[Tuple[int, int, bytes]]:
+    """Flags, offset and bytes of a piece. None: not a piece."""
+    r = Reader(data)
+    try:
+        kind, flags, offset = r.u8(), r.u8(), r.varint()
+    except FaultloomError:
+        return None
+    return (flags, offset, r.rest()) if kind == PIECE and not flags & ~3 else None
+
+
+class PieceJoiner:
+    """Joins the pieces of one stream, in the order of arrival."""
+
+    def __init__(self, call: int) -> None:
+        self._call = call
+        self._parts: List[bytes] = []
+        self._size = 0
+        self._open = True
+        self._truncated = False
+        #: the last piece came: the callee has finished
+        self.is_complete = False
+
+    def add(self, data: bytes) -> None:
+        """Adds a piece. One that is out of order is dropped, with all that follow."""
+        read = decode_piece(data) if self._open else None
+        if read is None or read[1] != self._size or self._size + len(read[2]) > HISTORY_BYTES:
+            self._open = False
+            return
+        flags, _, rest = read
+        self._parts.append(rest)
+        self._size += len(rest)
+        self._truncated |= bool(flags & TRUNCATED)
+        if flags & LAST:
+            self._open, self.is_complete = False, True
+
+    def add_trailer(self, metadata: Optional[Iterable[Any]]) -> None:
+        """Adds the piece in a call's trailers. Pieces of other calls (forwarded by the application) are ignored."""
+        for key, value in metadata or ():
+            if key == GRPC_KEY and isinstance(value, bytes):
+                read = decode_piece(value)
+                if read is not None and read[1] == self._size and (self._size or read[2][1:HEAD_BYTES] == self._head_id()):
+                    self.add(value)
+                    return
+
+    def _head_id(self) -> bytes:
+        return self._call.to_bytes(8, "big")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the history is complete and not truncated."""
+        return self.is_complete and not self._truncated
+
+    def history(self) -> Optional[bytes]:
+        """The pieces so far as an ordinary history. None: its head has not come, or it belongs to another call."""
+        data = bytearray(b"".join(self._parts))
+        if len(data) <= HEAD_BYTES or data[0] != 1 or data[1:HEAD_BYTES] != self._head_id():
+            return None
+        try:
+            read_segment_head(Reader(bytes(data), HEAD_BYTES))
+        except FaultloomError:
+            return None
+        if not self.is_whole:
+            data[HEAD_BYTES] |= 1
+        return bytes(data)
