@@ -9,21 +9,21 @@ import (
 	"syscall"
 )
 
-// control prints the ready line, then answers commands until standard input ends. Every role knows
+// control prints the ready line, then executes commands until standard input ends. Every role has these commands:
 //
 //	cpu              {"cpu_us": user and system time of this process so far}
-//	profile FILE     begins a CPU profile; without FILE ends it
-//	heap FILE        writes what was allocated so far
+//	profile FILE     starts a CPU profile; without FILE stops it
+//	heap FILE        writes an allocation profile
 //
-// and roles add their own, which get the words after the command.
+// A role can add others, which get the words after the command as arguments.
 func control(ready any, commands map[string]func([]string) any) {
 	out := json.NewEncoder(os.Stdout)
-	say := func(v any) {
+	reply := func(v any) {
 		if err := out.Encode(v); err != nil {
 			os.Exit(1)
 		}
 	}
-	say(ready)
+	reply(ready)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		words := strings.Fields(in.Text())
 		if len(words) == 0 {
@@ -31,19 +31,19 @@ func control(ready any, commands map[string]func([]string) any) {
 		}
 		switch command, ok := commands[words[0]]; {
 		case ok:
-			say(command(words[1:]))
+			reply(command(words[1:]))
 		case words[0] == "cpu":
-			say(map[string]int64{"cpu_us": cpuUS()})
+			reply(map[string]int64{"cpu_us": cpuUS()})
 		case words[0] == "profile":
 			profile(words[1:])
-			say(struct{}{})
+			reply(struct{}{})
 		case words[0] == "heap" && len(words) == 2:
 			f := create(words[1])
 			if err := pprof.Lookup("allocs").WriteTo(f, 0); err != nil {
 				fail("%v", err)
 			}
 			f.Close()
-			say(struct{}{})
+			reply(struct{}{})
 		default:
 			fail("unknown command %q", words[0])
 		}

@@ -13,16 +13,16 @@ import (
 
 const clients = 32
 
-// shape is what a request is known to do: how many services it passes, how many calls that makes, and that one in sample
-// requests is traced.
+// shape describes the requests: how many services each passes, how many calls that makes, and that one in sample requests
+// is traced.
 type shape struct {
 	hops   int32
 	calls  int
 	sample int
 }
 
-// window is what one `run WARM_MS MEASURE_MS` found. The clients send as soon as they have their reply; requests are
-// counted for throughput and latency when they end inside the measured time, total also counts those before and after,
+// window is the result of one `run WARM_MS MEASURE_MS`. The clients send a request as soon as they have the previous reply.
+// Throughput and latency count the requests that end inside the measured time. Total also counts those before and after,
 // as CPU time does.
 type window struct {
 	Requests   int     `json:"requests"`
@@ -30,14 +30,14 @@ type window struct {
 	Total      int     `json:"total"`
 	LatencyP50 float64 `json:"latency_us_p50"`
 	LatencyP99 float64 `json:"latency_us_p99"`
-	Checked    int     `json:"histories_checked"` // only where requests are begun with Faultloom, like the next two
+	Checked    int     `json:"histories_checked"` // only set if requests are traced with Faultloom, like the next two
 	Bytes      int     `json:"history_bytes"`
 	Events     int     `json:"history_events"`
 }
 
 // client is one closed loop.
 type client struct {
-	_         [64]byte // its counters are nobody else's cache line
+	_         [64]byte // keeps the counters of two clients in different cache lines
 	latencies []int32  // µs
 	total     int
 	histories int
@@ -81,14 +81,14 @@ func natural(word string) int {
 var items = []string{"lamp-7", "chair-31", "kettle-2", "blanket-19"}
 
 func measure(chain gen.ChainClient, t tracing, requests shape, pool []client, warm, measured time.Duration) window {
-	var measuring, over atomic.Bool
+	var measuring, stopped atomic.Bool
 	var wg sync.WaitGroup
 	for i := range pool {
 		c := &pool[i]
 		c.latencies, c.total, c.histories, c.samples = c.latencies[:0], 0, 0, c.samples[:0]
 		wg.Go(func() {
 			id := "parcel-" + strconv.Itoa(i)
-			for !over.Load() {
+			for !stopped.Load() {
 				begin := time.Now()
 				request := plainRequest
 				if c.total%requests.sample == 0 {
@@ -97,7 +97,7 @@ func measure(chain gen.ChainClient, t tracing, requests shape, pool []client, wa
 				history, err := request(func(ctx context.Context) error {
 					r, err := chain.Forward(ctx, &gen.Parcel{Id: id, Items: items})
 					if err == nil && (r.Hops != requests.hops || r.Id != id) {
-						fail("a reply that is none: %v", r)
+						fail("wrong reply: %v", r)
 					}
 					return err
 				})
@@ -123,7 +123,7 @@ func measure(chain gen.ChainClient, t tracing, requests shape, pool []client, wa
 	time.Sleep(measured)
 	measuring.Store(false)
 	w := window{Seconds: time.Since(begin).Seconds()}
-	over.Store(true)
+	stopped.Store(true)
 	wg.Wait()
 
 	var all []int32

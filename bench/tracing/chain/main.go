@@ -1,18 +1,18 @@
-// Command chain is what the tracing bench measures: three gRPC services that pass a parcel on, the load generator with
-// its closed-loop clients, and the sink that OpenTelemetry exports to. One source, three ways to build it:
+// Command chain is the program that the tracing bench measures: three gRPC services that forward a parcel, the load generator
+// with its closed-loop clients, and the sink that OpenTelemetry exports to. There are three builds of one source:
 //
-//	go build                    untraced: nothing of any tracer is in the binary
+//	go build                    untraced: the binary contains no tracer
 //	go build -tags otel         OpenTelemetry SDK and otelgrpc's stats handlers; also has the sink
-//	go build -tags faultloom    the load generator that begins signed requests with the Go SDK
+//	go build -tags faultloom    the load generator that starts signed requests with the Go SDK
 //
-// and the services under Faultloom are the untraced source built by faultloom-go. What a build adds is in tracing_*.go.
+// The services with Faultloom are the untraced source built by faultloom-go. tracing_*.go has what a build adds.
 //
-//	chain node [NEXT [CALLS]]              a service; NEXT is the address of the one it calls, CALLS times each (1)
-//	chain load ADDRESS HOPS CALLS SAMPLE   the load generator; what a request does, and one in how many is traced
+//	chain node [NEXT [CALLS]]              a service; it calls the one at address NEXT, CALLS times per request (default 1)
+//	chain load ADDRESS HOPS CALLS SAMPLE   the load generator; HOPS and CALLS of a request, and one in SAMPLE is traced
 //	chain sink                             OTLP receiver, gRPC and HTTP, that counts spans
 //
-// A process prints one JSON line when it is ready, then reads commands from standard input and answers each with one
-// JSON line; see control.go. It ends with its input, so that nothing outlives the bench.
+// A process prints one JSON line when it is ready, then reads commands from standard input and replies to each with one
+// JSON line; see control.go. It ends at the end of its input, so that no process outlives the bench.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	case "sink":
 		sink()
 	default:
-		fail("no role %q", role)
+		fail("unknown role %q", role)
 	}
 }
 

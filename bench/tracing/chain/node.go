@@ -9,8 +9,8 @@ import (
 	"bench.example/tracing/gen"
 )
 
-// service passes a parcel on, if there is a next service, and hands back the receipt with one hop more. It may ask the
-// next service several times, one after the other, and hands back the last receipt.
+// service forwards a parcel to the next service, if there is one, and returns the receipt. It can call the next service
+// several times, one after the other, and returns the last receipt.
 type service struct {
 	gen.UnimplementedChainServer
 	next  gen.ChainClient
@@ -45,7 +45,7 @@ func node(arguments []string) {
 	serve(server, t.commands)
 }
 
-// serve runs a server on a free port of the loopback interface.
+// serve runs a server on a free port of the loopback interface and executes commands.
 func serve(server *grpc.Server, commands map[string]func([]string) any) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

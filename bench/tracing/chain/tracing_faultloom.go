@@ -11,12 +11,12 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// newTracing begins each request with a signed envelope of its own, with the trace key of FAULTLOOM_TRUST_FILE.
+// newTracing starts each request with a new envelope, signed with the trace key of FAULTLOOM_TRUST_FILE.
 func newTracing() tracing {
-	return tracing{request: begin, check: check}
+	return tracing{request: tracedRequest, check: check}
 }
 
-func begin(call func(context.Context) error) ([]byte, error) {
+func tracedRequest(call func(context.Context) error) ([]byte, error) {
 	ctx, request, err := faultloom.Start(context.Background(), faultloom.Options{})
 	if err != nil {
 		return nil, err
@@ -25,22 +25,22 @@ func begin(call func(context.Context) error) ([]byte, error) {
 	return request.Finish(), err
 }
 
-// check walks the tree of calls. Each has four events: request sent and received, reply sent and received.
+// check counts the calls of a history. Each has four events: request sent and received, reply sent and received.
 func check(bytes []byte, calls int) (events int, err error) {
 	history, err := wire.DecodeHistory(bytes)
 	if err != nil {
 		return 0, err
 	}
-	segments, err := count(history.Segment)
-	found := segments - 1 // the outermost is the load generator's own
+	segments, err := countSegments(history.Segment)
+	found := segments - 1 // the outermost segment is the load generator's
 	if err == nil && found != calls {
 		err = fmt.Errorf("the history has %d of %d calls", found, calls)
 	}
 	return 4 * found, err
 }
 
-// count is how many segments there are from here on; a gap is an error.
-func count(s *wire.Segment) (segments int, err error) {
+// countSegments returns the number of segments in a tree. A gap is an error.
+func countSegments(s *wire.Segment) (segments int, err error) {
 	if s.Truncated {
 		return 0, fmt.Errorf("the history of service %s is truncated", s.Service)
 	}
@@ -52,7 +52,7 @@ func count(s *wire.Segment) (segments int, err error) {
 		if event.Gap || event.Child == nil {
 			return 0, fmt.Errorf("the history has a gap after service %s", s.Service)
 		}
-		below, err := count(event.Child)
+		below, err := countSegments(event.Child)
 		if err != nil {
 			return 0, err
 		}
@@ -61,4 +61,4 @@ func count(s *wire.Segment) (segments int, err error) {
 	return segments, nil
 }
 
-func sink() { fail("the sink is in the build with -tags otel") }
+func sink() { fail("only the build with -tags otel has the sink") }

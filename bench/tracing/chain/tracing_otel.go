@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// newTracing sets OpenTelemetry up as its manual says: batches with their defaults, every trace sampled, W3C headers.
-// OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME are its own variables.
+// newTracing configures OpenTelemetry as its manual recommends: batches with the default sizes, every trace sampled, W3C
+// headers. OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME are OpenTelemetry's variables.
 func newTracing() tracing {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
 		fail("OTEL_EXPORTER_OTLP_ENDPOINT is not set")
@@ -37,9 +37,9 @@ func newTracing() tracing {
 	return tracing{
 		server:  []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler())},
 		dial:    []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler())},
-		request: plainRequest, // the channel's stats handler begins the trace
+		request: plainRequest, // the channel's stats handler starts the trace
 		commands: map[string]func([]string) any{
-			// flush exports what the batches still hold, so that their cost does not fall into somebody else's window
+			// flush exports the spans in incomplete batches, so that no later window pays for them
 			"flush": func([]string) any {
 				if err := provider.ForceFlush(context.Background()); err != nil {
 					fail("%v", err)
@@ -50,7 +50,7 @@ func newTracing() tracing {
 	}
 }
 
-// receiver counts spans and forgets them.
+// receiver counts spans and drops them.
 type receiver struct {
 	collector.UnimplementedTraceServiceServer
 	spans atomic.Int64
@@ -67,7 +67,7 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// ServeHTTP is the same for exporters that speak OTLP/HTTP.
+// ServeHTTP is Export for OTLP/HTTP.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var export collector.ExportTraceServiceRequest
 	body, err := body(request)
