@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.Executors;
 
-/** What a ticket costs, in cents. */
+/** Serves the price of a ticket, in cents. */
 public final class Prices {
     private static final Map<String, Integer> CENTS = Map.of("1", 4200, "2", 1850);
 
@@ -14,7 +14,7 @@ public final class Prices {
         int port = Integer.parseInt(System.getenv("PORT"));
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
         server.setExecutor(Executors.newFixedThreadPool(8));
-        server.createContext("/healthz", exchange -> answer(exchange, 200, ""));
+        server.createContext("/healthz", exchange -> reply(exchange, 200, ""));
         server.createContext("/prices/", Prices::price);
         server.start();
     }
@@ -22,10 +22,10 @@ public final class Prices {
     private static void price(HttpExchange exchange) throws IOException {
         String path = exchange.getRequestURI().getPath();
         Integer cents = CENTS.get(path.substring(path.lastIndexOf('/') + 1));
-        answer(exchange, cents == null ? 404 : 200, cents == null ? "{}" : "{\"cents\":" + cents + "}");
+        reply(exchange, cents == null ? 404 : 200, cents == null ? "{}" : "{\"cents\":" + cents + "}");
     }
 
-    private static void answer(HttpExchange exchange, int status, String json) throws IOException {
+    private static void reply(HttpExchange exchange, int status, String json) throws IOException {
         byte[] body = json.getBytes(StandardCharsets.UTF_8);
         exchange.getResponseHeaders().set("content-type", "application/json");
         exchange.sendResponseHeaders(status, body.length == 0 ? -1 : body.length);

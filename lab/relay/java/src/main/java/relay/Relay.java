@@ -36,9 +36,9 @@ import relay.RelayGrpc.RelayImplBase;
 import relay.RelayOuterClass.Journey;
 import relay.RelayOuterClass.Visits;
 
-/** Passes journeys on over HTTP and gRPC. See ../README.md. */
+/** Forwards journeys over HTTP and gRPC. See ../README.md. */
 public final class Relay extends RelayImplBase {
-    /** What a relay waits for its next stop. */
+    /** The timeout of a call to the next stop. */
     private static final Duration CALL_TIMEOUT = Duration.ofSeconds(5);
 
     private final String name;
@@ -55,7 +55,7 @@ public final class Relay extends RelayImplBase {
         String failure = "";
     }
 
-    /** Makes a journey: this relay, then the stops. */
+    /** Visits this relay and then the stops. */
     private Page visit(List<String> stops) {
         Page visits = new Page();
         visits.names.add(name);
@@ -86,7 +86,7 @@ public final class Relay extends RelayImplBase {
         } catch (ConnectException e) {
             return "refused";
         } catch (IOException e) {
-            return "reset"; // the client tells a closed connection in many words
+            return "reset"; // the client reports a closed connection with many different messages
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return "interrupted";
@@ -103,7 +103,7 @@ public final class Relay extends RelayImplBase {
         if (page == null) {
             return "garbled";
         }
-        join(further, page);
+        merge(further, page);
         return "";
     }
 
@@ -148,12 +148,12 @@ public final class Relay extends RelayImplBase {
         return replies.end.isOk() ? "" : "grpc " + replies.end.getCode().value();
     }
 
-    /** Replies in the order they came; the end is a status. */
+    /** The replies in the order of their arrival, followed by a status. */
     private static final class Replies implements StreamObserver<Visits> {
         private final BlockingQueue<Object> queue = new LinkedBlockingQueue<>();
         Status end;
 
-        /** Waits for the next reply and joins it to `further`; false at the end. */
+        /** Waits for the next reply and merges it into `further`; false at the end. */
         boolean take(Page further) throws InterruptedException {
             if (end != null) {
                 return false;
@@ -167,7 +167,7 @@ public final class Relay extends RelayImplBase {
             Page page = new Page();
             page.names = visits.getNamesList();
             page.failure = visits.getFailure();
-            join(further, page);
+            merge(further, page);
             return true;
         }
 
@@ -187,7 +187,7 @@ public final class Relay extends RelayImplBase {
         }
     }
 
-    private static void join(Page all, Page one) {
+    private static void merge(Page all, Page one) {
         all.names.addAll(one.names);
         if (all.failure.isEmpty()) {
             all.failure = one.failure;
@@ -221,7 +221,7 @@ public final class Relay extends RelayImplBase {
         return new Journeys() {
             @Override
             public void onNext(Journey journey) {
-                join(all, visit(journey.getStopsList()));
+                merge(all, visit(journey.getStopsList()));
             }
 
             @Override
@@ -249,7 +249,7 @@ public final class Relay extends RelayImplBase {
 
     private abstract static class Journeys implements StreamObserver<Journey> {
         @Override
-        public void onError(Throwable e) {} // the caller is gone; nobody waits for an answer
+        public void onError(Throwable e) {} // the caller has disconnected and expects no reply
     }
 
     private void page(HttpExchange exchange) throws IOException {

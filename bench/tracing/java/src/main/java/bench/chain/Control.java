@@ -10,11 +10,11 @@ import java.lang.management.ManagementFactory;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Prints the ready line, then answers commands until standard input ends.
+ * Prints the ready line, and then executes commands until standard input ends.
  *
  * <pre>
  * cpu      {"cpu_us": user and system time of this process so far}
- * flush    OpenTelemetry exports what its batches hold, so that their cost does not fall into somebody else's window
+ * flush    OpenTelemetry exports its pending batches, so that their cost does not fall into the next measurement
  * </pre>
  */
 final class Control {
@@ -42,13 +42,13 @@ final class Control {
         return TimeUnit.NANOSECONDS.toMicros(system.getProcessCpuTime());
     }
 
-    /** Its agent has an entrance for this, for functions that are frozen between requests. */
+    /** Uses an entry point of OpenTelemetry's agent for functions that are frozen between requests. */
     private static void flush() throws IOException {
         try {
             Class.forName("io.opentelemetry.javaagent.bootstrap.OpenTelemetrySdkAccess", true, null)
                     .getMethod("forceFlush", long.class, TimeUnit.class).invoke(null, (long) FLUSH_SECONDS, TimeUnit.SECONDS);
         } catch (ReflectiveOperationException e) {
-            throw new IOException("flush: this process is not under OpenTelemetry's agent", e);
+            throw new IOException("flush: OpenTelemetry's agent is not loaded", e);
         }
     }
 }

@@ -16,9 +16,11 @@ import java.net.InetSocketAddress;
  * same jar runs untraced, with {@code -javaagent:faultloom-agent.jar}, and with {@code
  * -javaagent:opentelemetry-javaagent.jar}.
  *
- * <pre>java -jar chain.jar node [NEXT [CALLS]]     NEXT is the address of the service it calls, CALLS times each (1)</pre>
+ * <pre>java -jar chain.jar node [NEXT [CALLS]]</pre>
  *
- * It prints one JSON line when it is ready, then answers commands; see {@link Control}.
+ * NEXT is the address of the service that it calls, CALLS times (1) per request.
+ *
+ * It prints one JSON line when it is ready, and then executes commands; see {@link Control}.
  */
 public final class Main {
     private Main() {}

@@ -23,7 +23,7 @@ final class Node extends ChainGrpc.ChainImplBase {
     public void forward(Parcel p, StreamObserver<Receipt> reply) {
         Receipt receipt;
         try {
-            receipt = answer(p);
+            receipt = process(p);
         } catch (StatusRuntimeException e) {
             reply.onError(e);
             return;
@@ -32,7 +32,7 @@ final class Node extends ChainGrpc.ChainImplBase {
         reply.onCompleted();
     }
 
-    private Receipt answer(Parcel p) {
+    private Receipt process(Parcel p) {
         if (next == null) {
             return Receipt.newBuilder().setId(p.getId()).setHops(p.getHops() + 1).addAllItems(p.getItemsList()).build();
         }

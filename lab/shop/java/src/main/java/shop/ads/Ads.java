@@ -7,9 +7,9 @@ import shop.Shop.Ad;
 import shop.Shop.AdList;
 import shop.Shop.AdsRequest;
 
-/** Picks by what the customer looks at, never by chance, so that a page asked for twice is the same page. */
+/** Picks advertisements by the viewed product, without randomness, so that a page is reproducible. */
 public final class Ads extends AdsImplBase {
-    /** Shown where no single product is being looked at. */
+    /** The key for pages that do not show a single product. */
     static final String ON_OTHER_PAGES = "";
 
     static final Map<String, AdList> BY_PRODUCT = Map.of(
@@ -25,7 +25,7 @@ public final class Ads extends AdsImplBase {
         return AdList.newBuilder().addAds(Ad.newBuilder().setProductId(productId).setText(text)).build();
     }
 
-    /** At least one advertisement. */
+    /** Returns at least one advertisement. */
     static AdList pick(String productId) {
         return BY_PRODUCT.getOrDefault(productId, BY_PRODUCT.get(ON_OTHER_PAGES));
     }

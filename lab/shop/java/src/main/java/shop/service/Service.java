@@ -18,7 +18,7 @@ public final class Service {
 
     private Service() {}
 
-    /** Serves until the process is told to stop; a setting that makes no sense is one line on stderr and status 1. */
+    /** Serves until the process is stopped. An invalid setting prints one line on stderr and exits with status 1. */
     public static void main(String name, BindableService implementation) throws InterruptedException {
         try {
             run(address(System.getenv()), implementation);
@@ -34,7 +34,7 @@ public final class Service {
         try {
             port = Integer.parseInt(text);
         } catch (NumberFormatException e) {
-            // told below
+            // reported below
         }
         if (port < 0 || port > 65535) {
             throw new IllegalArgumentException("PORT must be a port number, not \"" + text + "\"");

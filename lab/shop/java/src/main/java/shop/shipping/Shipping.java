@@ -17,15 +17,15 @@ import shop.Shop.ShipmentList;
 import shop.Shop.UserRequest;
 import shop.ShippingGrpc.ShippingImplBase;
 
-/** What a parcel costs, and sending it. Remembers the last thousand parcels until it stops. */
+/** Quotes and sends parcels. Keeps the last thousand shipments in memory. */
 public final class Shipping extends ShippingImplBase {
     private static final long PARCEL_HUNDREDTHS = 490; // USD for any parcel
     private static final long PIECE_HUNDREDTHS = 120; // USD for each piece in it
-    private static final int REMEMBERED = 1000;
+    private static final int MAX_SHIPMENTS = 1000;
 
     private final Deque<Shipment> shipments = new ArrayDeque<>();
 
-    /** The price in USD of sending items. */
+    /** The shipping price of the items, in USD. */
     static Money quote(List<CartItem> items) {
         long hundredths = items.isEmpty() ? 0 : PARCEL_HUNDREDTHS;
         for (CartItem item : items) {
@@ -57,7 +57,7 @@ public final class Shipping extends ShippingImplBase {
                 .build();
         synchronized (shipments) {
             shipments.add(shipment);
-            if (shipments.size() > REMEMBERED) {
+            if (shipments.size() > MAX_SHIPMENTS) {
                 shipments.remove();
             }
         }
@@ -75,7 +75,7 @@ public final class Shipping extends ShippingImplBase {
         return String.format("parcel-%02x%02x%02x%02x", sum[0], sum[1], sum[2], sum[3]);
     }
 
-    /** What was sent to a user, oldest first. */
+    /** The shipments to a user, oldest first. */
     @Override
     public void listShipments(UserRequest request, StreamObserver<ShipmentList> reply) {
         ShipmentList.Builder list = ShipmentList.newBuilder();

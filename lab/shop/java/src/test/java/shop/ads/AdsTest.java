@@ -22,7 +22,7 @@ class AdsTest {
     }
 
     @Test
-    void thePageOfNoProductHasTheSameAdAsAnUnknownOne() {
+    void pageWithoutProductHasTheSameAdAsAnUnknownProduct() {
         assertEquals(Ads.pick(Ads.ON_OTHER_PAGES), Ads.pick("no-such-product"));
     }
 }

@@ -17,7 +17,7 @@ import shop.ads.Ads;
 
 class ServiceTest {
     @Test
-    void settingsThatMakeNoSenseAreNamed() {
+    void invalidSettingsAreReported() {
         for (String port : new String[] {"", "x", "-1", "65536"}) {
             Exception e = assertThrows(IllegalArgumentException.class, () -> Service.address(Map.of("PORT", port)));
             assertTrue(e.getMessage().contains("PORT") && e.getMessage().contains("\"" + port + "\""), e.getMessage());
@@ -25,13 +25,13 @@ class ServiceTest {
     }
 
     @Test
-    void onlyThisMachineIsServedUnlessBindSaysMore() {
+    void listensOnLoopbackUnlessBindIsSet() {
         assertEquals("/127.0.0.1:7004", Service.address(Map.of("PORT", "7004")).toString());
         assertEquals("/0.0.0.0:7004", Service.address(Map.of("PORT", "7004", "BIND", "0.0.0.0")).toString());
     }
 
     @Test
-    void theHealthServiceAnswers() throws Exception {
+    void healthServiceReplies() throws Exception {
         Server server = Service.server(Service.address(Map.of("PORT", "0")), new Ads(), new HealthStatusManager()).start();
         ManagedChannel channel = ManagedChannelBuilder.forAddress("127.0.0.1", server.getPort()).usePlaintext().build();
         try {

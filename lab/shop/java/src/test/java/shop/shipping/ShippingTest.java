@@ -51,7 +51,7 @@ class ShippingTest {
     }
 
     @Test
-    void everyShipmentIsRemembered() {
+    void everyShipmentIsListed() {
         for (String user : List.of("ann", "bob", "ann")) {
             shipping.ship(ShipRequest.newBuilder().setOrderId("order-1").setUser(user).setAddress("Quay 1").addItems(MUGS).build());
         }
@@ -61,12 +61,12 @@ class ShippingTest {
     }
 
     @Test
-    void trackingIdFollowsFromTheOrder() {
+    void trackingIdIsDerivedFromTheOrder() {
         assertEquals("parcel-0bafe221", Shipping.trackingId("order-1"));
     }
 
     @Test
-    void aParcelNeedsAnAddressAndContents() {
+    void parcelRequiresAnAddressAndItems() {
         for (ShipRequest request : List.of(
                 ShipRequest.newBuilder().setAddress("Quay 1").build(), ShipRequest.newBuilder().addItems(MUGS).build())) {
             StatusRuntimeException e = assertThrows(StatusRuntimeException.class, () -> shipping.ship(request));
@@ -75,7 +75,7 @@ class ShippingTest {
     }
 
     @Test
-    void theOldestOfAThousandParcelsIsForgotten() {
+    void oldestShipmentBeyondAThousandIsDropped() {
         for (int i = 0; i <= 1000; i++) {
             shipping.ship(ShipRequest.newBuilder().setOrderId("order-" + i).setUser("ann").setAddress("Quay 1").addItems(KITE).build());
         }

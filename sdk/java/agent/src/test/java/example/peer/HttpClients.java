@@ -93,7 +93,8 @@ final class HttpClients {
         connection.setRequestMethod(method);
         if (!body.isEmpty()) {
             connection.setDoOutput(true);
-            connection.setRequestProperty("Content-Type", "text/plain"); // the default is a form, which containers parse themselves
+            // the default is a form, which containers parse themselves
+            connection.setRequestProperty("Content-Type", "text/plain");
             connection.getOutputStream().write(body.getBytes(UTF_8));
         }
         int status = connection.getResponseCode();

@@ -35,7 +35,8 @@ public final class Agent {
             }
             Map<String, String> variables = System.getenv();
             if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && variables.getOrDefault("FAULTLOOM_TRUST", "").isEmpty()) {
-                Process process = Process.current(); // from the system class loader: the boot class path stays unchanged
+                // loads the core with the system class loader: the boot class path stays unchanged
+                Process process = Process.current();
                 Status.of(variables, process.service(), process.receiver()::state);
                 return;
             }

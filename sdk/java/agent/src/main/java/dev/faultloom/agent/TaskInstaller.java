@@ -18,7 +18,7 @@ import net.bytebuddy.asm.MemberSubstitution;
  * Installs the hooks of the JDK's executors, futures and threads: tasks run inside the scope that submitted them.
  *
  * <pre>
- * ThreadPoolExecutor           execute ──▶ runWorker, where task.run() is replaced; subclasses may override all other methods
+ * ThreadPoolExecutor           execute ──▶ runWorker, where task.run() is replaced, as subclasses may override the rest
  * ScheduledThreadPoolExecutor  delayedExecute ──▶ the same
  * ForkJoinTask                 constructor, fork ──▶ doExec; the stages of CompletableFuture are such tasks
  * CompletableFuture            constructor of a stage ──▶ tryFire, on the thread that completes it

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Start of the agent, other agents, and its reports. */
 final class AgentTest {
-    private static final Path BESIDE = Path.of("target", "beside").toAbsolutePath();
+    private static final Path TEST_JARS = Path.of("target", "test-jars").toAbsolutePath();
     private static final String NOWHERE = "grpc nowhere.invalid:1 Run x";
     private static final Fault FAULT = Fault.of(FaultKind.STATUS).arg(5);
 
@@ -130,7 +130,7 @@ final class AgentTest {
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void worksWithTheOpenTelemetryAgent(boolean first) throws Exception {
-        String other = "-javaagent:" + BESIDE.resolve("opentelemetry-javaagent.jar");
+        String other = "-javaagent:" + TEST_JARS.resolve("opentelemetry-javaagent.jar");
         Peer.Plan plan = Peer.stock().with("FAULTLOOM_SERVICE", "front").with("FAULTLOOM_TRUST", Requests.TRUST).option(
                 "-Dotel.traces.exporter=none", "-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none");
         plan = first ? plan.agent().option(other) : plan.option(other).agent();
@@ -144,7 +144,7 @@ final class AgentTest {
 
     @Test
     void unsupportedVersionIsRefusedByName() throws Exception {
-        try (Peer peer = Peer.traced("front").instead(".*/(okhttp|okio)[^/]*", BESIDE.resolve("okhttp.jar"), BESIDE.resolve("okio.jar"))
+        try (Peer peer = Peer.traced("front").instead(".*/(okhttp|okio)[^/]*", TEST_JARS.resolve("okhttp.jar"), TEST_JARS.resolve("okio.jar"))
                 .with("FAULTLOOM_STATUS", folder.toString()).start("grpc", "http")) {
             HttpDriver http = new HttpDriver(peer.address("http"));
             HttpDriver.Reply reply = http.send("POST", "/run", "http okhttp GET http://" + peer.address("http") + "/x", Fault.of(FaultKind.STATUS).arg(503));

@@ -76,7 +76,7 @@ final class EntryTest {
 
     @Test
     void serviceWithOpenTelemetryOnlyForwardsTheEnvelope() throws Exception {
-        Path other = Path.of("target", "beside", "opentelemetry-javaagent.jar").toAbsolutePath();
+        Path other = Path.of("target", "test-jars", "opentelemetry-javaagent.jar").toAbsolutePath();
         try (Peer back = exporting("back").start("grpc", "http");
                 Peer middle = Peer.stock().option("-javaagent:" + other, "-Dotel.traces.exporter=none", "-Dotel.metrics.exporter=none",
                         "-Dotel.logs.exporter=none").start("grpc", "http");

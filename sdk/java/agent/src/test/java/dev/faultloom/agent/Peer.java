@@ -86,7 +86,8 @@ final class Peer implements AutoCloseable {
     }
 
     private Peer(Plan plan, String... arguments) throws IOException {
-        List<String> command = new ArrayList<>(List.of(plan.java, "-XX:TieredStopAtLevel=1", "-Xshare:auto"));
+        List<String> command = new ArrayList<>(List.of(
+                plan.java, "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dsun.net.httpserver.nodelay=true"));
         command.addAll(plan.options);
         command.addAll(List.of("-cp", plan.classPath, "example.peer.Main"));
         command.addAll(Arrays.asList(arguments));

@@ -9,7 +9,7 @@ import java.util.List;
 public final class UnverifiedEnvelope {
     /** The envelope's bytes. */
     public final byte[] raw;
-    /** Position of the signed signedPart in {@link #raw}, and its length. */
+    /** Position of the signed part in {@link #raw}, and its length. */
     public final int signedPart;
     public final int signedPartLength;
     /** Position of the 16 signature bytes in {@link #raw}. */

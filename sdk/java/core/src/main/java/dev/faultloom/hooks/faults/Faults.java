@@ -59,7 +59,8 @@ public final class Faults {
         boolean isUnset = isHang && fault.arg == 0;
         boolean isCapped = isUnset || Long.compareUnsigned(fault.arg, MAX_WAIT_MS) > 0;
         int planned = isCapped ? MAX_WAIT_MS : (int) fault.arg;
-        boolean timesOut = timeoutMs != NO_TIMEOUT && timeoutMs <= planned; // at the same moment, the caller's own limit wins
+        // at the same moment, the caller's own limit wins
+        boolean timesOut = timeoutMs != NO_TIMEOUT && timeoutMs <= planned;
         return FaultEffect.delayed(timesOut ? (int) timeoutMs : planned, isHang || timesOut ? TIMEOUT : null, !isHang);
     }
 
