@@ -12,15 +12,14 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 
 /**
- * A service of the chain that the tracing bench measures, in Java: the counterpart of {@code ../chain/node.go}. The
- * same jar runs untraced, with {@code -javaagent:faultloom-agent.jar}, and with {@code
- * -javaagent:opentelemetry-javaagent.jar}.
+ * A Java service of the chain that the tracing bench measures, like {@code ../chain/node.go}. The same jar runs
+ * untraced, with {@code -javaagent:faultloom-agent.jar}, and with {@code -javaagent:opentelemetry-javaagent.jar}.
  *
  * <pre>java -jar chain.jar node [NEXT [CALLS]]</pre>
  *
- * NEXT is the address of the service that it calls, CALLS times (1) per request.
+ * <p>NEXT is the address of the service that it calls, CALLS times (1) per request.
  *
- * It prints one JSON line when it is ready, and then executes commands; see {@link Control}.
+ * <p>It prints one JSON line when it is ready, and then executes commands; see {@link Control}.
  */
 public final class Main {
     private Main() {}

@@ -7,8 +7,8 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.stub.StreamObserver;
 
 /**
- * Passes a parcel on, if there is a next service, and hands back the receipt with one hop more. It may ask the next
- * service several times, one after the other, and hands back the last receipt.
+ * Forwards a parcel to the next service, if any, and returns the receipt with one more hop. With several calls, one
+ * after the other, it returns the last receipt.
  */
 final class Node extends ChainGrpc.ChainImplBase {
     private final ChainGrpc.ChainBlockingStub next;

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What every Java service of the shop does in the same way. Settings come from the environment: PORT (required) and
- * BIND (127.0.0.1). A service runs until SIGTERM or SIGINT; calls in progress then get one and a half seconds.
+ * The main function of all Java services of the shop. Settings come from the environment: PORT (required) and BIND
+ * (127.0.0.1). A service runs until SIGTERM or SIGINT; calls in progress then have 1.5 seconds to complete.
  */
 public final class Service {
     private static final long STOP_TIMEOUT_MS = 1500;

@@ -41,8 +41,8 @@ public final class Shipping extends ShippingImplBase {
     }
 
     /**
-     * Sends a parcel; its tracking id follows from the order's id. Asked twice, it sends two. INVALID_ARGUMENT: no
-     * address or nothing to send.
+     * Sends a parcel; its tracking id is derived from the order's id. Not idempotent: two requests send two parcels.
+     * INVALID_ARGUMENT: no address or no items.
      */
     @Override
     public void ship(ShipRequest request, StreamObserver<Shipment> reply) {

@@ -9,7 +9,7 @@ import java.util.TreeMap;
 
 /**
  * JSON as the vectors need it: objects as sorted maps, arrays as lists, integers as {@link BigInteger}, because the
- * format has unsigned numbers of 64 bits. Not for input that is not ours.
+ * format has unsigned numbers of 64 bits. Only for trusted input.
  */
 final class Json {
     private final String text;

@@ -185,7 +185,7 @@ public final class Scope {
         recordEnd(Event.CALL_FAILED, at, number, status, history, 0, history == null ? 0 : history.length, gap);
     }
 
-    /** Registers a reply whose history is still to come. If it never arrives, finishing the scope records a gap. */
+    /** Registers a reply whose history has not arrived yet. If it never arrives, finishing the scope records a gap. */
     public synchronized void replyStarted(int number, long status) {
         CallRecord call = recording == null ? null : recording.call(number);
         if (call != null) {

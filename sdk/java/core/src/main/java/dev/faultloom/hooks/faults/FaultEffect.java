@@ -13,7 +13,7 @@ public final class FaultEffect {
     /** How the call ends without being sent; null if it is sent. */
     public final CallEnd end;
     /**
-     * What the caller gets. For a request that is sent: what the fault does to a reply that arrives, which is
+     * The outcome for the caller. For a request that is sent, the effect on a reply that arrives:
      * {@link Outcome#REPLY} (nothing), {@link Outcome#RESET} (the reply is lost), EMPTY or CORRUPT.
      */
     public final Outcome outcome;

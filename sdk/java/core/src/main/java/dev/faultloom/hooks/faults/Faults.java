@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
 
 /** The effect of each kind of fault, as in {@code docs/formats/messages.md}, "Deciding about a send". */
 public final class Faults {
-    /** The longest delay or hang, whatever the plan says. */
+    /** The longest delay or hang, even if the plan demands a longer one. */
     public static final int MAX_WAIT_MS = 30_000;
     /** The caller waits without a limit of its own. */
     public static final long NO_TIMEOUT = -1;

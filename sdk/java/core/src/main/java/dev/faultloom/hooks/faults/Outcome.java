@@ -1,6 +1,6 @@
 package dev.faultloom.hooks.faults;
 
-/** What the caller of a call gets. */
+/** The outcome of a call for its caller. */
 public enum Outcome {
     /** Connection refused. */
     REFUSED("refused"),
