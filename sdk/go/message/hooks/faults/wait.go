@@ -12,18 +12,26 @@ import (
 // that of the context if the context ended during the wait; then the request is not sent. Where faults were switched off
 // during the wait, the caller's deadline did not end it, so a delayed request is sent.
 func Begin(ctx context.Context, s *scope.Scope, protocol Protocol, f *wire.Fault) (Effect, error) {
-	e := FaultEffect(protocol, f, timeoutMS(ctx))
+	timeout := timeoutMS(ctx)
+	e := FaultEffect(protocol, f, timeout)
 	if e.WaitMS == 0 {
 		return e, nil
 	}
-	elapsed, err := s.WaitForFault(ctx, time.Duration(e.WaitMS)*time.Millisecond)
+	wait := time.Duration(e.WaitMS) * time.Millisecond
+	if e.WaitMS == timeout {
+		wait += timerSlack
+	}
+	elapsed, err := s.WaitForFault(ctx, wait)
 	if err == nil && !elapsed {
 		e = FaultEffect(protocol, f, NoTimeout)
 	}
 	return e, err
 }
 
-// timeoutMS rounds up: a wait that is as long as the timeout is then ended by the context.
+// timerSlack is added to a wait that the caller's deadline ends, so that the context ends it and not the timer.
+const timerSlack = 10 * time.Millisecond
+
+// timeoutMS returns the time until the context's deadline, rounded up, or NoTimeout.
 func timeoutMS(ctx context.Context) uint64 {
 	deadline, ok := ctx.Deadline()
 	if !ok {
