@@ -6,6 +6,7 @@
 use crate::shell::{combined, command, note, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Features beyond the default ones that tests need. The demo does without PostgreSQL, so it is not a default.
 const FEATURES: [&str; 3] = ["--workspace", "--features", "faultloom/postgres"];
@@ -20,12 +21,14 @@ fn profile() -> String {
     }
 }
 
-/// Set by `make test`, which has built everything before.
+/// Set for this program by `make test`, which has built everything before.
 pub const PREBUILT: &str = "FAULTLOOM_PREBUILT";
+/// The same within this process.
+static IS_PREBUILT: AtomicBool = AtomicBool::new(false);
 
 /// `cargo build` of packages, examples or both, with the profile that this program was built with.
 pub fn build(arguments: &[&str]) -> Result<(), String> {
-    if std::env::var_os(PREBUILT).is_some() {
+    if IS_PREBUILT.load(Ordering::Relaxed) || std::env::var_os(PREBUILT).is_some() {
         return Ok(());
     }
     run(&mut command("cargo", &[&["build", "--quiet", "--profile", &profile()], arguments].concat()))
@@ -78,6 +81,7 @@ pub fn build_tests() -> Result<Vec<TestBinary>, String> {
     if !output.status.success() {
         return Err(format!("cargo test --no-run failed\n{errors}"));
     }
+    IS_PREBUILT.store(true, Ordering::Relaxed);
     let messages = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(messages.lines().filter_map(|line| test_binary(&serde_json::from_str(line).ok()?)).collect())
 }

@@ -40,8 +40,7 @@ fn rust() -> Result<String, String> {
     layers()?;
     cargo::clippy()?;
     let tests = cargo::unit_tests()?;
-    conform::drift()?;
-    Ok(format!("format, layers, clippy, {tests}, vectors"))
+    Ok(format!("format, layers, clippy, {tests}"))
 }
 
 fn text() -> Result<String, String> {

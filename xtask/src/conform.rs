@@ -153,14 +153,3 @@ pub fn bless() -> Result<(), String> {
     programs::bless()?;
     run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "*/tests/goldens", "*.bpf.o"]))
 }
-
-/// Fails if the committed vectors are not what the reference implementation makes.
-pub fn drift() -> Result<(), String> {
-    let fresh = root().join("out/vectors");
-    std::fs::create_dir_all(&fresh).map_err(|e| format!("{}: {e}", fresh.display()))?;
-    crate::cargo::build(&["--package", "wire"])?;
-    quiet(&mut command(&built("wire-vectors"), &[&fresh.to_string_lossy()]))?;
-    quiet(&mut command("diff", &["-r", &fresh.to_string_lossy(), "spec/vectors"]))
-        .map(|_| ())
-        .map_err(|e| format!("spec/vectors are stale (make bless): {e}"))
-}
