@@ -19,7 +19,7 @@ public final class Ads extends AdsImplBase {
             "book-04", ad("lamp-02", "Write on after dark: the reading lamp."),
             "chair-03", ad("clock-06", "A place to sit and a clock that does not tick."),
             "pan-08", ad("bag-07", "Bring the potatoes home in a market bag."),
-            "kite-09", ad("bell-10", "Faster to the beach, and heard: the bicycle bell."));
+            "kite-09", ad("bell-10", "Faster to the beach with a clear ring: the bicycle bell."));
 
     private static AdList ad(String productId, String text) {
         return AdList.newBuilder().addAds(Ad.newBuilder().setProductId(productId).setText(text)).build();

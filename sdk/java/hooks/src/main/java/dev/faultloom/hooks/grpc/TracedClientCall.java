@@ -53,7 +53,7 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
     private RequestMarshaller<Q> requestMarshaller; // null: the call does not wait for its message
     private PendingStart<Q, R> pendingStart; // guarded by this
     private List<Runnable> queuedActions; // null: not delayed; guarded by this
-    private volatile boolean replyLost; // canceled because of a fault, which the application must not notice otherwise
+    private volatile boolean replyLost; // the call was canceled because a fault lost its reply
 
     /** A call of the library that starts with its message, and the actions of the application until then. */
     private static final class PendingStart<Q, R> {

@@ -122,7 +122,7 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
         }
     }
 
-    /** Learns whether the next call to this method may carry its envelope in a field. */
+    /** Updates whether the next call to this method may carry its envelope in a field. */
     private void updateFieldSupport(boolean isReply, byte[] history) {
         if (isStream) {
             return;
