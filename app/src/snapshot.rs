@@ -1,30 +1,32 @@
-//! One look at this host, without an agent.
+//! Reads the sockets of this host once, without an agent.
 
 use crate::time_arg::now_ms;
 use flows::{HostSlice, Slice, Source};
 use model::Failure;
-use sockets::choose::{Choice, Mode, choose};
+use sockets::backend::{Mode, Selection, select};
 use sockets::identity::Identifier;
 
-/// What is open now, and why not more of it is seen. By polling: nothing is loaded into the kernel for a look.
-pub fn look() -> Result<(Slice, Vec<String>), Failure> {
+/// Returns the open connections and listeners, and remarks about what is missing. Polls, so nothing is loaded into the
+/// kernel.
+pub fn collect() -> Result<(Slice, Vec<String>), Failure> {
     let from_ms = now_ms();
-    let Choice { mut collector, refusals, limits } = choose(Mode::Only(Source::Polling))
-        .or_else(|_| choose(Mode::Only(Source::Tuples)))
-        .map_err(|failure| Failure { next: Some("run it as root: it sees whose a socket is".to_owned()), ..failure })?;
+    let Selection { mut collector, rejections, limits } =
+        select(Mode::Only(Source::Polling)).or_else(|_| select(Mode::Only(Source::Tuples))).map_err(|failure| {
+            Failure { next: Some("run as root to see the owners of all sockets".to_owned()), ..failure }
+        })?;
     let mut identifier = Identifier::start()?;
-    let seen = collector.collect()?;
-    let seen = identifier.identify(collector.source(), seen);
+    let collected = collector.collect()?;
+    let observed = identifier.identify(collector.source(), collected);
     let to_ms = now_ms();
     let host = HostSlice {
-        host: seen.host,
-        services: seen.services,
-        processes: seen.processes,
-        listeners: seen.listeners.unwrap_or_default(),
-        flows: seen.flows,
-        losses: seen.losses,
+        host: observed.host,
+        services: observed.services,
+        processes: observed.processes,
+        listeners: observed.listeners.unwrap_or_default(),
+        flows: observed.flows,
+        losses: observed.losses,
         last_seen_ms: to_ms,
     };
-    let remarks = refusals.iter().map(ToString::to_string).chain(limits).collect();
+    let remarks = rejections.iter().map(ToString::to_string).chain(limits).collect();
     Ok((Slice { from_ms, to_ms, hosts: vec![host] }, remarks))
 }

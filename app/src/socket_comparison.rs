@@ -1,6 +1,6 @@
 //! The comparison of a run's calls with the sockets of its target, stored with the run for its report.
 
-use flows::{Beside, Graph};
+use flows::{Comparison, Graph};
 use model::Failure;
 use report::SocketsBeside;
 use runs::RunDir;
@@ -11,7 +11,7 @@ pub const FILE: &str = "sockets.json";
 #[derive(Serialize, Deserialize)]
 pub struct SocketComparison {
     pub graph: Graph,
-    pub rows: Vec<Beside>,
+    pub rows: Vec<Comparison>,
 }
 
 impl SocketComparison {

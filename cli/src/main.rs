@@ -16,7 +16,6 @@ mod commands;
 mod context;
 mod render;
 mod signals;
-mod watch;
 
 use clap::Parser;
 use model::{Exit, Failure};

@@ -2,7 +2,7 @@
 
 use crate::support::{Home, Ran, Started, skipped, wait_for};
 use flowdb::FlowDb;
-use flows::{Attribution, Flow, Passive, Side, Window};
+use flows::{Attribution, Flow, ListenAddress, Side, Window};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn windows(output: &str) -> Vec<Window> {
 }
 
 fn is_to(flow: &Flow, port: u16) -> bool {
-    matches!(flow.link.passive, Passive::Inet { port: p, .. } if p == port)
+    matches!(flow.link.passive, ListenAddress::Inet { port: p, .. } if p == port)
 }
 
 fn begun(flow: &Flow, port: u16) -> bool {
@@ -189,8 +189,8 @@ fn a_second_agent_of_a_host_is_refused() {
     let mut second = words(&home, &["--mode", "tuples"]);
     second[2] = "other".to_owned();
     let ran = home.run(&second.iter().map(String::as_str).collect::<Vec<&str>>()).exits(3);
-    assert!(ran.err.contains("this host has an agent already"), "{}", ran.err);
-    assert!(ran.err.contains(&format!("process {} is one", agent.started.child.id())), "{}", ran.err);
+    assert!(ran.err.contains("an agent is already running on this host"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("it is process {}", agent.started.child.id())), "{}", ran.err);
     assert!(!home.file("other").exists(), "it was refused before it made anything");
     agent.end("TERM").exits(0);
     // and the next one is welcome
@@ -373,7 +373,7 @@ fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
     wait_for("healthy, in the fleet's store", || (recorded(&database, server.port)?.0 == 10).then_some(()));
     cluster.down();
     server.short(10);
-    wait_for("disturbed", || agent.started.err_so_far().contains("spooled").then_some(()));
+    wait_for("disturbed", || agent.started.err_so_far().contains("stay in the spool").then_some(()));
     wait_for("seen", || (agent.opened(server.port) == 20).then_some(()));
     agent.kill();
     let agent = start();
@@ -382,7 +382,7 @@ fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
     cluster.up();
     wait_for("healthy again", || (recorded(&database, server.port)?.0 == 30).then_some(()));
     let ran = agent.end("TERM").exits(0);
-    assert!(!ran.err.contains("wait in the spool"), "{}", ran.err);
+    assert!(!ran.err.contains("remain in the spool"), "{}", ran.err);
     assert_eq!(recorded(&database, server.port).unwrap().0, 30, "nothing is doubled");
     let at = format!(":{}", server.port);
     home.run(&["map", &at, "--database", &database, "--by", "process"]).exits(0).says(&at);
@@ -396,7 +396,7 @@ fn a_database_that_is_away_delays_nothing_and_loses_nothing() {
     let server = Server::start();
     let nowhere = "postgres://agent:secret-word@127.0.0.1:1/fleet";
     let agent = Agent::start(&home, &["--mode", "polling", "--interval", "50ms", "--database", nowhere]);
-    wait_for("its complaint", || agent.started.err_so_far().contains("spooled").then_some(()));
+    wait_for("its complaint", || agent.started.err_so_far().contains("stay in the spool").then_some(()));
     let before = agent.windows().len();
     wait_for("windows all the same", || (agent.windows().len() > before + 20).then_some(()));
     let _open = server.connect(b'k');

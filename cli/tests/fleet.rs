@@ -96,6 +96,37 @@ fn two_hosts_are_one_map_and_one_that_is_down_is_a_remark() {
     map(3).says("none of the 2 hosts");
 }
 
+/// The comparison once dropped the remarks about hosts that did not answer.
+#[test]
+fn a_comparison_reports_a_host_that_is_down() {
+    let home = Home::new("fleet-beside");
+    heard(&home, "alpha");
+    heard(&home, "beta");
+    let (alpha, alpha_said) = serve(&home, "alpha");
+    let (beta, beta_said) = serve(&home, "beta");
+    trust(&home, "alpha", &alpha_said);
+    trust(&home, "beta", &beta_said);
+    stop(beta);
+    home.write(
+        "target.yaml",
+        "name: t\nservices:\n  - {name: s, command: [sleep, \"9\"], listens: [\"127.0.0.1:1\"]}\n",
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = runs::Store::open(&home.file(".faultloom")).await.unwrap();
+        let (mut run, dir) =
+            store.begin(model::KindName::new("recording"), "GET /", serde_json::Value::Null, 0).await.unwrap();
+        std::fs::write(dir.file("traces.jsonl"), "").unwrap();
+        store.finish(&mut run, model::Verdict::Pass, serde_json::Value::Null).await.unwrap();
+    });
+    let compare =
+        |format: &[&str]| home.run(&[&["map", "--hosts", "hosts", "--beside", "last"], format].concat()).exits(0);
+    let compared = compare(&["--json"]).json();
+    assert!(compared["graph"]["remarks"][0].as_str().unwrap().contains("did not answer"), "{compared}");
+    compare(&[]).says("did not answer");
+    stop(alpha);
+}
+
 #[test]
 fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
     let home = Home::new("fleet-pin");
@@ -104,7 +135,7 @@ fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
     let right = said["fingerprint"].clone();
     said["fingerprint"] = format!("sha256:{}", "0".repeat(64)).into();
     trust(&home, "alpha", &said);
-    home.run(&["map", "--hosts", "hosts"]).exits(3).says("its key is not the one that is trusted");
+    home.run(&["map", "--hosts", "hosts"]).exits(3).says("its key is not the trusted one");
     said["fingerprint"] = right;
     let secret = std::fs::read_to_string(home.file("keys-alpha/token")).unwrap();
     std::fs::write(home.file("keys-alpha/token"), "x".repeat(64)).unwrap();
@@ -115,7 +146,7 @@ fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
     home.run(&["map", "--hosts", "hosts"]).exits(0).says("1 host");
     home.run(&["agent", "trust", "a:1", "sha256:00", "--token", "@keys-alpha/token"])
         .exits(2)
-        .says("is no fingerprint");
+        .says("is not a fingerprint");
     home.run(&["agent", "trust", "a", right_of(&said), "--token", "@keys-alpha/token", "--hosts", "hosts"]).exits(2);
     stop(alpha);
 }

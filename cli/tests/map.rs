@@ -17,12 +17,12 @@ fn ip(text: &str) -> IpAddr {
 }
 
 /// What one host's agent saw in a minute.
-struct Seen {
+struct Observation {
     window: Window,
 }
 
-impl Seen {
-    fn on(host: &str, address: &str, to_ms: i64) -> Seen {
+impl Observation {
+    fn on(host: &str, address: &str, to_ms: i64) -> Observation {
         let host = Host {
             id: HostId(format!("machine-{host}")),
             name: host.into(),
@@ -42,7 +42,7 @@ impl Seen {
             flows: Vec::new(),
             losses: Losses::default(),
         };
-        Seen { window }
+        Observation { window }
     }
 
     fn service(&mut self, kind: ServiceKind, name: &str) -> ServiceKey {
@@ -66,7 +66,7 @@ impl Seen {
     fn flow(&mut self, side: Side, name: &str, from: &str, to: &str, port: u16, n: u64) {
         let service = self.service(ServiceKind::Program, name);
         if side == Side::Passive {
-            let at = Passive::Inet { ip: ip("0.0.0.0"), port };
+            let at = ListenAddress::Inet { ip: ip("0.0.0.0"), port };
             let listener = Listener { service: service.clone(), netns: 1, protocol: Protocol::Tcp, at };
             self.window.listeners.as_mut().unwrap().push(listener);
         }
@@ -75,7 +75,11 @@ impl Seen {
             service,
             process: None,
             netns: 1,
-            link: Link { protocol: Protocol::Tcp, active: Some(ip(from)), passive: Passive::Inet { ip: ip(to), port } },
+            link: Link {
+                protocol: Protocol::Tcp,
+                active: Some(ip(from)),
+                passive: ListenAddress::Inet { ip: ip(to), port },
+            },
             translated: None,
             source: Source::Ebpf,
             attribution: Attribution::Exact,
@@ -96,7 +100,7 @@ impl Seen {
 
 /// web → api → db on one host, and somebody outside.
 fn alpha(state: &Path, to_ms: i64) {
-    let mut seen = Seen::on("alpha", "10.0.0.1", to_ms);
+    let mut seen = Observation::on("alpha", "10.0.0.1", to_ms);
     seen.flow(Side::Passive, "web", "192.0.2.7", "10.0.0.1", 80, 4);
     for (from, to, port) in [("web", "api", 8080), ("api", "db", 5432)] {
         seen.flow(Side::Active, from, "127.0.0.1", "127.0.0.1", port, 3);
@@ -148,7 +152,7 @@ fn a_map_is_asked_in_every_way() {
     assert_eq!(edges(&["--at", &moment, "--json"]), 3);
     ask(&["--dot"]).exits(0).says("digraph map");
     ask(&["--mermaid"]).exits(0).says("flowchart LR");
-    ask(&["apu"]).exits(2).says("near: api");
+    ask(&["apu"]).exits(2).says("similar: api");
     ask(&["--at", "2020-01-01T00:00:00Z"])
         .exits(5)
         .says("there are no observations of that time")
@@ -166,7 +170,7 @@ fn a_map_is_kept_shown_compared_and_drawn() {
         home.run(&all).exits(0).json()["run"].as_str().unwrap().to_owned()
     };
     let before = saved(&[]);
-    let mut later = Seen::on("alpha", "10.0.0.1", now);
+    let mut later = Observation::on("alpha", "10.0.0.1", now);
     later.flow(Side::Active, "cron", "127.0.0.1", "127.0.0.1", 5432, 1);
     later.flow(Side::Passive, "db", "127.0.0.1", "127.0.0.1", 5432, 1);
     later.keep(&home.file("s"));
@@ -203,16 +207,16 @@ fn the_guides_questions_are_answered() {
     let home = Home::new("map-guide");
     let now = now_ms();
     for to_ms in [now, now - 24 * 60 * MINUTE_MS] {
-        let mut seen = Seen::on("db1", "10.0.0.5", to_ms);
-        let instance = Instance { pid: 4711, start_ticks: 1 };
+        let mut seen = Observation::on("db1", "10.0.0.5", to_ms);
+        let id = ProcessId { pid: 4711, start_ticks: 1 };
         for (from, to, port) in [("web", "checkout", 8080), ("checkout", "postgres", 5432)] {
             seen.flow(Side::Active, from, "10.0.0.5", "10.0.0.5", port, 3);
             seen.flow(Side::Passive, to, "10.0.0.5", "10.0.0.5", port, 3);
         }
         let postgres = seen.window.flows.last_mut().unwrap();
-        postgres.process = Some(instance);
+        postgres.process = Some(id);
         let service = postgres.service.clone();
-        seen.window.processes.push(Process { instance, service, netns: 1, comm: "postgres".into() });
+        seen.window.processes.push(Process { id, service, netns: 1, comm: "postgres".into() });
         seen.keep(&home.file("s"));
     }
     let commands = guide_commands();
@@ -235,7 +239,7 @@ fn the_guides_questions_are_answered() {
 #[test]
 fn names_of_addresses_are_asked_for_only_when_told() {
     let home = Home::new("map-resolve");
-    let mut seen = Seen::on("alpha", "10.0.0.1", now_ms());
+    let mut seen = Observation::on("alpha", "10.0.0.1", now_ms());
     for address in ["192.0.2.7", "192.0.2.8"] {
         seen.flow(Side::Active, "web", "10.0.0.1", address, 443, 1);
     }

@@ -65,7 +65,7 @@ fn the_shops_sockets_are_the_calls_of_its_recorded_requests() {
         let (from, to, why) = (text(row, "from"), text(row, "to"), text(row, "why"));
         let explained = match (from.as_str(), to.as_str()) {
             ("cart", "memcached") => why.contains("carries no SDK"),
-            ("client", _) if row["seen"] == "sockets" => why.contains("healthy"),
+            ("client", _) if row["seen"] == "sockets" => why.contains("health check"),
             ("client", "frontend") => polled,
             // the cart was filled by another request
             _ => why.contains("another request"),

@@ -2,7 +2,7 @@
 
 pub mod mutants;
 
-use crate::programs;
+use crate::bpf_objects;
 use crate::setup;
 use crate::shell::{built, command, note, quiet, root, run};
 use serde_json::Value;
@@ -150,6 +150,6 @@ pub fn bless() -> Result<(), String> {
     for package in ["target", "exchange"] {
         quiet(command("cargo", &["test", "--quiet", "--package", package]).env("BLESS", "1"))?;
     }
-    programs::bless()?;
+    bpf_objects::bless()?;
     run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "*/tests/goldens", "*.bpf.o"]))
 }

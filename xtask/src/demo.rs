@@ -2,10 +2,10 @@
 //!
 //! It uses the tool as anybody would, by its command line, and prints what the tool says.
 
+use crate::map_demo::DemoAgent;
 use crate::setup::{self, JDK, MAVEN, MEMCACHED, NODE, NPM, Up};
 use crate::shell::{built, command, root, run, text, words};
 use crate::steps::Steps;
-use crate::watching::Watching;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,13 +23,13 @@ pub fn demo() -> Result<(), String> {
     let mut steps = Steps::new();
     steps.run("packages", || setup::packages(&[&MEMCACHED, &JDK, &MAVEN, &NODE, &NPM]))?;
     steps.run("build", || setup::build_tool().and_then(|()| setup::build_shop()).map(|()| "faultloom, shop".into()))?;
-    let mut watching = Watching::start(&out.join("agent"));
+    let mut agent = DemoAgent::start(&out.join("agent"));
     let mut up = None;
     steps.run("start", || {
         let started = up.insert(Up::start(TARGET, None)?);
         Ok(format!("{} services healthy", started.services()))
     })?;
-    let result = tour(&mut steps, &out, &mut watching);
+    let result = tour(&mut steps, &out, &mut agent);
     // the shop is stopped whatever happened
     let stopped = steps.run("stop", || {
         let stopped = up.take().map_or(Ok(0), Up::stop)?;
@@ -66,7 +66,7 @@ fn ask(arguments: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
 }
 
-fn tour(steps: &mut Steps, out: &std::path::Path, watching: &mut Watching) -> Result<Summary, String> {
+fn tour(steps: &mut Steps, out: &std::path::Path, agent: &mut DemoAgent) -> Result<Summary, String> {
     let mut recorded = Value::Null;
     steps.run("record", || {
         // the first requests meet cold connections
@@ -91,7 +91,7 @@ fn tour(steps: &mut Steps, out: &std::path::Path, watching: &mut Watching) -> Re
     })?;
     let mut map = Value::Null;
     steps.run("map", || {
-        let beside = match watching.stop() {
+        let beside = match agent.stop() {
             Some(state) => ask(&["map", "--state", &state, "--beside", "last"]),
             // what is kept open can still be looked at
             None => ask(&["map", "--now", "--beside", "last"]),

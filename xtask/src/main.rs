@@ -2,17 +2,17 @@
 
 mod areas;
 mod bench;
+mod bpf_objects;
 mod cargo;
 mod check;
 mod conform;
 mod demo;
+mod map_demo;
 mod papers;
-mod programs;
 mod setup;
 mod shell;
 mod steps;
 mod test;
-mod watching;
 
 use std::process::ExitCode;
 

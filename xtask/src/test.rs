@@ -12,7 +12,7 @@ use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
 use crate::shell::{built, command, quiet, root, text};
-use crate::{check, conform, programs};
+use crate::{bpf_objects, check, conform};
 use binaries::{binaries, build_rust};
 use counts::{add, counted, failed, failure, skip, sums};
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ fn checks() -> Result<String, String> {
     check::layers()?;
     check::places()?;
     check::lint()?;
-    programs::drift()?;
+    bpf_objects::drift()?;
     generated()?;
     Ok("format, layers, places, lint, drift".into())
 }

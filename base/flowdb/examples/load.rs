@@ -1,13 +1,15 @@
-//! What a fleet costs its database: agents that each record a minute of windows per minute, and what questions take then.
+//! What a fleet costs its database: agents that each record a minute of windows per minute, and what questions take
+//! then.
 //!
-//! `cargo run --release -p flowdb --features postgres --example load -- [agents 1000] [windows in a minute 1] [minutes 3] [POSTGRES-URL]`
+//! `cargo run --release -p flowdb --features postgres --example load -- [agents 1000] [windows in a minute 1] [minutes
+//! 3] [POSTGRES-URL]`
 //!
-//! Without an address it starts a PostgreSQL of its own. Each agent has 10 services, 10 listeners and 50 flows, and records all windows of
-//! its minute at once. Prints a line of JSON: for each minute of windows the seconds until all are recorded by 8 writers, and the
-//! seconds of processor time of this process and of the server; then seconds (the median of 5) that a slice of that minute and the
-//! paper's query take.
+//! Without an address it starts a PostgreSQL of its own. Each agent has 10 services, 10 listeners and 50 flows, and
+//! records all windows of its minute at once. Prints a line of JSON: for each minute of windows the seconds until all
+//! are recorded by 8 writers, and the seconds of processor time of this process and of the server; then seconds (the
+//! median of 5) that a slice of that minute and the paper's query take.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/integration/support/mod.rs"]
 mod support;
 
 use flowdb::{FlowDb, MINUTE_MS};

@@ -5,7 +5,7 @@ CREATE TABLE hosts (
     last_ms BIGINT NOT NULL
 );
 
--- What a host was between two starts: numbers of processes and of network namespaces mean something within one boot only.
+-- Boots of hosts: ids of processes and of network namespaces are valid within one boot.
 CREATE TABLE boots (
     host TEXT NOT NULL,
     boot TEXT NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE agents (
     last_ms BIGINT NOT NULL
 );
 
--- last_ms is null while the host still has the address, as far as it was heard.
+-- last_ms is null while the host has the address, according to its last window.
 CREATE TABLE host_addresses (
     key UUID NOT NULL,
     host TEXT NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE processes (
     PRIMARY KEY (host, boot, pid, start_ticks)
 );
 
--- last_ms is null while somebody still listens there, as far as the host was heard.
+-- last_ms is null while the service listens there, according to the last window of the host.
 CREATE TABLE listeners (
     key UUID NOT NULL,
     host TEXT NOT NULL,
@@ -87,7 +87,7 @@ CREATE UNIQUE INDEX listeners_open ON listeners (key) WHERE last_ms IS NULL;
 CREATE INDEX listeners_boot ON listeners (host, boot);
 CREATE INDEX listeners_port ON listeners (port);
 
--- What tells a flow from another. pid and start_ticks are null for short-lived processes, and no ephemeral port is kept.
+-- Identity of flows. pid and start_ticks are null for short-lived processes; there are no ephemeral ports.
 CREATE TABLE flows (
     flow UUID PRIMARY KEY,
     host TEXT NOT NULL,
@@ -112,7 +112,7 @@ CREATE TABLE flows (
 );
 CREATE INDEX flows_passive ON flows (coalesce(translated_port, passive_port), coalesce(translated_ip, passive_ip));
 
--- What flows did from from_ms for span_ms: a minute, or an hour for what is older.
+-- Counts of flows in the interval of span_ms from from_ms: a minute, or an hour for older data.
 CREATE TABLE flow_counts (
     from_ms BIGINT NOT NULL,
     span_ms BIGINT NOT NULL,
@@ -139,8 +139,8 @@ CREATE TABLE losses (
     PRIMARY KEY (span_ms, from_ms, host, boot)
 );
 
--- Who connects: has no port of its own, only that of whom it connects to, behind any translation of its host. local is 1 if it connects to
--- its own host by a loopback address.
+-- The connecting side. The port is that of the destination, after any translation on its host. local is 1 if it connects to its own
+-- host by a loopback address.
 CREATE VIEW active_nodes AS
 SELECT f.flow, f.host, h.name AS host_name, f.boot, f.service, s.kind AS service_kind, s.name AS service_name, f.pid,
     f.start_ticks, f.netns, f.protocol, f.active_ip,
@@ -152,7 +152,7 @@ SELECT f.flow, f.host, h.name AS host_name, f.boot, f.service, s.kind AS service
 FROM flows f JOIN hosts h ON h.id = f.host LEFT JOIN services s ON s.key = f.service
 WHERE f.side = 'active';
 
--- Who listens, with its port.
+-- The listening side, with its port.
 CREATE VIEW passive_nodes AS
 SELECT l.host, h.name AS host_name, l.boot, l.service, s.kind AS service_kind, s.name AS service_name, l.netns, l.protocol,
     l.ip, l.port, l.path, l.first_ms, coalesce(l.last_ms, b.last_ms) AS last_ms

@@ -1,9 +1,9 @@
-//! Many windows as the rows they change: what is the same in several of them becomes one row, counts are added.
+//! Converts many windows to the rows that they change. Equal entities become one row; counts are added up.
 
-use crate::gathered::{Gathered, gather};
+use crate::aggregate::{Aggregate, aggregate};
 use crate::statement::{Row, Value};
-use crate::{MINUTE_MS, names};
-use flows::{Counts, Flow, Host, HostId, Listener, Losses, Passive, Process, Service, ServiceKey, Window};
+use crate::{MINUTE_MS, enum_text};
+use flows::{Counts, Flow, Host, HostId, ListenAddress, Listener, Losses, Process, Service, ServiceKey, Window};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ const DAY_MS: i64 = 86_400_000;
 
 type BootKey = (HostId, String);
 
-/// The same cells have the same key, on every host and in every version.
+/// Hash of the cells; equal on every host and in every version.
 type Key = [u8; 16];
 
-/// First and last moment.
+/// Start and end, in milliseconds since the epoch.
 pub type Range = (i64, i64);
 
-/// What a host has at the end of a window, keyed.
+/// The addresses or listeners of a host at the end of a window, by key.
 struct Inventory {
     from_ms: i64,
     to_ms: i64,
@@ -29,23 +29,23 @@ pub struct Batch<'w> {
     hosts: BTreeMap<HostId, (String, Range)>,
     boots: BTreeMap<BootKey, Range>,
     services: BTreeMap<ServiceKey, (HostId, Service, i64)>,
-    /// Until when services were seen, at least.
-    seen: BTreeMap<ServiceKey, i64>,
-    processes: BTreeMap<(BootKey, flows::Instance), (Process, Range)>,
+    /// Last day on which services were active.
+    active_until: BTreeMap<ServiceKey, i64>,
+    processes: BTreeMap<(BootKey, flows::ProcessId), (Process, Range)>,
     addresses: BTreeMap<BootKey, Vec<Inventory>>,
     listeners: BTreeMap<BootKey, Vec<Inventory>>,
-    /// As few bytes as can be for each: a window may name tens of thousands.
+    /// Small entries, because a window may contain tens of thousands of flows.
     flows: BTreeMap<Key, (&'w Host, &'w Flow, Range)>,
     counts: BTreeMap<(i64, Key), Counts>,
     losses: BTreeMap<(i64, BootKey), Losses>,
 }
 
-/// Begin of the bucket that a moment falls into.
+/// Start of the bucket of a time.
 pub fn bucket(at_ms: i64) -> i64 {
     at_ms.div_euclid(MINUTE_MS) * MINUTE_MS
 }
 
-/// The end of the day that a moment falls into.
+/// End of the day of a time.
 fn day_end(at_ms: i64) -> i64 {
     (at_ms.div_euclid(DAY_MS) + 1) * DAY_MS
 }
@@ -55,11 +55,11 @@ pub fn widen(range: &mut Range, other: Range) {
 }
 
 impl<'w> Batch<'w> {
-    /// Of windows; those of one agent in their order.
+    /// Windows of one agent must be in order.
     pub fn of(windows: &[&'w Window]) -> Batch<'w> {
         let mut batch = Batch::default();
         windows.iter().for_each(|window| batch.add(window));
-        gather(windows, |gathered| batch.add_flow(&gathered));
+        aggregate(windows, |aggregate| batch.add_flow(&aggregate));
         batch
     }
 
@@ -67,21 +67,21 @@ impl<'w> Batch<'w> {
         let range = (window.from_ms, window.to_ms);
         let host = &window.host;
         let boot = (host.id.clone(), host.boot.clone());
-        let known = self.hosts.entry(host.id.clone()).or_insert_with(|| (String::new(), range));
-        known.0.clone_from(&host.name);
-        widen(&mut known.1, range);
+        let entry = self.hosts.entry(host.id.clone()).or_insert_with(|| (String::new(), range));
+        entry.0.clone_from(&host.name);
+        widen(&mut entry.1, range);
         widen(self.boots.entry(boot.clone()).or_insert(range), range);
         for service in &window.services {
             let first_ms = self.services.get(&service.key).map_or(window.from_ms, |(.., first)| *first);
             self.services.insert(service.key.clone(), (host.id.clone(), service.clone(), first_ms));
-            self.see(&service.key, range);
+            self.mark_active(&service.key, range);
         }
         for process in &window.processes {
             self.add_process(&boot, process, range);
         }
         inventory(self.addresses.entry(boot.clone()).or_default(), range, address_rows(host));
         if let Some(listeners) = &window.listeners {
-            listeners.iter().for_each(|listener| self.see(&listener.service, range));
+            listeners.iter().for_each(|listener| self.mark_active(&listener.service, range));
             let rows = listeners.iter().map(|listener| listener_row(&boot, listener)).collect();
             inventory(self.listeners.entry(boot.clone()).or_default(), range, rows);
         }
@@ -92,25 +92,25 @@ impl<'w> Batch<'w> {
 
     fn add_process(&mut self, boot: &BootKey, process: &Process, (from_ms, to_ms): Range) {
         let range = (from_ms, bucket(to_ms - 1).max(bucket(from_ms)) + MINUTE_MS - 1);
-        let known = self
+        let entry = self
             .processes
-            .entry((boot.clone(), process.instance))
-            .and_modify(|known| widen(&mut known.1, range))
+            .entry((boot.clone(), process.id))
+            .and_modify(|entry| widen(&mut entry.1, range))
             .or_insert_with(|| (process.clone(), range));
         if !process.comm.is_empty() {
-            known.0 = process.clone();
+            entry.0 = process.clone();
         }
-        self.see(&process.service, range);
+        self.mark_active(&process.service, range);
     }
 
-    fn add_flow(&mut self, gathered: &Gathered<'w>) {
-        let Gathered { host, flow, range, counts } = gathered;
+    fn add_flow(&mut self, aggregate: &Aggregate<'w>) {
+        let Aggregate { host, flow, range, counts } = aggregate;
         let boot = (host.id.clone(), host.boot.clone());
-        if let Some(instance) = flow.process {
+        if let Some(id) = flow.process {
             let (service, netns) = (flow.service.clone(), flow.netns);
-            self.add_process(&boot, &Process { instance, service, netns, comm: String::new() }, *range);
+            self.add_process(&boot, &Process { id, service, netns, comm: String::new() }, *range);
         }
-        self.see(&flow.service, *range);
+        self.mark_active(&flow.service, *range);
         let key = key_of(&flow_row(&boot, flow));
         for (bucket, counts) in counts {
             self.counts.entry((*bucket, key)).or_default().add(counts);
@@ -118,10 +118,10 @@ impl<'w> Batch<'w> {
         widen(&mut self.flows.entry(key).or_insert((host, flow, *range)).2, *range);
     }
 
-    fn see(&mut self, service: &ServiceKey, (_, to_ms): Range) {
-        match self.seen.get_mut(service) {
-            Some(seen) => *seen = day_end(to_ms).max(*seen),
-            None => drop(self.seen.insert(service.clone(), day_end(to_ms))),
+    fn mark_active(&mut self, service: &ServiceKey, (_, to_ms): Range) {
+        match self.active_until.get_mut(service) {
+            Some(until) => *until = day_end(to_ms).max(*until),
+            None => drop(self.active_until.insert(service.clone(), day_end(to_ms))),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'w> Batch<'w> {
             vec![
                 key.0.as_str().into(),
                 host.0.as_str().into(),
-                names::kind(service.kind).into(),
+                enum_text::kind(service.kind).into(),
                 service.name.as_str().into(),
                 Value::optional(service.executable.as_deref()),
                 Value::optional(service.arguments.as_deref()),
@@ -151,20 +151,20 @@ impl<'w> Batch<'w> {
                 Value::optional(service.unit.as_deref()),
                 Value::optional(service.cgroup.as_deref()),
                 (*first_ms).into(),
-                self.seen[key].into(),
+                self.active_until[key].into(),
             ]
         };
         self.services.iter().map(row)
     }
 
-    /// Services that are named, but not told.
-    pub fn services_seen(&self) -> impl Iterator<Item = Row> {
-        let untold = self.seen.iter().filter(|(key, _)| !self.services.contains_key(key));
-        untold.map(|(key, last_ms)| vec![key.0.as_str().into(), (*last_ms).into()])
+    /// Services that are referenced but not described.
+    pub fn services_active(&self) -> impl Iterator<Item = Row> {
+        let undescribed = self.active_until.iter().filter(|(key, _)| !self.services.contains_key(key));
+        undescribed.map(|(key, last_ms)| vec![key.0.as_str().into(), (*last_ms).into()])
     }
 
     pub fn processes(&self) -> impl Iterator<Item = Row> {
-        let row = |((boot, instance), (process, range)): (&(BootKey, flows::Instance), &(Process, Range))| {
+        let row = |((boot, instance), (process, range)): (&(BootKey, flows::ProcessId), &(Process, Range))| {
             let rest = vec![
                 u64::from(instance.pid).into(),
                 instance.start_ticks.into(),
@@ -206,17 +206,17 @@ impl<'w> Batch<'w> {
         self.losses.iter().map(row).collect()
     }
 
-    /// What hosts had, one inventory after the other: the rows that close what is gone, and those that are there.
-    pub fn address_rounds(&self) -> Vec<(Vec<Row>, Vec<Row>)> {
-        rounds(&self.addresses)
+    /// Successive inventories: for each, the rows that end removed addresses and the rows of present ones.
+    pub fn address_changes(&self) -> Vec<(Vec<Row>, Vec<Row>)> {
+        changes(&self.addresses)
     }
 
-    pub fn listener_rounds(&self) -> Vec<(Vec<Row>, Vec<Row>)> {
-        rounds(&self.listeners)
+    pub fn listener_changes(&self) -> Vec<(Vec<Row>, Vec<Row>)> {
+        changes(&self.listeners)
     }
 }
 
-/// An inventory that equals the one before says nothing new.
+/// Adds an inventory unless it equals the last one.
 fn inventory(inventories: &mut Vec<Inventory>, (from_ms, to_ms): Range, rows: BTreeMap<String, Row>) {
     let same = |before: &Inventory| before.rows.keys().eq(rows.keys());
     if !inventories.last().is_some_and(same) {
@@ -224,24 +224,24 @@ fn inventory(inventories: &mut Vec<Inventory>, (from_ms, to_ms): Range, rows: BT
     }
 }
 
-fn rounds(all: &BTreeMap<BootKey, Vec<Inventory>>) -> Vec<(Vec<Row>, Vec<Row>)> {
+fn changes(all: &BTreeMap<BootKey, Vec<Inventory>>) -> Vec<(Vec<Row>, Vec<Row>)> {
     let count = all.values().map(Vec::len).max().unwrap_or(0);
-    let round = |n: usize| {
-        let (mut gone, mut there) = (Vec::new(), Vec::new());
+    let change = |n: usize| {
+        let (mut removed, mut present) = (Vec::new(), Vec::new());
         for (boot, inventories) in all {
             let Some(inventory) = inventories.get(n) else { continue };
             let keys = inventory.rows.keys().map(|key| Value::Text(key.clone())).chain([Value::Null]);
-            gone.extend(keys.map(|key| [columns(boot), vec![inventory.to_ms.into(), key]].concat()));
+            removed.extend(keys.map(|key| [columns(boot), vec![inventory.to_ms.into(), key]].concat()));
             for (key, row) in &inventory.rows {
                 let mut row = [vec![Value::Text(key.clone())], row.clone()].concat();
                 row.push(inventory.from_ms.into());
-                there.push(row);
+                present.push(row);
             }
         }
-        there.sort_by(|a, b| a[0].text().cmp(&b[0].text()));
-        (gone, there)
+        present.sort_by(|a, b| a[0].text().cmp(&b[0].text()));
+        (removed, present)
     };
-    (0..count).map(round).collect()
+    (0..count).map(change).collect()
 }
 
 fn columns((host, boot): &BootKey) -> Row {
@@ -259,7 +259,11 @@ fn address_rows(host: &Host) -> BTreeMap<String, Row> {
 
 fn listener_row(boot: &BootKey, listener: &Listener) -> (String, Row) {
     let mut row = columns(boot);
-    row.extend([listener.service.0.as_str().into(), listener.netns.into(), names::protocol(listener.protocol).into()]);
+    row.extend([
+        listener.service.0.as_str().into(),
+        listener.netns.into(),
+        enum_text::protocol(listener.protocol).into(),
+    ]);
     row.extend(passive(Some(&listener.at)));
     (hex(&key_of(&row)), row)
 }
@@ -267,25 +271,25 @@ fn listener_row(boot: &BootKey, listener: &Listener) -> (String, Row) {
 fn flow_row(boot: &BootKey, flow: &Flow) -> Row {
     let mut row = columns(boot);
     row.extend([
-        names::side(flow.side).into(),
+        enum_text::side(flow.side).into(),
         flow.service.0.as_str().into(),
         flow.process.map_or(Value::Null, |process| u64::from(process.pid).into()),
         flow.process.map_or(Value::Null, |process| process.start_ticks.into()),
         flow.netns.into(),
-        names::protocol(flow.link.protocol).into(),
+        enum_text::protocol(flow.link.protocol).into(),
         Value::address(flow.link.active),
     ]);
     row.extend(passive(Some(&flow.link.passive)));
     row.extend(passive(flow.translated.as_ref()));
-    row.extend([names::source(flow.source).into(), names::attribution(flow.attribution).into()]);
+    row.extend([flow.source.as_str().into(), enum_text::attribution(flow.attribution).into()]);
     row
 }
 
-/// Address, port and path.
-fn passive(passive: Option<&Passive>) -> [Value; 3] {
+/// The columns address, port and path.
+fn passive(passive: Option<&ListenAddress>) -> [Value; 3] {
     match passive {
-        Some(Passive::Inet { ip, port }) => [Value::address(Some(*ip)), i64::from(*port).into(), Value::Null],
-        Some(Passive::Path(path)) => [Value::Null, Value::Null, path.as_str().into()],
+        Some(ListenAddress::Inet { ip, port }) => [Value::address(Some(*ip)), i64::from(*port).into(), Value::Null],
+        Some(ListenAddress::Path(path)) => [Value::Null, Value::Null, path.as_str().into()],
         None => [Value::Null, Value::Null, Value::Null],
     }
 }

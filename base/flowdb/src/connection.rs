@@ -1,4 +1,4 @@
-//! Connections to either database, and how statements are run on them.
+//! Connections to both kinds of database, and execution of statements.
 
 use crate::statement::{Change, Dialect, Kind, Query, Row, Value};
 use sqlx::sqlite::SqlitePool;
@@ -18,7 +18,8 @@ pub enum Transaction {
 }
 
 impl Pool {
-    /// Begins a transaction that will write. SQLite lets one write at a time, so the lock is taken at once: taken later it could fail.
+    /// Begins a transaction that writes. SQLite permits one writer, so the lock is taken at once; taking it later could
+    /// fail.
     pub async fn begin(&self) -> Result<Transaction, Error> {
         Ok(match self {
             Pool::Sqlite(pool) => Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
@@ -27,7 +28,7 @@ impl Pool {
         })
     }
 
-    /// Begins a transaction that reads one state of the database, whatever others write meanwhile.
+    /// Begins a transaction that reads one consistent state of the database.
     pub async fn begin_reading(&self) -> Result<Transaction, Error> {
         Ok(match self {
             Pool::Sqlite(pool) => Transaction::Sqlite(pool.begin().await?),
@@ -47,7 +48,7 @@ impl Pool {
     }
 }
 
-/// A list of lists, made without a tree of it.
+/// Serializes rows as a JSON array of arrays.
 fn as_json(rows: &[Row]) -> String {
     serde_json::to_string(rows).unwrap_or_default()
 }
@@ -73,12 +74,12 @@ impl Transaction {
         }
     }
 
-    /// Runs a change over all rows at once; none, no change. The answer is how many rows it changed.
+    /// Runs a change over all rows at once and returns the number of changed rows. Does nothing without rows.
     pub async fn apply(&mut self, change: &Change, rows: &[Row]) -> Result<u64, Error> {
         if rows.is_empty() {
             return Ok(0);
         }
-        // made of constants only
+        // the text consists of constants only
         let text = AssertSqlSafe(change.text(self.dialect()));
         match self {
             Transaction::Sqlite(tx) => {
@@ -91,7 +92,7 @@ impl Transaction {
         }
     }
 
-    /// Runs a change that returns rows, of the given kinds.
+    /// Runs a change that returns rows with columns of the given kinds.
     pub async fn apply_returning(&mut self, change: &Change, rows: &[Row], kinds: &[Kind]) -> Result<Vec<Row>, Error> {
         let text = AssertSqlSafe(change.text(self.dialect()));
         match self {

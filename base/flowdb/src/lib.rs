@@ -1,20 +1,20 @@
-//! The connection management database: what agents saw, kept for whoever asks what depends on what (Transtracer §3.2).
+//! The connection management database: stores the agents' windows and returns them by interval (Transtracer §3.2).
 //!
 //! ```text
-//! agent ── Window ──▶ FlowDb::record ──▶ SQLite of its host, or the fleet's PostgreSQL ──▶ FlowDb::slice ── Slice ──▶ map
+//! agent ── Window ──▶ FlowDb::record ──▶ SQLite of its host, or the fleet's PostgreSQL ──▶ FlowDb::slice ──▶ map
 //!             └─────▶ Spool, while the database is down, full or slow ──▶ FlowDb::record
 //! ```
 //!
-//! A window is kept once, however often it is recorded: its agent and sequence number tell. Counts are added up in minutes, and
-//! after a while in hours ([`Retention`]). Keys hold neither ephemeral ports nor, for short-lived processes, pids, so the
-//! database grows with what depends on what and not with the number of connections. The paper keeps active and passive nodes in
-//! tables of their own; here they are views of flows and listeners, which know more.
+//! A window is stored once, however often it is recorded; its agent and sequence number identify it. Counts are added
+//! up per minute, and later per hour ([`Retention`]). Keys contain no ephemeral ports and, for short-lived processes,
+//! no pids, so the size of the database follows the number of dependencies and not of connections. The paper stores
+//! active and passive nodes in separate tables; here they are views of flows and listeners, which hold more data.
 
+mod aggregate;
 mod batch;
 mod connection;
+mod enum_text;
 mod flow_db;
-mod gathered;
-mod names;
 mod reads;
 mod record;
 mod retention;
@@ -25,11 +25,11 @@ pub mod spool;
 mod statement;
 mod writes;
 
-pub use flow_db::{FlowDb, KnownHost};
+pub use flow_db::{FlowDb, HostSummary};
 pub use retention::Retention;
 pub use spool::Spool;
 
-/// Counts are kept in buckets of a minute, by the begin of their window.
+/// Counts are stored in buckets of a minute, by the start of their window.
 pub const MINUTE_MS: i64 = 60_000;
-/// Older ones in buckets of an hour.
+/// Older counts are stored in buckets of an hour.
 pub const HOUR_MS: i64 = 3_600_000;

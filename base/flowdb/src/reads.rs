@@ -1,4 +1,4 @@
-//! The statements that read. Parameters: `$1` begin and `$2` end of the time asked for.
+//! The statements that read. Parameters: start (`$1`) and end (`$2`) of the requested interval.
 
 use crate::statement::Kind::{Addr, Int, Text};
 use crate::statement::Query;
@@ -41,13 +41,13 @@ pub const SERVICES: Query = Query::both(
     WHERE first_ms < $2 AND last_ms >= $1",
 );
 
-/// `$3` is the most rows.
+/// `$3` is the maximum number of rows.
 pub const FLOWS: Query = Query {
     columns: &[
         Text, Text, Text, Text, Int, Int, Int, Text, Addr, Addr, Int, Text, Addr, Int, Text, Text, Text, Int, Int, Int,
         Int, Int, Int, Int,
     ],
-    // of a group, SQLite takes `open` from the row that has the greatest from_ms
+    // SQLite takes `open` from the row of the group with the greatest from_ms
     sqlite: "SELECT f.host, f.boot, f.side, f.service, f.pid, f.start_ticks, f.netns, f.protocol, f.active_ip, f.passive_ip, \
         f.passive_port, f.passive_path, f.translated_ip, f.translated_port, f.translated_path, f.source, f.attribution, \
         c.opened, c.established, c.failed, c.closed, c.open, c.sent, c.received \

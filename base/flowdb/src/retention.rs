@@ -1,4 +1,4 @@
-//! How long what is kept. Minutes become hours, hours are forgotten, and so is everything that was last seen before the oldest hour.
+//! Retention: minutes are merged into hours, and data older than the retention is deleted.
 
 use crate::connection::Pool;
 use crate::{HOUR_MS, MINUTE_MS};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// How long counts are kept in minutes. Older ones are kept in hours.
+    /// Age up to which counts are stored per minute. Older ones are stored per hour.
     pub minutes: Duration,
-    /// How long anything is kept.
+    /// Age at which data is deleted.
     pub hours: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Default for Retention {
     }
 }
 
-/// `$1` is the begin of the hour.
+/// `$1` is the start of the hour.
 const SQLITE_HOUR: [&str; 4] = [
     "INSERT INTO flow_counts (from_ms, span_ms, flow, opened, established, failed, closed, open, sent, received) \
     SELECT $1, 3600000, flow, opened, established, failed, closed, open, sent, received FROM ( \
@@ -42,7 +42,7 @@ const SQLITE_HOUR: [&str; 4] = [
     "DELETE FROM losses WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000",
 ];
 
-/// What is deleted is what is added up, also if somebody adds to a minute meanwhile.
+/// Deletes exactly the rows that it adds up, even if another writer adds to a minute meanwhile.
 #[cfg(feature = "postgres")]
 const POSTGRES_HOUR: [&str; 2] = [
     "WITH minutes AS (DELETE FROM flow_counts WHERE span_ms = 60000 AND from_ms >= $1 AND from_ms < $1 + 3600000 RETURNING *) \
@@ -62,7 +62,7 @@ const POSTGRES_HOUR: [&str; 2] = [
     unreadable = losses.unreadable + excluded.unreadable",
 ];
 
-/// `$1` is the moment before which nothing is kept. Rows of services and flows say until the end of which day they were seen.
+/// `$1` is the time before which data is deleted. Rows of services and flows hold the end of the last day of activity.
 const FORGET: [&str; 9] = [
     "DELETE FROM flow_counts WHERE (span_ms = 60000 AND from_ms < $1 - 60000) OR (span_ms = 3600000 AND from_ms < $1 - 3600000)",
     "DELETE FROM losses WHERE (span_ms = 60000 AND from_ms < $1 - 60000) OR (span_ms = 3600000 AND from_ms < $1 - 3600000)",
@@ -77,10 +77,10 @@ const FORGET: [&str; 9] = [
     "DELETE FROM hosts WHERE last_ms < $1",
 ];
 
-/// Agents' rows tell which windows were recorded; a spool may be as old as it likes, so they are kept longest.
+/// Rows of agents record which windows are stored. They are kept longest, because a spool may be old.
 const FORGET_AGENTS: &str = "DELETE FROM agents WHERE last_ms < $1";
 
-/// Runs statements with one number in a transaction of their own.
+/// Runs statements with one parameter in their own transaction.
 async fn run(pool: &Pool, statements: &[&'static str], number: i64) -> Result<(), Error> {
     match pool {
         Pool::Sqlite(pool) => {
@@ -93,7 +93,7 @@ async fn run(pool: &Pool, statements: &[&'static str], number: i64) -> Result<()
         #[cfg(feature = "postgres")]
         Pool::Postgres(pool) => {
             let mut tx = pool.begin().await?;
-            // an hour of a large fleet takes its time
+            // an hour of a large fleet may take long
             sqlx::query("SET LOCAL statement_timeout = 0").execute(&mut *tx).await?;
             for statement in statements {
                 sqlx::query(*statement).bind(number).execute(&mut *tx).await?;
@@ -104,7 +104,7 @@ async fn run(pool: &Pool, statements: &[&'static str], number: i64) -> Result<()
 }
 
 pub async fn forget(pool: &Pool, before_ms: i64) -> Result<(), Error> {
-    // one by one: a long transaction would stand in the way of those who record
+    // one hour at a time, because a long transaction would block writers
     for statement in FORGET.iter().chain([&FORGET_AGENTS]) {
         run(pool, &[statement], before_ms).await?;
     }

@@ -1,39 +1,39 @@
-//! Schema versions: a newer one is refused, an older one is migrated. SQLite keeps the number in `PRAGMA user_version`, PostgreSQL in the
-//! table `schema_version`.
+//! Schema versions: rejects newer ones and migrates older ones. SQLite stores the version in `PRAGMA user_version`,
+//! PostgreSQL in the table `schema_version`.
 
 use crate::connection::Pool;
 use model::Failure;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Error};
 
-/// Script `i` leads from version `i` to `i + 1`. Never edit one that was released; append, to both.
+/// Script `i` migrates from version `i` to `i + 1`. Never edit a released script; append to both lists.
 const SQLITE: [&str; 1] = [include_str!("../schema/sqlite.1.sql")];
 
-pub enum Unfit {
-    Newer { found: i64, known: i64 },
+pub enum Incompatible {
+    Newer { found: i64, supported: i64 },
     Broken(Error),
 }
 
-impl From<Error> for Unfit {
-    fn from(error: Error) -> Unfit {
-        Unfit::Broken(error)
+impl From<Error> for Incompatible {
+    fn from(error: Error) -> Incompatible {
+        Incompatible::Broken(error)
     }
 }
 
-impl Unfit {
-    pub fn failure(self, place: &str) -> Failure {
+impl Incompatible {
+    pub fn failure(self, location: &str) -> Failure {
         match self {
-            Unfit::Newer { found, known } => {
-                Failure::environment(format!("the database {place} has version {found}, this faultloom knows {known}"))
-                    .why("a newer faultloom wrote it; nothing was changed")
-                    .next("use the newer faultloom, or another database")
-            }
-            Unfit::Broken(error) => crate::flow_db::broken(place, &error),
+            Incompatible::Newer { found, supported } => Failure::environment(format!(
+                "the database {location} has version {found}; this faultloom supports up to {supported}"
+            ))
+            .why("it was written by a newer faultloom; nothing was changed")
+            .next("use the newer faultloom, or another database"),
+            Incompatible::Broken(error) => crate::flow_db::unusable(location, &error),
         }
     }
 }
 
-pub async fn migrate(pool: &Pool) -> Result<(), Unfit> {
+pub async fn migrate(pool: &Pool) -> Result<(), Incompatible> {
     match pool {
         Pool::Sqlite(pool) => migrate_sqlite(pool, &SQLITE).await,
         #[cfg(feature = "postgres")]
@@ -41,66 +41,66 @@ pub async fn migrate(pool: &Pool) -> Result<(), Unfit> {
     }
 }
 
-/// Refuses what this version cannot read, and changes nothing.
-pub async fn check(pool: &Pool) -> Result<(), Unfit> {
-    let (found, known) = match pool {
+/// Rejects a version that is too new. Changes nothing.
+pub async fn check(pool: &Pool) -> Result<(), Incompatible> {
+    let (found, supported) = match pool {
         Pool::Sqlite(pool) => (version(pool).await?, SQLITE.len() as i64),
         #[cfg(feature = "postgres")]
         Pool::Postgres(pool) => (postgres::version(pool).await?, postgres::SCRIPTS.len() as i64),
     };
-    if found > known { Err(Unfit::Newer { found, known }) } else { Ok(()) }
+    if found > supported { Err(Incompatible::Newer { found, supported }) } else { Ok(()) }
 }
 
 async fn version(pool: &SqlitePool) -> Result<i64, Error> {
     sqlx::query_scalar("PRAGMA user_version").fetch_one(pool).await
 }
 
-async fn migrate_sqlite(pool: &SqlitePool, scripts: &[&'static str]) -> Result<(), Unfit> {
-    let known = scripts.len() as i64;
+async fn migrate_sqlite(pool: &SqlitePool, scripts: &[&'static str]) -> Result<(), Incompatible> {
+    let supported = scripts.len() as i64;
     let found = version(pool).await?;
-    if found > known {
-        return Err(Unfit::Newer { found, known });
+    if found > supported {
+        return Err(Incompatible::Newer { found, supported });
     }
-    if found == known {
+    if found == supported {
         return Ok(());
     }
-    // two may start on a fresh database at once: the second waits for the lock and then finds the work done
+    // two processes may open a new database at once: the second waits for the lock and finds the work done
     let mut tx = pool.begin_with("BEGIN EXCLUSIVE").await?;
     let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await?;
     for script in scripts.iter().skip(usize::try_from(found).unwrap_or(0)) {
         sqlx::raw_sql(*script).execute(&mut *tx).await?;
     }
-    // PRAGMA takes no parameters; the text is made of a number
-    sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA user_version = {known}"))).execute(&mut *tx).await?;
+    // PRAGMA takes no parameters; the text contains only a number
+    sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA user_version = {supported}"))).execute(&mut *tx).await?;
     Ok(tx.commit().await?)
 }
 
 #[cfg(feature = "postgres")]
 mod postgres {
-    use super::{Error, Unfit};
+    use super::{Error, Incompatible};
     use sqlx::postgres::PgPool;
 
     pub const SCRIPTS: [&str; 1] = [include_str!("../schema/postgres.1.sql")];
 
-    /// Only one migrates at a time. Any number that nobody else uses.
+    /// Advisory lock of the migration; an arbitrary number.
     const LOCK: i64 = 0x636d_6462;
 
     pub async fn version(pool: &PgPool) -> Result<i64, Error> {
-        let there: bool =
+        let exists: bool =
             sqlx::query_scalar("SELECT to_regclass('schema_version') IS NOT NULL").fetch_one(pool).await?;
-        if !there {
+        if !exists {
             return Ok(0);
         }
         sqlx::query_scalar("SELECT version FROM schema_version").fetch_one(pool).await
     }
 
-    pub async fn migrate(pool: &PgPool, scripts: &[&'static str]) -> Result<(), Unfit> {
-        let known = scripts.len() as i64;
+    pub async fn migrate(pool: &PgPool, scripts: &[&'static str]) -> Result<(), Incompatible> {
+        let supported = scripts.len() as i64;
         let found = version(pool).await?;
-        if found > known {
-            return Err(Unfit::Newer { found, known });
+        if found > supported {
+            return Err(Incompatible::Newer { found, supported });
         }
-        if found == known {
+        if found == supported {
             return Ok(());
         }
         let mut tx = pool.begin().await?;
@@ -115,7 +115,7 @@ mod postgres {
         for script in scripts.iter().skip(usize::try_from(found).unwrap_or(0)) {
             sqlx::raw_sql(*script).execute(&mut *tx).await?;
         }
-        sqlx::query("UPDATE schema_version SET version = $1").bind(known).execute(&mut *tx).await?;
+        sqlx::query("UPDATE schema_version SET version = $1").bind(supported).execute(&mut *tx).await?;
         Ok(tx.commit().await?)
     }
 }

@@ -1,17 +1,17 @@
-//! Which windows of an agent were recorded: sequence numbers as ranges, written `1-3600 3605-7200`.
+//! The recorded windows of an agent: sequence numbers as ranges, written as `1-3600 3605-7200`.
 
 use std::ops::RangeInclusive;
 
-/// An agent that loses windows again and again must not make its row grow for ever. Beyond this many ranges the oldest gap is
-/// closed: what is in it comes no more, because windows come in order.
-const MOST_RANGES: usize = 64;
+/// Maximum number of ranges, so that lost windows do not grow the agent's row forever. Above it the oldest gap is
+/// closed; windows arrive in order, so those in the gap will not arrive anymore.
+const RANGES_MAX: usize = 64;
 
-/// A set of numbers, as sorted ranges that neither touch nor overlap.
+/// A set of numbers as sorted ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sequences(Vec<RangeInclusive<u64>>);
 
 impl Sequences {
-    /// Reads what [`Sequences::to_string`] wrote. Anything else is none.
+    /// Parses the output of [`Sequences::to_string`]. Invalid ranges are skipped.
     pub fn parse(text: &str) -> Sequences {
         let mut sequences = Sequences::default();
         for range in text.split(' ') {
@@ -23,7 +23,7 @@ impl Sequences {
         sequences
     }
 
-    /// Adds a number. False if it was there.
+    /// Adds a number. Returns false if the set already contains it.
     pub fn insert(&mut self, number: u64) -> bool {
         let at = self.0.partition_point(|range| *range.end() < number);
         if self.0.get(at).is_some_and(|range| range.contains(&number)) {
@@ -40,7 +40,7 @@ impl Sequences {
             (false, true) => self.0[at] = number..=*self.0[at].end(),
             (false, false) => self.0.insert(at, number..=number),
         }
-        if self.0.len() > MOST_RANGES {
+        if self.0.len() > RANGES_MAX {
             let second = self.0.remove(1);
             self.0[0] = *self.0[0].start()..=*second.end();
         }
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_a_set_that_survives_its_text(numbers in prop::collection::vec(1u64..60, 0..80)) {
+        fn the_set_survives_conversion_to_text(numbers in prop::collection::vec(1u64..60, 0..80)) {
             let (mut ranges, mut set) = (Sequences::default(), BTreeSet::new());
             for number in numbers {
                 prop_assert_eq!(ranges.insert(number), set.insert(number));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_one_range_and_many_gaps_are_bounded() {
+    fn consecutive_numbers_are_one_range_and_gaps_are_bounded() {
         let mut sequences = Sequences::default();
         for number in (1..=3600).chain(3605..=7200) {
             assert!(sequences.insert(number));
@@ -87,7 +87,7 @@ mod tests {
         for number in 0..1000 {
             assert!(sequences.insert(10_000 + 2 * number));
         }
-        assert_eq!(sequences.0.len(), MOST_RANGES);
+        assert_eq!(sequences.0.len(), RANGES_MAX);
         assert!(!sequences.insert(3602), "the oldest gap is closed");
         assert!(!sequences.insert(11_998) && sequences.insert(11_997));
     }

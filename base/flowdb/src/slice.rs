@@ -1,39 +1,39 @@
-//! Reading: what is known of a range of time.
+//! Reads the data of an interval.
 
 use crate::batch::bucket;
 use crate::connection::Transaction;
-use crate::flow_db::KnownHost;
+use crate::flow_db::HostSummary;
 use crate::statement::{Row, Value};
-use crate::{HOUR_MS, MINUTE_MS, names, reads};
+use crate::{HOUR_MS, MINUTE_MS, enum_text, reads};
 use flows::{
-    Counts, Flow, Host, HostAddress, HostId, HostSlice, Instance, Link, Listener, Losses, Passive, Process, Service,
-    ServiceKey, Slice,
+    Counts, Flow, Host, HostAddress, HostId, HostSlice, Link, ListenAddress, Listener, Losses, Process, ProcessId,
+    Service, ServiceKey, Slice,
 };
 use sqlx::Error;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// More do not fit into a picture, nor into the memory of a small machine.
-pub const MOST_FLOWS: usize = 1_000_000;
+/// Limit for the memory of a small machine.
+pub const FLOWS_MAX: usize = 1_000_000;
 
-/// A host between two starts of it, with what its parts name.
-struct Known {
+/// A host during one boot, with the services and processes that its parts reference.
+struct HostData {
     slice: HostSlice,
-    /// It was heard in the time asked for. If not, an hour that lies partly in it was.
+    /// It has a window in the requested interval. Otherwise only an hour that overlaps the interval.
     overlaps: bool,
     services: HashSet<ServiceKey>,
-    processes: HashSet<Instance>,
+    processes: HashSet<ProcessId>,
 }
 
 /// By host and boot.
-type Hosts = BTreeMap<(String, String), Known>;
+type Hosts = BTreeMap<(String, String), HostData>;
 
-/// None if there are too many flows.
+/// Returns none if there are too many flows.
 pub async fn read(tx: &mut Transaction, from_ms: i64, to_ms: i64) -> Result<Option<Slice>, Error> {
     let from_ms = bucket(from_ms);
     let to_ms = bucket(to_ms.max(from_ms + 1) - 1) + MINUTE_MS;
     let range = [from_ms, to_ms];
-    let flows = tx.query(&reads::FLOWS, &[from_ms, to_ms, MOST_FLOWS as i64 + 1]).await?;
-    if flows.len() > MOST_FLOWS {
+    let flows = tx.query(&reads::FLOWS, &[from_ms, to_ms, FLOWS_MAX as i64 + 1]).await?;
+    if flows.len() > FLOWS_MAX {
         return Ok(None);
     }
     let mut hosts = Hosts::new();
@@ -42,24 +42,24 @@ pub async fn read(tx: &mut Transaction, from_ms: i64, to_ms: i64) -> Result<Opti
         add_boot(&mut hosts, &row, range);
     }
     flows.iter().for_each(|row| add_flow(&mut hosts, row));
-    hosts.retain(|_, known| known.overlaps || !known.slice.flows.is_empty());
+    hosts.retain(|_, data| data.overlaps || !data.slice.flows.is_empty());
     tx.query(&reads::ADDRESSES, &range).await?.iter().for_each(|row| add_address(&mut hosts, row));
     tx.query(&reads::LISTENERS, &range).await?.iter().for_each(|row| add_listener(&mut hosts, row));
     tx.query(&reads::PROCESSES, &wide).await?.iter().for_each(|row| add_process(&mut hosts, row, range));
     tx.query(&reads::LOSSES, &range).await?.iter().for_each(|row| add_losses(&mut hosts, row));
     add_services(&mut hosts, &tx.query(&reads::SERVICES, &wide).await?);
-    Ok(Some(Slice { from_ms, to_ms, hosts: hosts.into_values().map(|known| known.slice).collect() }))
+    Ok(Some(Slice { from_ms, to_ms, hosts: hosts.into_values().map(|data| data.slice).collect() }))
 }
 
-/// Hosts that reported something, by name.
-pub async fn hosts(tx: &mut Transaction) -> Result<Vec<KnownHost>, Error> {
-    let known = |row: &Row| KnownHost {
+/// All hosts with windows, by name.
+pub async fn hosts(tx: &mut Transaction) -> Result<Vec<HostSummary>, Error> {
+    let data = |row: &Row| HostSummary {
         id: HostId(text(&row[0])),
         name: text(&row[1]),
         first_ms: number(&row[2]),
         last_ms: number(&row[3]),
     };
-    Ok(tx.query(&reads::HOSTS, &[]).await?.iter().map(known).collect())
+    Ok(tx.query(&reads::HOSTS, &[]).await?.iter().map(data).collect())
 }
 
 fn text(value: &Value) -> String {
@@ -78,7 +78,7 @@ fn count(value: &Value) -> u64 {
     u64::try_from(number(value)).unwrap_or(0)
 }
 
-fn host_of<'h>(hosts: &'h mut Hosts, row: &Row) -> Option<&'h mut Known> {
+fn host_of<'h>(hosts: &'h mut Hosts, row: &Row) -> Option<&'h mut HostData> {
     hosts.get_mut(&(text(&row[0]), text(&row[1])))
 }
 
@@ -94,51 +94,53 @@ fn add_boot(hosts: &mut Hosts, row: &Row, [from_ms, to_ms]: [i64; 2]) {
         last_seen_ms: number(&row[4]),
     };
     let overlaps = number(&row[3]) < to_ms && number(&row[4]) >= from_ms;
-    let known = Known { slice, overlaps, services: HashSet::new(), processes: HashSet::new() };
-    hosts.insert((text(&row[0]), text(&row[1])), known);
+    let data = HostData { slice, overlaps, services: HashSet::new(), processes: HashSet::new() };
+    hosts.insert((text(&row[0]), text(&row[1])), data);
 }
 
 fn add_address(hosts: &mut Hosts, row: &Row) {
-    let (Some(known), Ok(ip)) = (host_of(hosts, row), text(&row[3]).parse()) else { return };
+    let (Some(data), Ok(ip)) = (host_of(hosts, row), text(&row[3]).parse()) else { return };
     let address = HostAddress { netns: count(&row[2]), ip };
-    // once for each time it came and went
-    if !known.slice.host.addresses.contains(&address) {
-        known.slice.host.addresses.push(address);
+    // the database has one row for each time it appeared
+    if !data.slice.host.addresses.contains(&address) {
+        data.slice.host.addresses.push(address);
     }
 }
 
 fn add_listener(hosts: &mut Hosts, row: &Row) {
-    let Some(known) = host_of(hosts, row) else { return };
-    let (Some(protocol), Some(at)) = (row[4].text().and_then(names::protocol_of), passive(&row[5..8])) else { return };
+    let Some(data) = host_of(hosts, row) else { return };
+    let (Some(protocol), Some(at)) = (row[4].text().and_then(enum_text::protocol_of), passive(&row[5..8])) else {
+        return;
+    };
     let listener = Listener { service: ServiceKey(text(&row[2])), netns: count(&row[3]), protocol, at };
-    if known.slice.listeners.last() != Some(&listener) {
-        known.services.insert(listener.service.clone());
-        known.slice.listeners.push(listener);
+    if data.slice.listeners.last() != Some(&listener) {
+        data.services.insert(listener.service.clone());
+        data.slice.listeners.push(listener);
     }
 }
 
 fn add_process(hosts: &mut Hosts, row: &Row, [from_ms, to_ms]: [i64; 2]) {
-    let Some(known) = host_of(hosts, row) else { return };
-    let Some(instance) = instance(&row[2], &row[3]) else { return };
+    let Some(data) = host_of(hosts, row) else { return };
+    let Some(id) = process_id(&row[2], &row[3]) else { return };
     let overlaps = number(&row[7]) < to_ms && number(&row[8]) >= from_ms;
-    if overlaps || known.processes.contains(&instance) {
+    if overlaps || data.processes.contains(&id) {
         let service = ServiceKey(text(&row[4]));
-        known.services.insert(service.clone());
-        known.slice.processes.push(Process { instance, service, netns: count(&row[5]), comm: text(&row[6]) });
+        data.services.insert(service.clone());
+        data.slice.processes.push(Process { id, service, netns: count(&row[5]), comm: text(&row[6]) });
     }
 }
 
 fn add_flow(hosts: &mut Hosts, row: &Row) {
-    let Some(known) = host_of(hosts, row) else { return };
+    let Some(data) = host_of(hosts, row) else { return };
     let Some(flow) = flow(row) else { return };
-    known.services.insert(flow.service.clone());
-    known.processes.extend(flow.process);
-    known.slice.flows.push(flow);
+    data.services.insert(flow.service.clone());
+    data.processes.extend(flow.process);
+    data.slice.flows.push(flow);
 }
 
 fn add_losses(hosts: &mut Hosts, row: &Row) {
-    let Some(known) = host_of(hosts, row) else { return };
-    known.slice.losses = Losses {
+    let Some(data) = host_of(hosts, row) else { return };
+    data.slice.losses = Losses {
         table_full: count(&row[2]),
         recursion: count(&row[3]),
         windows: count(&row[4]),
@@ -146,20 +148,20 @@ fn add_losses(hosts: &mut Hosts, row: &Row) {
     };
 }
 
-/// Only those that something of the slice names.
+/// Adds the services that the slice references.
 fn add_services(hosts: &mut Hosts, rows: &[Row]) {
     let services: HashMap<String, &Row> = rows.iter().map(|row| (text(&row[0]), row)).collect();
-    for known in hosts.values_mut() {
-        let named = known.services.iter().filter_map(|key| service(services.get(&key.0)?));
-        known.slice.services.extend(named);
-        known.slice.services.sort_by(|a, b| (&a.name, &a.key).cmp(&(&b.name, &b.key)));
+    for data in hosts.values_mut() {
+        let named = data.services.iter().filter_map(|key| service(services.get(&key.0)?));
+        data.slice.services.extend(named);
+        data.slice.services.sort_by(|a, b| (&a.name, &a.key).cmp(&(&b.name, &b.key)));
     }
 }
 
 fn service(row: &Row) -> Option<Service> {
     Some(Service {
         key: ServiceKey(text(&row[0])),
-        kind: names::kind_of(row[1].text()?)?,
+        kind: enum_text::kind_of(row[1].text()?)?,
         name: text(&row[2]),
         executable: optional(&row[3]),
         arguments: optional(&row[4]),
@@ -170,17 +172,17 @@ fn service(row: &Row) -> Option<Service> {
     })
 }
 
-fn instance(pid: &Value, start_ticks: &Value) -> Option<Instance> {
-    Some(Instance { pid: u32::try_from(pid.number()?).ok()?, start_ticks: u64::try_from(start_ticks.number()?).ok()? })
+fn process_id(pid: &Value, start_ticks: &Value) -> Option<ProcessId> {
+    Some(ProcessId { pid: u32::try_from(pid.number()?).ok()?, start_ticks: u64::try_from(start_ticks.number()?).ok()? })
 }
 
-/// Address, port and path.
-fn passive(cells: &[Value]) -> Option<Passive> {
+/// Parses the columns address, port and path.
+fn passive(cells: &[Value]) -> Option<ListenAddress> {
     match cells {
         [Value::Text(ip), Value::Int(port), _] => {
-            Some(Passive::Inet { ip: ip.parse().ok()?, port: u16::try_from(*port).ok()? })
+            Some(ListenAddress::Inet { ip: ip.parse().ok()?, port: u16::try_from(*port).ok()? })
         }
-        [_, _, Value::Text(path)] => Some(Passive::Path(path.clone())),
+        [_, _, Value::Text(path)] => Some(ListenAddress::Path(path.clone())),
         _ => None,
     }
 }
@@ -189,14 +191,14 @@ fn flow(row: &Row) -> Option<Flow> {
     let active = row[8].text().and_then(|ip| ip.parse().ok());
     let counts = &row[17..];
     Some(Flow {
-        side: names::side_of(row[2].text()?)?,
+        side: enum_text::side_of(row[2].text()?)?,
         service: ServiceKey(text(&row[3])),
-        process: instance(&row[4], &row[5]),
+        process: process_id(&row[4], &row[5]),
         netns: count(&row[6]),
-        link: Link { protocol: names::protocol_of(row[7].text()?)?, active, passive: passive(&row[9..12])? },
+        link: Link { protocol: enum_text::protocol_of(row[7].text()?)?, active, passive: passive(&row[9..12])? },
         translated: passive(&row[12..15]),
-        source: names::source_of(row[15].text()?)?,
-        attribution: names::attribution_of(row[16].text()?)?,
+        source: row[15].text()?.parse().ok()?,
+        attribution: enum_text::attribution_of(row[16].text()?)?,
         counts: Counts {
             opened: count(&counts[0]),
             established: count(&counts[1]),

@@ -1,5 +1,5 @@
-//! A statement that is written once for both databases. It reads its input from a table `r`, whose columns are bound as one array each
-//! (PostgreSQL) or as one JSON text (SQLite): many rows, one round trip.
+//! Statements that are written once for both databases. The input is a table `r`, whose columns are bound as one array
+//! each (PostgreSQL) or as one JSON text (SQLite), so that many rows need one round trip.
 
 use serde::Serialize;
 use std::fmt::Write;
@@ -12,12 +12,12 @@ pub enum Dialect {
     Postgres,
 }
 
-/// What a column holds. All travel as text or as a number; the statement casts them.
+/// Type of a column. Values are sent as text or number; the statement casts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
     Int,
-    /// 16 bytes, in hex on their way: UUID or BLOB.
+    /// 16 bytes, sent in hex; UUID or BLOB.
     Key,
     /// INET or TEXT.
     Addr,
@@ -56,7 +56,7 @@ impl Value {
 }
 
 impl From<&str> for Value {
-    /// PostgreSQL's text holds no NUL, which names of Unix sockets may.
+    /// Replaces NUL, which PostgreSQL's text cannot hold but names of Unix sockets can.
     fn from(text: &str) -> Value {
         Value::Text(text.replace('\0', "\u{FFFD}"))
     }
@@ -68,18 +68,18 @@ impl From<i64> for Value {
     }
 }
 
-/// Numbers beyond this are cut, so that sums of many stay within 64 bits.
-const GREATEST: u64 = 1 << 53;
+/// Maximum of a number; larger ones are clamped, so that sums stay within 64 bits.
+const NUMBER_MAX: u64 = 1 << 53;
 
 impl From<u64> for Value {
     fn from(number: u64) -> Value {
-        Value::Int(number.min(GREATEST) as i64)
+        Value::Int(number.min(NUMBER_MAX) as i64)
     }
 }
 
 pub type Row = Vec<Value>;
 
-/// A statement that changes something and reads its input from `r`.
+/// A statement that writes; its input is the table `r`.
 pub struct Change {
     pub columns: &'static [(&'static str, Kind)],
     pub then: &'static str,
@@ -123,11 +123,11 @@ impl Change {
     }
 }
 
-/// A statement that reads. Its parameters are numbers.
+/// A statement that reads; its parameters are numbers.
 pub struct Query {
     pub columns: &'static [Kind],
     pub sqlite: &'static str,
-    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "the other database's text"))]
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "text of the other database"))]
     pub postgres: &'static str,
 }
 

@@ -1,10 +1,10 @@
-//! The statements that write, in the order in which they run. All writers keep that order, and rows of one statement are sorted, so that
-//! two of them never wait for each other in a circle.
+//! The statements that write, in execution order. All writers use this order, and the rows of a statement are sorted,
+//! so that writers cannot deadlock.
 
 use crate::statement::Change;
 use crate::statement::Kind::{Addr, Int, Key, Text};
 
-/// Makes the agent's row, if there is none, and locks it: two writers with the same windows come one after the other.
+/// Creates the agent's row if necessary and locks it, so that writers of the same windows run one after the other.
 pub const AGENTS: Change = Change {
     columns: &[("agent", Text), ("host", Text), ("boot", Text), ("source", Text), ("first_ms", Int), ("last_ms", Int)],
     then: "INSERT INTO agents (agent, host, boot, source, recorded, first_ms, last_ms) \
@@ -35,8 +35,8 @@ pub const BOOTS: Change = Change {
         last_ms = CASE WHEN excluded.last_ms > boots.last_ms THEN excluded.last_ms ELSE boots.last_ms END",
 };
 
-/// What a host no longer has is closed. A row without key only names its host, which may have nothing any more.
-pub const ADDRESSES_GONE: Change = Change {
+/// Ends the addresses that a host no longer has. A row without key only names its host, which may have no address left.
+pub const ADDRESSES_REMOVED: Change = Change {
     columns: &[("host", Text), ("boot", Text), ("to_ms", Int), ("key", Key)],
     then: "UPDATE host_addresses SET last_ms = CASE WHEN first_ms > h.to_ms THEN first_ms ELSE h.to_ms END \
         FROM (SELECT DISTINCT host, boot, to_ms FROM r) h \
@@ -74,13 +74,14 @@ pub const SERVICES: Change = Change {
         cgroup = excluded.cgroup",
 };
 
-/// Services that are named without being told anew.
-pub const SERVICES_SEEN: Change = Change {
+/// Services that are referenced without a new description.
+pub const SERVICES_ACTIVE: Change = Change {
     columns: &[("key", Text), ("last_ms", Int)],
     then: "UPDATE services SET last_ms = r.last_ms FROM r WHERE services.key = r.key AND services.last_ms < r.last_ms",
 };
 
-/// `last_ms` is that of a minute, so that a process costs one write in it. An empty `comm` is one that only a flow names.
+/// `last_ms` is rounded to the minute, so that a process costs one write per minute. `comm` is empty if only a flow
+/// references the process.
 pub const PROCESSES: Change = Change {
     columns: &[
         ("host", Text),
@@ -102,8 +103,8 @@ pub const PROCESSES: Change = Change {
         OR (excluded.comm <> processes.comm AND excluded.comm <> '')",
 };
 
-/// As [`ADDRESSES_GONE`].
-pub const LISTENERS_GONE: Change = Change {
+/// As [`ADDRESSES_REMOVED`].
+pub const LISTENERS_REMOVED: Change = Change {
     columns: &[("host", Text), ("boot", Text), ("to_ms", Int), ("key", Key)],
     then: "UPDATE listeners SET last_ms = CASE WHEN first_ms > h.to_ms THEN first_ms ELSE h.to_ms END \
         FROM (SELECT DISTINCT host, boot, to_ms FROM r) h \
@@ -159,7 +160,7 @@ pub const FLOWS: Change = Change {
         WHERE true ON CONFLICT (flow) DO UPDATE SET last_ms = excluded.last_ms WHERE flows.last_ms < excluded.last_ms",
 };
 
-/// Adds what a window counted; `open` is that of the window which came last.
+/// Adds the counts of a window; `open` is that of the last recorded window.
 pub const FLOW_COUNTS: Change = Change {
     columns: &[
         ("from_ms", Int),

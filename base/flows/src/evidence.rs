@@ -1,61 +1,84 @@
-//! How sure we are: by which means a flow was seen, how its owner is known, and what was lost.
+//! Quality of the data: the source of a flow, the certainty of its owner, and losses.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
-/// By which means a flow was seen. Stands on every flow, because each misses something else.
+/// How a flow was observed. Recorded on every flow, because each source misses different connections. Ordered from best
+/// to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// Counted in the kernel: every connection.
+    /// Counted in the kernel: includes every connection.
     Ebpf,
-    /// Sockets asked for at intervals, their owners looked up: misses what lives between two polls.
+    /// Sockets and their owners read at intervals: misses connections that live between two polls.
     Polling,
-    /// Sockets asked for at intervals, without rights to look up owners of other users.
+    /// Sockets read at intervals, without permission to find the owners of other users' sockets.
     Tuples,
+}
+
+impl Source {
+    /// Every source, best first.
+    pub const ALL: [Source; 3] = [Source::Ebpf, Source::Polling, Source::Tuples];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Ebpf => "ebpf",
+            Source::Polling => "polling",
+            Source::Tuples => "tuples",
+        }
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Source::Ebpf => "ebpf",
-            Source::Polling => "polling",
-            Source::Tuples => "tuples",
-        })
+        f.pad(self.as_str())
     }
 }
 
-/// How the owner of a flow is known.
+impl FromStr for Source {
+    type Err = UnknownSource;
+
+    fn from_str(text: &str) -> Result<Source, UnknownSource> {
+        Source::ALL.into_iter().find(|source| source.as_str() == text).ok_or(UnknownSource)
+    }
+}
+
+/// A text that names no [`Source`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownSource;
+
+/// How the owner of a flow was determined. Ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Attribution {
-    /// It was seen to connect, to close, or to hold the socket.
+    /// The process was observed connecting, closing or holding the socket.
     Exact,
-    /// Only who listens on the port is known: the connection was reset, or ended before anybody accepted it.
+    /// Only the listener of the port is known: the connection was reset, or ended before it was accepted.
     Listener,
-    /// Nobody is known.
+    /// Unknown.
     None,
 }
 
-/// What was lost in a window. All zero: the window is complete, as far as its [`Source`] sees.
+/// Losses in a window. If all are zero, the window is complete within the limits of its [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
-    /// Connections that found the kernel's table full.
+    /// Connections that were not counted because the kernel's table was full.
     #[serde(default)]
     pub table_full: u64,
-    /// Events the kernel did not hand to us because one was being handled on the same processor.
+    /// Events that the kernel skipped because another one was being handled on the same processor.
     #[serde(default)]
     pub recursion: u64,
-    /// Windows that were dropped because nothing could take them: the spool was full.
+    /// Windows dropped because no store accepted them and the queue was full.
     #[serde(default)]
     pub windows: u64,
-    /// Processes whose sockets could not be read.
+    /// Processes whose sockets were not readable.
     #[serde(default)]
     pub unreadable: u64,
 }
 
 impl Losses {
-    /// Whether flows may be missing. Unreadable processes only lose owners.
+    /// Whether flows may be missing. Unreadable processes only cause missing owners.
     pub fn flows_missing(&self) -> bool {
         self.table_full + self.recursion + self.windows > 0
     }

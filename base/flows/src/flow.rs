@@ -1,6 +1,6 @@
-//! Flows: connections of one kind between two ends, as one of the ends saw them.
+//! Flows: connections with equal endpoints and owner, as observed at one end.
 
-use crate::{Attribution, Instance, ServiceKey, Source};
+use crate::{Attribution, ProcessId, ServiceKey, Source};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,8 @@ pub enum Protocol {
     Unix,
 }
 
-/// Which end of the connection saw it. The active side depends on the passive one (Transtracer §3.1, figure 4).
+/// The end at which the connection was observed. The active side depends on the passive side (Transtracer §3.1, figure
+/// 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -23,63 +24,64 @@ pub enum Side {
     Passive,
 }
 
-/// Where the passive side listens.
+/// Address on which the passive side listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Passive {
+pub enum ListenAddress {
     Inet {
-        /// As it was connected to; IPv4-mapped IPv6 addresses are written as IPv4.
+        /// The address that was connected to; IPv4-mapped IPv6 addresses are converted to IPv4.
         ip: IpAddr,
         port: u16,
     },
-    /// A Unix socket. Abstract names begin with `@`.
+    /// Path of a Unix socket. Abstract names start with `@`.
     Path(String),
 }
 
-impl fmt::Display for Passive {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Passive::Inet { ip: IpAddr::V6(ip), port } => write!(f, "[{ip}]:{port}"),
-            Passive::Inet { ip, port } => write!(f, "{ip}:{port}"),
-            Passive::Path(path) => path.fmt(f),
+            ListenAddress::Inet { ip: IpAddr::V6(ip), port } => write!(f, "[{ip}]:{port}"),
+            ListenAddress::Inet { ip, port } => write!(f, "{ip}:{port}"),
+            ListenAddress::Path(path) => path.fmt(f),
         }
     }
 }
 
-/// What both ends of a connection agree on. Ephemeral ports are left out: thousands of connections are one flow.
+/// The properties that both ends of a connection have in common. It contains no ephemeral port, so thousands of
+/// connections form one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Link {
     pub protocol: Protocol,
-    /// Address of the side that connected; none for Unix sockets.
+    /// Address of the active side; none for Unix sockets.
     pub active: Option<IpAddr>,
-    pub passive: Passive,
+    pub passive: ListenAddress,
 }
 
 impl Link {
-    /// Loopback addresses and Unix paths mean something within one network namespace of one host only.
+    /// Whether the link is valid only within one network namespace of one host: a loopback address or a Unix path.
     pub fn is_local(&self) -> bool {
         match &self.passive {
-            Passive::Inet { ip, .. } => ip.is_loopback() || self.active.is_some_and(|ip| ip.is_loopback()),
-            Passive::Path(_) => true,
+            ListenAddress::Inet { ip, .. } => ip.is_loopback() || self.active.is_some_and(|ip| ip.is_loopback()),
+            ListenAddress::Path(_) => true,
         }
     }
 }
 
-/// What happened in a window, except `open`, which holds for its end.
+/// Activity in a window, except `open`, which is the number at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Connections begun. Those that were open before the agent started are not in it.
+    /// Connections opened, without those that were open before the agent started.
     pub opened: u64,
     pub established: u64,
     /// Never established: refused, timed out, unreachable.
     pub failed: u64,
-    /// Ended after they had been established.
+    /// Ended after being established.
     pub closed: u64,
     /// Connections open at the end of the window.
     pub open: u64,
-    /// Bytes of payload this end sent and the other acknowledged.
+    /// Bytes of payload that this end sent and the other acknowledged.
     pub sent: u64,
-    /// Bytes of payload this end received.
+    /// Bytes of payload that this end received.
     pub received: u64,
 }
 
@@ -95,11 +97,38 @@ impl Counts {
         self.received += later.received;
     }
 
-    /// Adds what another flow did in the same window.
-    pub fn add_beside(&mut self, other: &Counts) {
+    /// Adds another flow of the same window.
+    pub fn add_concurrent(&mut self, other: &Counts) {
         let open = self.open + other.open;
         self.add(other);
         self.open = open;
+    }
+}
+
+/// The identity of a flow: everything but its counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FlowKey {
+    pub side: Side,
+    pub service: ServiceKey,
+    pub process: Option<ProcessId>,
+    pub netns: u64,
+    pub link: Link,
+    pub translated: Option<ListenAddress>,
+    pub source: Source,
+    pub attribution: Attribution,
+}
+
+impl FlowKey {
+    pub fn with_counts(self, counts: Counts) -> Flow {
+        let FlowKey { side, service, process, netns, link, translated, source, attribution } = self;
+        Flow { side, service, process, netns, link, translated, source, attribution, counts }
+    }
+}
+
+impl Flow {
+    pub fn key(&self) -> FlowKey {
+        let Flow { side, service, process, netns, link, translated, source, attribution, counts: _ } = self.clone();
+        FlowKey { side, service, process, netns, link, translated, source, attribution }
     }
 }
 
@@ -107,12 +136,13 @@ impl Counts {
 pub struct Flow {
     pub side: Side,
     pub service: ServiceKey,
-    /// The process, unless it was gone at the end of the window: short-lived processes of one service share a flow.
-    pub process: Option<Instance>,
+    /// The process, or none if it had ended by the end of the window: short-lived processes of one service share a
+    /// flow.
+    pub process: Option<ProcessId>,
     pub netns: u64,
     pub link: Link,
-    /// Where the connection really went, if an address translation on this host (conntrack) changed it.
-    pub translated: Option<Passive>,
+    /// The real destination, if address translation on this host (conntrack) changed it.
+    pub translated: Option<ListenAddress>,
     pub source: Source,
     pub attribution: Attribution,
     pub counts: Counts,
@@ -124,6 +154,6 @@ pub struct Listener {
     pub service: ServiceKey,
     pub netns: u64,
     pub protocol: Protocol,
-    /// May be the unspecified address: it then listens on all addresses of its namespace.
-    pub at: Passive,
+    /// The unspecified address means all addresses of the namespace.
+    pub at: ListenAddress,
 }

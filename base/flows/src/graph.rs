@@ -1,4 +1,4 @@
-//! The dependency graph: what a map shows. Made by `study/map`, drawn by whoever shows it.
+//! The dependency graph of a map. `study/map` builds it; reports and the command line render it.
 
 use crate::{Attribution, Counts, Protocol, Source};
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ pub enum NodeKind {
     Unit,
     Program,
     Process,
-    /// Addresses that no agent answers for.
+    /// An address without an agent.
     External,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Unique in the graph and equal in every graph of the same thing, so that pictures keep its place.
+    /// Unique in the graph, and the same in every graph of the same node, so that layouts are stable.
     pub id: String,
     pub kind: NodeKind,
     pub label: String,
-    /// Names of the hosts it was seen on.
+    /// Names of the hosts on which it was observed.
     pub hosts: Vec<String>,
     /// Ports and paths it listens on, as text.
     pub listens: Vec<String>,
-    /// How many processes it stands for.
+    /// Number of processes that it represents.
     pub processes: u64,
 }
 
@@ -35,23 +35,24 @@ pub struct Edge {
     pub from: String,
     pub to: String,
     pub protocol: Protocol,
-    /// Where `to` was reached: `:8080` or a path.
+    /// Listen address of `to`: `:8080` or a path.
     pub at: String,
-    /// As the active side counted, or the passive side where only it was seen. Bytes are those of the active side.
+    /// Counts of the active side, or of the passive side if only that was observed. Bytes are from the view of the
+    /// active side.
     pub counts: Counts,
-    /// Both ends were seen. If not, the other end has no agent, or was not there yet.
+    /// Both ends were observed. Otherwise the other end has no agent, or its agent started later.
     pub paired: bool,
-    /// The weaker of both ends.
+    /// The worse of the two ends.
     pub source: Source,
     pub attribution: Attribution,
-    /// Through an address translation or a proxy that is not shown.
+    /// Passes an address translation or a proxy that is not shown.
     pub translated: bool,
 }
 
 impl Edge {
-    /// Adds an edge that is to be the same one.
-    pub fn add_beside(&mut self, other: &Edge) {
-        self.counts.add_beside(&other.counts);
+    /// Adds the counts of an edge that is merged into this one.
+    pub fn add_concurrent(&mut self, other: &Edge) {
+        self.counts.add_concurrent(&other.counts);
         self.paired &= other.paired;
         self.source = self.source.max(other.source);
         self.attribution = self.attribution.max(other.attribution);
@@ -64,6 +65,6 @@ impl Edge {
 pub struct Graph {
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// Why something may be missing, for the reader: losses, hosts that did not answer.
+    /// Why data may be missing, for the reader: losses, hosts that did not answer.
     pub remarks: Vec<String>,
 }

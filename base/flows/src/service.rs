@@ -1,11 +1,12 @@
-//! Services: what processes are shown as. A service survives the restart of its processes.
+//! Services: groups of processes that the map shows as one node. A service keeps its identity when its processes
+//! restart.
 
 use crate::HostId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// What tells one service from another, from the surest sign to the weakest.
+/// How a service is identified, from most to least reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceKind {
@@ -13,9 +14,9 @@ pub enum ServiceKind {
     Container,
     /// A systemd unit, by its cgroup.
     Unit,
-    /// An executable with its normalised arguments.
+    /// An executable with its normalized arguments.
     Program,
-    /// The host itself: flows nobody is known for.
+    /// The host itself, for flows without a known owner.
     Host,
 }
 
@@ -30,13 +31,14 @@ impl ServiceKind {
     }
 }
 
-/// Identifies a service of one host: 16 bytes in hex, made of what makes it this service.
+/// Identifies a service of one host: 16 bytes in hex, a hash of the host and the service's identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ServiceKey(pub String);
 
 impl ServiceKey {
-    /// `identity` is the container's id or pod's uid, the unit's name, or executable and normalised arguments.
+    /// `identity` is the id of the container or pod, the name of the unit, or the executable and its normalized
+    /// arguments.
     pub fn of(host: &HostId, kind: ServiceKind, identity: &str) -> ServiceKey {
         let digest = Sha256::new()
             .chain_update(host.0.as_bytes())
@@ -59,13 +61,13 @@ impl fmt::Display for ServiceKey {
 pub struct Service {
     pub key: ServiceKey,
     pub kind: ServiceKind,
-    /// What users read and type: the container's or unit's name, or the executable's with what tells it from others.
-    /// Services of equal kind and name on several hosts are replicas of one.
+    /// Name shown to users: that of the container or unit, or one derived from the executable. Services of equal kind
+    /// and name on several hosts are replicas of one service.
     pub name: String,
-    /// Path of a program's executable, if it could be read; its file name if the process had ended before.
+    /// Path of a program's executable if it was readable; only its file name if the process had ended before.
     pub executable: Option<String>,
-    /// Normalised arguments: what differs from instance to instance (ports, numbers, temporary names) replaced.
-    /// Values that look like secrets are not kept.
+    /// Normalized arguments: instance-specific parts (ports, numbers, temporary names) are replaced, and values that
+    /// look like secrets are removed.
     pub arguments: Option<String>,
     pub container: Option<String>,
     pub pod: Option<String>,

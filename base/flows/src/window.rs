@@ -1,36 +1,38 @@
-//! What one agent saw in a stretch of time, and what is known of a stretch of time.
+//! Observations of one agent in an interval, and the stored data of an interval.
 
 use crate::{Flow, Host, Listener, Losses, Process, Service, Source};
 use serde::{Deserialize, Serialize};
 
-/// What was seen since the last look, with services: a [`Window`] without its place in time.
+/// Activity since the last collection, with services: a [`Window`] without its interval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct Observation {
     pub host: Host,
-    /// Every service that is named below.
+    /// Every service that is referenced below.
     pub services: Vec<Service>,
-    /// Those that live at the end.
+    /// Processes alive at the end.
     pub processes: Vec<Process>,
-    /// All, or none if they are those of the look before.
+    /// All listeners, or none if they did not change since the last collection.
     pub listeners: Option<Vec<Listener>>,
     pub flows: Vec<Flow>,
     pub losses: Losses,
 }
 
-/// What an agent saw between two moments. Counts are differences, so a window must be kept exactly once: `agent` and
-/// `sequence` tell whether it was.
+/// Observations of an agent in an interval. Counts are differences, so a window must be stored exactly once; `agent`
+/// and
+/// `sequence` identify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// This run of the agent.
+    /// Id of this run of the agent.
     pub agent: uuid::Uuid,
     /// 1, 2, 3 … within this run of the agent.
     pub sequence: u64,
-    /// Milliseconds since the epoch. Length is measured by a clock that never jumps, so only `from_ms` shifts with the wall clock.
+    /// Milliseconds since the epoch. The length comes from a monotonic clock, so a jump of the wall clock only moves
+    /// it.
     pub from_ms: i64,
     pub to_ms: i64,
     pub host: Host,
     pub source: Source,
-    /// Every service that is named below; those named in earlier windows may be left out.
+    /// Every service that is referenced below, except services described in earlier windows.
     pub services: Vec<Service>,
     pub processes: Vec<Process>,
     /// All listeners at the end of the window, or none if they did not change.
@@ -39,7 +41,8 @@ pub struct Window {
     pub losses: Losses,
 }
 
-/// What a database knows of a range of time: the union of its windows, counts added. What hosts tell each other, too.
+/// The data of an interval: the union of its windows with counts added up. Also the format in which hosts answer each
+/// other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     pub from_ms: i64,
@@ -55,6 +58,6 @@ pub struct HostSlice {
     pub listeners: Vec<Listener>,
     pub flows: Vec<Flow>,
     pub losses: Losses,
-    /// When something of this host was last heard, milliseconds since the epoch.
+    /// End of the last window from this host, in milliseconds since the epoch.
     pub last_seen_ms: i64,
 }

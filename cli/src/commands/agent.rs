@@ -5,8 +5,9 @@
 
 use crate::args::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
 use crate::context::Context;
-use crate::watch::Watch;
-use ::agent::{Audience, Daemon, Fleet, HostLock, Observer, Settings, rights, shelf, unit};
+use ::agent::{
+    Daemon, FleetWriter, HostLock, Observer, Reporter, Settings, SocketObserver, capabilities, stores, systemd_unit,
+};
 use app::text::plural;
 use app::text::printable;
 use app::text::time;
@@ -14,7 +15,7 @@ use app::time_arg::now_ms;
 use flowdb::Spool;
 use flows::{Side, Source, Window};
 use model::{Exit, Failure};
-use sockets::choose::Mode;
+use sockets::backend::Mode;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::DirBuilderExt;
@@ -26,29 +27,29 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
     if let Some(AgentPart::Unit(unit)) = &args.part {
         return print_unit(unit);
     }
-    sockets::memory::keep_small();
+    sockets::memory::limit_heap();
     let _lock = HostLock::take(&args.lock)?;
     let state = make_state(context, args)?;
     let mode = mode(args.seeing.mode);
-    rights::reduce(&match mode {
+    capabilities::reduce(&match mode {
         Mode::Auto => vec![Source::Ebpf, Source::Polling],
         Mode::Only(source) => vec![source],
     })?;
-    let watch = Watch::start(mode)?;
-    say(context, &format!("watching by {}", watch.source()));
-    watch.remarks.iter().for_each(|remark| say(context, &format!("  {remark}")));
-    rights::reduce(&[watch.source()])?;
+    let observer = SocketObserver::start(mode)?;
+    say(context, &format!("watching by {}", observer.source()));
+    observer.remarks.iter().for_each(|remark| say(context, &format!("  {remark}")));
+    capabilities::reduce(&[observer.source()])?;
     // one thread: rights are a thread's own
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
-    runtime.block_on(run(context, args, watch, state))
+    runtime.block_on(run(context, args, observer, state))
 }
 
-async fn run(context: &Context, args: &Agent, watch: Watch, state: PathBuf) -> Result<Exit, Failure> {
+async fn run(context: &Context, args: &Agent, observer: SocketObserver, state: PathBuf) -> Result<Exit, Failure> {
     let stop = stop(args.length)?;
-    let store = flowdb::FlowDb::open(&state.join(shelf::DATABASE).to_string_lossy()).await?;
+    let store = flowdb::FlowDb::open(&state.join(stores::DATABASE).to_string_lossy()).await?;
     let fleet = match &args.database {
         Some(url) => Some(fleet(url, &state)?),
         None => None,
@@ -56,7 +57,7 @@ async fn run(context: &Context, args: &Agent, watch: Watch, state: PathBuf) -> R
     say(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.seeing.interval, state.display()));
     let settings = Settings { interval: args.seeing.interval, once: args.once, state };
     let printer = Printer { json: context.common.json, once: args.once };
-    Daemon::new(watch, store, fleet, settings, printer).run(stop).await?;
+    Daemon::new(observer, store, fleet, settings, printer).run(stop).await;
     Ok(Exit::Pass)
 }
 
@@ -67,13 +68,13 @@ fn say(context: &Context, line: &str) {
     }
 }
 
-fn fleet(url: &str, state: &Path) -> Result<Fleet, Failure> {
+fn fleet(url: &str, state: &Path) -> Result<FleetWriter, Failure> {
     if !cfg!(feature = "postgres") {
         return Err(Failure::environment("this faultloom was built without PostgreSQL")
             .next("build it with `--features postgres`, or leave --database out"));
     }
-    let spool = Spool::open(&state.join(shelf::SPOOL), flowdb::spool::DEFAULT_LIMIT_BYTES)?;
-    Ok(Fleet::start(Box::new(spool), shelf::Database(url.to_owned())))
+    let spool = Spool::open(&state.join(stores::SPOOL), flowdb::spool::DEFAULT_LIMIT_BYTES)?;
+    Ok(FleetWriter::start(spool, stores::FleetDatabase::new(url)))
 }
 
 fn mode(chosen: SeeingMode) -> Mode {
@@ -134,7 +135,7 @@ fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
         Mode::Auto => Source::Ebpf,
         Mode::Only(source) => source,
     };
-    print!("{}", unit::unit(source, &program, &format!("{}ms", interval.as_millis()), args.fleet));
+    print!("{}", systemd_unit::unit(source, &program, &format!("{}ms", interval.as_millis()), args.fleet));
     Ok(Exit::Pass)
 }
 
@@ -143,7 +144,7 @@ struct Printer {
     once: bool,
 }
 
-impl Audience for Printer {
+impl Reporter for Printer {
     fn window(&mut self, window: &Window) {
         if self.json {
             print_json(window);
@@ -152,8 +153,8 @@ impl Audience for Printer {
         }
     }
 
-    fn tell(&mut self, words: &str) {
-        eprintln!("{}  {}", time(now_ms()), words.replace('\n', "\n    "));
+    fn message(&mut self, text: &str) {
+        eprintln!("{}  {}", time(now_ms()), text.replace('\n', "\n    "));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::args::{AgentServe, AgentTrust};
 use crate::commands::agent::state_folder;
 use crate::context::Context;
 use agent::metrics;
-use agent::shelf::DATABASE;
+use agent::stores::DATABASE;
 use app::text::quoted;
 use fleet::{AllowList, Fingerprint, Identity, Limits, Server, Slices, Token, serve_metrics};
 use flowdb::FlowDb;
@@ -35,9 +35,9 @@ impl Slices for Store {
 pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure> {
     let state = state_folder(context, args.state.as_deref());
     let keys = args.keys.clone().unwrap_or_else(|| context.common.home.join("serve"));
-    let identity = Identity::load_or_make(&keys)?;
+    let identity = Identity::load_or_create(&keys)?;
     let token_file = keys.join("token");
-    let token = Token::load_or_make(&token_file)?;
+    let token = Token::load_or_create(&token_file)?;
     let store = Store(state.join(DATABASE));
     let server = Server::bind(args.listen, &identity, token, store, Limits::default()).await?;
     let (address, fingerprint) = (server.address()?, identity.fingerprint());

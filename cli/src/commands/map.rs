@@ -5,13 +5,13 @@ use crate::commands::agent::state_folder;
 use crate::commands::map_hosts::AllowedHosts;
 use crate::context::Context;
 use crate::render::map as render;
-use agent::shelf::DATABASE;
+use agent::stores::DATABASE;
 use app::kinds::map::draw::{self, ChangedMap, DrawnMap, MapDirection, MapSpec, Observed, Range, Source, range_text};
 use app::kinds::map::recorded_calls::{self, ComparedRun};
 use app::spec::Version;
 use app::text::{grouped, plural, printable, quoted};
 use app::time_arg::now_ms;
-use flows::{SeenBy, Slice};
+use flows::{ObservedBy, Slice};
 use map::{dot, mermaid};
 use model::{Exit, Failure};
 use serde_json::json;
@@ -149,25 +149,25 @@ fn print_compared(context: &Context, args: &MapArgs, compared: &ComparedRun) {
         println!("{}", json!({"run": compared.run, "rows": rows, "graph": graph}));
         return;
     }
-    let mut counts: BTreeMap<SeenBy, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<ObservedBy, u64> = BTreeMap::new();
     for row in rows {
-        *counts.entry(row.seen).or_default() += 1;
-        if row.seen == SeenBy::Both && !args.all {
+        *counts.entry(row.observed_by).or_default() += 1;
+        if row.observed_by == ObservedBy::Both && !args.all {
             continue;
         }
-        let observed_by = match row.seen {
-            SeenBy::Both => "both",
-            SeenBy::Sockets => "sockets",
-            SeenBy::Messages => "messages",
+        let observed_by = match row.observed_by {
+            ObservedBy::Both => "both",
+            ObservedBy::Sockets => "sockets",
+            ObservedBy::Messages => "messages",
         };
-        println!("{observed_by:<9} {} → {}   {}", printable(&row.from), printable(&row.to), printable(&row.why));
+        println!("{observed_by:<9} {} → {}   {}", printable(&row.from), printable(&row.to), printable(&row.reason));
     }
     let count = |observed_by| counts.get(&observed_by).copied().unwrap_or(0);
     println!(
         "{} in both, {} only in the sockets, {} only in the messages",
-        plural(count(SeenBy::Both), "edge"),
-        grouped(count(SeenBy::Sockets)),
-        grouped(count(SeenBy::Messages))
+        plural(count(ObservedBy::Both), "edge"),
+        grouped(count(ObservedBy::Sockets)),
+        grouped(count(ObservedBy::Messages))
     );
     print_remarks(&graph.remarks);
     println!("next: {} {}", context.command("report"), compared.run.short());

@@ -12,7 +12,7 @@ impl HostQuery for AllowedHosts {
     fn query<'a>(&'a self, file: &'a Path, range: Range) -> Observing<'a> {
         Box::pin(async move {
             let list = AllowList::load(file)?;
-            let answers = fleet::ask_all(&list, range.from_ms, range.to_ms).await;
+            let answers = fleet::request_all(&list, range.from_ms, range.to_ms).await;
             if answers.answered == 0 {
                 return Err(Failure::environment(format!(
                     "none of the {} hosts in {} answers",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A TCP connection as one of its ends: whose it is, what it is called, how many bytes it moved.
+// One end of a TCP connection: its owner, its flow key and its byte counts.
 #pragma once
 
 static __always_inline void addresses(struct sock *sk, __u8 *local, __u8 *remote)
@@ -19,9 +19,9 @@ static __always_inline void addresses(struct sock *sk, __u8 *local, __u8 *remote
 	}
 }
 
-static __always_inline void name(struct tracked *it, struct sock *sk, __u8 side)
+static __always_inline void set_key(struct tracked *tracked, struct sock *sk, __u8 side)
 {
-	struct flow_key *key = &it->key;
+	struct flow_key *key = &tracked->key;
 	key->netns = sk->__sk_common.skc_net.net->ns.inum;
 	key->protocol = IPPROTO_TCP;
 	key->side = side;
@@ -33,83 +33,85 @@ static __always_inline void name(struct tracked *it, struct sock *sk, __u8 side)
 		key->port = sk->__sk_common.skc_num;
 		addresses(sk, key->passive, key->active);
 	}
-	it->sent = it->received = 0;
+	tracked->sent = tracked->received = 0;
 }
 
-static __always_inline __u32 port_of_active(struct tracked *it, struct sock *sk)
+static __always_inline __u32 active_port(struct tracked *tracked, struct sock *sk)
 {
-	return it->key.side == ACTIVE ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
+	return tracked->key.side == ACTIVE ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
 }
 
-static __always_inline void own(struct tracked *it, struct task_struct *task)
+static __always_inline void set_owner(struct tracked *tracked, struct task_struct *task)
 {
-	it->key.start_ns = task->group_leader->start_boottime;
-	it->key.tgid = task->tgid;
+	tracked->key.start_ns = task->group_leader->start_boottime;
+	tracked->key.tgid = task->tgid;
 }
 
 #define SOCK_DONE 2 // bit 1 of sk_flags: the peer's FIN was received
 
-// The kernel counts sequence numbers: the active end's SYN and both FINs are one each, and no payload.
-static __always_inline void bytes(struct tracked *it, struct sock *sk, int state, struct flow_counts *counts)
+// The kernel counts sequence numbers. The SYN of the active end and both FINs take one each and carry no payload.
+static __always_inline void count_bytes(struct tracked *tracked, struct sock *sk, int state, struct flow_counts *counts)
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-	if (!tcp || !(it->state & ESTABLISHED))
+	if (!tcp || !(tracked->state & ESTABLISHED))
 		return;
 	__u64 sent = tcp->bytes_acked, received = tcp->bytes_received;
-	if (it->key.side == ACTIVE && sent)
+	if (tracked->key.side == ACTIVE && sent)
 		sent--;
 	bool fin_sent = state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK;
 	if (fin_sent && sent && tcp->snd_una == tcp->write_seq)
 		sent--;
 	if (sk->__sk_common.skc_flags & SOCK_DONE && received)
 		received--;
-	if (sent > it->sent) {
-		COUNT(counts, sent, sent - it->sent);
-		it->sent = sent;
+	if (sent > tracked->sent) {
+		COUNT(counts, sent, sent - tracked->sent);
+		tracked->sent = sent;
 	}
-	if (received > it->received) {
-		COUNT(counts, received, received - it->received);
-		it->received = received;
+	if (received > tracked->received) {
+		COUNT(counts, received, received - tracked->received);
+		tracked->received = received;
 	}
 }
 
-// Takes the right to settle it: the hook and a pass may both want to.
-static __always_inline bool unsettled(struct tracked *it)
+// Returns true for the one caller that may attribute the connection. The hook and a file scan can race for it.
+static __always_inline bool take_attribution(struct tracked *tracked)
 {
-	if (!(it->state & UNSETTLED) || !(__sync_fetch_and_and(&it->state, ~UNSETTLED) & UNSETTLED))
+	if (!(tracked->state & UNATTRIBUTED) || !(__sync_fetch_and_and(&tracked->state, ~UNATTRIBUTED) & UNATTRIBUTED))
 		return false;
-	counter(UNSETTLED_NOW, -1);
+	add_to_counter(UNATTRIBUTED_NOW, -1);
 	return true;
 }
 
-static __always_inline void count_closed(struct tracked *it, struct sock *sk, int from, struct flow_counts *counts)
+static __always_inline void count_closed(struct tracked *tracked, struct sock *sk, int from, struct flow_counts *counts)
 {
-	if (it->state & ESTABLISHED)
+	if (tracked->state & ESTABLISHED)
 		COUNT(counts, closed, 1);
 	else
 		COUNT(counts, failed, 1);
-	bytes(it, sk, from, counts);
+	count_bytes(tracked, sk, from, counts);
 }
 
-// From now on its closing is counted; by us, if it closed while a pass was counting it.
-static __always_inline void counted(struct tracked *it, struct sock *sk, __u32 also, struct flow_counts *counts)
+// Marks the connection so that its end is counted. If it ended while a file scan was counting it, counts the end here.
+static __always_inline void mark_counted(struct tracked *tracked, struct sock *sk, __u32 also,
+					 struct flow_counts *counts)
 {
-	counts->example_port = port_of_active(it, sk);
-	if (__sync_fetch_and_or(&it->state, COUNTED | also) & GONE)
-		count_closed(it, sk, TCP_ESTABLISHED, counts);
+	counts->example_port = active_port(tracked, sk);
+	if (__sync_fetch_and_or(&tracked->state, COUNTED | also) & GONE)
+		count_closed(tracked, sk, TCP_ESTABLISHED, counts);
 }
 
-// A passive end whose owner is now known, as well as it ever will be: only now it is counted.
-static __always_inline void settle(struct tracked *it, struct sock *sk, struct task_struct *task, bool itself)
+// Counts a passive end once its attribution is final.
+static __always_inline void attribute_owner(struct tracked *tracked, struct sock *sk, struct task_struct *task,
+					    bool is_current)
 {
 	if (task)
-		own(it, task);
+		set_owner(tracked, task);
 	else
-		it->key.attribution = it->key.tgid ? LISTENER : NOBODY;
-	struct flow_counts *counts = flow(&it->key, task, itself);
+		tracked->key.attribution = tracked->key.tgid ? LISTENER : NOBODY;
+	struct flow_counts *counts = flow_counts_of(&tracked->key, task, is_current);
 	if (!counts)
 		return;
 	COUNT(counts, opened, 1);
 	COUNT(counts, established, 1);
-	counted(it, sk, 0, counts);
+	mark_counted(tracked, sk, 0, counts);
 }

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Counting in the table of flows.
+// Adds counts to the flow table.
 #pragma once
 
-static __always_inline struct flow_counts *find(__u32 epoch, struct flow_key *key)
+static __always_inline struct flow_counts *find_flow(__u32 epoch, struct flow_key *key)
 {
 	return epoch & 1 ? bpf_map_lookup_elem(&flows_odd, key) : bpf_map_lookup_elem(&flows_even, key);
 }
 
-static __noinline struct flow_counts *insert(struct control *now, __u32 epoch, struct flow_key *key)
+static __noinline struct flow_counts *insert_flow(struct control *control, __u32 epoch, struct flow_key *key)
 {
 	struct flow_counts none = {};
 	__u32 zero = 0;
-	struct tally *it = bpf_map_lookup_elem(&tally, &zero);
+	struct tally *counts = bpf_map_lookup_elem(&tally, &zero);
 	if (epoch & 1)
 		bpf_map_update_elem(&flows_odd, key, &none, BPF_NOEXIST);
 	else
 		bpf_map_update_elem(&flows_even, key, &none, BPF_NOEXIST);
-	if (it && __sync_fetch_and_add(&it->inserted, 1) == now->wake_at)
+	if (counts && __sync_fetch_and_add(&counts->inserted, 1) == control->wake_at)
 		bpf_ringbuf_output(&wake, &epoch, sizeof(epoch), 0);
-	return find(epoch, key);
+	return find_flow(epoch, key);
 }
 
-// The counts of a key, or none if the table is full. `task` is the owner where its memory can be asked for who it is:
-// in its own context (`itself`), or during a pass.
-static __always_inline struct flow_counts *flow(struct flow_key *key, struct task_struct *task, bool itself)
+// Returns the counts of a key, or NULL if the table is full. `task` is the owner if it can be described now: it is the
+// current process (`is_current`), or a file scan found it.
+static __always_inline struct flow_counts *flow_counts_of(struct flow_key *key, struct task_struct *task,
+							  bool is_current)
 {
-	struct control *now = controls();
-	if (!now)
+	struct control *control = get_control();
+	if (!control)
 		return 0;
-	__u32 epoch = now->epoch;
-	struct flow_counts *counts = find(epoch, key);
+	__u32 epoch = control->epoch;
+	struct flow_counts *counts = find_flow(epoch, key);
 	if (counts)
 		return counts;
 	if (task)
-		capture(task, epoch, itself);
-	counts = insert(now, epoch, key);
+		capture_process(task, epoch, is_current);
+	counts = insert_flow(control, epoch, key);
 	if (!counts)
-		counter(LOST_FLOWS, 1);
+		add_to_counter(LOST_FLOWS, 1);
 	return counts;
 }
 

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Who a process is: captured once per epoch and process, when it first appears in the table of flows.
+// Describes the process that owns a socket. Captured once per epoch, when the process first appears in the flow table.
 #pragma once
 
-static __always_inline struct instance instance_of(struct task_struct *task)
+static __always_inline struct task_id task_id_of(struct task_struct *task)
 {
-	struct instance owner = { .start_ns = task->group_leader->start_boottime, .tgid = task->tgid };
+	struct task_id owner = { .start_ns = task->group_leader->start_boottime, .tgid = task->tgid };
 	return owner;
 }
 
-static __always_inline void *process_known(__u32 epoch, struct instance *owner)
+static __always_inline void *find_process(__u32 epoch, struct task_id *owner)
 {
 	return epoch & 1 ? bpf_map_lookup_elem(&processes_odd, owner) : bpf_map_lookup_elem(&processes_even, owner);
 }
 
-// Arguments can only be read from the process itself; one that a pass finds still lives, and /proc has them.
-static __noinline void capture(struct task_struct *task, __u32 epoch, bool itself)
+// Arguments can be read only in the context of the process. A process that a file scan finds is alive, so user space
+// reads its arguments from /proc.
+static __noinline void capture_process(struct task_struct *task, __u32 epoch, bool is_current)
 {
-	struct instance owner = instance_of(task);
-	if (process_known(epoch, &owner))
+	struct task_id owner = task_id_of(task);
+	if (find_process(epoch, &owner))
 		return;
-	__u32 which = !itself;
+	__u32 which = !is_current;
 	struct process *process = bpf_map_lookup_elem(&scratch, &which);
 	if (!process)
 		return;
@@ -32,7 +33,7 @@ static __noinline void capture(struct task_struct *task, __u32 epoch, bool itsel
 		const void *name = mm->exe_file->f_path.dentry->d_name.name;
 		bpf_probe_read_kernel_str(process->executable, sizeof(process->executable), name);
 	}
-	if (mm && itself) {
+	if (mm && is_current) {
 		unsigned long start = mm->arg_start;
 		unsigned long len = mm->arg_end - start;
 		if (len > sizeof(process->arguments))
@@ -43,5 +44,5 @@ static __noinline void capture(struct task_struct *task, __u32 epoch, bool itsel
 	long error = epoch & 1 ? bpf_map_update_elem(&processes_odd, &owner, process, BPF_ANY)
 			       : bpf_map_update_elem(&processes_even, &owner, process, BPF_ANY);
 	if (error)
-		counter(LOST_PROCESSES, 1);
+		add_to_counter(LOST_PROCESSES, 1);
 }

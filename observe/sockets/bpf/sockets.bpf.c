@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Counts TCP connections in the kernel (Transtracer §3.2 polls /proc instead, and misses what lives between two polls).
+// Counts TCP connections in the kernel. Transtracer §3.2 polls /proc instead and misses connections that live between
+// two polls.
 //
-// One hook, on the change of a TCP socket's state:
+// One hook runs on each state change of a TCP socket:
 //
-//   → SYN_SENT              the process that connects is the current one: exact owner, opened
-//   → LISTEN                the process that listens is the current one
-//   SYN_RECV → ESTABLISHED  in the middle of an interrupt; the current process is a bystander. Remembered as unsettled
-//   → FIN_WAIT1, LAST_ACK   the process that closes is the current one, also among prefork workers: settles the owner
-//   → CLOSE                 bytes, failures. Still unsettled (a reset): only the listener is known
+//   → SYN_SENT              the current process connects: the owner is exact, count as opened
+//   → LISTEN                the current process listens
+//   SYN_RECV → ESTABLISHED  runs in an interrupt, the current process is unrelated: mark as unattributed
+//   → FIN_WAIT1, LAST_ACK   the current process closes, also among prefork workers: attribute to it
+//   → CLOSE                 count bytes and failures; if still unattributed (reset), only the listener is known
 //
-// and a pass over the open files of all processes (pass.h) for what began before us or is held open for long.
+// A scan of the open files of all processes (file_scan.h) finds connections that are older than the agent or stay open
+// for long.
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -20,153 +22,154 @@
 #include "owner.h"
 #include "flow.h"
 #include "connection.h"
-#include "others.h"
-#include "pass.h"
+#include "non_tcp.h"
+#include "file_scan.h"
 
 // Tracing programs must be GPL-compatible.
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline void connecting(struct sock *sk)
+static __always_inline void on_connect(struct sock *sk)
 {
-	struct tracked *it = track(sk);
-	if (!it)
+	struct tracked *tracked = track(sk);
+	if (!tracked)
 		return;
 	struct task_struct *task = bpf_get_current_task_btf();
-	own(it, task);
-	name(it, sk, ACTIVE);
-	it->state = 0;
-	struct flow_counts *counts = flow(&it->key, task, true);
+	set_owner(tracked, task);
+	set_key(tracked, sk, ACTIVE);
+	tracked->state = 0;
+	struct flow_counts *counts = flow_counts_of(&tracked->key, task, true);
 	if (!counts)
 		return;
 	COUNT(counts, opened, 1);
-	it->state = COUNTED;
+	tracked->state = COUNTED;
 }
 
-static __always_inline void listening(struct sock *sk)
+static __always_inline void on_listen(struct sock *sk)
 {
-	struct control *now = controls();
-	struct tracked *it = track(sk);
-	if (!it || !now)
+	struct control *control = get_control();
+	struct tracked *tracked = track(sk);
+	if (!tracked || !control)
 		return;
 	struct task_struct *task = bpf_get_current_task_btf();
-	own(it, task);
-	it->state = LISTENING;
-	capture(task, now->epoch, true);
-	enlist(it, sk, (__u64)sk);
+	set_owner(tracked, task);
+	tracked->state = LISTENING;
+	capture_process(task, control->epoch, true);
+	add_listener(tracked, sk, (__u64)sk);
 }
 
-static __always_inline void established(struct sock *sk, int from)
+static __always_inline void on_established(struct sock *sk, int from)
 {
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (!it) {
-		// Its listener is older than we are, and no pass has met it yet.
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!tracked) {
+		// Its listener is older than the agent, and no file scan has found it yet.
 		if (from != TCP_SYN_RECV)
 			return;
-		it = track(sk);
-		if (!it)
+		tracked = track(sk);
+		if (!tracked)
 			return;
-		it->state = LISTENING;
+		tracked->state = LISTENING;
 	}
-	if (it->state & LISTENING) {
-		name(it, sk, PASSIVE);
-		it->state = UNSETTLED | ESTABLISHED;
-		counter(UNSETTLED_NOW, 1);
-	} else if (it->state & COUNTED) {
-		struct flow_counts *counts = flow(&it->key, 0, false);
-		it->state |= ESTABLISHED;
+	if (tracked->state & LISTENING) {
+		set_key(tracked, sk, PASSIVE);
+		tracked->state = UNATTRIBUTED | ESTABLISHED;
+		add_to_counter(UNATTRIBUTED_NOW, 1);
+	} else if (tracked->state & COUNTED) {
+		struct flow_counts *counts = flow_counts_of(&tracked->key, 0, false);
+		tracked->state |= ESTABLISHED;
 		if (counts) {
 			COUNT(counts, established, 1);
-			counts->example_port = port_of_active(it, sk);
+			counts->example_port = active_port(tracked, sk);
 		}
 	}
 }
 
-static __always_inline void closing(struct sock *sk)
+static __always_inline void on_closing(struct sock *sk)
 {
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (it && unsettled(it))
-		settle(it, sk, bpf_get_current_task_btf(), true);
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (tracked && take_attribution(tracked))
+		attribute_owner(tracked, sk, bpf_get_current_task_btf(), true);
 }
 
-static __always_inline void closed(struct sock *sk, int from)
+static __always_inline void on_closed(struct sock *sk, int from)
 {
-	struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (from == TCP_LISTEN) {
-		delist(sk);
-		if (it)
-			it->state = 0;
+		remove_listener(sk);
+		if (tracked)
+			tracked->state = 0;
 		return;
 	}
-	if (!it)
+	if (!tracked)
 		return;
-	if (unsettled(it)) {
-		// A process that closes with data unread, or without lingering, resets: it has shut down both ways before.
-		// When the peer resets, that comes after.
-		bool itself = sk->sk_shutdown == 3;
-		settle(it, sk, itself ? bpf_get_current_task_btf() : 0, itself);
+	if (take_attribution(tracked)) {
+		// A process that closes with unread data, or without lingering, sends a reset after it shut down both
+		// directions. If the peer reset the connection, the shutdown follows later.
+		bool is_current = sk->sk_shutdown == 3;
+		attribute_owner(tracked, sk, is_current ? bpf_get_current_task_btf() : 0, is_current);
 	}
-	__u32 before = __sync_fetch_and_or(&it->state, GONE);
+	__u32 before = __sync_fetch_and_or(&tracked->state, GONE);
 	if (!(before & COUNTED) || before & GONE)
 		return;
-	struct flow_counts *counts = flow(&it->key, 0, false);
+	struct flow_counts *counts = flow_counts_of(&tracked->key, 0, false);
 	if (counts)
-		count_closed(it, sk, from, counts);
+		count_closed(tracked, sk, from, counts);
 }
 
-static __always_inline bool matters(struct sock *sk, int to)
+static __always_inline bool is_relevant(struct sock *sk, int to)
 {
 	bool state = to == TCP_SYN_SENT || to == TCP_LISTEN || to == TCP_ESTABLISHED || to == TCP_FIN_WAIT1 ||
 		     to == TCP_LAST_ACK || to == TCP_CLOSE;
 	return state && sk->sk_protocol == IPPROTO_TCP;
 }
 
-static __always_inline void change(struct sock *sk, int from, int to)
+static __always_inline void handle_change(struct sock *sk, int from, int to)
 {
 	if (to == TCP_SYN_SENT)
-		connecting(sk);
+		on_connect(sk);
 	else if (to == TCP_LISTEN)
-		listening(sk);
+		on_listen(sk);
 	else if (to == TCP_ESTABLISHED)
-		established(sk, from);
+		on_established(sk, from);
 	else if (to == TCP_CLOSE)
-		closed(sk, from);
+		on_closed(sk, from);
 	else
-		closing(sk);
+		on_closing(sk);
 }
 
-// The kernel does not run a program while it runs on the same processor: an interrupt that changes other sockets would
-// be missed. So the hook exists twice. The first notes what it handles, and the second, which runs right after it,
-// handles what the first has not. Interrupts of this kind do not nest, so one of them is always free.
-static __always_inline struct note *note_of(struct sock *sk, int to)
+// The kernel does not start a program while the same program runs on the same processor, so a state change in an
+// interrupt would be missed. The hook therefore exists twice. The first copy records the event that it handles; the
+// second runs right after it and handles the event if the first did not. These interrupts do not nest, so one copy is
+// always free.
+static __always_inline struct handled_event *event_of(struct sock *sk, int to)
 {
-	__u32 which = ((__u64)sk >> 6 ^ to) % NOTES;
-	return bpf_map_lookup_elem(&notes, &which);
+	__u32 which = ((__u64)sk >> 6 ^ to) % EVENTS;
+	return bpf_map_lookup_elem(&handled_events, &which);
 }
 
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(state_changed, struct sock *sk, int from, int to)
 {
-	if (!matters(sk, to))
+	if (!is_relevant(sk, to))
 		return 0;
-	struct note *note = note_of(sk, to);
-	if (note) {
-		note->sk = (__u64)sk;
-		note->to = to;
+	struct handled_event *event = event_of(sk, to);
+	if (event) {
+		event->sk = (__u64)sk;
+		event->to = to;
 	}
-	change(sk, from, to);
+	handle_change(sk, from, to);
 	return 0;
 }
 
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(state_changed_2, struct sock *sk, int from, int to)
 {
-	if (!matters(sk, to))
+	if (!is_relevant(sk, to))
 		return 0;
-	struct note *note = note_of(sk, to);
-	if (note && note->sk == (__u64)sk && note->to == (__u32)to) {
-		note->sk = 0;
+	struct handled_event *event = event_of(sk, to);
+	if (event && event->sk == (__u64)sk && event->to == (__u32)to) {
+		event->sk = 0;
 		return 0;
 	}
-	change(sk, from, to);
+	handle_change(sk, from, to);
 	return 0;
 }

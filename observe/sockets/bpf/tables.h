@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the programs and user space share. `src/ebpf/layout.rs` mirrors it, and a test compares the sizes.
+// Types and maps that the programs share with user space. `src/ebpf/layout.rs` mirrors them; a test compares the sizes.
 //
-// The tables of flows and processes exist twice. The programs write into the one of the current epoch; user space
-// switches the epoch, waits until no program can still hold the old one, then reads and empties it. So counts are
-// differences, none is lost between reading and deleting, and a table holds one interval only, however short-lived the
-// processes are.
+// The flow and process tables are double-buffered. The programs write to the table of the current epoch. User space
+// switches the epoch, waits until no running program can still use the old table, then reads and empties it. Counts are
+// therefore differences, no count is lost between reading and deleting, and a table holds only one interval, however
+// short-lived the processes are.
 #pragma once
 
 enum side { ACTIVE = 1, PASSIVE = 2 };
 enum attribution { EXACT = 1, LISTENER = 2, NOBODY = 3 };
 
-struct instance {
+struct task_id {
 	__u64 start_ns; // since boot
-	__u32 tgid;     // 0: nobody is known
+	__u32 tgid;     // 0: unknown process
 	__u32 zero;
 };
 
@@ -20,7 +20,7 @@ struct flow_key {
 	__u64 start_ns;
 	__u32 tgid;
 	__u32 netns;
-	__u8 active[16]; // IPv4 as ::ffff:a.b.c.d, so that dual-stack sockets meet their peers
+	__u8 active[16]; // IPv4 as ::ffff:a.b.c.d, so that dual-stack sockets match their peers
 	__u8 passive[16];
 	__u16 port; // of the passive side
 	__u8 protocol;
@@ -34,8 +34,8 @@ struct flow_counts {
 	__u32 established;
 	__u32 failed;
 	__u32 closed;  // after having been established
-	__u32 adopted; // open, but not opened in this flow: older than the agent, or moved here
-	__u32 moved;   // no longer open in this flow: another owner was found
+	__u32 adopted; // open, but not opened in this flow: older than the agent, or moved here from another owner
+	__u32 moved;   // open, but moved to the flow of another owner
 	__u32 example_port;
 	__u32 zero;
 	__u64 sent;
@@ -61,26 +61,26 @@ struct listener {
 	__u32 zero;
 };
 
-// One per TCP socket, freed with it. A connection inherits that of its listening socket, and so begins with the owner of
-// exactly this one among several on the port.
+// State of one TCP socket, freed with the socket. A connection inherits the state of its listening socket, so that it
+// starts with the owner of that listener even if several processes listen on the port.
 struct tracked {
 	struct flow_key key;
 	__u32 state;
-	__u32 pass; // the last one that visited it
-	__u64 sent, received; // told so far
+	__u32 scan; // number of the last file scan that found the socket
+	__u64 sent, received; // already added to the flow's counts
 };
 enum {
-	LISTENING = 1,   // this, or inherited and not yet a connection
-	COUNTED = 2,     // stands in the table of flows
-	UNSETTLED = 4,   // passive, and who accepted it is not known yet: not counted
+	LISTENING = 1,     // listens, or inherited this state and is not a connection yet
+	COUNTED = 2,       // included in the flow table
+	UNATTRIBUTED = 4,  // passive, accepting process not known yet; not counted
 	ESTABLISHED = 8,
-	GONE = 16,       // closed
+	GONE = 16,         // closed
 };
 
 struct control { // written by user space
 	__u32 epoch;
-	__u32 pass;
-	__u32 wake_at; // user space is woken when this many keys have been inserted
+	__u32 scan;
+	__u32 wake_at; // number of inserted keys at which user space is woken
 	__u32 zero;
 };
 
@@ -89,11 +89,11 @@ struct tally { // written by the programs
 	__u32 listeners_changed;
 };
 
-enum { UNSETTLED_NOW, LOST_FLOWS, LOST_PROCESSES, LOST_SOCKETS, LOST_LISTENERS, COUNTERS };
+enum { UNATTRIBUTED_NOW, LOST_FLOWS, LOST_PROCESSES, LOST_SOCKETS, LOST_LISTENERS, COUNTERS };
 
-#define NOTES 64
+#define EVENTS 64
 
-struct note { // of the hook for its second self: which event it handles
+struct handled_event { // the event that the first copy of the hook is handling
 	__u64 sk;
 	__u32 to;
 	__u32 zero;
@@ -115,7 +115,7 @@ struct flow_table {
 } flows_even SEC(".maps"), flows_odd SEC(".maps");
 
 struct process_table {
-	TABLE(BPF_MAP_TYPE_HASH, struct instance, struct process, PROCESSES);
+	TABLE(BPF_MAP_TYPE_HASH, struct task_id, struct process, PROCESSES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 } processes_even SEC(".maps"), processes_odd SEC(".maps");
 
@@ -144,10 +144,10 @@ struct {
 } counters SEC(".maps");
 
 struct {
-	TABLE(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct note, NOTES);
-} notes SEC(".maps");
+	TABLE(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct handled_event, EVENTS);
+} handled_events SEC(".maps");
 
-// Two, because a pass may be interrupted by the hook.
+// Two entries, because the hook can interrupt a file scan.
 struct {
 	TABLE(BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct process, 2);
 } scratch SEC(".maps");
@@ -157,29 +157,29 @@ struct {
 	__uint(max_entries, 4096);
 } wake SEC(".maps");
 
-static __always_inline void counter(__u32 which, __s64 by)
+static __always_inline void add_to_counter(__u32 which, __s64 by)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &which);
 	if (value)
 		__sync_fetch_and_add(value, by);
 }
 
-// What is kept of a socket. If another collector begins with the same socket at the same moment, the kernel refuses one
-// of the two; after that the socket has a place for both. Two passes over the same files, once they meet, go on side by
-// side, so this is no rare event.
+// Returns the state of a socket and creates it if necessary. If another collector creates its own state for the same
+// socket at the same moment, the kernel rejects one of the two; a retry then succeeds. Two file scans that reach the
+// same socket continue in lockstep, so this is common.
 static __always_inline struct tracked *track(struct sock *sk)
 {
 #pragma unroll
 	for (int i = 0; i < 3; i++) {
-		struct tracked *it = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		if (it)
-			return it;
+		struct tracked *tracked = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (tracked)
+			return tracked;
 	}
-	counter(LOST_SOCKETS, 1);
+	add_to_counter(LOST_SOCKETS, 1);
 	return 0;
 }
 
-static __always_inline struct control *controls(void)
+static __always_inline struct control *get_control(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&control, &zero);
@@ -188,7 +188,7 @@ static __always_inline struct control *controls(void)
 static __always_inline void listeners_changed(void)
 {
 	__u32 zero = 0;
-	struct tally *it = bpf_map_lookup_elem(&tally, &zero);
-	if (it)
-		__sync_fetch_and_add(&it->listeners_changed, 1);
+	struct tally *counts = bpf_map_lookup_elem(&tally, &zero);
+	if (counts)
+		__sync_fetch_and_add(&counts->listeners_changed, 1);
 }

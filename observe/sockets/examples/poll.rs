@@ -1,8 +1,8 @@
-//! Polls this host and says what a poll costs: `cargo run --release -p sockets --example poll -- [MODE] [POLLS] [SECONDS BETWEEN]`.
-//! The last window is printed with its services.
+//! Polls this host and prints the cost of a poll: `cargo run --release -p sockets --example poll -- [MODE] [POLLS]
+//! [SECONDS BETWEEN]`. The last window is printed with its services.
 
 use rustix::time::{ClockId, clock_gettime};
-use sockets::choose::{Mode, choose};
+use sockets::backend::{Mode, select};
 use sockets::identity::Identifier;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mode: Mode = arguments.next().as_deref().unwrap_or("polling").parse()?;
     let polls: u32 = arguments.next().as_deref().unwrap_or("1").parse()?;
     let between = Duration::from_secs_f64(arguments.next().as_deref().unwrap_or("1").parse()?);
-    let mut choice = choose(mode)?;
+    let mut selection = select(mode)?;
     let mut identifier = Identifier::start()?;
     let mut costs = Vec::new();
     let mut last = None;
@@ -24,9 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             std::thread::sleep(between);
         }
         let before = cpu();
-        let seen = choice.collector.collect()?;
+        let collected_sockets = selection.collector.collect()?;
         let collected = cpu();
-        last = Some(identifier.identify(choice.collector.source(), seen));
+        last = Some(identifier.identify(selection.collector.source(), collected_sockets));
         costs.push((collected - before, cpu() - collected));
     }
     let Some(window) = last else { return Ok(()) };
@@ -39,7 +39,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for listener in window.listeners.iter().flatten() {
         println!("listens {} {}", names.get(&listener.service).map_or("?", |service| &service.name), listener.at);
     }
-    println!("refused: {:?}\nlimits: {:?}\ntrouble: {:?}", choice.refusals, choice.limits, identifier.trouble());
+    println!(
+        "rejected: {:?}\nlimits: {:?}\ntranslation unavailable: {:?}",
+        selection.rejections,
+        selection.limits,
+        identifier.translation_unavailable()
+    );
     println!(
         "{} flows, {} services, {} processes, {:?}",
         window.flows.len(),

@@ -1,64 +1,66 @@
-//! What every way of seeing sockets delivers: ends of connections with their owners, not yet given a service.
+//! The result of every collector: connection ends and listeners with their owners, before services are assigned.
 
-use flows::{Attribution, Counts, Instance, Link, Losses, Passive, Protocol, Side, Source};
+use flows::{Attribution, Counts, Link, ListenAddress, Losses, ProcessId, Protocol, Side, Source};
 use model::Failure;
 use std::sync::Arc;
 
-/// A way of seeing the sockets of this host.
+/// Observes the sockets of this host.
 pub trait Collector: Send {
-    /// Stands on every flow that comes of it.
+    /// Recorded on every flow from this collector.
     fn source(&self) -> Source;
 
-    /// What happened since the last call; the first call tells what was there. Counts are differences, except `open`,
-    /// which holds for now. An end whose connections stay open and do nothing is told once per minute at least; bytes
-    /// may come some calls later.
-    fn collect(&mut self) -> Result<Sightings, Failure>;
+    /// Returns the activity since the last call; the first call returns the existing sockets. Counts are differences,
+    /// except `open`, which is the current number. Idle open connections are reported at least once per minute. Bytes
+    /// may be reported some calls later. Blocks while it reads from the kernel.
+    fn collect(&mut self) -> Result<CollectedSockets, Failure>;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sightings {
-    pub flows: Vec<Sighting>,
-    /// Everything that listens now.
-    pub listeners: Vec<Listening>,
+pub struct CollectedSockets {
+    pub flows: Vec<SocketObservation>,
+    /// All current listeners.
+    pub listeners: Vec<ObservedListener>,
     pub losses: Losses,
 }
 
-/// One end of the connections of one kind. A key (side, netns, owner, link, attribution) may come several times in one
-/// call: counts then add up.
+/// One end of connections with equal side, namespace, owner, link and attribution. A result may contain such a group
+/// several times; the counts then add up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct SocketObservation {
     pub side: Side,
     /// Inode number of the network namespace.
     pub netns: u64,
-    /// None: nobody is known (`attribution` is then [`Attribution::None`]).
+    /// None: unknown (`attribution` is then [`Attribution::None`]).
     pub owner: Option<Arc<Owner>>,
     pub link: Link,
-    /// Port of the active end of one of the connections, if known: address translation is looked up by it.
+    /// Port of the active end of one of the connections, if known; used to look up address translation.
     pub example_port: Option<u16>,
     pub attribution: Attribution,
     pub counts: Counts,
 }
 
-/// Who holds a socket, as far as the collector knows. What only `/proc` tells is added later, if the process still lives.
+/// The process that holds a socket, as far as the collector knows. Data from `/proc` is added later if the process is
+/// still alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Pid 0: no process is known, only its cgroup.
-    pub instance: Instance,
+    /// Pid 0: the process is unknown, only its cgroup is known.
+    pub process: ProcessId,
     /// The kernel's short name: at most 15 bytes.
     pub comm: String,
     /// Inode number of its cgroup (version 2).
     pub cgroup: Option<u64>,
-    /// File name of the executable without its folder. Kept because the process may be gone before `/proc` is read.
+    /// File name of the executable without its directory. Kept because the process may end before `/proc` is read.
     pub executable: Option<String>,
-    /// The beginning of its arguments, each ended by NUL, for the same reason. May hold secrets: never shown or kept as it is.
+    /// The start of its arguments, each terminated by NUL, for the same reason. May contain secrets: never shown or
+    /// stored unchanged.
     pub arguments: Option<Vec<u8>>,
 }
 
-/// A socket that accepts connections, or is bound without a peer.
+/// A socket that accepts connections, or that is bound without a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listening {
+pub struct ObservedListener {
     pub netns: u64,
     pub protocol: Protocol,
-    pub at: Passive,
+    pub at: ListenAddress,
     pub owner: Option<Arc<Owner>>,
 }

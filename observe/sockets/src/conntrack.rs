@@ -1,21 +1,21 @@
-//! Where connections really went, when this host translated their addresses.
+//! Real destinations of connections whose addresses this host translated.
 //!
-//! The kernel's connection tracking is asked for single connections, never for its whole table, which may hold millions.
-//! One connection stands for all of a flow. It is looked for in the namespace of the flow, then in ours: containers'
-//! packets are translated on their way through the host.
+//! Queries the kernel's connection tracking for single connections, never for its whole table, which may hold millions
+//! of entries. One connection represents its flow. It is looked up in the namespace of the flow and then in the agent's
+//! own, because packets of containers are translated on their way through the host.
 //!
 //! ```text
 //! request  kind u16 = 1 << 8 | 1 · family u8 · 0 u8 · 0 u16 · tuple of the original direction
-//! answer   the same with both directions; the reply comes from where the connection really went
+//! answer   the same with both directions; the source of the reply direction is the real destination
 //! tuple    { addresses { source, destination } · ports { protocol u8, source u16, destination u16 } }
 //! ```
 //!
-//! Needs CAP_NET_ADMIN in the namespace asked. Nothing is asked where connection tracking is not loaded, because asking
-//! would load it, which costs every packet of the host something.
+//! Requires CAP_NET_ADMIN in the queried namespace. There is no query if connection tracking is not loaded, because a
+//! query would load it, which adds a cost to every packet of the host.
 
 use crate::namespaces;
 use crate::netlink::{ACKNOWLEDGE, Attributes, Channel, Message, Request};
-use flows::{Link, Passive, Protocol};
+use flows::{Link, ListenAddress, Protocol};
 use rustix::net::netlink;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -29,14 +29,14 @@ const REPLY: u16 = 2;
 const ADDRESSES: u16 = 1;
 const PORTS: u16 = 2;
 
-const MOST_REMEMBERED: usize = 16_384;
-/// New questions in one call; the others wait for the next.
-const MOST_QUESTIONS: usize = 1000;
-const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+const CACHE_SIZE_MAX: usize = 16_384;
+/// Maximum number of new lookups in one call; the others wait for the next call.
+const LOOKUPS_MAX: usize = 1000;
+const CACHE_TTL: Duration = Duration::from_secs(300);
 
-/// A connection: its link, and the port at its active end.
+/// A connection to look up: its link and the port of its active end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct Lookup {
     pub netns: u64,
     pub link: Link,
     pub active_port: u16,
@@ -44,101 +44,101 @@ pub struct Question {
 
 #[derive(Default)]
 pub struct Translations {
-    remembered: HashMap<(u64, Link), (Option<Passive>, Instant)>,
-    trouble: Option<String>,
+    cache: HashMap<(u64, Link), (Option<ListenAddress>, Instant)>,
+    unavailable: Option<String>,
 }
 
 impl Translations {
-    /// Asks for connections whose flows are not remembered.
-    pub fn ask(&mut self, questions: &[Question]) {
-        self.remembered.retain(|_, (_, when)| when.elapsed() < REMEMBERED_FOR);
-        if self.remembered.len() >= MOST_REMEMBERED {
-            self.remembered.clear();
+    /// Looks up connections whose flows are not cached.
+    pub fn look_up(&mut self, lookups: &[Lookup]) {
+        self.cache.retain(|_, (_, when)| when.elapsed() < CACHE_TTL);
+        if self.cache.len() >= CACHE_SIZE_MAX {
+            self.cache.clear();
         }
-        let mut new: BTreeMap<u64, Vec<Question>> = BTreeMap::new();
-        for question in questions {
-            if !self.remembered.contains_key(&(question.netns, question.link.clone())) {
-                new.entry(question.netns).or_default().push(question.clone());
+        let mut new: BTreeMap<u64, Vec<Lookup>> = BTreeMap::new();
+        for lookup in lookups {
+            if !self.cache.contains_key(&(lookup.netns, lookup.link.clone())) {
+                new.entry(lookup.netns).or_default().push(lookup.clone());
             }
         }
         if new.is_empty() {
             return;
         }
         if !Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists() {
-            self.trouble = Some("connection tracking is not loaded: address translation, if any, is not seen".into());
+            self.unavailable = Some("connection tracking is not loaded, so address translation is not visible".into());
             return;
         }
-        self.trouble = None;
-        let doors = namespaces::all();
-        let mut left = MOST_QUESTIONS;
-        for (netns, mut questions) in new {
-            questions.truncate(left);
-            left -= questions.len();
-            self.ask_in(netns, &questions, &doors);
+        self.unavailable = None;
+        let namespace_paths = namespaces::all();
+        let mut left = LOOKUPS_MAX;
+        for (netns, mut lookups) in new {
+            lookups.truncate(left);
+            left -= lookups.len();
+            self.look_up_in(netns, &lookups, &namespace_paths);
         }
     }
 
-    fn ask_in(&mut self, netns: u64, questions: &[Question], doors: &BTreeMap<u64, PathBuf>) {
-        let Some(door) = doors.get(&netns) else { return };
-        let ask_all = || -> io::Result<Vec<Option<Passive>>> {
+    fn look_up_in(&mut self, netns: u64, lookups: &[Lookup], namespace_paths: &BTreeMap<u64, PathBuf>) {
+        let Some(path) = namespace_paths.get(&netns) else { return };
+        let query_all = || -> io::Result<Vec<Option<ListenAddress>>> {
             let mut channel = Channel::open(Some(netlink::NETFILTER))?;
-            questions.iter().map(|question| translation(&mut channel, question)).collect()
+            lookups.iter().map(|lookup| translation(&mut channel, lookup)).collect()
         };
         let own = namespaces::own().ok();
-        let there = namespaces::within(netns, door, ask_all).flatten();
-        let here = if own == Some(netns) { Ok(vec![None; questions.len()]) } else { ask_all() };
+        let there = namespaces::within(netns, path, query_all).flatten();
+        let here = if own == Some(netns) { Ok(vec![None; lookups.len()]) } else { query_all() };
         if let (Err(error), _) | (_, Err(error)) = (&there, &here) {
-            self.trouble =
-                Some(format!("connection tracking cannot be asked ({error}): address translation is not seen"));
+            self.unavailable =
+                Some(format!("cannot query connection tracking ({error}), so address translation is not visible"));
         }
-        let answers = [there, here].map(|answers| answers.unwrap_or_else(|_| vec![None; questions.len()]));
-        for (at, question) in questions.iter().enumerate() {
+        let answers = [there, here].map(|answers| answers.unwrap_or_else(|_| vec![None; lookups.len()]));
+        for (at, lookup) in lookups.iter().enumerate() {
             let answer = answers.iter().find_map(|answers| answers[at].clone());
-            self.remembered.insert((question.netns, question.link.clone()), (answer, Instant::now()));
+            self.cache.insert((lookup.netns, lookup.link.clone()), (answer, Instant::now()));
         }
     }
 
-    /// Where connections of this link really go; none if nobody was asked, or nothing is translated.
-    pub fn of(&self, netns: u64, link: &Link) -> Option<Passive> {
-        self.remembered.get(&(netns, link.clone()))?.0.clone()
+    /// The real destination of connections of this link; none if it is unknown or not translated.
+    pub fn of(&self, netns: u64, link: &Link) -> Option<ListenAddress> {
+        self.cache.get(&(netns, link.clone()))?.0.clone()
     }
 
-    /// Why translations may be missing, in words.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    /// Why translations may be missing, for the user.
+    pub fn unavailable(&self) -> Option<&str> {
+        self.unavailable.as_deref()
     }
 }
 
-/// Asks in the channel's namespace. None: the connection is not tracked, or went where it was sent.
-fn translation(channel: &mut Channel, question: &Question) -> io::Result<Option<Passive>> {
-    let Some(request) = request(question) else { return Ok(None) };
+/// Queries in the channel's namespace. None: the connection is not tracked or not translated.
+fn translation(channel: &mut Channel, lookup: &Lookup) -> io::Result<Option<ListenAddress>> {
+    let Some(request) = request(lookup) else { return Ok(None) };
     let mut really = None;
-    match channel.ask(request, |message| really = source_of_reply(&message)) {
+    match channel.request(request, |message| really = source_of_reply(&message)) {
         // not tracked
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        asked => asked?,
+        result => result?,
     }
-    Ok(really.filter(|really| *really != question.link.passive))
+    Ok(really.filter(|really| *really != lookup.link.passive))
 }
 
-fn request(question: &Question) -> Option<Request> {
+fn request(lookup: &Lookup) -> Option<Request> {
     const IPV4: u8 = 2;
     const IPV6: u8 = 10;
-    let Passive::Inet { ip: passive, port } = question.link.passive else { return None };
+    let ListenAddress::Inet { ip: passive, port } = lookup.link.passive else { return None };
     let family = if passive.is_ipv4() { IPV4 } else { IPV6 };
-    let protocol = match question.link.protocol {
+    let protocol = match lookup.link.protocol {
         Protocol::Tcp => 6u8,
         Protocol::Udp => 17,
         Protocol::Unix => return None,
     };
-    let active = question.link.active?;
+    let active = lookup.link.active?;
     let (source, destination) = if passive.is_ipv4() { (1, 2) } else { (3, 4) };
     Some(Request::new(GET, ACKNOWLEDGE).put(&[family, 0, 0, 0]).nested(ORIGINAL, |tuple| {
         tuple
             .nested(ADDRESSES, |part| part.attribute(source, &octets(active)).attribute(destination, &octets(passive)))
             .nested(PORTS, |part| {
                 part.attribute(1, &[protocol])
-                    .attribute(2, &question.active_port.to_be_bytes())
+                    .attribute(2, &lookup.active_port.to_be_bytes())
                     .attribute(3, &port.to_be_bytes())
             })
     }))
@@ -151,8 +151,8 @@ fn octets(ip: IpAddr) -> Vec<u8> {
     }
 }
 
-/// Who answers, in an answer's tuple of the reply direction.
-fn source_of_reply(message: &Message<'_>) -> Option<Passive> {
+/// The source in the tuple of the reply direction.
+fn source_of_reply(message: &Message<'_>) -> Option<ListenAddress> {
     const HEADER_BYTES: usize = 4;
     let tuple = Attributes(message.body.get(HEADER_BYTES..)?).find_kind(REPLY)?;
     let addresses = Attributes(tuple).find_kind(ADDRESSES)?;
@@ -160,7 +160,7 @@ fn source_of_reply(message: &Message<'_>) -> Option<Passive> {
     let v4 = || Some(IpAddr::from(<[u8; 4]>::try_from(Attributes(addresses).find_kind(1)?).ok()?));
     let v6 = || Some(IpAddr::from(<[u8; 16]>::try_from(Attributes(addresses).find_kind(3)?).ok()?));
     let port = Attributes(ports).find_kind(2)?.try_into().ok().map(u16::from_be_bytes)?;
-    Some(Passive::Inet { ip: v4().or_else(v6)?, port })
+    Some(ListenAddress::Inet { ip: v4().or_else(v6)?, port })
 }
 
 #[cfg(test)]
@@ -169,14 +169,14 @@ mod tests {
     use crate::netlink::Messages;
     use proptest::prelude::*;
 
-    fn question(active: IpAddr, ip: IpAddr, port: u16) -> Question {
-        let link = Link { protocol: Protocol::Tcp, active: Some(active), passive: Passive::Inet { ip, port } };
-        Question { netns: 1, link, active_port: 40_000 }
+    fn lookup(active: IpAddr, ip: IpAddr, port: u16) -> Lookup {
+        let link = Link { protocol: Protocol::Tcp, active: Some(active), passive: ListenAddress::Inet { ip, port } };
+        Lookup { netns: 1, link, active_port: 40_000 }
     }
 
     proptest! {
         #[test]
-        fn the_reply_tells_where_it_went(ip: [u8; 4], port: u16, v6: [u8; 16]) {
+        fn the_source_of_the_reply_is_the_destination(ip: [u8; 4], port: u16, v6: [u8; 16]) {
             for (source, ip) in [(1, IpAddr::from(ip)), (3, IpAddr::from(v6))] {
                 let bytes = Request::new(GET, 0)
                     .put(&[2, 0, 0, 0])
@@ -186,18 +186,18 @@ mod tests {
                         .nested(PORTS, |part| part.attribute(1, &[6]).attribute(2, &port.to_be_bytes())))
                     .finish(1);
                 let answer = source_of_reply(&Messages(&bytes).next().unwrap());
-                prop_assert_eq!(answer, Some(Passive::Inet { ip, port }));
+                prop_assert_eq!(answer, Some(ListenAddress::Inet { ip, port }));
             }
         }
 
         #[test]
-        fn any_bytes_are_read_without_harm(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = source_of_reply(&Message { kind: GET, sequence: 0, body: &body });
         }
 
         #[test]
-        fn a_question_asks_for_its_own_connection(active: [u8; 4], passive: [u8; 4], port: u16) {
-            let bytes = request(&question(active.into(), passive.into(), port)).unwrap().finish(1);
+        fn a_request_contains_its_connection(active: [u8; 4], passive: [u8; 4], port: u16) {
+            let bytes = request(&lookup(active.into(), passive.into(), port)).unwrap().finish(1);
             let message = Messages(&bytes).next().unwrap();
             let tuple = Attributes(&message.body[4..]).find_kind(ORIGINAL).unwrap();
             let addresses = Attributes(tuple).find_kind(ADDRESSES).unwrap();

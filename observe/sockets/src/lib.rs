@@ -1,10 +1,10 @@
-//! Sees the connections of this host, and says whose they are.
+//! Observes the connections and listeners of this host and the processes that own them.
 //!
-//! A [`Collector`] tells which process connected to what and who listens where; several kinds exist because hosts allow
-//! different things, and each flow says by which it was seen. What a collector cannot know (services, executables,
-//! address translation) is added by what stands above it.
+//! A [`Collector`] returns connections and listeners with their processes. Hosts permit different methods, so there are
+//! several collectors, and each flow records its source. [`identity`] adds services, executables and address
+//! translation.
 
-pub mod choose;
+pub mod backend;
 pub mod collector;
 pub mod conntrack;
 pub mod ebpf;
@@ -14,4 +14,4 @@ pub mod namespaces;
 mod netlink;
 pub mod polling;
 
-pub use collector::{Collector, Listening, Owner, Sighting, Sightings};
+pub use collector::{CollectedSockets, Collector, ObservedListener, Owner, SocketObservation};

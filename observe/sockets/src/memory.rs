@@ -1,26 +1,27 @@
-//! Memory of a program that runs for months and looks for a moment each second: what a look takes goes back to the system.
-#![expect(unsafe_code, reason = "settings of the C library's allocator are made by numbers")]
+//! Allocator settings for a daemon that runs for months and collects once per second: memory of a collection returns to
+//! the system.
+#![expect(unsafe_code, reason = "mallopt(3) and malloc_trim(3) are C functions")]
 
-/// Larger pieces are mapped by themselves, and go back as soon as they are freed.
+/// Larger allocations are mapped separately and return to the system when freed.
 #[cfg(target_env = "gnu")]
 const MAPPED_FROM_BYTES: i32 = 128 * 1024;
 
-/// Lets all threads share one heap, and large pieces stay outside of it. To be called before threads are started; does
-/// nothing with an allocator other than that of the GNU C library.
-pub fn keep_small() {
+/// Makes all threads share one heap and keeps large allocations out of it. Call it before starting threads. Does
+/// nothing with an allocator other than glibc's.
+pub fn limit_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: numbers only. A setting that is refused changes nothing.
+    // SAFETY: takes integers only. A rejected setting changes nothing.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
-        // without this the bound grows with every large piece that is freed
+        // otherwise glibc raises the threshold with every large allocation that is freed
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
     }
 }
 
-/// Gives free pages of the heap back to the system: some milliseconds if there are many, next to nothing otherwise.
-pub fn give_back() {
+/// Returns free heap pages to the system. Takes some milliseconds if there are many.
+pub fn trim() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes a number. What is in use stays where it is.
+    // SAFETY: takes an integer. Memory in use is not moved.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -36,13 +37,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_between_what_is_kept_goes_back() {
-        keep_small();
-        // in small pieces, with some kept in between, so that the end of the heap cannot simply be cut off
+    fn freed_memory_between_kept_allocations_is_returned() {
+        limit_heap();
+        // small allocations with some kept in between, so that shrinking the end of the heap is not enough
         let mut pieces: Vec<Option<Vec<u8>>> = (0..20_000).map(|_| Some(vec![1u8; 4_096])).collect();
         let full = resident_pages();
         pieces.iter_mut().enumerate().filter(|(n, _)| n % 100 != 0).for_each(|(_, piece)| *piece = None);
-        give_back();
+        trim();
         let left = resident_pages();
         assert!(left + 10_000 < full, "{full} pages, then {left}");
         assert!(pieces.iter().flatten().all(|piece| piece.iter().all(|byte| *byte == 1)));

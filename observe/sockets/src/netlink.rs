@@ -1,12 +1,12 @@
-//! Netlink: how the kernel is asked for sockets, addresses and translations.
+//! Netlink requests to the kernel for sockets, addresses and translations.
 //!
 //! ```text
 //! message    length u32 · kind u16 · flags u16 · sequence u32 · port u32 · body, padded to 4 bytes
 //! attribute  length u16 · kind u16 · value, padded to 4 bytes
 //! ```
 //!
-//! Numbers are in the machine's byte order. Lengths count their own header. Reading never trusts them: what does not fit
-//! ends the iteration.
+//! Numbers are in native byte order. Lengths include the header. The reader does not trust them: an entry that does not
+//! fit ends the iteration.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,15 +25,15 @@ pub const DUMP: u16 = 0x300;
 
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// Marks attributes that hold attributes; the kernel expects it of some requests.
+/// Marks attributes that contain attributes; some requests require it.
 const NESTED: u16 = 0x8000;
-/// Flags in an attribute's kind.
+/// Removes the flags from an attribute's kind.
 const KIND_MASK: u16 = 0x3fff;
 
-/// The kernel fills at most 32 KiB at a time.
+/// The kernel sends at most 32 KiB per message.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// An answer comes from the same machine; waiting longer means that it was lost.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The kernel answers at once; after this time the answer is lost.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn padded(length: usize) -> usize {
     length.saturating_add(3) & !3
@@ -63,7 +63,7 @@ impl Request {
         self
     }
 
-    /// `value` is shorter than 64 KiB.
+    /// Appends an attribute; `value` must be shorter than 64 KiB.
     pub fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
         push_attribute(&mut self.0, kind, value);
         self
@@ -74,7 +74,7 @@ impl Request {
         self.attribute(kind | NESTED, &inner)
     }
 
-    /// The whole message, with its length and this sequence number.
+    /// Sets length and sequence number and returns the message.
     pub fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
@@ -98,7 +98,7 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-/// The messages of what was received at once.
+/// Iterates over the messages in a received buffer.
 pub struct Messages<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
@@ -134,7 +134,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What a control message says: an error's number, `Some(0)` for success. None: it is no control message.
+/// The result in a control message: an error number, or `Some(0)` for success. None: not a control message.
 fn outcome(message: &Message<'_>) -> Option<i32> {
     match message.kind {
         ERROR | DONE => Some(u32_at(message.body, 0).map_or(0, |number| number as i32)),
@@ -142,7 +142,7 @@ fn outcome(message: &Message<'_>) -> Option<i32> {
     }
 }
 
-/// A connection to the kernel, in the network namespace of the thread that opened it, wherever it is used later.
+/// A netlink socket. It stays in the network namespace of the thread that opened it.
 pub struct Channel {
     socket: OwnedFd,
     buffer: Vec<u8>,
@@ -152,15 +152,18 @@ pub struct Channel {
 impl Channel {
     pub fn open(protocol: Option<Protocol>) -> io::Result<Channel> {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
-        // a host may forbid more; it then takes more calls
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(TIMEOUT))?;
+        // a smaller buffer only needs more calls
         let _ = sockopt::set_socket_recv_buffer_size(&socket, 1 << 20);
         Ok(Channel { socket, buffer: vec![0; BUFFER_BYTES], sequence: 0 })
     }
 
-    /// Sends the request, which must be a dump or ask for an acknowledgement, and hands over each message of the answer.
-    /// Blocks until the answer is complete, at most 5 s without a message. Errors are the kernel's, by number.
-    pub fn ask(&mut self, request: Request, mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+    /// Sends a request and passes each message of the answer to `each`. The request must be a dump or request an
+    /// acknowledgement. Blocks until the answer is complete, at most 5 s without a message.
+    ///
+    /// # Errors
+    /// The kernel's error number, or a timeout.
+    pub fn request(&mut self, request: Request, mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let sequence = self.sequence;
         send(&self.socket, &request.finish(sequence), SendFlags::empty())?;
@@ -169,7 +172,7 @@ impl Channel {
                 Err(Errno::INTR) => continue,
                 received => received?,
             };
-            // an answer to an earlier request that was given up is passed over
+            // skip answers to earlier requests that timed out
             for message in Messages(&self.buffer[..length]).filter(|m| m.sequence == sequence) {
                 match outcome(&message) {
                     Some(0) => return Ok(()),
@@ -188,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(kind in 16u16.., sequence: u32, attributes in prop::collection::vec((0..KIND_MASK, prop::collection::vec(any::<u8>(), 0..40)), 0..6)) {
+        fn written_messages_are_parsed(kind in 16u16.., sequence: u32, attributes in prop::collection::vec((0..KIND_MASK, prop::collection::vec(any::<u8>(), 0..40)), 0..6)) {
             let mut request = Request::new(kind, DUMP).put(&[1, 2, 3, 4]);
             for (kind, value) in &attributes {
                 request = request.attribute(*kind, value);
@@ -204,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn iteration_over_any_bytes_ends(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             for message in Messages(&bytes) {
                 let _ = outcome(&message);
                 prop_assert!(Attributes(message.body).count() <= bytes.len() / 4);
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_end_the_iteration() {
+    fn invalid_lengths_end_the_iteration() {
         for length in [0u32, 3, 15, 17, u32::MAX] {
             let mut bytes = Request::new(20, 0).finish(1);
             bytes[..4].copy_from_slice(&length.to_ne_bytes());

@@ -1,17 +1,18 @@
-//! When windows begin and end: as long as they were by a clock that never jumps, placed where the wall clock says.
+//! Start and end of windows: the length comes from the monotonic clock, the position from the wall clock.
 
 use std::time::Duration;
 
-/// More than time servers correct at once without saying so.
+/// Larger differences are jumps of the wall clock; time synchronization corrects smaller ones gradually.
 const JUMP: Duration = Duration::from_secs(1);
 
-/// Windows follow each other without a gap and without an overlap until the wall clock jumps; then the next one is placed anew.
+/// Consecutive windows have no gap and no overlap, unless the wall clock jumps; then the next window takes the new
+/// time.
 #[derive(Debug)]
 pub struct WindowClock {
-    /// End of the last window: milliseconds since the epoch, and since the agent's start.
+    /// End of the last window: in milliseconds since the epoch, and as time since the agent's start.
     ended_ms: i64,
     ended: Duration,
-    /// How often the wall clock jumped.
+    /// Number of jumps of the wall clock.
     pub jumps: u64,
 }
 
@@ -20,7 +21,7 @@ impl WindowClock {
         WindowClock { ended_ms: wall_ms, ended: monotonic, jumps: 0 }
     }
 
-    /// From and to of the window that ends now.
+    /// Start and end of the window that ends now, in milliseconds since the epoch.
     pub fn window(&mut self, wall_ms: i64, monotonic: Duration) -> (i64, i64) {
         let length_ms = (monotonic.as_millis() - self.ended.as_millis()) as i64;
         let expected_ms = self.ended_ms + length_ms;
@@ -38,11 +39,11 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_jump_of_the_wall_clock_moves_windows_and_never_stretches_them() {
+    fn a_jump_of_the_wall_clock_moves_windows_but_keeps_their_length() {
         let at = Duration::from_millis;
         let mut clock = WindowClock::new(10_000, at(500));
         assert_eq!(clock.window(11_003, at(1_500)), (10_000, 11_000));
-        // a day ahead, then back again
+        // a day ahead, then back
         assert_eq!(clock.window(86_412_000, at(2_500)), (86_411_000, 86_412_000));
         assert_eq!(clock.window(13_000, at(3_500)), (12_000, 13_000));
         assert_eq!(clock.window(14_010, at(4_500)), (13_000, 14_000));

@@ -1,15 +1,15 @@
-//! The loop: look, make a window of it, keep it, until told to stop.
+//! The daemon's loop: collect, build a window, write it; until stopped.
 //!
-//! Everything runs in one thread, because rights are given up per thread and looking takes milliseconds. Only the fleet's
-//! store, which may be slow or far away, has a task of its own.
+//! Everything runs in one thread, because Linux capabilities belong to a thread and collecting takes milliseconds. Only
+//! the fleet's store, which may be slow or unavailable, has its own task.
 
+use crate::backoff::Backoff;
 use crate::clock::WindowClock;
-use crate::fleet::Fleet;
-use crate::keeper::{Keeper, Shelf};
+use crate::fleet_writer::FleetWriter;
+use crate::local_writer::LocalWriter;
 use crate::metrics::{self, Metrics};
-use crate::observer::Observer;
-use crate::trouble::Trouble;
-use flows::{Seen, Window};
+use crate::stores::WindowStore;
+use flows::{Observation, Source, Window};
 use model::Failure;
 use std::future::Future;
 use std::path::PathBuf;
@@ -20,77 +20,82 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub interval: Duration,
-    /// Takes one window and ends.
+    /// Stop after one window.
     pub once: bool,
-    /// Where counters are written to.
+    /// Directory of the counters' file.
     pub state: PathBuf,
 }
 
-/// How often old windows are removed.
-const TIDY: Duration = Duration::from_secs(3_600);
+/// Interval between removals of expired data.
+const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// What the daemon says while it runs.
-pub trait Audience {
-    /// Every window, before it is kept.
+/// Source of the daemon's data.
+pub trait Observer {
+    fn source(&self) -> Source;
+    /// Returns the activity since the last call. Blocks while it reads from the kernel: about 40 ms at 20,000
+    /// connections.
+    fn collect(&mut self) -> Result<Observation, Failure>;
+    /// Returns unused memory to the system. Called before and after a window is written, which allocates memory too.
+    fn trim_memory(&mut self) {}
+}
+
+/// Receives the daemon's output.
+pub trait Reporter {
+    /// Called for every window before it is written.
     fn window(&mut self, window: &Window);
-    /// Trouble and its end, for the operator.
-    fn tell(&mut self, words: &str);
+    /// A failure or a recovery, for the operator.
+    fn message(&mut self, text: &str);
 }
 
-/// This host's store: also forgets what is old.
-pub trait Store: Shelf {
-    fn tidy(&self, now_ms: i64) -> impl Future<Output = Result<(), Failure>> + Send;
-}
-
-pub struct Daemon<O, S: Store, A> {
+pub struct Daemon<O, S, R> {
     observer: O,
-    keeper: Keeper<S>,
-    fleet: Option<Fleet>,
-    audience: A,
+    writer: LocalWriter<S>,
+    fleet: Option<FleetWriter>,
+    reporter: R,
     settings: Settings,
     agent: Uuid,
     sequence: u64,
     clock: WindowClock,
     started: Instant,
-    looking: Trouble,
-    counting: Trouble,
-    tidying: Trouble,
-    tidied: Option<Instant>,
+    collecting: Backoff,
+    writing_metrics: Backoff,
+    removing_expired: Backoff,
+    last_removal: Option<Instant>,
     metrics: Metrics,
 }
 
-impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
-    pub fn new(observer: O, store: S, fleet: Option<Fleet>, settings: Settings, audience: A) -> Daemon<O, S, A> {
+impl<O: Observer, S: WindowStore, R: Reporter> Daemon<O, S, R> {
+    pub fn new(observer: O, store: S, fleet: Option<FleetWriter>, settings: Settings, reporter: R) -> Daemon<O, S, R> {
         Daemon {
             observer,
-            keeper: Keeper::new(store),
+            writer: LocalWriter::new(store),
             fleet,
-            audience,
+            reporter,
             settings,
             agent: Uuid::now_v7(),
             sequence: 0,
             clock: WindowClock::new(wall_ms(), Duration::ZERO),
             started: Instant::now(),
-            looking: Trouble::with("looking at this host's connections"),
-            counting: Trouble::with("the file of counters"),
-            tidying: Trouble::with("forgetting what is old"),
-            tidied: None,
+            collecting: Backoff::new("collecting this host's connections"),
+            writing_metrics: Backoff::new("the counters' file"),
+            removing_expired: Backoff::new("removing expired data"),
+            last_removal: None,
             metrics: Metrics::default(),
         }
     }
 
-    /// Runs until `stop` is ready. Then it looks a last time, so that what happened until then is kept, and gives the
-    /// fleet's store some seconds to take what waits.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<A, Failure> {
+    /// Runs until `stop` is ready. Then collects a last window and gives the fleet's store some seconds for the windows
+    /// that wait. Returns the reporter.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> R {
         let first = if self.settings.once { self.settings.interval } else { Duration::ZERO };
         let mut ticks = interval_at(tokio::time::Instant::now() + first, self.settings.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
-                _ = ticks.tick() => self.turn().await,
+                _ = ticks.tick() => self.run_once().await,
                 () = &mut stop => {
-                    self.turn().await;
+                    self.run_once().await;
                     break;
                 }
             }
@@ -98,61 +103,65 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
                 break;
             }
         }
-        if let Some(told) = self.keeper.write().await {
-            self.audience.tell(&told);
-        }
+        let messages = self.writer.flush().await;
+        self.report(messages);
         if let Some(fleet) = self.fleet.take() {
-            let (told, spooled) = fleet.finish().await;
+            let (messages, spooled) = fleet.finish().await;
             self.metrics.spooled = spooled;
-            told.iter().for_each(|words| self.audience.tell(words));
+            self.report(messages);
         }
-        self.count();
-        Ok(self.audience)
+        self.write_metrics();
+        self.reporter
     }
 
-    async fn turn(&mut self) {
-        // what the store's own thread freed after the last turn
-        self.observer.rest();
-        let begin = Instant::now();
-        let seen = self.observer.look();
-        self.metrics.look += begin.elapsed();
-        let told = match &seen {
-            Ok(_) => self.looking.worked(),
+    async fn run_once(&mut self) {
+        // memory that the store's own thread freed after the last window
+        self.observer.trim_memory();
+        let start = Instant::now();
+        let observation = self.observer.collect();
+        self.metrics.collect_time += start.elapsed();
+        match observation {
+            Ok(observation) => {
+                let message = self.collecting.record_success();
+                self.report(message);
+                self.write(observation).await;
+            }
             Err(failure) => {
-                self.metrics.look_failures += 1;
-                self.looking.failed(failure)
+                self.metrics.collect_failures += 1;
+                let message = self.collecting.record_failure(&failure);
+                self.report(message);
             }
-        };
-        self.tell(told);
-        if let Ok(seen) = seen {
-            let window = self.window(seen);
-            self.observer.rest();
-            self.audience.window(&window);
-            if let Some(fleet) = &mut self.fleet {
-                let told = fleet.keep(window.clone());
-                self.tell(told);
-            }
-            let told = self.keeper.keep(window).await;
-            self.tell(told);
         }
-        self.tidy().await;
-        self.count();
-        self.observer.rest();
+        self.remove_expired().await;
+        self.write_metrics();
+        self.observer.trim_memory();
     }
 
-    fn tell(&mut self, words: impl IntoIterator<Item = String>) {
-        words.into_iter().for_each(|words| self.audience.tell(&words));
+    async fn write(&mut self, observation: Observation) {
+        let window = self.window(observation);
+        self.observer.trim_memory();
+        self.reporter.window(&window);
+        if let Some(fleet) = &mut self.fleet {
+            let messages = fleet.write(window.clone());
+            self.report(messages);
+        }
+        let messages = self.writer.write(window).await;
+        self.report(messages);
     }
 
-    fn window(&mut self, seen: Seen) -> Window {
+    fn report(&mut self, messages: impl IntoIterator<Item = String>) {
+        messages.into_iter().for_each(|message| self.reporter.message(&message));
+    }
+
+    fn window(&mut self, observation: Observation) -> Window {
         self.sequence += 1;
         let (from_ms, to_ms) = self.clock.window(wall_ms(), self.started.elapsed());
         let metrics = &mut self.metrics;
         metrics.windows += 1;
-        metrics.flows = seen.flows.len() as u64;
-        metrics.opened += seen.flows.iter().map(|flow| flow.counts.opened).sum::<u64>();
+        metrics.flows = observation.flows.len() as u64;
+        metrics.opened += observation.flows.iter().map(|flow| flow.counts.opened).sum::<u64>();
         metrics.last_window_ms = to_ms;
-        metrics.losses.add(&seen.losses);
+        metrics.losses.add(&observation.losses);
         metrics.clock_jumps = self.clock.jumps;
         Window {
             agent: self.agent,
@@ -160,48 +169,48 @@ impl<O: Observer, S: Store, A: Audience> Daemon<O, S, A> {
             from_ms,
             to_ms,
             source: self.observer.source(),
-            host: seen.host,
-            services: seen.services,
-            processes: seen.processes,
-            listeners: seen.listeners,
-            flows: seen.flows,
-            losses: seen.losses,
+            host: observation.host,
+            services: observation.services,
+            processes: observation.processes,
+            listeners: observation.listeners,
+            flows: observation.flows,
+            losses: observation.losses,
         }
     }
 
-    async fn tidy(&mut self) {
-        if self.tidied.is_some_and(|last| last.elapsed() < TIDY) {
+    async fn remove_expired(&mut self) {
+        if self.last_removal.is_some_and(|last| last.elapsed() < RETENTION_INTERVAL) {
             return;
         }
-        self.tidied = Some(Instant::now());
-        let told = match self.keeper.shelf().tidy(wall_ms()).await {
-            Ok(()) => self.tidying.worked(),
-            Err(failure) => self.tidying.failed(&failure),
+        self.last_removal = Some(Instant::now());
+        let message = match self.writer.store().remove_expired(wall_ms()).await {
+            Ok(()) => self.removing_expired.record_success(),
+            Err(failure) => self.removing_expired.record_failure(&failure),
         };
-        self.tell(told);
+        self.report(message);
     }
 
-    fn count(&mut self) {
-        self.metrics.keep = self.keeper.spent;
-        self.metrics.keep_failures = self.keeper.failures;
-        let mut shown = self.metrics.clone();
-        shown.losses.windows += self.keeper.lost_total;
+    fn write_metrics(&mut self) {
+        self.metrics.write_time = self.writer.write_time();
+        self.metrics.write_failures = self.writer.failures();
+        let mut exposed = self.metrics.clone();
+        exposed.losses.windows += self.writer.lost();
         if let Some(fleet) = &self.fleet {
-            shown.losses.windows += fleet.lost();
-            shown.fleet_failures = fleet.failures();
-            shown.spooled = fleet.waiting();
-            self.metrics.fleet_failures = shown.fleet_failures;
+            exposed.losses.windows += fleet.lost();
+            exposed.fleet_failures = fleet.failures();
+            exposed.spooled = fleet.waiting();
+            self.metrics.fleet_failures = exposed.fleet_failures;
         }
-        let text = shown.text(self.observer.source(), &self.agent.to_string());
-        let told = match metrics::write(&self.settings.state, &text) {
-            Ok(()) => self.counting.worked(),
+        let text = exposed.text(self.observer.source(), &self.agent.to_string());
+        let message = match metrics::write(&self.settings.state, &text) {
+            Ok(()) => self.writing_metrics.record_success(),
             Err(e) => {
                 let path = self.settings.state.join(metrics::FILE);
                 let failure = Failure::environment(format!("cannot write {}", path.display())).why(e.to_string());
-                self.counting.failed(&failure)
+                self.writing_metrics.record_failure(&failure)
             }
         };
-        self.tell(told);
+        self.report(message);
     }
 }
 

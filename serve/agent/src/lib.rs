@@ -1,31 +1,32 @@
-//! The host's daemon: looks at its connections once per interval, keeps what it saw in windows of time, hands them on to
-//! the fleet's store.
+//! The host's daemon: collects the connections of the host once per interval, stores them as windows of time, and
+//! forwards the windows to the fleet's store.
 //!
 //! ```text
-//! collector + identity ──look──▶ window ──▶ keeper ──▶ this host's store (SQLite)
-//!                                   └─────▶ spool ───▶ the fleet's store (PostgreSQL), by a task of its own
+//! collector + identity ──collect──▶ window ──▶ LocalWriter ──▶ this host's store (SQLite)
+//!                                      └─────▶ FleetWriter ──▶ spool ──▶ the fleet's store (PostgreSQL)
 //! ```
 //!
-//! What may fail here must not stop it: a store that cannot be written, a database that is away, a process that cannot be
-//! read are told once, counted, and tried again. It never listens on a network; its counters are a file ([`metrics`]).
+//! Failures must not stop the daemon. A store that cannot be written, a database that is unavailable and a process that
+//! cannot be read are reported once, counted, and retried. The daemon never listens on a network; its counters are a
+//! file ([`metrics`]).
 
-pub mod clock;
-pub mod daemon;
-pub mod fleet;
-pub mod keeper;
+mod backoff;
+pub mod capabilities;
+mod clock;
+mod daemon;
+mod fleet_writer;
+mod local_writer;
 pub mod lock;
 pub mod metrics;
-pub mod observer;
-pub mod rights;
-pub mod shelf;
-pub mod trouble;
-pub mod unit;
+mod retry_queue;
+mod socket_observer;
+pub mod stores;
+pub mod systemd_unit;
 
-pub use daemon::{Audience, Daemon, Settings, Store};
-pub use fleet::{Fleet, Queue, Remote};
-pub use keeper::Shelf;
+pub use daemon::{Daemon, Observer, Reporter, Settings};
+pub use fleet_writer::FleetWriter;
 pub use lock::HostLock;
-pub use observer::Observer;
+pub use socket_observer::SocketObserver;
 
 #[cfg(test)]
 mod tests;

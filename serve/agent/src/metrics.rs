@@ -1,7 +1,7 @@
-//! The agent's own counters, as a Prometheus text file in its state folder.
+//! The agent's own counters, as a Prometheus text file in its state directory.
 //!
-//! A file and no listener: what has rights in the kernel is not to be reached over a network. The process that answers
-//! queries has none of these rights and exposes the file.
+//! The agent writes a file instead of listening, because a process with these capabilities must not be reachable over a
+//! network. The unprivileged `agent serve` exposes the file.
 
 use flows::{Losses, Source};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Name of the file in the state folder.
+/// File name in the state directory.
 pub const FILE: &str = "agent.prom";
 
 #[derive(Clone, Debug, Default)]
@@ -17,16 +17,16 @@ pub struct Metrics {
     pub windows: u64,
     /// Flows of the last window.
     pub flows: u64,
-    /// Connections that were begun or accepted, by the ends that were seen: a connection within the host counts twice.
+    /// Ends of connections that were opened or accepted; a connection within the host counts twice.
     pub opened: u64,
     /// End of the last window, milliseconds since the epoch.
     pub last_window_ms: i64,
-    /// Asking the kernel and looking up services.
-    pub look: Duration,
-    pub look_failures: u64,
-    /// Writing to this host's store.
-    pub keep: Duration,
-    pub keep_failures: u64,
+    /// Time spent on reading from the kernel and identifying services.
+    pub collect_time: Duration,
+    pub collect_failures: u64,
+    /// Time spent on writing to this host's store.
+    pub write_time: Duration,
+    pub write_failures: u64,
     pub fleet_failures: u64,
     /// Windows that wait for the fleet's store.
     pub spooled: u64,
@@ -45,13 +45,13 @@ impl Metrics {
         };
         let version = env!("CARGO_PKG_VERSION");
         let info = format!("{{agent=\"{agent}\",source=\"{source}\",version=\"{version}\"}}");
-        metric("info", "gauge", "This run of the agent, and by which means it sees connections.", &[(&info, 1.0)]);
-        metric("windows_total", "counter", "Windows that were taken.", &[("", self.windows as f64)]);
+        metric("info", "gauge", "This run of the agent and its source of connections.", &[(&info, 1.0)]);
+        metric("windows_total", "counter", "Windows collected.", &[("", self.windows as f64)]);
         metric("flows", "gauge", "Flows of the last window.", &[("", self.flows as f64)]);
         metric(
             "connection_ends_opened_total",
             "counter",
-            "Ends of connections that were begun or accepted.",
+            "Ends of connections that were opened or accepted.",
             &[("", self.opened as f64)],
         );
         metric(
@@ -63,22 +63,22 @@ impl Metrics {
         metric(
             "look_seconds_total",
             "counter",
-            "Time taken to ask the kernel and to look up services.",
-            &[("", self.look.as_secs_f64())],
+            "Time spent on reading from the kernel and identifying services.",
+            &[("", self.collect_time.as_secs_f64())],
         );
         metric(
             "keep_seconds_total",
             "counter",
-            "Time taken to write to this host's store.",
-            &[("", self.keep.as_secs_f64())],
+            "Time spent on writing to this host's store.",
+            &[("", self.write_time.as_secs_f64())],
         );
         metric(
             "failures_total",
             "counter",
-            "What failed and is tried again.",
+            "Failures that are retried.",
             &[
-                ("{part=\"collector\"}", self.look_failures as f64),
-                ("{part=\"store\"}", self.keep_failures as f64),
+                ("{part=\"collector\"}", self.collect_failures as f64),
+                ("{part=\"store\"}", self.write_failures as f64),
                 ("{part=\"fleet\"}", self.fleet_failures as f64),
             ],
         );
@@ -87,7 +87,7 @@ impl Metrics {
         metric(
             "lost_total",
             "counter",
-            "What could not be seen or kept.",
+            "Data that could not be collected or stored.",
             &[
                 ("{what=\"connections, table full\"}", self.losses.table_full as f64),
                 ("{what=\"events, recursion\"}", self.losses.recursion as f64),
@@ -99,15 +99,15 @@ impl Metrics {
     }
 }
 
-/// Replaces the file in one step, so that a reader sees a whole one. Readable by everybody: it holds no names.
+/// Replaces the file atomically. It is world-readable, because it contains no names.
 pub fn write(state: &Path, text: &str) -> std::io::Result<()> {
     let path = state.join(FILE);
-    let beside = state.join(format!("{FILE}.new"));
-    let written = std::fs::File::create(&beside)
+    let temporary = state.join(format!("{FILE}.new"));
+    let written = std::fs::File::create(&temporary)
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| std::fs::rename(&beside, path));
+        .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     written
 }
@@ -117,8 +117,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_what_prometheus_reads() {
-        let metrics = Metrics { windows: 3, look: Duration::from_millis(1_500), ..Metrics::default() };
+    fn every_line_has_prometheus_format() {
+        let metrics = Metrics { windows: 3, collect_time: Duration::from_millis(1_500), ..Metrics::default() };
         let text = metrics.text(Source::Ebpf, "0190");
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (name, value) = line.rsplit_once(' ').unwrap();

@@ -1,5 +1,6 @@
-//! Windows to test with, and the daemon on a host made of numbers.
+//! Test windows and a test store, and the daemon with a test observer.
 
+use crate::stores::WindowStore;
 use crate::*;
 use flows::*;
 use model::Failure;
@@ -17,7 +18,7 @@ fn flow(opened: u64) -> Flow {
         service: ServiceKey::of(&HostId("h".to_owned()), ServiceKind::Program, "curl"),
         process: None,
         netns: 1,
-        link: Link { protocol: Protocol::Tcp, active: Some(ip), passive: Passive::Inet { ip, port: 80 } },
+        link: Link { protocol: Protocol::Tcp, active: Some(ip), passive: ListenAddress::Inet { ip, port: 80 } },
         translated: None,
         source: Source::Ebpf,
         attribution: Attribution::Exact,
@@ -41,87 +42,119 @@ pub fn window(sequence: u64, flows: usize) -> Window {
     }
 }
 
-/// Sees seven new connections whenever it looks, and nothing at every third look.
+/// Observes seven new connections in each call. Every third call fails.
 #[derive(Default)]
-struct Numbers {
-    looks: u64,
+struct TestObserver {
+    calls: u64,
 }
 
-impl Observer for Numbers {
+impl Observer for TestObserver {
     fn source(&self) -> Source {
         Source::Ebpf
     }
 
-    fn look(&mut self) -> Result<Seen, Failure> {
-        self.looks += 1;
-        if self.looks.is_multiple_of(3) {
+    fn collect(&mut self) -> Result<Observation, Failure> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(3) {
             return Err(Failure::environment("the kernel does not answer"));
         }
         let (services, processes, losses) = (Vec::new(), Vec::new(), Losses::default());
-        Ok(Seen { host: host(), services, processes, listeners: None, flows: vec![flow(7)], losses })
+        Ok(Observation { host: host(), services, processes, listeners: None, flows: vec![flow(7)], losses })
     }
 }
 
+/// Keeps windows in memory. Clones share their state.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Window>>>);
+pub struct TestStore {
+    windows: Arc<Mutex<Vec<Window>>>,
+    /// What the store fails with now.
+    failure: Arc<Mutex<Option<&'static str>>>,
+    /// Sequence numbers of rejected windows.
+    rejected: Vec<u64>,
+}
 
-impl Shelf for Kept {
-    async fn record(&self, windows: &[Window]) -> Result<(), Failure> {
-        self.0.lock().unwrap().extend_from_slice(windows);
+impl TestStore {
+    pub fn rejecting(sequences: &[u64]) -> TestStore {
+        TestStore { rejected: sequences.to_vec(), ..TestStore::default() }
+    }
+
+    pub fn fail_with(&self, what: &'static str) {
+        *self.failure.lock().unwrap() = Some(what);
+    }
+
+    pub fn recover(&self) {
+        *self.failure.lock().unwrap() = None;
+    }
+
+    pub fn windows(&self) -> Vec<Window> {
+        self.windows.lock().unwrap().clone()
+    }
+
+    pub fn sequences(&self) -> Vec<u64> {
+        self.windows().iter().map(|window| window.sequence).collect()
+    }
+}
+
+impl WindowStore for TestStore {
+    async fn record(&mut self, windows: &[Arc<Window>]) -> Result<(), Failure> {
+        if let Some(what) = *self.failure.lock().unwrap() {
+            return Err(Failure::environment(what));
+        }
+        if windows.iter().any(|window| self.rejected.contains(&window.sequence)) {
+            return Err(Failure::request("the database rejects the content of a window"));
+        }
+        self.windows.lock().unwrap().extend(windows.iter().map(|window| (**window).clone()));
         Ok(())
     }
-}
 
-impl Store for Kept {
-    async fn tidy(&self, _: i64) -> Result<(), Failure> {
+    async fn remove_expired(&mut self, _now_ms: i64) -> Result<(), Failure> {
         Ok(())
     }
 }
 
 #[derive(Default)]
-struct Ears {
+struct TestReporter {
     windows: u64,
-    words: Vec<String>,
+    messages: Vec<String>,
 }
 
-impl Audience for Ears {
+impl Reporter for TestReporter {
     fn window(&mut self, _: &Window) {
         self.windows += 1;
     }
-    fn tell(&mut self, words: &str) {
-        self.words.push(words.to_owned());
+
+    fn message(&mut self, text: &str) {
+        self.messages.push(text.to_owned());
     }
 }
 
-async fn run(once: bool, seconds: u64) -> (Ears, Vec<Window>, String) {
+async fn run(once: bool, seconds: u64) -> (TestReporter, Vec<Window>, String) {
     let state = std::env::temp_dir().join(format!("faultloom-daemon-{}-{once}", std::process::id()));
     std::fs::create_dir_all(&state).unwrap();
-    let kept = Kept::default();
-    let interval = Duration::from_secs(1);
-    let settings = Settings { interval, once, state: state.clone() };
-    let daemon = Daemon::new(Numbers::default(), kept.clone(), None, settings, Ears::default());
-    let ears = daemon.run(tokio::time::sleep(Duration::from_millis(seconds * 1_000 + 500))).await.unwrap();
+    let store = TestStore::default();
+    let settings = Settings { interval: Duration::from_secs(1), once, state: state.clone() };
+    let daemon = Daemon::new(TestObserver::default(), store.clone(), None, settings, TestReporter::default());
+    let reporter = daemon.run(tokio::time::sleep(Duration::from_millis(seconds * 1_000 + 500))).await;
     let counters = std::fs::read_to_string(state.join(metrics::FILE)).unwrap();
     std::fs::remove_dir_all(&state).unwrap();
-    let windows = kept.0.lock().unwrap().clone();
-    (ears, windows, counters)
+    (reporter, store.windows(), counters)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_fails_is_told_once_and_costs_nothing_else() {
-    let (ears, windows, counters) = run(false, 10).await;
-    // looks at 0, 1 … 10 s and at the end: twelve, of which every third failed
+async fn a_failed_collection_is_reported_once_and_loses_nothing_else() {
+    let (reporter, windows, counters) = run(false, 10).await;
+    // collections at 0, 1 … 10 s and at the end: twelve, of which every third fails
     assert_eq!(windows.iter().map(|w| w.sequence).collect::<Vec<u64>>(), (1..=8).collect::<Vec<u64>>());
-    assert_eq!(ears.windows, 8);
+    assert_eq!(reporter.windows, 8);
     assert!(counters.contains("faultloom_agent_connection_ends_opened_total 56\n"), "{counters}");
     assert!(counters.contains("{part=\"collector\"} 4\n"), "{counters}");
-    assert!(ears.words[0].contains("the kernel does not answer"), "{:?}", ears.words);
-    assert!(ears.words[1].contains("works again"), "{:?}", ears.words);
+    assert!(reporter.messages[0].contains("the kernel does not answer"), "{:?}", reporter.messages);
+    assert!(reporter.messages[1].contains("works again"), "{:?}", reporter.messages);
     assert!(windows.windows(2).all(|pair| pair[0].to_ms == pair[1].from_ms), "no gap between windows");
 }
 
 #[tokio::test(start_paused = true)]
 async fn once_is_one_window() {
-    let (ears, windows, _) = run(true, 10).await;
-    assert_eq!((ears.windows, windows.len()), (1, 1));
+    let (reporter, windows, _) = run(true, 10).await;
+    assert_eq!((reporter.windows, windows.len()), (1, 1));
 }

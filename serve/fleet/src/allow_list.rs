@@ -1,16 +1,16 @@
-//! The hosts that may be asked, in a file:
+//! The list of hosts to request slices from, in a file:
 //!
 //! ```text
 //! # address         fingerprint          token, or @ and a file that holds it
 //! db1.example:7411  sha256:3f9a…         @/etc/faultloom/db1.token
 //! ```
 
-use crate::identity::{Fingerprint, private};
+use crate::identity::{Fingerprint, write_private};
 use crate::token::Token;
 use model::Failure;
 use std::path::Path;
 
-/// A larger file is no list of hosts.
+/// Size limit of the file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 const HOSTS_MAX: usize = 10_000;
 
@@ -31,14 +31,14 @@ impl AllowList {
     pub fn load(file: &Path) -> Result<AllowList, Failure> {
         let shown = file.display();
         let size = std::fs::metadata(file).map_err(|e| {
-            Failure::request(format!("the list of hosts {shown} cannot be read: {e}"))
-                .next("`faultloom agent trust ADDRESS FINGERPRINT --token FILE` begins one")
+            Failure::request(format!("cannot read the list of hosts {shown}: {e}"))
+                .next("create it with `faultloom agent trust ADDRESS FINGERPRINT --token @FILE`")
         })?;
         if size.len() > FILE_BYTES_MAX {
             return Err(Failure::request(format!("{shown} is too large for a list of hosts")));
         }
         let text = std::fs::read_to_string(file)
-            .map_err(|e| Failure::request(format!("the list of hosts {shown} cannot be read: {e}")))?;
+            .map_err(|e| Failure::request(format!("cannot read the list of hosts {shown}: {e}")))?;
         let mut hosts = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -47,44 +47,44 @@ impl AllowList {
             }
             let wrong = |why: String| {
                 Failure::request(format!("{shown}, line {}: {why}", number + 1))
-                    .next("a line is: ADDRESS:PORT sha256:FINGERPRINT TOKEN, or @FILE in place of the token")
+                    .next("a line is ADDRESS:PORT sha256:FINGERPRINT TOKEN, or @FILE instead of the token")
             };
             hosts.push(allowed(line, file).map_err(wrong)?);
         }
         if hosts.is_empty() || hosts.len() > HOSTS_MAX {
             return Err(Failure::request(format!(
-                "{shown} lists {} hosts; 1 to {HOSTS_MAX} can be asked",
+                "{shown} lists {} hosts; 1 to {HOSTS_MAX} are supported",
                 hosts.len()
             )));
         }
         Ok(AllowList { hosts })
     }
 
-    /// Adds a host to a file, or replaces its line. The file is made if there is none, for its owner only.
+    /// Adds a host to a file or replaces its line. Creates the file if necessary, private to its owner.
     pub fn trust(file: &Path, address: &str, fingerprint: Fingerprint, token: &str) -> Result<(), Failure> {
         check_address(address).map_err(Failure::request)?;
         let before = match std::fs::read_to_string(file) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                "# address, fingerprint, and token or @FILE of every host that may be asked\n".to_owned()
+                "# address, fingerprint, and token or @FILE of each host\n".to_owned()
             }
-            Err(e) => return Err(Failure::request(format!("{} cannot be read: {e}", file.display()))),
+            Err(e) => return Err(Failure::request(format!("cannot read {}: {e}", file.display()))),
         };
         let others = before.lines().filter(|line| line.split_whitespace().next() != Some(address));
         let mut text: String = others.flat_map(|line| [line, "\n"]).collect();
         text.push_str(&format!("{address} {fingerprint} {token}\n"));
-        private(file, text.as_bytes())
+        write_private(file, text.as_bytes())
     }
 }
 
 fn allowed(line: &str, file: &Path) -> Result<Allowed, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [address, fingerprint, token] = words[..] else {
-        return Err(format!("it has {} words", words.len()));
+        return Err(format!("it has {} fields instead of 3", words.len()));
     };
     check_address(address)?;
     let token = match token.strip_prefix('@') {
-        // beside the list, unless it says where
+        // relative to the list
         Some(path) => {
             let path = file.parent().unwrap_or(Path::new("")).join(path);
             Token::load(&path).map_err(|failure| failure.what)?
@@ -98,6 +98,6 @@ fn check_address(address: &str) -> Result<(), String> {
     let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).and_then(|(_, port)| port.parse().ok());
     match port {
         Some(1u16..) => Ok(()),
-        _ => Err(format!("'{address}' is no address: HOST:PORT")),
+        _ => Err(format!("'{address}' is not an address; use HOST:PORT")),
     }
 }

@@ -1,9 +1,13 @@
-//! Asks every host of the list, all at once; who does not answer becomes a remark.
+//! Requests the slices of all hosts on the list concurrently. A host that does not answer becomes a remark.
 
 use crate::allow_list::{AllowList, Allowed};
-use crate::frame::{self, Answer, Question};
-use crate::identity::{Fingerprint, provider};
+use crate::identity::{ALPN, Fingerprint, provider};
+use bytes::Bytes;
 use flows::{HostId, Slice};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,117 +15,139 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme, version};
 
-/// Connecting and the handshake.
-const CONNECT: Duration = Duration::from_secs(5);
-/// The whole answer.
-const ANSWER: Duration = Duration::from_secs(40);
+/// Time for the connection and the handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for the request and the answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Asked at once.
-const AT_ONCE: usize = 32;
+/// A longer reason of a refusal is cut.
+const REASON_CHARACTERS_MAX: usize = 500;
+/// Maximum number of concurrent requests.
+const CONCURRENT_MAX: usize = 32;
 
-/// What came back.
+/// The merged answers.
 #[derive(Debug, Default)]
 pub struct Answers {
     pub slice: Slice,
-    /// One sentence for each host that did not answer, or not as it should.
+    /// One sentence for each host without a usable answer.
     pub remarks: Vec<String>,
     pub answered: usize,
 }
 
-/// Nobody who is not on the list is asked, whatever the answers say.
-pub async fn ask_all(list: &AllowList, from_ms: i64, to_ms: i64) -> Answers {
+/// Requests the data from `from_ms` to `to_ms` (milliseconds since the epoch). Contacts only hosts on the list. Takes
+/// at most 45 s per group of 32 hosts.
+pub async fn request_all(list: &AllowList, from_ms: i64, to_ms: i64) -> Answers {
     let mut slices: BTreeMap<String, Result<Slice, String>> = BTreeMap::new();
-    let mut asking = JoinSet::new();
+    let mut requests = JoinSet::new();
     for host in &list.hosts {
-        if asking.len() >= AT_ONCE {
-            collect(asking.join_next().await, &mut slices);
+        if requests.len() >= CONCURRENT_MAX {
+            collect(requests.join_next().await, &mut slices);
         }
         let host = host.clone();
-        asking.spawn(async move {
-            let answer = ask(&host, from_ms, to_ms).await;
+        requests.spawn(async move {
+            let answer = request(&host, from_ms, to_ms).await;
             (host.address, answer)
         });
     }
-    while let Some(done) = asking.join_next().await {
+    while let Some(done) = requests.join_next().await {
         collect(Some(done), &mut slices);
     }
-    joined(slices, from_ms, to_ms)
+    merged(slices, from_ms, to_ms)
 }
 
-type Asked = (String, Result<Slice, String>);
+type Answer = (String, Result<Slice, String>);
 
-fn collect(done: Option<Result<Asked, tokio::task::JoinError>>, slices: &mut BTreeMap<String, Result<Slice, String>>) {
+fn collect(done: Option<Result<Answer, tokio::task::JoinError>>, slices: &mut BTreeMap<String, Result<Slice, String>>) {
     if let Some(Ok((address, answer))) = done {
         slices.insert(address, answer);
     }
 }
 
-fn joined(slices: BTreeMap<String, Result<Slice, String>>, from_ms: i64, to_ms: i64) -> Answers {
+fn merged(slices: BTreeMap<String, Result<Slice, String>>, from_ms: i64, to_ms: i64) -> Answers {
     let mut answers = Answers { slice: Slice { from_ms, to_ms, hosts: Vec::new() }, ..Answers::default() };
-    let mut told_by: BTreeMap<HostId, String> = BTreeMap::new();
+    let mut answered_by: BTreeMap<HostId, String> = BTreeMap::new();
     let mut good = Vec::new();
     for (address, answer) in slices {
         match answer {
             Err(why) => answers.remarks.push(format!("{address} did not answer: {why}")),
             Ok(mut slice) => {
                 answers.answered += 1;
-                answers.remarks.extend(own_only(&address, &mut slice));
+                answers.remarks.extend(retain_own(&address, &mut slice));
                 let Some(own) = slice.hosts.first().map(|host| &host.host) else { continue };
-                // a second voice for a host is not listened to
-                if let Some(first) = told_by.get(&own.id) {
+                // only the first answer for a host is used
+                if let Some(first) = answered_by.get(&own.id) {
                     let name = &own.name;
-                    answers.remarks.push(format!("{address} also answers for {name}, as {first} does: ignored"));
+                    answers.remarks.push(format!("{address} also answered for {name}, like {first}; ignored"));
                     continue;
                 }
-                told_by.insert(own.id.clone(), address);
+                answered_by.insert(own.id.clone(), address);
                 good.push(slice);
             }
         }
     }
     if !good.is_empty() {
-        answers.slice = map::union(good);
+        answers.slice = map::merge(good);
     }
     answers
 }
 
-/// A host speaks for itself, which is the one it heard last; it may have been started anew meanwhile. What it tells of others is ignored.
-fn own_only(address: &str, slice: &mut Slice) -> Option<String> {
+/// Keeps only the data of the answering host itself, which is the host with the latest window; it may have rebooted
+/// meanwhile.
+fn retain_own(address: &str, slice: &mut Slice) -> Option<String> {
     let own = slice.hosts.iter().max_by_key(|host| host.last_seen_ms)?.host.clone();
     let all = slice.hosts.len();
     slice.hosts.retain(|host| host.host.id == own.id);
     let others = all - slice.hosts.len();
-    (others > 0).then(|| format!("{address} answers for {} and for {others} other hosts: these are ignored", own.name))
+    (others > 0).then(|| format!("{address} answered for {} and for {others} other hosts; those are ignored", own.name))
 }
 
-async fn ask(host: &Allowed, from_ms: i64, to_ms: i64) -> Result<Slice, String> {
+async fn request(host: &Allowed, from_ms: i64, to_ms: i64) -> Result<Slice, String> {
     let connecting = async {
         let stream = TcpStream::connect(&host.address).await.map_err(|e| e.to_string())?;
         let name = ServerName::try_from("faultloom").map_err(|e| e.to_string())?;
-        connector(host.fingerprint)?.connect(name, stream).await.map_err(|e| handshake(&e))
+        connector(host.fingerprint)?.connect(name, stream).await.map_err(|e| handshake_error(&e))
     };
-    let mut tls = timeout(CONNECT, connecting).await.map_err(|_| "no connection within 5 s".to_owned())??;
-    let question = Question { version: frame::VERSION, token: host.token.text().to_owned(), from_ms, to_ms };
-    let asking = async {
-        frame::write(&mut tls, &frame::bytes(&question)?).await.map_err(|e| e.to_string())?;
-        frame::read::<Answer>(&mut tls, ANSWER_BYTES_MAX).await
-    };
-    match timeout(ANSWER, asking).await.map_err(|_| "no answer within 40 s".to_owned())?? {
-        Answer::Slice(slice) => Ok(slice),
-        Answer::Refused(why) => Err(why),
+    let tls = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| "no connection within 5 s".to_owned())??;
+    if tls.get_ref().1.alpn_protocol() != Some(ALPN) {
+        return Err("it runs an older faultloom with another protocol; upgrade it".to_owned());
     }
+    timeout(ANSWER_TIMEOUT, exchange(tls, host, from_ms, to_ms))
+        .await
+        .map_err(|_| "no answer within 40 s".to_owned())?
 }
 
-/// A wrong key in words: it is the one thing a user must not overlook.
-fn handshake(error: &std::io::Error) -> String {
+async fn exchange(tls: TlsStream<TcpStream>, host: &Allowed, from_ms: i64, to_ms: i64) -> Result<Slice, String> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(tls)).await.map_err(|e| e.to_string())?;
+    let driver = tokio::spawn(connection);
+    let request = Request::get(format!("/v2/slice?from_ms={from_ms}&to_ms={to_ms}"))
+        .header(header::HOST, &host.address)
+        .header(header::AUTHORIZATION, format!("Bearer {}", host.token.text()))
+        .body(Empty::<Bytes>::new())
+        .map_err(|e| e.to_string())?;
+    let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    driver.abort();
+    let bytes = body.map_err(|e| format!("the answer is incomplete or too large: {e}"))?.to_bytes();
+    if status == StatusCode::OK {
+        return serde_json::from_slice(&bytes).map_err(|e| format!("the answer is not a slice: {e}"));
+    }
+    let reason: String = String::from_utf8_lossy(&bytes).chars().take(REASON_CHARACTERS_MAX).collect();
+    Err(if reason.is_empty() { format!("HTTP status {status}") } else { reason })
+}
+
+/// Names a wrong key explicitly, because users must notice it.
+fn handshake_error(error: &std::io::Error) -> String {
     let inner = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
     match inner {
         Some(Error::InvalidCertificate(_)) => {
-            "its key is not the one that is trusted (`agent trust` pins another fingerprint)".to_owned()
+            "its key is not the trusted one (`agent trust` pinned another fingerprint)".to_owned()
         }
         _ => format!("no secure connection: {error}"),
     }
@@ -129,12 +155,13 @@ fn handshake(error: &std::io::Error) -> String {
 
 fn connector(fingerprint: Fingerprint) -> Result<TlsConnector, String> {
     let provider = provider();
-    let config = ClientConfig::builder_with_provider(provider.clone())
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&version::TLS13])
         .map_err(|e| e.to_string())?
-        .dangerous() // in place of authorities and names: exactly this certificate
+        .dangerous() // accepts exactly the pinned certificate, instead of authorities and names
         .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
         .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN.to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
@@ -166,10 +193,10 @@ impl ServerCertVerifier for Pinned {
         _certificate: &CertificateDer<'_>,
         _signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.2 is not spoken".to_owned()))
+        Err(Error::General("TLS 1.2 is not supported".to_owned()))
     }
 
-    /// That the peer has the key which belongs to the certificate.
+    /// Checks that the peer has the private key of the certificate.
     fn verify_tls13_signature(
         &self,
         message: &[u8],

@@ -1,4 +1,5 @@
-//! A host's key and self-signed certificate, made at first start. Clients pin the certificate; its names mean nothing.
+//! Key and self-signed certificate of a host, created at the first start. Clients pin the certificate; its names are
+//! not used.
 
 use model::Failure;
 use sha2::{Digest, Sha256};
@@ -12,7 +13,10 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, version};
 
-/// SHA-256 of a certificate; written `sha256:` and 64 hex digits.
+/// Protocol 2 is HTTP/1.1. Protocol 1, of older versions, negotiated no protocol.
+pub(crate) const ALPN: &[u8] = b"http/1.1";
+
+/// SHA-256 of a certificate; written as `sha256:` and 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
@@ -33,7 +37,8 @@ impl FromStr for Fingerprint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Fingerprint, String> {
-        let wrong = || format!("'{text}' is no fingerprint: sha256: and 64 hex digits, as `agent serve` prints it");
+        let wrong =
+            || format!("'{text}' is not a fingerprint; use sha256: and 64 hex digits, as printed by `agent serve`");
         let digits = text.strip_prefix("sha256:").ok_or_else(wrong)?.as_bytes();
         if digits.len() != 64 {
             return Err(wrong());
@@ -53,22 +58,23 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Key and certificate of a folder, made if there are none; only its owner may read it.
-    pub fn load_or_make(folder: &Path) -> Result<Identity, Failure> {
+    /// Reads key and certificate from a directory, and creates them if necessary. The directory is private to its
+    /// owner.
+    pub fn load_or_create(folder: &Path) -> Result<Identity, Failure> {
         let (certificate, key) = (folder.join("certificate.der"), folder.join("key.der"));
         if !key.exists() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| {
-                Failure::environment(format!("the folder {} cannot be made: {e}", folder.display()))
+                Failure::environment(format!("cannot create the directory {}: {e}", folder.display()))
                     .next("choose another one with --keys DIR")
             })?;
             let made = rcgen::generate_simple_self_signed(["faultloom".to_owned()])
-                .map_err(|e| Failure::environment(format!("no key can be made: {e}")))?;
-            // the key last: with it, both are there
-            private(&certificate, made.cert.der())?;
-            private(&key, &made.signing_key.serialize_der())?;
+                .map_err(|e| Failure::environment(format!("cannot create a key: {e}")))?;
+            // write the key last: if it exists, both are complete
+            write_private(&certificate, made.cert.der())?;
+            write_private(&key, &made.signing_key.serialize_der())?;
         }
         let read = |file: &Path| {
-            std::fs::read(file).map_err(|e| Failure::environment(format!("{} cannot be read: {e}", file.display())))
+            std::fs::read(file).map_err(|e| Failure::environment(format!("cannot read {}: {e}", file.display())))
         };
         Ok(Identity {
             certificate: CertificateDer::from(read(&certificate)?),
@@ -82,15 +88,16 @@ impl Identity {
 
     pub(crate) fn server_config(&self) -> Result<Arc<ServerConfig>, Failure> {
         let unusable = |e: tokio_rustls::rustls::Error| {
-            Failure::environment(format!("key and certificate cannot be used: {e}"))
-                .next("remove both to have new ones made; clients then need the new fingerprint")
+            Failure::environment(format!("cannot use key and certificate: {e}"))
+                .next("delete both to create new ones; clients then need the new fingerprint")
         };
-        let config = ServerConfig::builder_with_provider(provider())
+        let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&version::TLS13])
             .map_err(unusable)?
             .with_no_client_auth()
             .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())
             .map_err(unusable)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Arc::new(config))
     }
 }
@@ -102,12 +109,12 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let filled = provider().secure_random.fill(&mut bytes);
-    filled.map_err(|_| Failure::environment("the kernel gave no random numbers"))?;
+    filled.map_err(|_| Failure::environment("cannot get random numbers from the kernel"))?;
     Ok(bytes)
 }
 
-/// Writes a file that only its owner may read. It appears whole, by rename.
-pub(crate) fn private(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+/// Writes a file atomically, readable only by its owner.
+pub(crate) fn write_private(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let partial = file.with_extension("partial");
     let written = std::fs::OpenOptions::new()
         .create(true)
@@ -117,5 +124,5 @@ pub(crate) fn private(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .open(&partial)
         .and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_data()))
         .and_then(|()| std::fs::rename(&partial, file));
-    written.map_err(|e| Failure::environment(format!("{} cannot be written: {e}", file.display())))
+    written.map_err(|e| Failure::environment(format!("cannot write {}: {e}", file.display())))
 }

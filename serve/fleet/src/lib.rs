@@ -1,26 +1,28 @@
-//! Hosts without a common database: each answers what it saw, to whoever has its token.
+//! Hosts without a common database: each serves its own data to clients with its token.
 //!
 //! ```text
-//! collector (privileged, no socket of its own) ──▶ SQLite ──reads──▶ server (unprivileged) ◀── TLS 1.3 ── client
-//!                                                                      └── GET /metrics on loopback
+//! agent (privileged, never listens) ──▶ SQLite ──▶ server (unprivileged) ◀── HTTP/1.1 over TLS 1.3 ── client
+//!                                                    └── GET /metrics on loopback
 //! ```
 //!
-//! One question per connection: a frame with token and range, a frame with the slice or the reason why not. A frame is a length of four
-//! bytes, big-endian, and so many bytes of JSON. There is no HTTP here, no certificate authority and no discovery: the client has a list
-//! of hosts, each with the fingerprint of its key and its token, and asks nobody else.
+//! `GET /v2/slice` with a bearer token returns a slice as JSON, or an error status with the reason as text. There is no
+//! certificate authority and no discovery: the client has a list of hosts with the fingerprint and the token of each,
+//! and contacts no other host. Protocol 1 of older versions is refused in its own format.
 //!
-//! Everything is bounded: bytes, time, connections. A peer that is slow, silent or talks nonsense costs one connection for seconds.
+//! Bytes, time and connections are bounded. A peer that is slow, silent or invalid costs one connection for some
+//! seconds.
 
 mod allow_list;
 mod client;
-mod frame;
+mod http;
 mod identity;
+mod legacy;
 mod metrics;
 mod server;
 mod token;
 
 pub use allow_list::{AllowList, Allowed};
-pub use client::{Answers, ask_all};
+pub use client::{Answers, request_all};
 pub use identity::{Fingerprint, Identity};
 pub use metrics::serve_metrics;
 pub use server::{Limits, Server, Slices};

@@ -1,56 +1,45 @@
-//! `GET /metrics`: the agent's counters, which it writes into a file, for Prometheus. Plain HTTP, on loopback unless told otherwise.
+//! `GET /metrics`: exposes the counters that the agent writes to a file, for Prometheus. Plain HTTP, on loopback by
+//! default.
 
+use crate::http::{Acceptor, serve_one};
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-const CONNECTIONS: usize = 8;
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECTIONS_MAX: usize = 8;
+const TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Never returns; to be dropped. Each request reads the file anew.
+/// Serves until the future is dropped. Reads the file for each request.
 pub async fn serve_metrics(listener: TcpListener, file: PathBuf) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
     let file: Arc<Path> = file.into();
+    let router = Router::new()
+        .route("/metrics", get(move || respond(file.clone())))
+        .fallback(|| async { (StatusCode::NOT_FOUND, "not found; the only path is /metrics\n") })
+        .method_not_allowed_fallback(|| async { (StatusCode::METHOD_NOT_ALLOWED, "only GET is supported\n") });
+    let acceptor = Acceptor::new(listener, CONNECTIONS_MAX);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        if let Ok(place) = places.clone().try_acquire_owned() {
-            let file = file.clone();
-            tokio::spawn(async move {
-                let _ = timeout(PATIENCE, serve(stream, &file)).await;
-                drop(place);
-            });
-        }
+        let (stream, permit) = acceptor.accept().await;
+        let router = router.clone();
+        tokio::spawn(async move {
+            let _ = timeout(TIMEOUT, serve_one(stream, router, TIMEOUT, REQUEST_BYTES_MAX)).await;
+            drop(permit);
+        });
     }
 }
 
-async fn serve(mut stream: TcpStream, file: &Path) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-        let n = stream.read(&mut part).await?;
-        if n == 0 || request.len() + n > REQUEST_BYTES_MAX {
-            return reply(&mut stream, "400 Bad Request", b"the request has no end, or is too long\n").await;
-        }
-        request.extend_from_slice(&part[..n]);
-    }
-    let line = request.split(|b| *b == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    match line.split(' ').collect::<Vec<_>>()[..] {
-        ["GET", "/metrics", _] => match read(file).await {
-            Ok(text) => reply(&mut stream, "200 OK", &text).await,
-            Err(_) => reply(&mut stream, "503 Service Unavailable", b"the agent has not written its counters\n").await,
-        },
-        ["GET", ..] => reply(&mut stream, "404 Not Found", b"there is /metrics, nothing else\n").await,
-        _ => reply(&mut stream, "405 Method Not Allowed", b"GET is all there is\n").await,
+async fn respond(file: Arc<Path>) -> axum::response::Response {
+    match read(&file).await {
+        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the agent has not written its counters\n").into_response(),
     }
 }
 
@@ -58,14 +47,4 @@ async fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     tokio::fs::File::open(file).await?.take(FILE_BYTES_MAX).read_to_end(&mut text).await?;
     Ok(text)
-}
-
-async fn reply(stream: &mut TcpStream, status: &str, body: &[u8]) -> std::io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body).await?;
-    stream.shutdown().await
 }

@@ -1,35 +1,42 @@
-//! Answers what this host saw.
+//! Serves the slices of this host: `GET /v2/slice?from_ms=…&to_ms=…` with a bearer token, over TLS.
 
-use crate::frame::{self, Answer, Question};
-use crate::identity::Identity;
+use crate::http::{Acceptor, serve_one};
+use crate::identity::{ALPN, Identity};
+use crate::legacy;
 use crate::token::Token;
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use flows::Slice;
 use model::Failure;
+use serde::Deserialize;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// Where slices come from.
+/// Source of the slices.
 pub trait Slices: Send + Sync + 'static {
     fn slice(&self, from_ms: i64, to_ms: i64) -> impl Future<Output = Result<Slice, Failure>> + Send;
 }
 
-/// What one peer may cost.
+/// Limits of what one peer can cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// At once; further ones are closed as they come.
+    /// Concurrent connections; further ones are closed at once.
     pub connections: usize,
-    /// From the connection to the end of the TLS handshake, and from there to the end of the question.
-    pub question: Duration,
-    /// To find the answer and to send it.
+    /// Time for the TLS handshake, and then for the request.
+    pub request: Duration,
+    /// Time to read the slice, and then to send it.
     pub answer: Duration,
-    pub question_bytes: usize,
+    /// Size of the request; at least 8 KiB are permitted.
+    pub request_bytes: usize,
     pub answer_bytes: usize,
 }
 
@@ -37,119 +44,132 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 32,
-            question: Duration::from_secs(5),
+            request: Duration::from_secs(5),
             answer: Duration::from_secs(30),
-            question_bytes: 4 << 10,
+            request_bytes: 8 << 10,
             answer_bytes: 64 << 20,
         }
     }
 }
 
-/// Longer ranges are refused.
-const RANGE_MAX_MS: i64 = 400 * 86_400_000;
-/// After a failure to accept (no descriptors left) before the next try.
-const BREATH: Duration = Duration::from_millis(100);
+/// Longest permitted interval of a slice.
+const INTERVAL_MAX_MS: i64 = 400 * 86_400_000;
 
-pub struct Server<S> {
-    listener: TcpListener,
-    work: Arc<Work<S>>,
+pub struct Server {
+    acceptor: Acceptor,
+    tls: TlsAcceptor,
+    router: Router,
+    limits: Limits,
 }
 
-struct Work<S> {
-    acceptor: TlsAcceptor,
+/// State of the request handler.
+struct Shared<S> {
     token: Token,
     slices: S,
     limits: Limits,
 }
 
-impl<S: Slices> Server<S> {
-    /// Binds the address; nothing is answered before [`Server::run`].
-    pub async fn bind(
+impl Server {
+    /// Binds the address. Requests are served by [`Server::run`].
+    pub async fn bind<S: Slices>(
         address: SocketAddr,
         identity: &Identity,
         token: Token,
         slices: S,
         limits: Limits,
-    ) -> Result<Server<S>, Failure> {
+    ) -> Result<Server, Failure> {
         let listener = TcpListener::bind(address).await.map_err(|e| {
-            Failure::environment(format!("{address} cannot be listened on: {e}")).next("choose another with --listen")
+            Failure::environment(format!("cannot listen on {address}: {e}"))
+                .next("choose another address with --listen")
         })?;
-        let acceptor = TlsAcceptor::from(identity.server_config()?);
-        Ok(Server { listener, work: Arc::new(Work { acceptor, token, slices, limits }) })
+        let router = Router::new()
+            .route("/v2/slice", get(slice::<S>))
+            .fallback(|| async {
+                (StatusCode::NOT_FOUND, "this host serves /v2/slice; upgrade the older of the two hosts")
+            })
+            .with_state(Arc::new(Shared { token, slices, limits }));
+        let tls = TlsAcceptor::from(identity.server_config()?);
+        Ok(Server { acceptor: Acceptor::new(listener, limits.connections), tls, router, limits })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Failure> {
-        self.listener.local_addr().map_err(|e| Failure::environment(format!("the listener has no address: {e}")))
+        let address = self.acceptor.listener().local_addr();
+        address.map_err(|e| Failure::environment(format!("cannot read the address of the listener: {e}")))
     }
 
-    /// Until `stop` is ready. Answers that are under way are dropped then.
+    /// Serves until `stop` is ready. Requests in progress are then dropped.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let places = Arc::new(Semaphore::new(self.work.limits.connections));
         let mut peers = JoinSet::new();
         tokio::pin!(stop);
         loop {
-            let accepted = tokio::select! {
+            let (stream, permit) = tokio::select! {
                 () = &mut stop => return,
-                accepted = self.listener.accept() => accepted,
+                accepted = self.acceptor.accept() => accepted,
                 Some(_) = peers.join_next() => continue,
             };
-            let Ok((stream, _)) = accepted else {
-                tokio::time::sleep(BREATH).await;
-                continue;
-            };
-            if let Ok(place) = places.clone().try_acquire_owned() {
-                let work = self.work.clone();
-                peers.spawn(async move {
-                    work.serve(stream).await;
-                    drop(place);
-                });
-            }
+            let (tls, router, limits) = (self.tls.clone(), self.router.clone(), self.limits);
+            peers.spawn(async move {
+                serve(stream, tls, router, limits).await;
+                drop(permit);
+            });
         }
     }
 }
 
-impl<S: Slices> Work<S> {
-    /// One question. Whatever goes wrong with a peer is its own business: it is closed.
-    async fn serve(&self, stream: TcpStream) {
-        let Ok(Ok(mut tls)) = timeout(self.limits.question, self.acceptor.accept(stream)).await else { return };
-        let asked = timeout(self.limits.question, frame::read::<Question>(&mut tls, self.limits.question_bytes)).await;
-        let answer = match asked {
-            Err(_) => return,
-            Ok(Err(why)) => Answer::Refused(format!("the question was not understood: {why}")),
-            Ok(Ok(question)) => timeout(self.limits.answer, self.answer(&question))
-                .await
-                .unwrap_or_else(|_| Answer::Refused("the store did not answer in time".to_owned())),
-        };
-        let bytes = match frame::bytes(&answer) {
-            Ok(bytes) if bytes.len() <= self.limits.answer_bytes => bytes,
-            Ok(bytes) => {
-                let why = format!("the slice has {} bytes, at most {} are sent", bytes.len(), self.limits.answer_bytes);
-                frame::bytes(&Answer::Refused(why + ": ask for a shorter range")).unwrap_or_default()
-            }
-            Err(_) => return,
-        };
-        let _ = timeout(self.limits.answer, async {
-            frame::write(&mut tls, &bytes).await?;
-            tls.shutdown().await
-        })
-        .await;
+/// Serves one request. A peer that violates the protocol or a limit is disconnected.
+async fn serve(stream: TcpStream, tls: TlsAcceptor, router: Router, limits: Limits) {
+    let Ok(Ok(tls)) = timeout(limits.request, tls.accept(stream)).await else { return };
+    if tls.get_ref().1.alpn_protocol() != Some(ALPN) {
+        let _ = timeout(limits.request, legacy::refuse(tls)).await;
+        return;
     }
+    // the handler limits the time to read the slice; the rest is for sending it
+    let total = limits.request + 2 * limits.answer;
+    let _ = timeout(total, serve_one(tls, router, limits.request, limits.request_bytes)).await;
+}
 
-    async fn answer(&self, question: &Question) -> Answer {
-        // the token first: without it nothing is learned, not even the version
-        if !self.token.is(&question.token) {
-            return Answer::Refused("the token is not the one of this host".to_owned());
-        }
-        if question.version != frame::VERSION {
-            return Answer::Refused(format!("version {} is asked for, this is {}", question.version, frame::VERSION));
-        }
-        let length = question.to_ms.checked_sub(question.from_ms);
-        if !length.is_some_and(|length| (0..=RANGE_MAX_MS).contains(&length)) {
-            return Answer::Refused("the range ends before it begins, or is longer than a year".to_owned());
-        }
-        match self.slices.slice(question.from_ms, question.to_ms).await {
-            Ok(slice) => Answer::Slice(slice),
-            Err(failure) => Answer::Refused(failure.what),
-        }
+#[derive(Deserialize)]
+struct Interval {
+    from_ms: i64,
+    to_ms: i64,
+}
+
+async fn slice<S: Slices>(
+    State(shared): State<Arc<Shared<S>>>,
+    headers: HeaderMap,
+    interval: Result<Query<Interval>, QueryRejection>,
+) -> Response {
+    let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    // check the token first: an unauthorized peer learns nothing else
+    if !header.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| shared.token.matches(token)) {
+        return refuse(StatusCode::UNAUTHORIZED, "the token is not the one of this host");
     }
+    let Ok(Query(Interval { from_ms, to_ms })) = interval else {
+        return refuse(StatusCode::BAD_REQUEST, "from_ms and to_ms are required");
+    };
+    let length = to_ms.checked_sub(from_ms);
+    if !length.is_some_and(|length| (0..=INTERVAL_MAX_MS).contains(&length)) {
+        return refuse(StatusCode::BAD_REQUEST, "the range ends before it begins, or is longer than 400 days");
+    }
+    let slice = match timeout(shared.limits.answer, shared.slices.slice(from_ms, to_ms)).await {
+        Err(_) => return refuse(StatusCode::GATEWAY_TIMEOUT, "the store did not answer in time"),
+        Ok(Err(failure)) => return refuse(StatusCode::SERVICE_UNAVAILABLE, failure.what),
+        Ok(Ok(slice)) => slice,
+    };
+    match serde_json::to_vec(&slice) {
+        Ok(bytes) if bytes.len() <= shared.limits.answer_bytes => {
+            ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
+        }
+        Ok(bytes) => {
+            let (size, max) = (bytes.len(), shared.limits.answer_bytes);
+            let why = format!("the slice has {size} bytes, more than the limit of {max}: ask for a shorter range");
+            refuse(StatusCode::UNPROCESSABLE_ENTITY, why)
+        }
+        Err(e) => refuse(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()),
+    }
+}
+
+/// The reason is for the user of the client.
+fn refuse(status: StatusCode, why: impl Into<String>) -> Response {
+    (status, why.into()).into_response()
 }

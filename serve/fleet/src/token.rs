@@ -1,6 +1,6 @@
-//! The secret that a client shows. Made at first start; readable by its owner only.
+//! The secret of a client. Created at the first start; readable only by its owner.
 
-use crate::identity::{private, random};
+use crate::identity::{random, write_private};
 use model::Failure;
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -8,25 +8,25 @@ use std::path::Path;
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Fewer characters are guessed.
+/// Shorter tokens could be guessed.
 const LENGTH_MIN: usize = 32;
 const LENGTH_MAX: usize = 256;
 
 impl Token {
-    /// Of a file, made if there is none.
-    pub fn load_or_make(file: &Path) -> Result<Token, Failure> {
+    /// Reads the token from a file, and creates it if necessary.
+    pub fn load_or_create(file: &Path) -> Result<Token, Failure> {
         if !file.exists() {
             let hex: String = random::<32>()?.iter().map(|byte| format!("{byte:02x}")).collect();
-            private(file, format!("{hex}\n").as_bytes())?;
+            write_private(file, format!("{hex}\n").as_bytes())?;
         }
         Token::load(file)
     }
 
     pub fn load(file: &Path) -> Result<Token, Failure> {
         let text = std::fs::read_to_string(file)
-            .map_err(|e| Failure::environment(format!("the token in {} cannot be read: {e}", file.display())))?;
+            .map_err(|e| Failure::environment(format!("cannot read the token in {}: {e}", file.display())))?;
         Token::parse(text.trim())
-            .map_err(|why| Failure::environment(format!("{} holds no token", file.display())).why(why))
+            .map_err(|why| Failure::environment(format!("{} contains no valid token", file.display())).why(why))
     }
 
     pub fn parse(text: &str) -> Result<Token, String> {
@@ -42,8 +42,8 @@ impl Token {
         &self.0
     }
 
-    /// Compares digests, so that the time it takes tells nothing about the token.
-    pub(crate) fn is(&self, shown: &str) -> bool {
+    /// Compares digests, so that the duration reveals nothing about the token.
+    pub(crate) fn matches(&self, shown: &str) -> bool {
         Sha256::digest(&self.0) == Sha256::digest(shown)
     }
 }

@@ -1,4 +1,4 @@
-//! What changed between two times.
+//! Changes of the graph between two times.
 
 use flows::{Edge, Graph, Node, Protocol};
 use serde::{Deserialize, Serialize};
@@ -19,19 +19,19 @@ pub enum Change {
     GoneEdge {
         edge: Edge,
     },
-    /// Every connection failed that was tried; before, some did not.
+    /// All connections failed; before, some succeeded.
     Failing {
         before: Edge,
         after: Edge,
     },
-    /// The other way round.
+    /// Some connections succeeded; before, all failed.
     Healed {
         before: Edge,
         after: Edge,
     },
 }
 
-/// From `before` to `after`: nodes first, each kind sorted by id.
+/// The changes from `before` to `after`: nodes first, each kind sorted by id.
 pub fn changes(before: &Graph, after: &Graph) -> Vec<Change> {
     let mut changes = Vec::new();
     let [old, new] = [before, after].map(|g| g.nodes.iter().map(|n| (&n.id, n)).collect::<BTreeMap<_, _>>());

@@ -1,4 +1,4 @@
-//! A graph for Graphviz.
+//! Renders a graph for Graphviz.
 
 use flows::{Graph, NodeKind};
 use std::fmt::Write;

@@ -1,42 +1,42 @@
-//! Which process depends on which: what many hosts saw of their sockets, as one graph.
+//! Builds the dependency graph of many hosts from the flows that they observed.
 //!
 //! ```text
-//! Slice ──ties──▶ who is tied to whom ──atlas──▶ Graph ──hops──▶ what is asked for ──▶ table, JSON, DOT, Mermaid, SVG
-//!                 (flows paired by link)          by process,     around X, N hops
-//!                                                 service, host
+//! Slice ──pairing──▶ dependencies ──graph──▶ Graph ──query, neighborhood──▶ part of it ──▶ table, JSON, DOT, Mermaid
+//!                    (flows paired by link)  by process, service or host
 //! ```
 //!
-//! Direction follows from listening, not from bytes: who connects depends on who accepts (Transtracer §3.1). The paper joins its active
-//! and passive nodes by address and port when it is asked; here each flow names both ends' addresses, so a flow seen on one host finds the
-//! other's by equality, and namespaces that use the same private addresses stay apart. See decision 0019.
+//! The direction of a dependency follows from listening, not from bytes: the connecting side depends on the accepting
+//! side (Transtracer §3.1). The paper joins its active and passive nodes by address and port at query time. Here each
+//! flow contains the addresses of both ends, so a flow matches that of the other host by equality, and namespaces with
+//! equal private addresses stay separate. See decision 0019.
 //!
-//! Pure: no clock, no network, no disk. The same slice gives the same graph, in whatever order its hosts and flows come.
+//! Pure: no clock, no network, no disk. The same slice results in the same graph, in any order of its hosts and flows.
 
-mod atlas;
-mod beside;
+mod address_index;
 mod change;
+mod compare;
 mod dot;
-mod focus;
-mod hops;
+mod graph;
+mod merge;
 mod mermaid;
 mod names;
-mod places;
-mod remarks;
-mod ties;
-mod union;
+mod neighborhood;
+mod pairing;
+mod query;
+mod warnings;
 
-pub use atlas::Map;
-pub use beside::{Asked, Compared, beside};
 pub use change::{Change, changes};
+pub use compare::{Compared, RecordedCalls, compare};
 pub use dot::dot;
-pub use focus::NotFound;
-pub use hops::{Direction, around};
+pub use graph::Map;
+pub use merge::merge;
 pub use mermaid::mermaid;
-pub use union::union;
+pub use neighborhood::{Direction, neighborhood};
+pub use query::NotFound;
 
 use serde::{Deserialize, Serialize};
 
-/// What a node stands for.
+/// What a node represents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {

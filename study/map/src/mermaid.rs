@@ -1,4 +1,4 @@
-//! A graph for Mermaid, which Markdown viewers draw.
+//! Renders a graph for Mermaid, which Markdown viewers display.
 
 use flows::{Graph, NodeKind};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 pub fn mermaid(graph: &Graph) -> String {
     let mut out = String::from("flowchart LR\n");
-    // ids may hold anything, Mermaid's may not
+    // Mermaid restricts the characters of ids
     let numbers: BTreeMap<&str, usize> = graph.nodes.iter().enumerate().map(|(i, n)| (n.id.as_str(), i)).collect();
     for (i, node) in graph.nodes.iter().enumerate() {
         let (open, close) = match node.kind {
@@ -25,7 +25,7 @@ pub fn mermaid(graph: &Graph) -> String {
     out
 }
 
-/// As Mermaid writes characters that mean something to it.
+/// Escapes the characters that are special in Mermaid.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,26 +1,26 @@
-//! What nodes are called: ids that are the same in every map of the same thing, and labels.
+//! Ids and labels of nodes. The id of a node is the same in every map.
 //!
-//! A service's id is its kind and name, so replicas on several hosts are one node and a restart changes nothing. Two services of one
-//! host that share kind and name are told apart by what else identifies them, if they are programs. A process's id has boot, pid and start time, so a pid
-//! that is used again is another node.
+//! The id of a service consists of its kind and name, so replicas on several hosts are one node and a restart changes
+//! nothing. Programs of one host with equal kind and name are distinguished by a hash of their identity. The id of a
+//! process consists of boot, pid and start time, so a reused pid is another node.
 
 use crate::By;
-use crate::places::Places;
-use flows::{Instance, NodeKind, Service, ServiceKey, ServiceKind};
+use crate::address_index::AddressIndex;
+use flows::{NodeKind, ProcessId, Service, ServiceKey, ServiceKind};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// One end of a connection, as far as it is known. Hosts are indices into [`Places::hosts`].
+/// One end of a connection. Hosts are indices into [`AddressIndex::hosts`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum End<'a> {
-    /// Without a process: one that was gone, or any of several.
+pub(crate) enum Endpoint<'a> {
+    /// Without a process: it had ended, or it is one of several.
     Service {
         host: usize,
         key: &'a ServiceKey,
-        process: Option<Instance>,
+        process: Option<ProcessId>,
     },
-    /// Somebody on this host.
+    /// An unknown service of this host.
     Host(usize),
     External(IpAddr),
 }
@@ -29,27 +29,27 @@ pub(crate) struct Names<'a> {
     pub by: By,
     pub services: BTreeMap<(usize, &'a ServiceKey), &'a Service>,
     hosts: Vec<(String, String, String)>, // id, name, boot
-    /// Kinds and names that mean more than one service on some host.
+    /// Kinds and names that refer to more than one service on some host.
     shared: BTreeSet<(ServiceKind, &'a str)>,
 }
 
 impl<'a> Names<'a> {
-    pub fn of(places: &Places<'a>, by: By) -> Names<'a> {
+    pub fn of(addresses: &AddressIndex<'a>, by: By) -> Names<'a> {
         let mut services = BTreeMap::new();
         let mut shared = BTreeSet::new();
-        for (host, seen) in places.hosts.iter().enumerate() {
+        for (host, slice) in addresses.hosts.iter().enumerate() {
             let mut first: BTreeMap<(ServiceKind, &str), &ServiceKey> = BTreeMap::new();
-            for service in &seen.services {
+            for service in &slice.services {
                 services.insert((host, &service.key), service);
                 let name = (service.kind, service.name.as_str());
-                // a host has one container, pod or unit of a name at a time: another key is its next incarnation
+                // a host has only one container or unit of a name at a time: another key is a restarted one
                 if service.kind == ServiceKind::Program && *first.entry(name).or_insert(&service.key) != &service.key {
                     shared.insert(name);
                 }
             }
         }
         let hosts =
-            places.hosts.iter().map(|h| (h.host.id.0.clone(), h.host.name.clone(), h.host.boot.clone())).collect();
+            addresses.hosts.iter().map(|h| (h.host.id.0.clone(), h.host.name.clone(), h.host.boot.clone())).collect();
         Names { by, services, hosts, shared }
     }
 
@@ -57,16 +57,16 @@ impl<'a> Names<'a> {
         &self.hosts[host].1
     }
 
-    pub fn id(&self, end: &End) -> String {
+    pub fn id(&self, end: &Endpoint) -> String {
         match (end, self.by) {
-            (End::External(ip), _) => format!("external:{ip}"),
-            (End::Host(host), _) | (End::Service { host, .. }, By::Host) => self.host_id(*host),
-            (End::Service { host, process: Some(process), .. }, By::Process) if !self.is_host(end) => {
+            (Endpoint::External(ip), _) => format!("external:{ip}"),
+            (Endpoint::Host(host), _) | (Endpoint::Service { host, .. }, By::Host) => self.host_id(*host),
+            (Endpoint::Service { host, process: Some(process), .. }, By::Process) if !self.is_host(end) => {
                 let (id, _, boot) = &self.hosts[*host];
                 let boot: String = boot.chars().take(8).collect();
                 format!("process:{id}/{boot}/{}@{}", process.pid, process.start_ticks)
             }
-            (End::Service { host, key, .. }, _) => self.service_id(*host, key),
+            (Endpoint::Service { host, key, .. }, _) => self.service_id(*host, key),
         }
     }
 
@@ -74,8 +74,8 @@ impl<'a> Names<'a> {
         format!("host:{}", self.hosts[host].0)
     }
 
-    fn is_host(&self, end: &End) -> bool {
-        let End::Service { host, key, .. } = end else { return matches!(end, End::Host(_)) };
+    fn is_host(&self, end: &Endpoint) -> bool {
+        let Endpoint::Service { host, key, .. } = end else { return matches!(end, Endpoint::Host(_)) };
         self.services.get(&(*host, *key)).is_some_and(|s| s.kind == ServiceKind::Host)
     }
 
@@ -92,27 +92,29 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub fn kind(&self, end: &End) -> NodeKind {
+    pub fn kind(&self, end: &Endpoint) -> NodeKind {
         match (end, self.by) {
-            (End::External(_), _) => NodeKind::External,
+            (Endpoint::External(_), _) => NodeKind::External,
             (_, By::Host) => NodeKind::Host,
             _ if self.is_host(end) => NodeKind::Host,
-            (End::Service { process: Some(_), .. }, By::Process) => NodeKind::Process,
-            (End::Service { host, key, .. }, _) => match self.services.get(&(*host, *key)).map(|s| s.kind) {
+            (Endpoint::Service { process: Some(_), .. }, By::Process) => NodeKind::Process,
+            (Endpoint::Service { host, key, .. }, _) => match self.services.get(&(*host, *key)).map(|s| s.kind) {
                 Some(ServiceKind::Container) => NodeKind::Container,
                 Some(ServiceKind::Unit) => NodeKind::Unit,
                 _ => NodeKind::Program,
             },
-            (End::Host(_), _) => NodeKind::Host,
+            (Endpoint::Host(_), _) => NodeKind::Host,
         }
     }
 
-    pub fn label(&self, end: &End) -> String {
+    pub fn label(&self, end: &Endpoint) -> String {
         match end {
-            End::External(ip) => ip.to_string(),
-            End::Host(host) => self.host_name(*host).to_owned(),
-            End::Service { host, .. } if self.by == By::Host || self.is_host(end) => self.host_name(*host).to_owned(),
-            End::Service { host, key, process } => {
+            Endpoint::External(ip) => ip.to_string(),
+            Endpoint::Host(host) => self.host_name(*host).to_owned(),
+            Endpoint::Service { host, .. } if self.by == By::Host || self.is_host(end) => {
+                self.host_name(*host).to_owned()
+            }
+            Endpoint::Service { host, key, process } => {
                 let name = self.services.get(&(*host, *key)).map_or_else(|| key.0.as_str(), |s| s.name.as_str());
                 match process {
                     Some(process) if self.by == By::Process => format!("{name} (pid {})", process.pid),
@@ -123,7 +125,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What identifies a service beside its kind and name, without the host: six hex digits.
+/// Hash of the identity of a service without its host: six hex digits.
 fn identity(service: &Service) -> String {
     let mut digest = Sha256::new();
     let parts = [&service.container, &service.pod, &service.unit, &service.executable, &service.arguments];
@@ -131,7 +133,7 @@ fn identity(service: &Service) -> String {
         digest.update(part.as_deref().unwrap_or_default());
         digest.update([0]);
     }
-    // nothing else is known of them: the key is all there is
+    // otherwise use the key
     if parts.iter().all(|part| part.is_none()) {
         digest.update(&service.key.0);
     }

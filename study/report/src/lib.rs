@@ -48,7 +48,7 @@ mod shop;
 #[cfg(test)]
 mod tests;
 
-use flows::{Beside, Graph};
+use flows::{Comparison, Graph};
 use model::campaign::Campaign;
 use model::sweep::{Case, Sweep};
 use model::trace::Trace;
@@ -74,7 +74,7 @@ pub struct RecordingReport<'a> {
 #[derive(Clone, Copy)]
 pub struct SocketsBeside<'a> {
     pub graph: &'a Graph,
-    pub rows: &'a [Beside],
+    pub rows: &'a [Comparison],
 }
 
 /// A map that was kept.

@@ -5,7 +5,7 @@ use crate::notes::{self, Note};
 use crate::page::{self, Page, Section};
 use crate::words::{count, counted};
 use crate::{MapReport, SocketsBeside, net};
-use flows::SeenBy;
+use flows::ObservedBy;
 
 pub(crate) fn html(report: &MapReport) -> String {
     let MapReport { run, graph } = *report;
@@ -55,8 +55,8 @@ pub(crate) fn html(report: &MapReport) -> String {
 
 /// The sockets of an application beside its recorded calls.
 pub(crate) fn beside(sockets: &SocketsBeside) -> Section {
-    let with = |seen: SeenBy| sockets.rows.iter().filter(|row| row.seen == seen).count() as u64;
-    let (both, only_sockets, only_messages) = (with(SeenBy::Both), with(SeenBy::Sockets), with(SeenBy::Messages));
+    let with = |seen: ObservedBy| sockets.rows.iter().filter(|row| row.observed_by == seen).count() as u64;
+    let (both, only_sockets, only_messages) = (with(ObservedBy::Both), with(ObservedBy::Sockets), with(ObservedBy::Messages));
     let mut body = format!(
         "<p class=sum>What the kernel's sockets showed while the requests were recorded, beside the calls in their messages: {} in both, {} only in the sockets, {} only in the messages.</p>",
         counted(both, "edge"),
@@ -66,20 +66,20 @@ pub(crate) fn beside(sockets: &SocketsBeside) -> Section {
     body.push_str(&net::svg(sockets.graph));
     body.push_str("<div class=scroll><table class=beside><thead><tr><th>Who<th>depends on<th class=num>Recorded calls<th class=num>Connections<th>Seen in<th>Why not in both</tr></thead><tbody>");
     for row in sockets.rows {
-        let seen = match row.seen {
-            SeenBy::Both => "both",
-            SeenBy::Sockets => "sockets only",
-            SeenBy::Messages => "messages only",
+        let seen = match row.observed_by {
+            ObservedBy::Both => "both",
+            ObservedBy::Sockets => "sockets only",
+            ObservedBy::Messages => "messages only",
         };
         put!(
             body,
             "<tr{}><td>{}<td>{}<td class=num>{}<td class=num>{}<td>{seen}<td>{}</tr>",
-            if row.seen == SeenBy::Both { "" } else { " class=differs" },
+            if row.observed_by == ObservedBy::Both { "" } else { " class=differs" },
             text(&row.from),
             text(&row.to),
             if row.calls == 0 { "–".to_owned() } else { count(row.calls) },
-            if row.seen == SeenBy::Messages { "–".to_owned() } else { count(row.connections) },
-            text(&row.why)
+            if row.observed_by == ObservedBy::Messages { "–".to_owned() } else { count(row.connections) },
+            text(&row.reason)
         );
     }
     body.push_str("</tbody></table></div>");

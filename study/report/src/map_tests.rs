@@ -3,7 +3,7 @@
 use crate::fixture_net::fleet;
 use crate::rows::place;
 use crate::{MapReport, RecordingReport, SocketsBeside, map_html, recording_html, shop};
-use flows::{Beside, Graph, SeenBy};
+use flows::{Comparison, Graph, ObservedBy};
 use std::collections::BTreeMap;
 
 /// Columns and rows by id.
@@ -118,15 +118,15 @@ fn a_service_that_calls_itself_and_a_circle_are_drawn() {
 #[test]
 fn sockets_stand_beside_the_recorded_calls() {
     let graph = fleet(10);
-    let row = |from: &str, seen, why: &str| Beside {
+    let row = |from: &str, observed_by, reason: &str| Comparison {
         from: from.into(),
         to: "cart".into(),
-        seen,
+        observed_by,
         calls: 3,
         connections: 2,
-        why: why.into(),
+        reason: reason.into(),
     };
-    let rows = [row("frontend", SeenBy::Both, ""), row("cart", SeenBy::Sockets, "carries no SDK <b>")];
+    let rows = [row("frontend", ObservedBy::Both, ""), row("cart", ObservedBy::Sockets, "carries no SDK <b>")];
     let traces = [shop::good()];
     let run = shop::run(model::KindName::new("recording"), "GET /", None);
     let with = |sockets| recording_html(&RecordingReport { run: &run, traces: &traces, faults: &[], sockets });

@@ -1,8 +1,9 @@
-//! What seeing connections costs and what it misses: every mode of the agent beside `ss` each second and beside a packet
-//! filter that logs new connections, in interleaved rounds, with an untraced pair as control.
+//! Cost and completeness of tracing connections: every mode of the agent, `ss` once per second, and a packet filter
+//! that logs new connections, in interleaved rounds with an untraced pair as control.
 //!
-//! Everything happens in a network namespace of its own. `FAULTLOOM_BENCH=quick` only proves that the bench runs.
-//! `FAULTLOOM_BENCH_ONLY=completeness` (or `busy`, `latency`, `memory`, `fleet`) measures one part and keeps the others' figures.
+//! Runs in its own network namespace. `FAULTLOOM_BENCH=quick` only checks that the bench runs.
+//! `FAULTLOOM_BENCH_ONLY=completeness` (or `busy`, `latency`, `memory`, `fleet`) measures one part and keeps the
+//! figures of the others.
 
 pub mod arena;
 mod busy;
@@ -20,7 +21,7 @@ use crate::shell::root;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How much is measured.
+/// Extent of the measurement.
 pub struct Size {
     pub quick: bool,
     pub seed: u64,
@@ -65,12 +66,12 @@ pub fn bench() -> Result<(), String> {
     finish(name, seed, &goals(&figures), Value::Object(figures))
 }
 
-/// The tool as everybody here builds it, and the load generator.
+/// Builds the tool and the load generator.
 pub fn build() -> Result<(), String> {
     crate::cargo::build(&["--package", "faultloom", "--package", "connections"])
 }
 
-/// What simulates a fleet, with the database it needs.
+/// Builds the fleet simulation with PostgreSQL support.
 fn build_fleet() -> Result<(), String> {
     crate::cargo::build(&["--package", "flowdb", "--features", "postgres", "--example", "load"])
 }
@@ -94,7 +95,7 @@ fn goals(figures: &Map<String, Value>) -> Vec<Goal> {
     };
     let least = |key: &str| {
         let of = |load: &str| figure(&["completeness", load, "ebpf", key]);
-        // of figures that are missing there is no least one
+        // the result is NaN if a figure is missing
         completeness::LOADS
             .iter()
             .map(|load| of(load.name))

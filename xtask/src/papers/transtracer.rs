@@ -1,5 +1,5 @@
-//! Transtracer §4, done again: nginx with a page of 612 bytes, kept-alive connections, wrk; untraced, each of our modes,
-//! and the packet filters that the paper compares with. `lab/papers/transtracer/README.md` says what differs and why.
+//! Reproduction of Transtracer §4: nginx with a page of 612 bytes, wrk with kept-alive connections; untraced, with each of
+//! our modes, and with the packet filters of the paper. `lab/papers/transtracer/README.md` lists the differences.
 
 use super::chart::{Chart, Series};
 use crate::bench::sockets::tracer::{Mode, Tracer};
@@ -25,11 +25,11 @@ const MODES: [Mode; 7] = [
     Mode::EstablishedFilter,
 ];
 const ADDRESS: &str = "127.0.0.1:8080";
-/// A process may have 20,000 descriptors, so wrk comes twice.
+/// Two wrk processes, because a process can have 20,000 descriptors.
 const CLIENTS: usize = 2;
 const AXIS: &str = "connections";
 
-/// What one mode did to one number of connections, once.
+/// One measurement of one mode and number of connections.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     response_ms: f64,
@@ -77,7 +77,7 @@ pub fn repeat() -> Result<(), String> {
     Ok(())
 }
 
-/// nginx, until it is dropped.
+/// nginx; stopped on drop.
 struct Server(Child);
 
 impl Server {
@@ -104,7 +104,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // its workers end with the master, which ends by the signal and not by being killed
+        // the workers end with the master only if that handles the signal
         let _ = command("kill", &["-TERM", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
@@ -157,7 +157,7 @@ fn median(samples: &Samples, connections: usize, mode: Mode, of: fn(&Sample) -> 
     median_interval(&values).1
 }
 
-/// Response time above that of the untraced pair, in percent.
+/// Increase of the response time over the untraced pair, in percent.
 fn added_percent(samples: &Samples, connections: usize, mode: Mode) -> f64 {
     let response = |mode| median(samples, connections, mode, |s| s.response_ms);
     let untraced = (response(Mode::UntracedA) + response(Mode::UntracedB)) / 2.0;
@@ -184,7 +184,7 @@ fn table(connections: &[usize], samples: &Samples) -> String {
     text
 }
 
-/// What the paper's text says, beside what came out here.
+/// Compares the claims in the paper's text with the measurements.
 fn claims(connections: &[usize], samples: &Samples) -> String {
     let mut text = "| the paper | here | |\n|---|---|---|\n".to_owned();
     let mut claim = |paper: &str, here: String, agrees: bool| {
@@ -247,7 +247,7 @@ fn figure_5(labels: &[String], connections: &[usize], samples: &Samples) -> Stri
         })
         .collect();
     Chart {
-        title: "Figure 5: mean response time while somebody watches",
+        title: "Figure 5: mean response time with a tracer",
         unit: "ms",
         axis: AXIS,
         labels,
@@ -264,7 +264,7 @@ fn figure_6_cpu(labels: &[String], connections: &[usize], samples: &Samples) -> 
             series(mode.name(), connections.iter().map(|n| median(samples, *n, *mode, |s| s.cpu_percent)).collect())
         })
         .collect();
-    // all numbers that the paper's text gives for its figure
+    // the numbers in the paper's text for its figure
     let at_20k = connections.iter().map(|n| (*n == 20_000).then_some(44.4)).collect();
     all.push(Series { name: "paper: tracer".to_owned(), values: at_20k, published: true });
     all.push(Series {
@@ -272,7 +272,7 @@ fn figure_6_cpu(labels: &[String], connections: &[usize], samples: &Samples) -> 
         values: vec![Some(70.0); connections.len()],
         published: true,
     });
-    Chart { title: "Figure 6: CPU of who watches", unit: "% of a core", axis: AXIS, labels, series: &all }.lines()
+    Chart { title: "Figure 6: CPU of the tracer", unit: "% of a core", axis: AXIS, labels, series: &all }.lines()
 }
 
 fn figure_6_time(labels: &[String], connections: &[usize], samples: &Samples) -> String {

@@ -7,7 +7,7 @@ use crate::time_arg::now_ms;
 use crate::{Context, Event, external_names, register_schema, snapshot};
 use flowdb::FlowDb;
 use flows::{Graph, Losses, Slice};
-use map::{By, Change, Direction, Map, around, changes};
+use map::{By, Change, Direction, Map, changes, neighborhood};
 use model::{Failure, Run, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ pub async fn observe(
 ) -> Result<Observed, Failure> {
     match source {
         Source::Snapshot => {
-            let (slice, remarks) = snapshot::look()?;
+            let (slice, remarks) = snapshot::collect()?;
             Ok(Observed { slice, remarks })
         }
         Source::Database { url } => read(url, range).await,
@@ -202,7 +202,7 @@ fn part(map: &Map, spec: &MapSpec) -> Result<Graph, Failure> {
         MapDirection::DependedBy => Direction::DependedBy,
         MapDirection::Both => Direction::Both,
     };
-    Ok(around(&map.graph, &map.find(of)?, direction, spec.hops as usize))
+    Ok(neighborhood(&map.graph, &map.find(of)?, direction, spec.hops as usize))
 }
 
 /// What is stored as a map's spec. The JSON names must not change.

@@ -4,7 +4,7 @@ use super::draw::Observed;
 use crate::Context;
 use crate::kind::{self, Selection, StoredRun};
 use crate::socket_comparison::{self, SocketComparison};
-use map::{Asked, By, Map, beside};
+use map::{By, Map, RecordedCalls};
 use model::trace::{Call, Trace};
 use model::{Failure, RunId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub async fn compare(context: &Context, observed: &Observed, run: &str) -> Resul
     let traces = kind::of(&stored.run)?.traces(context, &stored, Selection::All)?.traces;
     let mut map = Map::of(&observed.slice, By::Service);
     map.graph.remarks.extend(observed.remarks.iter().cloned());
-    let compared = beside(&map, &recorded_calls(&target, &traces));
+    let compared = map::compare(&map, &recorded_calls(&target, &traces));
     let comparison = SocketComparison { graph: compared.graph, rows: compared.rows };
     stored.dir.write_json(socket_comparison::FILE, &comparison)?;
     Ok(ComparedRun { run: stored.run.id, comparison })
@@ -41,7 +41,7 @@ fn target(context: &Context) -> Result<Target, Failure> {
     Target::load(file)
 }
 
-pub fn recorded_calls(target: &Target, traces: &[Trace]) -> Asked {
+pub fn recorded_calls(target: &Target, traces: &[Trace]) -> RecordedCalls {
     let every = || traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk()));
     // a call that did not reach its callee has only the caller's name for it; other calls map that name to a service
     let names: BTreeMap<&str, &str> =
@@ -60,13 +60,13 @@ pub fn recorded_calls(target: &Target, traces: &[Trace]) -> Asked {
         }
         *calls.entry(pair).or_default() += 1;
     }
-    Asked {
+    RecordedCalls {
         services: target
             .services()
             .iter()
             .map(|s| (s.name.clone(), s.listens.iter().map(|address| address.port).collect()))
             .collect(),
-        silent: target.services().iter().filter(|s| s.sdk == Sdk::None).map(|s| s.name.clone()).collect(),
+        uninstrumented: target.services().iter().filter(|s| s.sdk == Sdk::None).map(|s| s.name.clone()).collect(),
         withheld: calls.keys().filter(|pair| !sent.contains(*pair)).cloned().collect(),
         calls,
         tool: std::env::current_exe()

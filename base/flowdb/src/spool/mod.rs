@@ -1,90 +1,91 @@
-//! Where windows wait while the database is down, full or slow: a folder of files that only grow, deleted as a whole when what they hold
-//! was recorded.
+//! Queue of windows on disk for the time while the database is unavailable or slow: a directory of append-only files,
+//! each deleted when all its windows are recorded.
 //!
-//! - What was appended survives the end of this process at once, and a loss of power after a second.
-//! - A record that was not written whole is left out, as if it had never been appended.
-//! - Windows come back in their order, and again after a restart if their file was not deleted: the database knows which it has.
-//! - At the bound the oldest file goes. What its windows told of services, listeners and earlier losses goes over to the next window
-//!   that is appended; that they are lost is for whoever appends to tell, see [`Spool::dropped`].
+//! - An appended window survives the end of the process at once, and a power failure after a second.
+//! - An incomplete record is ignored.
+//! - Windows are returned in order. After a restart, windows of a file that was not deleted are returned again; the
+//!   database skips windows that it already has.
+//! - Above the size limit the oldest file is deleted. Its services, listeners and losses are carried over to the next
+//!   window that is appended. The caller counts the deleted windows, see [`Spool::dropped`].
 
-mod aside;
-mod bytes;
-mod legacy;
+mod carryover;
 mod record;
-mod segment;
+mod rejected;
+mod spool_file;
+mod varint;
 
-pub use aside::REFUSED;
+use carryover::Carryover;
 use flows::Window;
-use legacy::Legacy;
 use model::Failure;
-use segment::{Appender, Scanner, Segment};
+pub use rejected::REFUSED;
+use spool_file::{Appender, Scanner, SpoolFile};
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An hour of an agent with a thousand services and five thousand flows, which change every second.
+/// Enough for one hour of an agent with 1,000 services and 5,000 flows that change every second.
 pub const DEFAULT_LIMIT_BYTES: u64 = 256 << 20;
-/// A limit is divided into so many files: that is how much is dropped at once.
-const SEGMENTS: u64 = 16;
-/// So many parts of windows are known of a file, which bounds memory.
-const MOST_PARTS: usize = 50_000;
-/// So many flows are read ahead, or one window.
-const AHEAD_FLOWS: usize = 20_000;
-/// An empty spool may keep a file of so many bytes.
+/// Number of files into which the limit is divided; one file is dropped at a time.
+const FILES: u64 = 16;
+/// Maximum number of distinct parts per file, which bounds memory.
+const PARTS_MAX: usize = 50_000;
+/// Maximum number of flows to read ahead; at least one window is read.
+const READ_AHEAD_FLOWS: usize = 20_000;
+/// Maximum size of the file that an empty spool keeps.
 const IDLE_BYTES: u64 = 4 << 20;
-const SYNC_PAUSE: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 pub struct Spool {
-    folder: PathBuf,
+    directory: PathBuf,
     limit_bytes: u64,
-    /// Complete ones, the oldest first; the one that is appended to is not among them.
-    segments: VecDeque<Segment>,
+    /// Complete files, oldest first, without the one that is appended to.
+    files: VecDeque<SpoolFile>,
     appender: Option<Appender>,
     scanner: Option<Scanner>,
-    /// Windows that were read and not yet taken, with the number of each.
-    ahead: VecDeque<(u64, Window)>,
-    /// Number of the oldest window that was not read yet, and of the next that will be appended.
+    /// Windows that were read and not removed yet, with their numbers.
+    read_ahead: VecDeque<(u64, Window)>,
+    /// Number of the oldest window that was not read yet, and of the next one to be appended.
     unread: u64,
     next: u64,
     dropped: u64,
-    legacy: Legacy,
+    carryover: Carryover,
     synced: Instant,
 }
 
 impl Spool {
-    /// Opens a folder, made if there is none. One spool at a time may have it.
+    /// Opens a directory and creates it if necessary. Only one spool may use it at a time.
     ///
     /// # Errors
-    /// The folder cannot be made, read or written.
-    pub fn open(folder: &Path, limit_bytes: u64) -> Result<Spool, Failure> {
-        Spool::open_at(folder, limit_bytes).map_err(|e| broken(folder, "opened", &e))
+    /// The directory cannot be created, read or written.
+    pub fn open(directory: &Path, limit_bytes: u64) -> Result<Spool, Failure> {
+        Spool::open_at(directory, limit_bytes).map_err(|e| unusable(directory, "opened", &e))
     }
 
-    fn open_at(folder: &Path, limit_bytes: u64) -> Result<Spool, Error> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let mut segments: VecDeque<Segment> = Segment::list(folder)?.into();
+    fn open_at(directory: &Path, limit_bytes: u64) -> Result<Spool, Error> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let mut files: VecDeque<SpoolFile> = SpoolFile::list(directory)?.into();
         let mut next = 1;
-        if let Some(last) = segments.back() {
-            next = last.first + segment::count(folder, last.first)?;
+        if let Some(last) = files.back() {
+            next = last.first + spool_file::count(directory, last.first)?;
             if next == last.first {
-                std::fs::remove_file(last.path(folder))?;
-                segments.pop_back();
+                std::fs::remove_file(last.path(directory))?;
+                files.pop_back();
             }
         }
-        let unread = segments.front().map_or(next, |first| first.first);
+        let unread = files.front().map_or(next, |first| first.first);
         Ok(Spool {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             limit_bytes,
-            segments,
+            files,
             appender: None,
             scanner: None,
-            ahead: VecDeque::new(),
+            read_ahead: VecDeque::new(),
             unread,
             next,
             dropped: 0,
-            legacy: Legacy::default(),
+            carryover: Carryover::default(),
             synced: Instant::now(),
         })
     }
@@ -92,39 +93,39 @@ impl Spool {
     /// Appends a window.
     ///
     /// # Errors
-    /// The disk is full or broken. The window is then lost: whoever appends counts it, with the lost windows it told of; what else it told goes
-    /// over to the next one.
+    /// The disk is full or fails. The window is lost: the caller counts it and the lost windows that it recorded. Its
+    /// other data is carried over to the next window.
     pub fn append(&mut self, window: &Window) -> Result<(), Failure> {
-        let with_legacy = self.legacy.with(window);
+        let with_legacy = self.carryover.extend(window);
         match self.write(with_legacy.as_ref().unwrap_or(window)) {
             Ok(()) => {
                 self.next += 1;
-                self.legacy = Legacy::default();
-                self.keep_bound().map_err(|e| broken(&self.folder, "shortened", &e))
+                self.carryover = Carryover::default();
+                self.enforce_limit().map_err(|e| unusable(&self.directory, "truncated", &e))
             }
             Err(e) => {
-                // what the record would have brought is missing to later ones: they go into another file
+                // later records may refer to parts of this one, so they go into another file
                 self.close_appender();
-                self.legacy.add_untold(window);
-                Err(broken(&self.folder, "written", &e))
+                self.carryover.add_without_lost_windows(window);
+                Err(unusable(&self.directory, "written", &e))
             }
         }
     }
 
     fn write(&mut self, window: &Window) -> Result<(), Error> {
-        let most = self.limit_bytes / SEGMENTS;
-        if self.appender.as_ref().is_some_and(|a| a.segment.bytes >= most || a.parts() >= MOST_PARTS) {
+        let file_limit = self.limit_bytes / FILES;
+        if self.appender.as_ref().is_some_and(|a| a.spool_file.bytes >= file_limit || a.parts() >= PARTS_MAX) {
             self.sync()?;
             self.close_appender();
         }
         let mut appender = match self.appender.take() {
             Some(appender) => appender,
-            None => Appender::create(&self.folder, self.next)?,
+            None => Appender::create(&self.directory, self.next)?,
         };
         let appended = appender.append(window);
         self.appender = Some(appender);
         appended?;
-        if self.synced.elapsed() >= SYNC_PAUSE {
+        if self.synced.elapsed() >= SYNC_INTERVAL {
             self.sync()?;
         }
         Ok(())
@@ -137,62 +138,62 @@ impl Spool {
 
     fn close_appender(&mut self) {
         let Some(appender) = self.appender.take() else { return };
-        if appender.segment.first < self.next {
-            self.segments.push_back(appender.segment);
+        if appender.spool_file.first < self.next {
+            self.files.push_back(appender.spool_file);
         } else {
-            // nothing whole is in it
-            let _ = std::fs::remove_file(appender.segment.path(&self.folder));
+            // it contains no complete record
+            let _ = std::fs::remove_file(appender.spool_file.path(&self.directory));
         }
     }
 
-    /// Drops the oldest files until the rest keeps the limit.
-    fn keep_bound(&mut self) -> Result<(), Error> {
+    /// Drops the oldest files until the rest is within the limit.
+    fn enforce_limit(&mut self) -> Result<(), Error> {
         while self.bytes() > self.limit_bytes
-            && let Some(oldest) = self.segments.pop_front()
+            && let Some(oldest) = self.files.pop_front()
         {
             let end =
-                self.segments.front().or(self.appender.as_ref().map(|a| &a.segment)).map_or(self.next, |s| s.first);
+                self.files.front().or(self.appender.as_ref().map(|a| &a.spool_file)).map_or(self.next, |s| s.first);
             if self.unread < end {
-                self.inherit(&oldest);
+                self.carry_over(&oldest);
                 self.dropped += end - self.unread;
                 self.unread = end;
                 self.scanner = None;
             }
-            std::fs::remove_file(oldest.path(&self.folder))?;
+            std::fs::remove_file(oldest.path(&self.directory))?;
         }
         Ok(())
     }
 
-    /// Reads what was not read yet of a file that goes, for what later windows build on.
-    fn inherit(&mut self, oldest: &Segment) {
-        let Ok(mut scanner) = Scanner::open(&self.folder, oldest.first) else { return };
+    /// Reads the remaining windows of a file that is dropped, for data that later windows refer to.
+    fn carry_over(&mut self, oldest: &SpoolFile) {
+        let Ok(mut scanner) = Scanner::open(&self.directory, oldest.first) else { return };
         while let Ok(Some(window)) = scanner.window() {
             if scanner.next > self.unread {
-                self.legacy.add(&window);
+                self.carryover.add(&window);
             }
         }
     }
 
-    /// At most `most` of the oldest windows, the same again until they are [`Spool::taken`]. Fewer than there are, if they are large.
+    /// At most `max` of the oldest windows, the same until [`Spool::remove`] is called. Fewer if they are large.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn oldest(&mut self, most: usize) -> Result<Vec<Window>, Failure> {
-        let read = self.read_ahead(most);
-        read.map_err(|e| broken(&self.folder, "read", &e))?;
-        Ok(self.ahead.iter().take(most).map(|(_, window)| window.clone()).collect())
+    pub fn oldest(&mut self, max: usize) -> Result<Vec<Window>, Failure> {
+        let read = self.fill_read_ahead(max);
+        read.map_err(|e| unusable(&self.directory, "read", &e))?;
+        Ok(self.read_ahead.iter().take(max).map(|(_, window)| window.clone()).collect())
     }
 
-    fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
-        let mut flows: usize = self.ahead.iter().map(|(_, window)| window.flows.len()).sum();
-        while self.ahead.len() < most && flows < AHEAD_FLOWS && self.unread < self.next {
+    fn fill_read_ahead(&mut self, max: usize) -> Result<(), Error> {
+        let mut flows: usize = self.read_ahead.iter().map(|(_, window)| window.flows.len()).sum();
+        while self.read_ahead.len() < max && flows < READ_AHEAD_FLOWS && self.unread < self.next {
             match self.read()? {
                 Some(window) => {
                     flows += window.flows.len();
-                    self.ahead.push_back((self.unread, window));
+                    self.read_ahead.push_back((self.unread, window));
                     self.unread += 1;
                 }
-                // the rest of this file is damaged
+                // the rest of the file is damaged
                 None => self.skip_to_next_file(),
             }
         }
@@ -202,7 +203,7 @@ impl Spool {
     fn read(&mut self) -> Result<Option<Window>, Error> {
         let first = self.file_of(self.unread).first;
         if self.scanner.as_ref().is_none_or(|scanner| scanner.first != first) {
-            self.scanner = Some(Scanner::open(&self.folder, first)?);
+            self.scanner = Some(Scanner::open(&self.directory, first)?);
         }
         let Some(scanner) = &mut self.scanner else { return Ok(None) };
         loop {
@@ -215,91 +216,92 @@ impl Spool {
         }
     }
 
-    /// The file that holds a window.
-    fn file_of(&self, number: u64) -> Segment {
-        let all = self.segments.iter().chain(self.appender.as_ref().map(|a| &a.segment));
-        let holds = all.rev().find(|segment| segment.first <= number);
-        holds.cloned().unwrap_or(Segment { first: number, bytes: 0 })
+    /// The file that contains a window.
+    fn file_of(&self, number: u64) -> SpoolFile {
+        let all = self.files.iter().chain(self.appender.as_ref().map(|a| &a.spool_file));
+        let holds = all.rev().find(|file| file.first <= number);
+        holds.cloned().unwrap_or(SpoolFile { first: number, bytes: 0 })
     }
 
     fn skip_to_next_file(&mut self) {
-        let later = self.segments.iter().chain(self.appender.as_ref().map(|a| &a.segment));
-        let next = later.map(|segment| segment.first).find(|first| *first > self.unread).unwrap_or(self.next);
+        let later = self.files.iter().chain(self.appender.as_ref().map(|a| &a.spool_file));
+        let next = later.map(|file| file.first).find(|first| *first > self.unread).unwrap_or(self.next);
         self.dropped += next - self.unread;
         self.unread = next;
         self.scanner = None;
     }
 
-    /// The oldest `count` windows were recorded.
+    /// Removes the oldest `count` windows.
     ///
     /// # Errors
-    /// A file cannot be deleted: its windows come again after a restart.
-    pub fn taken(&mut self, count: usize) -> Result<(), Failure> {
-        self.ahead.drain(..count.min(self.ahead.len()));
-        let oldest = self.ahead.front().map_or(self.unread, |(number, _)| *number);
-        // a file that is kept spares the next windows their parts; one that grew is sent again after a restart
-        if oldest == self.next && self.appender.as_ref().is_some_and(|a| a.segment.bytes > IDLE_BYTES) {
+    /// A file cannot be deleted; its windows are returned again after a restart.
+    pub fn remove(&mut self, count: usize) -> Result<(), Failure> {
+        self.read_ahead.drain(..count.min(self.read_ahead.len()));
+        let oldest = self.read_ahead.front().map_or(self.unread, |(number, _)| *number);
+        // keep a small file, whose parts later windows can refer to; a large one would be sent again after a restart
+        if oldest == self.next && self.appender.as_ref().is_some_and(|a| a.spool_file.bytes > IDLE_BYTES) {
             self.close_appender();
         }
-        while let Some(segment) = self.segments.front() {
+        while let Some(file) = self.files.front() {
             let end =
-                self.segments.get(1).or(self.appender.as_ref().map(|a| &a.segment)).map_or(self.next, |s| s.first);
+                self.files.get(1).or(self.appender.as_ref().map(|a| &a.spool_file)).map_or(self.next, |s| s.first);
             if end > oldest {
                 break;
             }
-            std::fs::remove_file(segment.path(&self.folder)).map_err(|e| broken(&self.folder, "shortened", &e))?;
-            self.segments.pop_front();
+            std::fs::remove_file(file.path(&self.directory)).map_err(|e| unusable(&self.directory, "truncated", &e))?;
+            self.files.pop_front();
         }
         Ok(())
     }
 
-    /// The oldest window is refused for what it holds: it goes out of the way, into [`REFUSED`] if that has room, and counts as dropped.
-    /// The next that is appended tells of its losses; not of its services and listeners, for which it could be refused, too.
+    /// Drops the oldest window, because the database rejects its content. Appends it to the file [`REFUSED`] if that
+    /// has room. Its losses are carried over to the next window, but not its services and listeners, which may be the
+    /// rejected part.
     ///
     /// # Errors
-    /// A file cannot be written or deleted. The window is out of the way all the same.
-    pub fn set_aside(&mut self) -> Result<(), Failure> {
-        let Some((_, window)) = self.ahead.front() else { return Ok(()) };
-        let kept = aside::keep(&self.folder, window);
-        self.legacy.add_losses(&window.losses);
+    /// A file cannot be written or deleted. The window is dropped anyway.
+    pub fn reject_oldest(&mut self) -> Result<(), Failure> {
+        let Some((_, window)) = self.read_ahead.front() else { return Ok(()) };
+        let kept = rejected::append(&self.directory, window);
+        self.carryover.add_losses(&window.losses);
         self.dropped += 1;
-        let taken = self.taken(1);
-        kept.map_err(|e| broken(&self.folder.join(REFUSED), "written", &e)).and(taken)
+        let taken = self.remove(1);
+        kept.map_err(|e| unusable(&self.directory.join(REFUSED), "written", &e)).and(taken)
     }
 
-    /// Windows that were not taken yet.
+    /// Number of windows in the spool.
     pub fn waiting(&self) -> u64 {
-        self.ahead.len() as u64 + self.next - self.unread
+        self.read_ahead.len() as u64 + self.next - self.unread
     }
 
-    /// Windows that were dropped or damaged since the spool was opened.
+    /// Number of windows dropped or damaged since the spool was opened.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
     pub fn bytes(&self) -> u64 {
-        let all = self.segments.iter().chain(self.appender.as_ref().map(|a| &a.segment));
-        all.map(|segment| segment.bytes).sum()
+        let all = self.files.iter().chain(self.appender.as_ref().map(|a| &a.spool_file));
+        all.map(|file| file.bytes).sum()
     }
 }
 
 impl Drop for Spool {
-    /// An empty spool leaves nothing behind.
+    /// Deletes the files of an empty spool.
     fn drop(&mut self) {
         if self.waiting() == 0 {
             self.close_appender();
-            for segment in &self.segments {
-                let _ = std::fs::remove_file(segment.path(&self.folder));
+            for file in &self.files {
+                let _ = std::fs::remove_file(file.path(&self.directory));
             }
         }
     }
 }
 
-fn broken(folder: &Path, done: &str, error: &Error) -> Failure {
+fn unusable(directory: &Path, operation: &str, error: &Error) -> Failure {
     let failure =
-        Failure::environment(format!("the spool {} cannot be {done}", folder.display())).why(error.to_string());
+        Failure::environment(format!("the spool {} cannot be {operation}", directory.display())).why(error.to_string());
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => failure.next("free some space; lost windows are counted"),
-        _ => failure.next("check its folder and disk; lost windows are counted"),
+        _ => failure.next("check its directory and disk; lost windows are counted"),
     }
 }

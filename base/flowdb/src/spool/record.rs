@@ -1,5 +1,5 @@
-//! A window as the bytes of a segment. What windows repeat (hosts, services, processes, listeners, the ends of flows) stands in a segment
-//! once and is referred to by its number, so a second of a thousand services takes kilobytes.
+//! Encoding of windows in a spool file. Repeated parts (hosts, services, processes, listeners, flow keys) are stored
+//! once per file and referenced by number, so a window of a thousand services takes kilobytes.
 //!
 //! ```text
 //! record:  length u32 LE | first 8 bytes of SHA-256 of the payload | payload
@@ -9,13 +9,10 @@
 //! part:    its number; the next free number is followed by length and JSON of the part, which gets that number
 //! ```
 //!
-//! Numbers are those of `bytes`.
+//! Numbers are encoded as in `varint`.
 
-use super::bytes::{Damaged, put, put_signed, take, take_signed, take_slice};
-use flows::{
-    Attribution, Counts, Flow, Host, Instance, Link, Listener, Losses, Passive, Process, Service, ServiceKey, Side,
-    Source, Window,
-};
+use super::varint::{Damaged, put, put_signed, take, take_signed, take_slice};
+use flows::{Counts, Flow, FlowKey, Host, Listener, Losses, Process, Service, Source, Window};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -25,41 +22,28 @@ const CHECKSUM: usize = 8;
 /// Length and checksum.
 pub const HEADER: usize = 4 + CHECKSUM;
 
-/// A flow without its counts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Ends {
-    side: Side,
-    service: ServiceKey,
-    process: Option<Instance>,
-    netns: u64,
-    link: Link,
-    translated: Option<Passive>,
-    source: Source,
-    attribution: Attribution,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum Part {
     Host(Host),
     Service(Service),
     Process(Process),
     Listener(Listener),
-    Flow(Ends),
+    Flow(FlowKey),
 }
 
-/// Parts of a segment that is being written.
+/// Encodes windows for one file.
 #[derive(Default)]
 pub struct Writer {
     parts: HashMap<Part, u64>,
 }
 
 impl Writer {
-    /// How many parts it knows.
+    /// Number of distinct parts written so far.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// The record of a window, which must be written before any other: later ones refer to what is in it.
+    /// Encodes a window. The record must be written before any other, because later records refer to its parts.
     pub fn record(&mut self, window: &Window) -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes.extend(window.agent.as_bytes());
@@ -87,9 +71,8 @@ impl Writer {
     }
 
     fn flow(&mut self, bytes: &mut Vec<u8>, flow: &Flow) {
-        let Flow { side, service, process, netns, link, translated, source, attribution, counts } = flow.clone();
-        self.part(bytes, Part::Flow(Ends { side, service, process, netns, link, translated, source, attribution }));
-        let counts = list(counts);
+        self.part(bytes, Part::Flow(flow.key()));
+        let counts = list(flow.counts);
         bytes.push((0..7).filter(|i| counts[*i] > 0).fold(0, |mask, i| mask | 1 << i));
         counts.into_iter().filter(|count| *count > 0).for_each(|count| put(bytes, count));
     }
@@ -117,7 +100,7 @@ fn checksum(payload: &[u8]) -> [u8; CHECKSUM] {
     std::array::from_fn(|i| digest[i])
 }
 
-/// The payload of the record that the bytes begin with, if all of it is there and whole. What follows it remains.
+/// Removes the first record from `bytes` and returns its payload; none if the record is incomplete or damaged.
 pub fn payload<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     let (header, rest) = bytes.split_at_checked(HEADER)?;
     let length = u32::from_le_bytes(header[..4].try_into().ok()?);
@@ -129,14 +112,14 @@ pub fn payload<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(payload)
 }
 
-/// Parts of a segment that is being read.
+/// Decodes windows of one file.
 #[derive(Default)]
 pub struct Reader {
     parts: Vec<Part>,
 }
 
 impl Reader {
-    /// The window of a payload; all payloads of a segment in their order.
+    /// Decodes a window. The payloads of a file must be passed in order.
     pub fn window(&mut self, mut payload: &[u8]) -> Result<Window, Damaged> {
         let bytes = &mut payload;
         let agent = Uuid::from_slice(take_slice(bytes, 16)?).map_err(|_| Damaged)?;
@@ -189,8 +172,7 @@ impl Reader {
     }
 
     fn flow(&mut self, bytes: &mut &[u8]) -> Result<Flow, Damaged> {
-        let Part::Flow(ends) = self.part(bytes)? else { return Err(Damaged) };
-        let Ends { side, service, process, netns, link, translated, source, attribution } = ends.clone();
+        let Part::Flow(key) = self.part(bytes)?.clone() else { return Err(Damaged) };
         let [mask] = *take_slice(bytes, 1)? else { return Err(Damaged) };
         let mut counts = [0; 7];
         for (i, count) in counts.iter_mut().enumerate() {
@@ -200,7 +182,7 @@ impl Reader {
         }
         let [opened, established, failed, closed, open, sent, received] = counts;
         let counts = Counts { opened, established, failed, closed, open, sent, received };
-        Ok(Flow { side, service, process, netns, link, translated, source, attribution, counts })
+        Ok(key.with_counts(counts))
     }
 
     fn part(&mut self, bytes: &mut &[u8]) -> Result<&Part, Damaged> {
@@ -217,7 +199,9 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flows::{HostAddress, HostId, Protocol, ServiceKind};
+    use flows::{
+        Attribution, HostAddress, HostId, Link, ListenAddress, ProcessId, Protocol, ServiceKey, ServiceKind, Side,
+    };
     use proptest::prelude::*;
 
     fn service(number: u8) -> Service {
@@ -231,14 +215,14 @@ mod tests {
     prop_compose! {
         fn flow()(number in 0u8..6, port in 0u16..4, counts: [u64; 7], pid in prop::option::of(0u32..9), path: bool) -> Flow {
             let passive = match path {
-                true => Passive::Path(format!("@{port}")),
-                false => Passive::Inet { ip: [10, 0, 0, number].into(), port },
+                true => ListenAddress::Path(format!("@{port}")),
+                false => ListenAddress::Inet { ip: [10, 0, 0, number].into(), port },
             };
             let [opened, established, failed, closed, open, sent, received] = counts;
             Flow {
                 side: if number % 2 == 0 { Side::Active } else { Side::Passive },
                 service: service(number).key,
-                process: pid.map(|pid| Instance { pid, start_ticks: 5 }),
+                process: pid.map(|pid| ProcessId { pid, start_ticks: 5 }),
                 netns: 1,
                 link: Link { protocol: Protocol::Tcp, active: None, passive: passive.clone() },
                 translated: pid.map(|_| passive),
@@ -255,7 +239,7 @@ mod tests {
             services in prop::collection::vec(0u8..6, 0..4), listeners in prop::option::of(prop::collection::vec(0u16..3, 0..3)),
         ) -> Window {
             let [table_full, recursion, windows, unreadable] = lost;
-            let at = |port| Passive::Inet { ip: [0, 0, 0, 0].into(), port };
+            let at = |port| ListenAddress::Inet { ip: [0, 0, 0, 0].into(), port };
             let listener = |port| Listener { service: service(1).key, netns: 1, protocol: Protocol::Udp, at: at(port) };
             let address = HostAddress { netns: 1, ip: [10, 0, 0, 1].into() };
             Window {
@@ -284,15 +268,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn windows_come_back(windows in prop::collection::vec(window(), 0..6)) {
+        fn windows_survive_a_round_trip(windows in prop::collection::vec(window(), 0..6)) {
             let mut writer = Writer::default();
             let bytes: Vec<u8> = windows.iter().flat_map(|window| writer.record(window)).collect();
             prop_assert_eq!(read(&bytes), (windows, Ok(())));
         }
 
-        /// A write that did not end, and a disk that forgets: what stands before it comes back, and nothing that was not written.
+        /// After an incomplete write or a flipped bit, the windows before it are returned, and nothing else.
         #[test]
-        fn torn_and_damaged_records_are_left_out(
+        fn incomplete_and_damaged_records_are_ignored(
             windows in prop::collection::vec(window(), 1..6), cut: prop::sample::Index, at: prop::sample::Index, bit in 0u8..8,
         ) {
             let mut writer = Writer::default();
@@ -309,13 +293,13 @@ mod tests {
         }
 
         #[test]
-        fn any_payload_is_read_or_refused(payload: Vec<u8>) {
+        fn any_payload_is_decoded_or_rejected(payload: Vec<u8>) {
             let _ = Reader::default().window(&payload);
         }
 
-        /// Payloads that begin like true ones.
+        /// Payloads that start like valid ones.
         #[test]
-        fn changed_payloads_are_read_or_refused(window in window(), at: prop::sample::Index, byte: u8) {
+        fn modified_payloads_are_decoded_or_rejected(window in window(), at: prop::sample::Index, byte: u8) {
             let mut record = Writer::default().record(&window);
             let at = HEADER + at.index(record.len() - HEADER);
             record[at] = byte;

@@ -1,4 +1,4 @@
-//! Many connections at once, all of them open and busy.
+//! Many open and busy connections.
 
 use crate::spread::{MESSAGE, nth, raise_descriptor_limit};
 use clap::Args;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Args)]
 pub struct Hold {
-    /// May be repeated: servers that take turns
+    /// Port of a server; repeat it to distribute connections over several
     #[arg(long = "port", required = true)]
     ports: Vec<u16>,
     #[arg(long)]
@@ -39,25 +39,25 @@ impl Hold {
             streams.push(stream);
         }
         println!("{}", json!({"ready": true, "pid": std::process::id()}));
-        let (asked, answered) = self.exchange(&epoll, &mut streams)?;
-        println!("{}", json!({"connections": streams.len(), "asked": asked, "answered": answered}));
+        let (sent, answered) = self.exchange(&epoll, &mut streams)?;
+        println!("{}", json!({"connections": streams.len(), "asked": sent, "answered": answered}));
         Ok(())
     }
 
-    /// Goes round the connections at the wanted rate until standard input ends.
+    /// Sends over all connections in turn at the requested rate until standard input ends.
     fn exchange(&self, epoll: impl std::os::fd::AsFd, streams: &mut [TcpStream]) -> io::Result<(u64, u64)> {
-        let (mut asked, mut answered) = (0u64, 0u64);
+        let (mut sent, mut answered) = (0u64, 0u64);
         let begin = Instant::now();
         let mut events = Vec::with_capacity(4096);
         while !ended()? {
             let due = (begin.elapsed().as_secs_f64() * self.rate * streams.len() as f64) as u64;
-            while asked < due {
-                let n = asked as usize % streams.len();
-                // a full buffer means that the other side is slow, and then it is asked no more
+            while sent < due {
+                let n = sent as usize % streams.len();
+                // a full buffer means that the peer is slow; skip this message
                 if streams[n].write(&MESSAGE).is_err_and(|e| e.kind() != io::ErrorKind::WouldBlock) {
                     return Err(io::Error::other("a connection broke"));
                 }
-                asked += 1;
+                sent += 1;
             }
             let tick_ends = Instant::now() + TICK;
             loop {
@@ -75,7 +75,7 @@ impl Hold {
                 }
             }
         }
-        Ok((asked, answered))
+        Ok((sent, answered))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Connections of every kind on loopback, and their exact number: what a tracer of sockets is measured with.
+//! Load generator for socket tracers: makes connections on loopback and counts them exactly.
 //!
-//! `serve` answers; `storm` makes short connections, `hold` keeps many open and busy. Each says in one JSON line what it
-//! did, which is the truth that a tracer's counts are compared with. Limits of a plain machine are minded: a process may
-//! have 20,000 descriptors, an address some 28,000 ephemeral ports, so clients spread over the addresses of 127.0.0.0/8.
+//! `serve` answers; `storm` opens short connections; `hold` keeps many connections open and busy. Each prints a JSON
+//! line with its counts, which are the reference for those of a tracer. It respects the limits of a default machine:
+//! 20,000 descriptors per process and about 28,000 ephemeral ports per address, so clients use several addresses of
+//! 127.0.0.0/8.
 
 mod hold;
 mod serve;
@@ -13,13 +14,13 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(about = "Connections of every kind, and their exact number")]
+#[command(about = "Makes connections and counts them exactly")]
 enum Load {
-    /// Answers every 16 bytes with 16 bytes; prints its port; ends with standard input
+    /// Answers every 16 bytes with 16 bytes; prints its port; ends with its standard input
     Serve(serve::Serve),
-    /// Short connections, one after the other: connect, ask, read, close. Prints counts and latencies
+    /// Short connections, one after the other: connect, write, read, close. Prints counts and latencies
     Storm(storm::Storm),
-    /// Many connections, all of them open and busy; prints `ready`, then ends with standard input and prints counts
+    /// Many open and busy connections; prints `ready`, ends with standard input and prints counts
     Hold(hold::Hold),
     /// One connection (internal: what `storm --process-each` starts)
     #[command(subcommand, hide = true)]

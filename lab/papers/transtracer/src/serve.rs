@@ -1,4 +1,4 @@
-//! A server in one thread: accepts, answers, and closes when its client does.
+//! Single-threaded server: accepts, answers, and closes when the client closes.
 
 use crate::spread::{MESSAGE, raise_descriptor_limit};
 use clap::Args;
@@ -10,13 +10,13 @@ use std::os::fd::AsRawFd;
 
 #[derive(Args)]
 pub struct Serve {
-    /// 0: a free one
+    /// 0 selects a free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Listens on this address
+    /// Address to listen on
     #[arg(long, default_value = "0.0.0.0")]
     address: std::net::IpAddr,
-    /// Means nothing; tells one server from another in a list of processes
+    /// Has no effect; distinguishes servers in a process list
     #[arg(long)]
     name: Option<String>,
 }
@@ -28,7 +28,7 @@ impl Serve {
     pub fn run(self) -> io::Result<()> {
         raise_descriptor_limit();
         let listener = TcpListener::bind((self.address, self.port))?;
-        // std listens with a backlog of 128, which a storm overruns
+        // the default backlog of 128 is too small for a storm
         rustix::net::listen(&listener, 4096)?;
         listener.set_nonblocking(true)?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -75,7 +75,7 @@ fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
     }
 }
 
-/// False: the connection is over.
+/// Returns false if the connection has ended.
 fn answer(stream: &mut TcpStream) -> bool {
     let mut request = [0; 256];
     match stream.read(&mut request) {

@@ -1,4 +1,4 @@
-//! Short connections, one after the other, at a rate or as fast as they go, each timed.
+//! Short connections, one after the other, at a rate or as fast as possible, with their durations.
 
 use crate::spread::{MESSAGE, nth};
 use clap::Args;
@@ -14,18 +14,18 @@ pub struct Storm {
     port: u16,
     #[arg(long)]
     count: usize,
-    /// Spread over so many seconds; 0: as fast as they go
+    /// Duration over which to distribute the connections; 0 means as fast as possible
     #[arg(long, default_value_t = 0.0)]
     seconds: f64,
     /// Addresses to spread the connections over
     #[arg(long, default_value_t = 8)]
     addresses: u8,
-    /// A new process for each connection, as shell scripts do
+    /// Start a new process for each connection, like a shell script
     #[arg(long)]
     process_each: bool,
 }
 
-/// How long an exchange took.
+/// Durations of an exchange.
 pub struct Times {
     pub connect: Duration,
     pub total: Duration,

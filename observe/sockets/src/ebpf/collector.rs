@@ -1,11 +1,11 @@
 //! Reads the kernel's tables at each interval, or when they are half full.
 
+use super::flow_table::FlowTable;
 use super::kernel::{self, Batch, ProgramStatistics};
-use super::layout::{self, Control, Counter, FlowCounts, FlowKey, Instance, Listener, Process};
-use super::ledger::Ledger;
-use super::others::Others;
+use super::layout::{self, Control, Counter, FlowCounts, FlowKey, Listener, Process, TaskId};
+use super::non_tcp::NonTcpSockets;
 use super::programs::{Programs, failed};
-use crate::{Collector, Sightings};
+use crate::{CollectedSockets, Collector};
 use flows::{Losses, Source};
 use model::Failure;
 use std::io::PipeWriter;
@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long bytes of open connections, and sockets without a hook, may be out of date.
-const PASS_EVERY: Duration = Duration::from_secs(30);
-/// A pass that is wanted earlier waits until it costs at most one in this many of the time.
-const PASS_SHARE: u32 = 300;
+/// Maximum age of the byte counts of open connections and of the list of sockets without a hook.
+const SCAN_INTERVAL: Duration = Duration::from_secs(30);
+/// An early file scan waits until scans take at most 1/300 of the time.
+const SCAN_COST_SHARE: u32 = 300;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Room for flows in one interval; when it is half used, the table is read early. At least 2.
+    /// Capacity of the flow table for one interval; at least 2. The table is read early when it is half full.
     pub flow_entries: u32,
 }
 
@@ -31,34 +31,34 @@ impl Default for Options {
     }
 }
 
-/// Counts every TCP connection of the host while it lives.
+/// Counts every TCP connection of the host until it is dropped.
 pub struct EbpfCollector {
     reader: Arc<Mutex<Reader>>,
-    /// Reads the table when it is half full; ends when `stop` is dropped.
-    early: Option<JoinHandle<()>>,
+    /// Reads the table when it is half full. Ends when `stop` is dropped.
+    early_reader: Option<JoinHandle<()>>,
     stop: Option<PipeWriter>,
 }
 
 impl EbpfCollector {
-    /// Attaches, then finds what is already there.
+    /// Attaches the programs, then scans for existing sockets.
     pub fn start(options: Options) -> Result<EbpfCollector, Failure> {
         let mut programs = Programs::load(options.flow_entries)?;
         let wake = programs.take_wake()?;
         let mut reader = Reader::new(programs, options);
-        reader.pass()?;
+        reader.scan_files()?;
         let reader = Arc::new(Mutex::new(reader));
-        let (stopped, stop) = std::io::pipe().map_err(|e| failed("no pipe could be made", &e))?;
+        let (stopped, stop) = std::io::pipe().map_err(|e| failed("cannot create a pipe", &e))?;
         let shared = Arc::clone(&reader);
         let early = std::thread::Builder::new()
             .name("sockets-early".into())
             .spawn(move || read_early(&shared, wake, &stopped))
-            .map_err(|e| failed("no thread could be started", &e))?;
-        Ok(EbpfCollector { reader, early: Some(early), stop: Some(stop) })
+            .map_err(|e| failed("cannot start a thread", &e))?;
+        Ok(EbpfCollector { reader, early_reader: Some(early), stop: Some(stop) })
     }
 
-    /// Brings the bytes and owners of open connections up to date: a pass over all open files, about 2 µs per file.
+    /// Updates the byte counts and owners of open connections by a scan of all open files: about 2 µs per file.
     pub fn reconcile(&mut self) -> Result<(), Failure> {
-        lock(&self.reader).pass()
+        lock(&self.reader).scan_files()
     }
 
     pub fn statistics(&self) -> Result<ProgramStatistics, Failure> {
@@ -71,7 +71,7 @@ impl Collector for EbpfCollector {
         Source::Ebpf
     }
 
-    fn collect(&mut self) -> Result<Sightings, Failure> {
+    fn collect(&mut self) -> Result<CollectedSockets, Failure> {
         lock(&self.reader).collect()
     }
 }
@@ -79,8 +79,8 @@ impl Collector for EbpfCollector {
 impl Drop for EbpfCollector {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.early.take() {
-            // it holds nothing that its panic could have spoiled
+        if let Some(thread) = self.early_reader.take() {
+            // a panic in this thread leaves no broken state behind
             let _ = thread.join();
         }
     }
@@ -94,13 +94,13 @@ fn read_early(reader: &Mutex<Reader>, mut wake: aya::maps::RingBuf<aya::maps::Ma
         }
         if woken {
             while wake.next().is_some() {}
-            // what fails here fails in the next call of `collect` too, which can say so
+            // a failure repeats in the next call of `collect`, which reports it
             let _ = lock(reader).drain();
         }
     }
 }
 
-/// A panic while it was held can at worst have lost an interval.
+/// A panic while the lock was held loses at most one interval.
 fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
     reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -108,16 +108,16 @@ fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
 struct Reader {
     programs: Programs,
     control: Control,
-    half: u32,
+    half_capacity: u32,
     flows: Batch<FlowKey, FlowCounts>,
-    processes: Batch<Instance, Process>,
-    ledger: Ledger,
-    others: Others,
+    processes: Batch<TaskId, Process>,
+    flow_table: FlowTable,
+    non_tcp: NonTcpSockets,
     listeners: Vec<Listener>,
     listeners_changed: Option<u32>,
-    last_pass: Instant,
-    pass_took: Duration,
-    told: Losses,
+    last_scan: Instant,
+    scan_duration: Duration,
+    reported: Losses,
 }
 
 impl Reader {
@@ -126,55 +126,55 @@ impl Reader {
         Reader {
             programs,
             control: Control { wake_at: half, ..Control::default() },
-            half,
+            half_capacity: half,
             flows: Batch::new(1024),
             processes: Batch::new(256),
-            ledger: Ledger::default(),
-            others: Others::default(),
+            flow_table: FlowTable::default(),
+            non_tcp: NonTcpSockets::default(),
             listeners: Vec::new(),
             listeners_changed: None,
-            last_pass: Instant::now(),
-            pass_took: Duration::ZERO,
-            told: Losses::default(),
+            last_scan: Instant::now(),
+            scan_duration: Duration::ZERO,
+            reported: Losses::default(),
         }
     }
 
-    fn collect(&mut self) -> Result<Sightings, Failure> {
-        if self.pass_is_due()? {
-            self.pass()?;
+    fn collect(&mut self) -> Result<CollectedSockets, Failure> {
+        if self.is_scan_due()? {
+            self.scan_files()?;
         }
         self.drain()?;
         self.read_listeners()?;
-        let (mut flows, mut listeners) = self.ledger.tell(&self.listeners, Instant::now());
-        let (other_flows, other_listeners) = self.others.tell(&self.ledger);
-        flows.extend(other_flows);
-        listeners.extend(other_listeners);
-        let owners = self.listeners.iter().map(Listener::instance).chain(self.others.owners());
-        self.ledger.forget_processes(owners);
-        Ok(Sightings { flows, listeners, losses: self.losses()? })
+        let (mut flows, mut listeners) = self.flow_table.drain_changes(&self.listeners, Instant::now());
+        let (non_tcp_flows, non_tcp_listeners) = self.non_tcp.drain_changes(&self.flow_table);
+        flows.extend(non_tcp_flows);
+        listeners.extend(non_tcp_listeners);
+        let owners = self.listeners.iter().map(Listener::task).chain(self.non_tcp.owners());
+        self.flow_table.retain_processes(owners);
+        Ok(CollectedSockets { flows, listeners, losses: self.losses()? })
     }
 
-    /// Passive ends are counted when somebody is found to hold them, so those that stay open want a pass soon.
-    fn pass_is_due(&self) -> Result<bool, Failure> {
-        let since = self.last_pass.elapsed();
-        let wanted = self.programs.counter(Counter::UnsettledNow)? > 0;
-        Ok(since >= PASS_EVERY || (wanted && since >= self.pass_took * PASS_SHARE))
+    /// Passive ends are counted once a process is found to hold them, so unattributed ones make a scan due early.
+    fn is_scan_due(&self) -> Result<bool, Failure> {
+        let since = self.last_scan.elapsed();
+        let unattributed = self.programs.counter(Counter::UnattributedNow)? > 0;
+        Ok(since >= SCAN_INTERVAL || (unattributed && since >= self.scan_duration * SCAN_COST_SHARE))
     }
 
-    fn pass(&mut self) -> Result<(), Failure> {
+    fn scan_files(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
-        self.control.pass += 1;
+        self.control.scan += 1;
         self.programs.set_control(self.control)?;
-        let written = self.programs.pass()?;
-        self.others.compare(layout::records(&written));
-        self.last_pass = Instant::now();
-        self.pass_took = self.last_pass - start;
+        let written = self.programs.scan_files()?;
+        self.non_tcp.compare(layout::records(&written));
+        self.last_scan = Instant::now();
+        self.scan_duration = self.last_scan - start;
         self.drain()?;
-        self.ledger.forget_ended(kernel::exists);
+        self.flow_table.clear_ended(kernel::exists);
         Ok(())
     }
 
-    /// Lets the programs write into the other tables, then empties those of the epoch that ended.
+    /// Switches the programs to the other tables, then empties the tables of the epoch that ended.
     fn drain(&mut self) -> Result<(), Failure> {
         let tally = self.programs.tally()?;
         let (flows, processes) = match self.control.epoch & 1 {
@@ -182,17 +182,17 @@ impl Reader {
             _ => ("flows_odd", "processes_odd"),
         };
         self.control.epoch = self.control.epoch.wrapping_add(1);
-        self.control.wake_at = tally.inserted.wrapping_add(self.half);
+        self.control.wake_at = tally.inserted.wrapping_add(self.half_capacity);
         self.programs.set_control(self.control)?;
         kernel::wait_for_running_programs();
-        let ledger = &mut self.ledger;
+        let flow_table = &mut self.flow_table;
         self.processes
-            .drain(self.programs.map(processes)?, |instance, process| ledger.process(instance, process))
-            .map_err(|e| failed("a table cannot be read", &e))?;
+            .drain(self.programs.map(processes)?, |task, process| flow_table.add_process(task, process))
+            .map_err(|e| failed("cannot read a table", &e))?;
         self.flows
-            .drain(self.programs.map(flows)?, |key, counts| ledger.count(key, counts))
-            .map_err(|e| failed("a table cannot be read", &e))?;
-        ledger.merge_if_many(kernel::exists);
+            .drain(self.programs.map(flows)?, |key, counts| flow_table.add_counts(key, counts))
+            .map_err(|e| failed("cannot read a table", &e))?;
+        flow_table.merge_if_many(kernel::exists);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl Reader {
         let mut listeners = Vec::new();
         Batch::<u64, Listener>::new(256)
             .read(self.programs.map("listeners")?, |_, listener| listeners.push(*listener))
-            .map_err(|e| failed("a table cannot be read", &e))?;
+            .map_err(|e| failed("cannot read a table", &e))?;
         self.listeners = listeners;
         self.listeners_changed = Some(changed);
         Ok(())
@@ -215,18 +215,18 @@ impl Reader {
             table_full: self.programs.counter(Counter::LostFlows)?
                 + self.programs.counter(Counter::LostSockets)?
                 + self.programs.counter(Counter::LostListeners)?
-                + self.ledger.lost,
+                + self.flow_table.lost,
             recursion: self.programs.missed()?,
             windows: 0,
             unreadable: self.programs.counter(Counter::LostProcesses)?,
         };
         let new = Losses {
-            table_full: total.table_full - self.told.table_full,
-            recursion: total.recursion.saturating_sub(self.told.recursion),
+            table_full: total.table_full - self.reported.table_full,
+            recursion: total.recursion.saturating_sub(self.reported.recursion),
             windows: 0,
-            unreadable: total.unreadable - self.told.unreadable,
+            unreadable: total.unreadable - self.reported.unreadable,
         };
-        self.told = Losses { recursion: self.told.recursion.max(total.recursion), ..total };
+        self.reported = Losses { recursion: self.reported.recursion.max(total.recursion), ..total };
         Ok(new)
     }
 }

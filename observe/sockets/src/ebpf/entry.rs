@@ -1,25 +1,25 @@
-//! What the connections of one kind did since it was told, and whether that is worth telling.
+//! Activity of one flow since its last report, and whether to report it now.
 
 use super::layout::FlowCounts;
 use flows::Counts;
 use std::time::{Duration, Instant};
 
-/// An open connection that does nothing is named at least this often: the database counts by minutes.
-const NAME_WITHIN: Duration = Duration::from_secs(60);
+/// An idle open flow is reported at least this often, because the database stores counts per minute.
+const REPORT_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entry {
-    /// Since last told; `open` holds for now.
+    /// Since the last report; `open` is the current number.
     pub counts: Counts,
     pub example_port: u16,
-    /// When it was told last, and how many were open then.
-    told: Option<(Instant, u32)>,
+    /// Time of the last report, and the number of open connections at that time.
+    reported: Option<(Instant, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum Urgency {
     None,
-    /// Bytes of connections that stay open, or nothing but that they do.
+    /// Only byte counts changed, or the flow is open and idle for long.
     Quiet,
     Urgent,
 }
@@ -27,13 +27,13 @@ pub enum News {
 impl Entry {
     pub fn add(&mut self, new: &FlowCounts) {
         let counts = &mut self.counts;
-        let begun = u64::from(new.opened) + u64::from(new.adopted);
+        let started = u64::from(new.opened) + u64::from(new.adopted);
         let ended = u64::from(new.failed) + u64::from(new.closed) + u64::from(new.moved);
         counts.opened += u64::from(new.opened);
         counts.established += u64::from(new.established);
         counts.failed += u64::from(new.failed);
         counts.closed += u64::from(new.closed);
-        counts.open = (counts.open + begun).saturating_sub(ended);
+        counts.open = (counts.open + started).saturating_sub(ended);
         counts.sent += new.sent;
         counts.received += new.received;
         if new.example_port != 0 {
@@ -41,36 +41,36 @@ impl Entry {
         }
     }
 
-    pub fn told(&mut self, now: Instant) {
+    pub fn mark_reported(&mut self, now: Instant) {
         let open = self.counts.open;
         self.counts = Counts { open, ..Counts::default() };
-        self.told = Some((now, open as u32));
+        self.reported = Some((now, open as u32));
     }
 
-    /// `next`: when it can be told again, if not now.
-    pub fn news(&self, next: Instant) -> News {
+    /// `next` is the time of the next possible report.
+    pub fn urgency(&self, next: Instant) -> Urgency {
         let Counts { opened, established, failed, closed, open, sent, received } = self.counts;
-        let Some((when, open_then)) = self.told else {
-            return if self.counts == Counts::default() { News::None } else { News::Urgent };
+        let Some((when, open_then)) = self.reported else {
+            return if self.counts == Counts::default() { Urgency::None } else { Urgency::Urgent };
         };
         if opened + established + failed + closed > 0 || open as u32 != open_then {
-            News::Urgent
-        } else if sent + received > 0 || open > 0 && next >= when + NAME_WITHIN {
-            News::Quiet
+            Urgency::Urgent
+        } else if sent + received > 0 || open > 0 && next >= when + REPORT_WITHIN {
+            Urgency::Quiet
         } else {
-            News::None
+            Urgency::None
         }
     }
 
-    /// Of the same interval, unlike [`Counts::add`].
+    /// Adds a flow of the same interval, unlike [`Counts::add`].
     pub fn merge(&mut self, other: &Entry) {
-        self.counts.add_beside(&other.counts);
+        self.counts.add_concurrent(&other.counts);
         if other.example_port != 0 {
             self.example_port = other.example_port;
         }
-        self.told = match (self.told, other.told) {
+        self.reported = match (self.reported, other.reported) {
             (Some((when, open)), Some((other_when, other_open))) => Some((when.min(other_when), open + other_open)),
-            (told, other_told) => told.or(other_told),
+            (one, other) => one.or(other),
         };
     }
 }

@@ -1,4 +1,4 @@
-//! The system calls that the library that loads programs does not have.
+//! System calls that aya does not provide.
 #![expect(unsafe_code, reason = "bpf(2) and membarrier(2) take pointers and numbers that Rust cannot check")]
 
 use super::layout::Plain;
@@ -25,7 +25,7 @@ struct BatchRequest {
     flags: u64,
 }
 
-/// Room for entries of a table, kept from one reading to the next.
+/// Reusable buffers for reading a table.
 pub struct Batch<K, V> {
     keys: Vec<K>,
     values: Vec<V>,
@@ -36,18 +36,18 @@ impl<K: Plain, V: Plain> Batch<K, V> {
         Batch { keys: vec![K::ZERO; entries], values: vec![V::ZERO; entries] }
     }
 
-    /// Hands every entry of a hash table to `each` and deletes it. Nobody may write into the table meanwhile.
+    /// Passes every entry of a hash table to `each` and deletes it. There must be no concurrent writer.
     pub fn drain(&mut self, table: BorrowedFd<'_>, each: impl FnMut(&K, &V)) -> io::Result<()> {
         self.walk(table, MAP_LOOKUP_AND_DELETE_BATCH, each)
     }
 
-    /// Hands every entry of a hash table to `each`. One that is moved meanwhile may be seen twice or never.
+    /// Passes every entry of a hash table to `each`. An entry that moves meanwhile may be passed twice or not at all.
     pub fn read(&mut self, table: BorrowedFd<'_>, each: impl FnMut(&K, &V)) -> io::Result<()> {
         self.walk(table, MAP_LOOKUP_BATCH, each)
     }
 
     fn walk(&mut self, table: BorrowedFd<'_>, command: i64, mut each: impl FnMut(&K, &V)) -> io::Result<()> {
-        // where in the table the kernel continues; the hash table uses four bytes of it
+        // position at which the kernel continues; a hash table uses four bytes of it
         let (mut from, mut next) = ([0u8; 16], [0u8; 16]);
         let mut first = true;
         loop {
@@ -60,11 +60,11 @@ impl<K: Plain, V: Plain> Batch<K, V> {
                 map_fd: table.as_raw_fd() as u32,
                 ..BatchRequest::default()
             };
-            // SAFETY: keys and values have room for `count` entries of the table's types, which are plain data.
+            // SAFETY: `keys` and `values` hold `count` entries of the table's types, which are plain data.
             let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut request, size_of::<BatchRequest>()) };
             let error = if result < 0 { Some(io::Error::last_os_error()) } else { None };
             match error.as_ref().and_then(io::Error::raw_os_error) {
-                // more entries share a bucket than we have room for: nothing was taken
+                // a bucket has more entries than the buffers: nothing was read
                 Some(libc::ENOSPC) => {
                     let entries = self.keys.len() * 2;
                     *self = Batch::new(entries);
@@ -85,38 +85,38 @@ impl<K: Plain, V: Plain> Batch<K, V> {
     }
 }
 
-/// Makes the smallest table there is and drops it: whether bpf(2) may be used at all.
-pub fn make_table() -> io::Result<()> {
+/// Creates the smallest possible table and drops it, to check whether bpf(2) is permitted.
+pub fn create_table() -> io::Result<()> {
     const BPF_MAP_TYPE_ARRAY: u32 = 2;
     // type, size of key, size of value, entries
     let mut request = [BPF_MAP_TYPE_ARRAY, 4, 4, 1];
-    // SAFETY: the kernel reads these four members and takes the others as zero.
+    // SAFETY: the kernel reads these four members and treats the others as zero.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, request.as_mut_ptr(), size_of_val(&request)) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and ours.
+    // SAFETY: the descriptor is new and has no other owner.
     drop(unsafe { OwnedFd::from_raw_fd(fd as i32) });
     Ok(())
 }
 
-/// Returns when every program that was running in the kernel has ended.
+/// Waits until every BPF program that was running at the call has ended.
 pub fn wait_for_running_programs() {
     // SAFETY: takes no pointers.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if result < 0 {
-        // Kernels with processors reserved for user space do not offer it. A program runs for microseconds.
+        // Not available on kernels with processors reserved for user space. A program runs for microseconds.
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
 }
 
-/// How a program fared: `struct bpf_prog_info`, up to the last member we read.
+/// Run statistics of a program, from `struct bpf_prog_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramStatistics {
-    /// Nanoseconds; counted only while `kernel.bpf_stats_enabled` is 1.
+    /// In nanoseconds; counted only while `kernel.bpf_stats_enabled` is 1.
     pub run_time_ns: u64,
     pub runs: u64,
-    /// Events it was not run for, because it was running on the same processor.
+    /// Events skipped because the program was already running on the same processor.
     pub recursion_misses: u64,
 }
 
@@ -138,7 +138,8 @@ pub fn statistics(program: BorrowedFd<'_>) -> io::Result<ProgramStatistics> {
     let mut info = [0u64; 27];
     let mut request =
         Request { fd: program.as_raw_fd() as u32, len: size_of_val(&info) as u32, info: info.as_mut_ptr() as u64 };
-    // SAFETY: the kernel writes at most `len` bytes to `info`, and reads no pointers in it, as all its lengths are zero.
+    // SAFETY: the kernel writes at most `len` bytes to `info` and reads no pointers in it, because all lengths are
+    // zero.
     let result = unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw mut request, size_of::<Request>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -146,20 +147,20 @@ pub fn statistics(program: BorrowedFd<'_>) -> io::Result<ProgramStatistics> {
     Ok(ProgramStatistics { run_time_ns: info[24], runs: info[25], recursion_misses: info[26] })
 }
 
-/// Whether a process of this pid exists.
+/// Whether a process with this pid exists.
 pub fn exists(pid: u32) -> bool {
-    // SAFETY: signal 0 is never delivered.
+    // SAFETY: signal 0 only checks for existence.
     let result = unsafe { libc::kill(pid as i32, 0) };
     result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Waits until one of them can be read.
+/// Waits until one of the descriptors is readable.
 pub fn wait_readable(fds: [BorrowedFd<'_>; 2]) -> io::Result<[bool; 2]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     // SAFETY: the array outlives the call and has two entries.
     let result = unsafe { libc::poll(polled.as_mut_ptr(), 2, -1) };
     match io::Error::last_os_error() {
         error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(polled.map(|it| result > 0 && it.revents != 0)),
+        _ => Ok(polled.map(|entry| result > 0 && entry.revents != 0)),
     }
 }

@@ -1,7 +1,7 @@
-//! What the programs and user space share: `bpf/tables.h` and `bpf/pass.h` in Rust.
+//! Types that the BPF programs share with user space: `bpf/tables.h` and `bpf/non_tcp.h` in Rust.
 //!
-//! Every type is made of integers and byte arrays without gaps, so any bytes of its size are one.
-#![expect(unsafe_code, reason = "says of plain data that it may be read from and written to the kernel byte by byte")]
+//! Every type consists of integers and byte arrays without padding, so every byte pattern of its size is valid.
+#![expect(unsafe_code, reason = "declares plain data that is copied to and from the kernel byte by byte")]
 
 pub const ACTIVE: u8 = 1;
 
@@ -10,10 +10,11 @@ pub const LISTENER: u8 = 2;
 
 pub const UDP: u8 = 17;
 
+/// Identifies a process in the kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Instance {
-    /// Since boot.
+pub struct TaskId {
+    /// Nanoseconds since boot.
     pub start_ns: u64,
     pub tgid: u32,
     pub zero: u32,
@@ -35,8 +36,8 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    pub fn instance(&self) -> Instance {
-        Instance { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
+    pub fn task(&self) -> TaskId {
+        TaskId { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
     }
 }
 
@@ -79,8 +80,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn instance(&self) -> Instance {
-        Instance { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
+    pub fn task(&self) -> TaskId {
+        TaskId { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
     }
 }
 
@@ -88,7 +89,7 @@ impl Listener {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     pub epoch: u32,
-    pub pass: u32,
+    pub scan: u32,
     pub wake_at: u32,
     pub zero: u32,
 }
@@ -100,10 +101,10 @@ pub struct Tally {
     pub listeners_changed: u32,
 }
 
-/// A UDP or Unix socket as a pass found it.
+/// A UDP or Unix socket found by a file scan.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ScannedSocket {
     pub inode: u64,
     pub start_ns: u64,
     pub tgid: u32,
@@ -114,54 +115,54 @@ pub struct Seen {
     pub example_port: u16,
     /// [`UDP`], or 0: Unix.
     pub protocol: u8,
-    /// 0: it listens.
+    /// [`ACTIVE`], passive (2), or 0 for a listener.
     pub side: u8,
     pub path_len: u8,
     pub zero: u8,
     pub path: [u8; 112],
 }
 
-impl Seen {
-    pub fn instance(&self) -> Instance {
-        Instance { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
+impl ScannedSocket {
+    pub fn task(&self) -> TaskId {
+        TaskId { start_ns: self.start_ns, tgid: self.tgid, zero: 0 }
     }
 }
 
-/// What the programs count, by its place in the table of counters.
+/// Indices in the table of counters.
 #[derive(Clone, Copy, Debug)]
 pub enum Counter {
-    UnsettledNow,
+    UnattributedNow,
     LostFlows,
     LostProcesses,
     LostSockets,
     LostListeners,
 }
 
-/// Data that is its bytes: no gaps, no pointers, every pattern valid.
+/// Plain data: no padding, no pointers, every bit pattern valid.
 ///
 /// # Safety
-/// The type is `repr(C)`, without padding, and made of integers only.
+/// The type must be `repr(C)`, without padding, and consist of integers only.
 pub unsafe trait Plain: Copy {
     const ZERO: Self;
 }
 
 macro_rules! plain {
     ($($type:ty),*) => {$(
-        // SAFETY: repr(C) above, integers only, and the test below adds up the sizes of the members.
+        // SAFETY: repr(C) and integers only; the test below adds up the sizes of the members.
         unsafe impl Plain for $type {
-            // SAFETY: all zeros are a value of every integer.
+            // SAFETY: zero is valid for every integer.
             const ZERO: Self = unsafe { std::mem::zeroed() };
         }
         // SAFETY: as above.
         unsafe impl aya::Pod for $type {}
     )*};
 }
-plain!(Instance, FlowKey, FlowCounts, Process, Listener, Control, Tally, Seen);
+plain!(TaskId, FlowKey, FlowCounts, Process, Listener, Control, Tally, ScannedSocket);
 
-/// The records that a program wrote one after another. An incomplete one at the end is left out.
+/// The consecutive records that a program wrote. An incomplete last record is dropped.
 pub fn records<T: Plain>(bytes: &[u8]) -> impl Iterator<Item = T> {
     bytes.chunks_exact(size_of::<T>()).map(|chunk| {
-        // SAFETY: the chunk has the size of T, any bytes are a T, and the read needs no alignment.
+        // SAFETY: the chunk has the size of T, every byte pattern is valid, and the read needs no alignment.
         unsafe { chunk.as_ptr().cast::<T>().read_unaligned() }
     })
 }
@@ -176,14 +177,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_have_no_gaps() {
-        assert_eq!(size_of::<Instance>(), 8 + 4 + 4);
+    fn types_have_no_padding() {
+        assert_eq!(size_of::<TaskId>(), 8 + 4 + 4);
         assert_eq!(size_of::<FlowKey>(), 8 + 4 + 4 + 16 + 16 + 2 + 1 + 1 + 1 + 3);
         assert_eq!(size_of::<FlowCounts>(), 8 * 4 + 2 * 8);
         assert_eq!(size_of::<Process>(), 8 + 16 + 64 + 4 + 4 + 256);
         assert_eq!(size_of::<Listener>(), 8 + 4 + 4 + 16 + 2 + 2 + 4);
         assert_eq!(size_of::<Control>(), 4 * 4);
         assert_eq!(size_of::<Tally>(), 2 * 4);
-        assert_eq!(size_of::<Seen>(), 8 + 8 + 4 + 4 + 16 + 16 + 2 + 2 + 4 + 112);
+        assert_eq!(size_of::<ScannedSocket>(), 8 + 8 + 4 + 4 + 16 + 16 + 2 + 2 + 4 + 112);
     }
 }

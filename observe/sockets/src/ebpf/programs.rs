@@ -1,4 +1,4 @@
-//! Loads the programs, and gives access to their tables by name.
+//! Loads the BPF programs and provides access to their tables.
 
 use super::kernel::{self, ProgramStatistics};
 use super::layout::{Control, Counter, Tally};
@@ -9,12 +9,12 @@ use model::Failure;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Built from `bpf/sockets.bpf.c`; `make check` builds it again and compares.
+/// Built from `bpf/sockets.bpf.c`; `make check` rebuilds it and compares.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/sockets.bpf.o");
 
-/// In the order in which they must be attached: the second handles what the first has not.
+/// In attach order: the second handles the events that the first missed.
 const HOOKS: [&str; 2] = ["state_changed", "state_changed_2"];
-const PASS: &str = "visit_file";
+const FILE_SCAN: &str = "scan_file";
 
 pub struct Programs {
     ebpf: Ebpf,
@@ -24,29 +24,29 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads and attaches everything. Flows of one interval have room for `flow_entries` keys.
+    /// Loads and attaches all programs. The flow table of one interval holds `flow_entries` keys.
     pub fn load(flow_entries: u32) -> Result<Programs, Failure> {
-        let btf = Btf::from_sys_fs().map_err(|e| failed("the kernel's types (BTF) cannot be read", &e))?;
+        let btf = Btf::from_sys_fs().map_err(|e| failed("cannot read the kernel's types (BTF)", &e))?;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .map_max_entries("flows_even", flow_entries)
             .map_max_entries("flows_odd", flow_entries)
             .load(OBJECT)
-            .map_err(|e| failed("the tables cannot be made in the kernel", &e))?;
+            .map_err(|e| failed("cannot create the tables in the kernel", &e))?;
         let mut programs = Programs {
             control: table(&mut ebpf, "control")?,
             counters: table(&mut ebpf, "counters")?,
             tally: table(&mut ebpf, "tally")?,
             ebpf,
         };
-        programs.set_control(Control { wake_at: flow_entries / 2, pass: 1, ..Control::default() })?;
-        let pass: &mut Iter = programs.program(PASS)?;
-        pass.load("task_file", &btf).map_err(|e| failed("the pass over open files cannot be loaded", &e))?;
+        programs.set_control(Control { wake_at: flow_entries / 2, scan: 1, ..Control::default() })?;
+        let scan: &mut Iter = programs.program(FILE_SCAN)?;
+        scan.load("task_file", &btf).map_err(|e| failed("cannot load the file scan", &e))?;
         for name in HOOKS {
             let hook: &mut BtfTracePoint = programs.program(name)?;
             hook.load("inet_sock_set_state", &btf)
                 .and_then(|()| hook.attach())
-                .map_err(|e| failed("the hook on TCP states cannot be attached", &e))?;
+                .map_err(|e| failed("cannot attach the hook on TCP states", &e))?;
         }
         Ok(programs)
     }
@@ -55,28 +55,28 @@ impl Programs {
     where
         &'a mut P: TryFrom<&'a mut aya::programs::Program>,
     {
-        let program = self.ebpf.program_mut(name).and_then(|it| it.try_into().ok());
-        program.ok_or_else(|| Failure::new(model::Family::Bug, format!("there is no program {name} in the object")))
+        let program = self.ebpf.program_mut(name).and_then(|program| program.try_into().ok());
+        program.ok_or_else(|| Failure::new(model::Family::Bug, format!("no program {name} in the BPF object")))
     }
 
-    /// Visits every open file once. What the programs write out is returned.
-    pub fn pass(&mut self) -> Result<Vec<u8>, Failure> {
-        let pass: &mut Iter = self.program(PASS)?;
-        let mut file = pass
+    /// Scans every open file once. Returns the records that the program writes.
+    pub fn scan_files(&mut self) -> Result<Vec<u8>, Failure> {
+        let scan: &mut Iter = self.program(FILE_SCAN)?;
+        let mut file = scan
             .attach()
-            .and_then(|id| pass.take_link(id))
-            .map_err(|e| failed("the pass over open files cannot be started", &e))?
+            .and_then(|id| scan.take_link(id))
+            .map_err(|e| failed("cannot start the file scan", &e))?
             .into_file()
-            .map_err(|e| failed("the pass over open files cannot be started", &e))?;
+            .map_err(|e| failed("cannot start the file scan", &e))?;
         let mut written = Vec::new();
-        file.read_to_end(&mut written).map_err(|e| failed("the pass over open files stopped", &e))?;
+        file.read_to_end(&mut written).map_err(|e| failed("the file scan failed", &e))?;
         Ok(written)
     }
 
     pub fn map(&self, name: &str) -> Result<BorrowedFd<'_>, Failure> {
         match self.ebpf.map(name) {
             Some(Map::HashMap(data) | Map::RingBuf(data)) => Ok(data.fd().as_fd()),
-            _ => Err(Failure::new(model::Family::Bug, format!("there is no table {name} in the object"))),
+            _ => Err(Failure::new(model::Family::Bug, format!("no table {name} in the BPF object"))),
         }
     }
 
@@ -85,16 +85,16 @@ impl Programs {
     }
 
     pub fn set_control(&mut self, control: Control) -> Result<(), Failure> {
-        self.control.set(0, control, 0).map_err(|e| failed("a table cannot be written", &e))
+        self.control.set(0, control, 0).map_err(|e| failed("cannot write a table", &e))
     }
 
     pub fn tally(&self) -> Result<Tally, Failure> {
-        self.tally.get(&0, 0).map_err(|e| failed("a table cannot be read", &e))
+        self.tally.get(&0, 0).map_err(|e| failed("cannot read a table", &e))
     }
 
-    /// Sum over all processors; they count up on one and down on another.
+    /// Sum over all processors. A counter may go up on one processor and down on another.
     pub fn counter(&self, which: Counter) -> Result<u64, Failure> {
-        let values = self.counters.get(&(which as u32), 0).map_err(|e| failed("a table cannot be read", &e))?;
+        let values = self.counters.get(&(which as u32), 0).map_err(|e| failed("cannot read a table", &e))?;
         Ok(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
     }
 
@@ -107,7 +107,7 @@ impl Programs {
         Ok(sum)
     }
 
-    /// At most so many events were missed by both hooks.
+    /// Upper bound of the number of events missed by both hooks.
     pub fn missed(&self) -> Result<u64, Failure> {
         let [first, second] = HOOKS.map(|name| self.statistics_of(name));
         Ok(first?.recursion_misses.min(second?.recursion_misses))
@@ -116,16 +116,16 @@ impl Programs {
     fn statistics_of(&self, name: &str) -> Result<ProgramStatistics, Failure> {
         let hook = self.ebpf.program(name).and_then(|program| program.fd().ok());
         let hook = hook.ok_or_else(|| Failure::new(model::Family::Bug, "the hook is not loaded"))?;
-        kernel::statistics(hook.as_fd()).map_err(|e| failed("the kernel does not say how the hook fared", &e))
+        kernel::statistics(hook.as_fd()).map_err(|e| failed("cannot read the statistics of the hook", &e))
     }
 }
 
 fn table<T: TryFrom<Map>>(ebpf: &mut Ebpf, name: &str) -> Result<T, Failure> {
     let map = ebpf.take_map(name).and_then(|map| map.try_into().ok());
-    map.ok_or_else(|| Failure::new(model::Family::Bug, format!("there is no table {name} in the object")))
+    map.ok_or_else(|| Failure::new(model::Family::Bug, format!("no table {name} in the BPF object")))
 }
 
-/// The library's errors say the essential in their sources.
+/// Includes the sources of aya's errors, which hold the essential part.
 pub fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
     let mut why = error.to_string();
     let mut source = error.source();
@@ -135,5 +135,5 @@ pub fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
     }
     Failure::environment(format!("eBPF: {what}"))
         .why(why)
-        .next("run as root, or with CAP_BPF and CAP_PERFMON; without these the agent polls instead")
+        .next("run as root or with CAP_BPF and CAP_PERFMON; without them the agent polls instead")
 }

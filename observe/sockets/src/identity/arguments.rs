@@ -1,18 +1,18 @@
-//! Arguments without what differs from one instance to the next, and without secrets.
+//! Normalizes command-line arguments: removes instance-specific parts and secrets.
 //!
-//! Two instances of one service differ in ports, numbers, temporary names and random ids; these are replaced by `#` or a
-//! word in angle brackets. Values of options whose name sounds like a secret are left out, so are passwords in URLs and
-//! whatever looks random. What is left tells services apart and may be shown.
+//! Instances of one service differ in ports, numbers, temporary names and random ids; these are replaced by `#` or a
+//! word in angle brackets. Values of options whose name suggests a secret, passwords in URLs and random-looking words
+//! are removed. The result distinguishes services and is safe to display.
 
-/// Longer arguments and longer lists are cut: they are text or lists of files, and tell no more.
-const MOST_ARGUMENTS: usize = 40;
-const MOST_CHARACTERS: usize = 120;
+/// Longer arguments and lists are cut; they are usually text or lists of files and do not identify a service.
+const ARGUMENTS_MAX: usize = 40;
+const CHARACTERS_MAX: usize = 120;
 
-/// Each argument, normalised, without the program itself.
-pub fn normalised(arguments: &[String]) -> Vec<String> {
+/// Normalizes each argument. `arguments` does not include the program itself.
+pub fn normalize(arguments: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut before: Option<&str> = None;
-    for argument in arguments.iter().take(MOST_ARGUMENTS) {
+    for argument in arguments.iter().take(ARGUMENTS_MAX) {
         let follows_secret =
             before.is_some_and(|option| option.starts_with('-') && !has_value(option) && is_secret(option));
         let follows_code = before.is_some_and(|option| matches!(option, "-c" | "-e" | "--eval" | "--command"));
@@ -21,7 +21,7 @@ pub fn normalised(arguments: &[String]) -> Vec<String> {
         } else if follows_code && argument.contains([' ', ';', '(', '\n']) {
             "<code>".to_owned()
         } else {
-            normal(argument)
+            normalize_argument(argument)
         });
         before = Some(argument);
     }
@@ -32,7 +32,7 @@ fn has_value(option: &str) -> bool {
     option.contains(['=', ':'])
 }
 
-fn normal(argument: &str) -> String {
+fn normalize_argument(argument: &str) -> String {
     if let Some((name, value)) = named_value(argument) {
         let separator = &argument[name.len()..argument.len() - value.len()];
         let value = if is_secret(name) { "<secret>".to_owned() } else { value_without_instance(value) };
@@ -47,12 +47,12 @@ fn named_value(argument: &str) -> Option<(&str, &str)> {
     let (name, rest) = argument.split_at(at);
     let value = rest[1..].trim_start();
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    // a scheme is no name, an address no value
+    // `scheme://` is a URL, not a name and a value
     let is_url = value.starts_with("//") && rest.starts_with(':');
     (is_name && !is_url && name.bytes().any(|b| b.is_ascii_alphabetic())).then_some((name, value))
 }
 
-/// Whether an option's name sounds as if its value were a secret: its last word, unless that says where or how.
+/// Whether the name of an option suggests that its value is a secret; the last word decides.
 fn is_secret(name: &str) -> bool {
     const SECRETS: [&str; 17] = [
         "password",
@@ -109,7 +109,7 @@ fn is_separator(part: &str) -> bool {
     part.chars().next().is_some_and(|c| !c.is_ascii_alphanumeric() && !"-_+".contains(c))
 }
 
-/// Words and what stands between them, in order.
+/// Splits into words and separators, in order.
 fn split_keeping(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;
@@ -128,7 +128,7 @@ fn split_keeping(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
     parts
 }
 
-/// A word that is an id as a whole, or else its numbers.
+/// Replaces a word that is an id, otherwise its numbers.
 fn without_id(word: &str) -> String {
     let plain: Vec<u8> = word.bytes().filter(|b| *b != b'-').collect();
     let hexadecimal = plain.iter().all(u8::is_ascii_hexdigit);
@@ -146,25 +146,25 @@ fn without_id(word: &str) -> String {
     without_numbers(word)
 }
 
-/// Digits, capitals and small letters mixed over some length: keys and tokens, not words.
+/// Whether digits, upper and lower case are mixed over some length, as in keys and tokens.
 fn looks_random(word: &str) -> bool {
     const SHORTEST: usize = 20;
     let count = |is: fn(&u8) -> bool| word.bytes().filter(is).count();
-    let (digits, capitals, smalls) =
+    let (digits, uppercase, lowercase) =
         (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
     let changes = word
         .as_bytes()
         .windows(2)
-        .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit() || is_capital_after_small(pair))
+        .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit() || is_upper_after_lower(pair))
         .count();
-    word.len() >= SHORTEST && digits >= 2 && capitals + smalls >= 2 && capitals >= 1 && changes * 5 >= word.len()
+    word.len() >= SHORTEST && digits >= 2 && uppercase + lowercase >= 2 && uppercase >= 1 && changes * 5 >= word.len()
 }
 
-fn is_capital_after_small(pair: &[u8]) -> bool {
+fn is_upper_after_lower(pair: &[u8]) -> bool {
     pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()
 }
 
-/// Numbers that stand by themselves, or of three and more digits: `http2` and `s3` stay.
+/// Replaces separate numbers and numbers of three or more digits; `http2` and `s3` stay.
 fn without_numbers(word: &str) -> String {
     const PART_OF_A_NAME: usize = 2;
     let mut plain = String::new();
@@ -186,7 +186,7 @@ fn is_short_option(text: &str) -> bool {
     text.len() == 2 && text.starts_with('-')
 }
 
-/// What stands between `://` and `@`.
+/// Removes the part between `://` and `@`.
 fn without_password(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());
@@ -203,7 +203,7 @@ fn without_query(value: &str) -> String {
     }
 }
 
-/// What lies in a folder for temporary files has a name of the moment.
+/// Replaces names in directories for temporary files.
 fn without_temporary_name(value: &str) -> String {
     const FOLDERS: [&str; 3] = ["/tmp/", "/var/tmp/", "/dev/shm/"];
     for folder in FOLDERS {
@@ -220,10 +220,10 @@ fn without_temporary_name(value: &str) -> String {
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= MOST_CHARACTERS {
+    if text.chars().count() <= CHARACTERS_MAX {
         return text.to_owned();
     }
-    text.chars().take(MOST_CHARACTERS).chain(['…']).collect()
+    text.chars().take(CHARACTERS_MAX).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -232,11 +232,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(arguments: &[&str]) -> String {
-        normalised(&arguments.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>()).join(" ")
+        normalize(&arguments.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>()).join(" ")
     }
 
     #[test]
-    fn what_differs_between_instances_is_replaced() {
+    fn instance_specific_parts_are_replaced() {
         let table = [
             ("--port=8080", "--port=#"),
             ("-p8080", "-p#"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_kept() {
+    fn secrets_are_removed() {
         let table: [(&[&str], &str); 12] = [
             (&["--password=hunter"], "--password=<secret>"),
             (&["--password", "hunter"], "--password <secret>"),
@@ -282,28 +282,28 @@ mod tests {
     }
 
     #[test]
-    fn what_an_option_without_a_value_precedes_stays() {
+    fn arguments_after_options_without_value_stay() {
         assert_eq!(shown(&["--auth", "--verbose"]), "--auth --verbose");
         assert_eq!(shown(&["--password=x", "serve"]), "--password=<secret> serve");
     }
 
     proptest! {
         #[test]
-        fn any_text_is_normalised_to_something_short(arguments in prop::collection::vec(".*", 0..60)) {
-            let kept = normalised(&arguments);
-            prop_assert!(kept.len() <= MOST_ARGUMENTS);
-            prop_assert!(kept.iter().all(|argument| argument.chars().count() <= MOST_CHARACTERS + 1));
+        fn any_text_is_normalized_to_bounded_length(arguments in prop::collection::vec(".*", 0..60)) {
+            let kept = normalize(&arguments);
+            prop_assert!(kept.len() <= ARGUMENTS_MAX);
+            prop_assert!(kept.iter().all(|argument| argument.chars().count() <= CHARACTERS_MAX + 1));
         }
 
         #[test]
-        fn instances_with_other_numbers_are_equal(one in 1000u32..99999, two in 1000u32..99999, option in "-{1,2}[a-z]{3,8}") {
+        fn instances_with_different_numbers_are_equal(one in 1000u32..99999, two in 1000u32..99999, option in "-{1,2}[a-z]{3,8}") {
             prop_assert_eq!(shown(&[&format!("{option}={one}")]), shown(&[&format!("{option}={two}")]));
         }
 
         #[test]
         fn no_secret_survives(secret in "[a-z]{6,30}", name in "(--)?(db[-_.])?(password|token|api[-_]?key|secret)") {
             let both = [format!("{name}={secret}"), format!("--{}", name.trim_start_matches('-')), secret.clone()];
-            prop_assert!(!normalised(&both).join(" ").contains(&secret));
+            prop_assert!(!normalize(&both).join(" ").contains(&secret));
         }
     }
 }

@@ -1,39 +1,39 @@
-//! What people call a container, from the files its runtime leaves on the host.
+//! Names of containers, from the files of their runtimes on the host.
 //!
-//! No runtime is asked: that would need its socket, which is as good as root. Where nothing can be read, the beginning of
-//! the container's id is its name.
+//! The runtime itself is not queried, because access to its socket is equivalent to root. If no file is readable, the
+//! container's short id is its name.
 
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Files are read up to this size: a container's configuration has some kilobytes.
-const MOST_BYTES: u64 = 4 << 20;
+/// Maximum size of a file; a container's configuration has some kilobytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 pub struct ContainerNames {
     root: PathBuf,
-    found: HashMap<String, String>,
+    cache: HashMap<String, String>,
 }
 
 impl ContainerNames {
-    /// `root` is `/` but for tests.
+    /// `root` is `/` except in tests.
     pub fn below(root: impl Into<PathBuf>) -> ContainerNames {
-        ContainerNames { root: root.into(), found: HashMap::new() }
+        ContainerNames { root: root.into(), cache: HashMap::new() }
     }
 
-    /// A name that was found is remembered: people do not rename containers.
+    /// Returns the name. Names are cached, because containers are rarely renamed.
     pub fn name(&mut self, id: &str) -> String {
-        const MOST_REMEMBERED: usize = 4096;
-        if let Some(name) = self.found.get(id) {
+        const CACHE_SIZE_MAX: usize = 4096;
+        if let Some(name) = self.cache.get(id) {
             return name.clone();
         }
         let Some(name) = self.kubernetes(id).or_else(|| self.docker(id)).or_else(|| self.podman(id)) else {
             return id.chars().take(12).collect();
         };
-        if self.found.len() >= MOST_REMEMBERED {
-            self.found.clear();
+        if self.cache.len() >= CACHE_SIZE_MAX {
+            self.cache.clear();
         }
-        self.found.insert(id.to_owned(), name.clone());
+        self.cache.insert(id.to_owned(), name.clone());
         name
     }
 
@@ -58,7 +58,8 @@ impl ContainerNames {
     fn podman(&self, id: &str) -> Option<String> {
         let path = self.root.join("var/lib/containers/storage/overlay-containers/containers.json");
         let containers = json(&path)?;
-        let ours = containers.as_array()?.iter().find(|it| it.get("id").and_then(Value::as_str) == Some(id))?;
+        let ours =
+            containers.as_array()?.iter().find(|container| container.get("id").and_then(Value::as_str) == Some(id))?;
         Some(ours.get("names")?.get(0)?.as_str()?.to_owned())
     }
 }
@@ -66,12 +67,12 @@ impl ContainerNames {
 fn json(path: &Path) -> Option<Value> {
     use std::io::Read;
     let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    std::fs::File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// A pod is named after its workload: `cart-7d4b9c6f5-x2x8z` (Deployment), `logs-x2x8z` (DaemonSet), `db-0` (StatefulSet).
-/// Random parts have no vowels, so words are not taken for them.
+/// A pod is named after its workload: `cart-7d4b9c6f5-x2x8z` (Deployment), `logs-x2x8z` (DaemonSet), `db-0`
+/// (StatefulSet). Random parts contain no vowels, which distinguishes them from words.
 fn without_random_ending(pod: &str) -> &str {
     const ALPHABET: &str = "bcdfghjklmnpqrstvwxz2456789";
     const POD: usize = 5;
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_what_the_runtime_leaves() {
+    fn names_come_from_runtime_files() {
         let root = std::env::temp_dir().join(format!("faultloom-containers-{}", std::process::id()));
         let id = |digit: &str| digit.repeat(64);
         let write = |path: String, text: &str| {

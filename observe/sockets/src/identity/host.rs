@@ -1,16 +1,16 @@
-//! Facts about this host.
+//! Identity and addresses of this host.
 
 use crate::namespaces;
 use flows::{Host, HostId};
 use model::Failure;
 use std::path::Path;
 
-/// Reads them anew. Addresses are those of every namespace that may be entered.
+/// Reads the current values. Includes the addresses of every accessible network namespace.
 pub fn this_host() -> Result<Host, Failure> {
     let name = read("/proc/sys/kernel/hostname").unwrap_or_else(|| "unnamed".to_owned());
     let boot = read("/proc/sys/kernel/random/boot_id").ok_or_else(|| {
-        Failure::environment("the boot of this host cannot be told from others")
-            .why("/proc/sys/kernel/random/boot_id cannot be read")
+        Failure::environment("cannot determine the boot id of this host")
+            .why("/proc/sys/kernel/random/boot_id is not readable")
             .next("mount /proc")
     })?;
     let id = ["/etc/machine-id", "/var/lib/dbus/machine-id"].into_iter().find_map(read).unwrap_or_else(|| name.clone());
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_host_has_a_name_and_a_boot() {
+    fn the_host_has_a_name_and_a_boot_id() {
         let host = this_host().unwrap();
         assert!(!host.id.0.is_empty() && !host.name.is_empty());
         assert_eq!(host.boot.len(), 36);

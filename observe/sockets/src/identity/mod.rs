@@ -1,68 +1,57 @@
-//! Whose a socket is: turns what a collector saw into services, their processes, listeners and flows.
+//! Assigns collected sockets to services: returns services, their processes, listeners and flows.
 //!
-//! Model: sightings name processes; each process belongs to one service (container or pod, systemd unit, or program).
+//! Collected sockets name processes; each process belongs to one service (container or pod, systemd unit, or program).
 //! Flows of a process that has ended by the end of the window become flows of its service, so a service that forks for
-//! every request costs one flow. What nobody is known for belongs to the host itself.
+//! every request has one flow. Sockets without a known owner belong to the host itself.
 
 pub mod arguments;
-pub mod cgroup;
-mod cgroups;
+mod cgroup_index;
+pub mod cgroup_path;
 mod container;
 mod host;
-pub(crate) mod procfs;
 pub mod program;
 mod proxy;
 mod services;
 
-use crate::conntrack::{Question, Translations};
-use crate::{Listening, Owner, Sighting, Sightings};
+use crate::conntrack::{Lookup, Translations};
+use crate::{CollectedSockets, ObservedListener, Owner, SocketObservation};
 use flows::{
-    Attribution, Counts, Flow, Host, Instance, Link, Listener, Passive, Process, Protocol, Seen, Service, ServiceKey,
-    Side, Source,
+    Counts, Flow, FlowKey, Host, Link, ListenAddress, Listener, Observation, Process, ProcessId, Protocol, Service,
+    ServiceKey, Side, Source,
 };
 use model::Failure;
-use procfs::ProcessFolder;
+use process::ProcDir;
 use proxy::Proxy;
-use services::{Known, Services};
+use services::{ProcessInfo, Services};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Addresses change rarely, and asking every namespace takes about 0.1 ms each.
-const HOST_EVERY: Duration = Duration::from_secs(30);
+/// Addresses change rarely, and reading them takes about 0.1 ms per namespace.
+const HOST_REFRESH: Duration = Duration::from_secs(30);
 
-/// Knows services from call to call. Its memory is bounded: see the caches' limits.
+/// Caches services between calls. The caches are bounded.
 pub struct Identifier {
     host: Host,
     host_read: Instant,
     services: Services,
     translations: Translations,
-    told_listeners: Option<HashSet<Listener>>,
+    reported_listeners: Option<HashSet<Listener>>,
 }
 
-/// What makes sightings one flow.
-#[derive(PartialEq, Eq, Hash)]
-struct FlowKey {
-    side: Side,
-    service: ServiceKey,
-    process: Option<Instance>,
-    netns: u64,
-    link: Link,
-    attribution: Attribution,
-}
-
-/// What one call gathers.
+/// The window under construction.
 #[derive(Default)]
-struct Gathering {
+struct WindowBuilder {
     services: BTreeMap<String, Arc<Service>>,
-    processes: BTreeMap<Instance, Process>,
-    known: HashMap<Instance, (Known, bool)>,
+    processes: BTreeMap<ProcessId, Process>,
+    process_info: HashMap<ProcessId, (ProcessInfo, bool)>,
     proxies: Vec<Proxy>,
 }
 
 impl Identifier {
-    /// Fails if `/proc` is not what it should be.
+    /// # Errors
+    /// `/proc` is not usable.
     pub fn start() -> Result<Identifier, Failure> {
         let host = host::this_host()?;
         Ok(Identifier {
@@ -70,7 +59,7 @@ impl Identifier {
             host,
             host_read: Instant::now(),
             translations: Translations::default(),
-            told_listeners: None,
+            reported_listeners: None,
         })
     }
 
@@ -78,43 +67,43 @@ impl Identifier {
         &self.host
     }
 
-    /// Why address translation is not seen, if it is not.
-    pub fn trouble(&self) -> Option<&str> {
-        self.translations.trouble()
+    /// Why address translation is not visible, if so.
+    pub fn translation_unavailable(&self) -> Option<&str> {
+        self.translations.unavailable()
     }
 
-    /// Takes what a collector just told: processes are looked at now.
-    pub fn identify(&mut self, source: Source, seen: Sightings) -> Seen {
-        if self.host_read.elapsed() >= HOST_EVERY {
-            // what could be read once can be read again; if not, the old facts hold
+    /// Assigns freshly collected sockets to services. Reads processes from `/proc` now.
+    pub fn identify(&mut self, source: Source, collected: CollectedSockets) -> Observation {
+        if self.host_read.elapsed() >= HOST_REFRESH {
+            // keep the old data if it cannot be read now
             self.host = host::this_host().unwrap_or_else(|_| self.host.clone());
             self.host_read = Instant::now();
-            self.services.forget_old();
+            self.services.remove_old();
         }
-        let mut gathering = Gathering::default();
-        let open: HashSet<Instance> = seen.flows.iter().filter(|s| s.counts.open > 0).filter_map(instance).collect();
-        let listeners = self.listeners(&seen.listeners, &mut gathering);
-        self.ask_translations(&seen);
-        let flows = self.flows(source, seen.flows, &open, &mut gathering);
-        for (instance, (_, alive)) in &gathering.known {
+        let mut window = WindowBuilder::default();
+        let open: HashSet<ProcessId> = collected.flows.iter().filter(|s| s.counts.open > 0).filter_map(id).collect();
+        let listeners = self.listeners(&collected.listeners, &mut window);
+        self.look_up_translations(&collected);
+        let flows = self.flows(source, collected.flows, &open, &mut window);
+        for (id, (_, alive)) in &window.process_info {
             if !alive {
-                self.services.forget(instance);
+                self.services.remove(id);
             }
         }
-        Seen {
+        Observation {
             host: self.host.clone(),
-            services: gathering.services.into_values().map(|service| (*service).clone()).collect(),
-            processes: gathering.processes.into_values().collect(),
+            services: window.services.into_values().map(|service| (*service).clone()).collect(),
+            processes: window.processes.into_values().collect(),
             listeners,
             flows,
-            losses: seen.losses,
+            losses: collected.losses,
         }
     }
 
-    fn listeners(&mut self, seen: &[Listening], gathering: &mut Gathering) -> Option<Vec<Listener>> {
+    fn listeners(&mut self, collected: &[ObservedListener], window: &mut WindowBuilder) -> Option<Vec<Listener>> {
         let mut listeners = HashSet::new();
-        for listening in seen {
-            let (service, _) = self.service(listening.owner.as_deref(), listening.netns, true, gathering);
+        for listening in collected {
+            let (service, _) = self.service(listening.owner.as_deref(), listening.netns, true, window);
             listeners.insert(Listener {
                 service,
                 netns: listening.netns,
@@ -122,127 +111,123 @@ impl Identifier {
                 at: listening.at.clone(),
             });
         }
-        if self.told_listeners.as_ref() == Some(&listeners) {
+        if self.reported_listeners.as_ref() == Some(&listeners) {
             return None;
         }
-        let mut told: Vec<Listener> = listeners.iter().cloned().collect();
-        told.sort_by(|a, b| (a.netns, &a.at, &a.service).cmp(&(b.netns, &b.at, &b.service)));
-        self.told_listeners = Some(listeners);
-        Some(told)
+        let mut changed: Vec<Listener> = listeners.iter().cloned().collect();
+        changed.sort_by(|a, b| (a.netns, &a.at, &a.service).cmp(&(b.netns, &b.at, &b.service)));
+        self.reported_listeners = Some(listeners);
+        Some(changed)
     }
 
     fn flows(
         &mut self,
         source: Source,
-        seen: Vec<Sighting>,
-        open: &HashSet<Instance>,
-        gathering: &mut Gathering,
+        collected: Vec<SocketObservation>,
+        open: &HashSet<ProcessId>,
+        window: &mut WindowBuilder,
     ) -> Vec<Flow> {
         let mut flows: HashMap<FlowKey, Counts> = HashMap::new();
-        for sighting in seen {
-            let holds_open = instance(&sighting).is_some_and(|instance| open.contains(&instance));
-            let (service, process) = self.service(sighting.owner.as_deref(), sighting.netns, holds_open, gathering);
+        for observed in collected {
+            let holds_open = id(&observed).is_some_and(|id| open.contains(&id));
+            let (service, process) = self.service(observed.owner.as_deref(), observed.netns, holds_open, window);
             let key = FlowKey {
-                side: sighting.side,
+                side: observed.side,
                 service,
                 process,
-                netns: sighting.netns,
-                link: sighting.link,
-                attribution: sighting.attribution,
+                netns: observed.netns,
+                link: observed.link,
+                translated: None,
+                source,
+                attribution: observed.attribution,
             };
-            flows.entry(key).or_default().add_beside(&sighting.counts);
+            flows.entry(key).or_default().add_concurrent(&observed.counts);
         }
-        let flow = |(key, counts): (FlowKey, Counts)| Flow {
-            translated: self.translated(&key, &gathering.proxies),
-            side: key.side,
-            service: key.service,
-            process: key.process,
-            netns: key.netns,
-            link: key.link,
-            source,
-            attribution: key.attribution,
-            counts,
+        let flow = |(key, counts): (FlowKey, Counts)| {
+            FlowKey { translated: self.translated(&key, &window.proxies), ..key }.with_counts(counts)
         };
         flows.into_iter().map(flow).collect()
     }
 
-    /// The service of an owner, and its process if it lives; notes both. `holds_open`: it has open sockets, so it lives.
+    /// The service of an owner, and its process if it is alive; adds both to the window. `holds_open`: it has open
+    /// sockets, so it is alive.
     fn service(
         &mut self,
         owner: Option<&Owner>,
         netns: u64,
         holds_open: bool,
-        gathering: &mut Gathering,
-    ) -> (ServiceKey, Option<Instance>) {
+        window: &mut WindowBuilder,
+    ) -> (ServiceKey, Option<ProcessId>) {
         let Some(owner) = owner else {
             let unknown = self.services.unknown();
-            return (gathering.name(unknown), None);
+            return (window.name(unknown), None);
         };
-        let (known, alive) = match gathering.known.get(&owner.instance).filter(|_| owner.instance.pid != 0) {
-            Some(known) => known.clone(),
+        let (info, alive) = match window.process_info.get(&owner.process).filter(|_| owner.process.pid != 0) {
+            Some(info) => info.clone(),
             None => {
-                let known = self.services.of(owner);
-                let alive = owner.instance.pid != 0 && (holds_open && known.netns.is_some() || lives(owner.instance));
-                gathering.proxies.extend(known.proxy.clone());
-                gathering.known.insert(owner.instance, (known.clone(), alive));
-                (known, alive)
+                let info = self.services.of(owner);
+                let alive = owner.process.pid != 0 && (holds_open && info.netns.is_some() || is_alive(owner.process));
+                window.proxies.extend(info.proxy.clone());
+                window.process_info.insert(owner.process, (info.clone(), alive));
+                (info, alive)
             }
         };
-        let service = gathering.name(known.service);
-        let process = alive.then_some(owner.instance);
-        if let Some(instance) = process {
-            gathering.processes.entry(instance).or_insert_with(|| Process {
-                instance,
+        let service = window.name(info.service);
+        let process = alive.then_some(owner.process);
+        if let Some(id) = process {
+            window.processes.entry(id).or_insert_with(|| Process {
+                id,
                 service: service.clone(),
-                netns: known.netns.unwrap_or(netns),
-                comm: known.comm,
+                netns: info.netns.unwrap_or(netns),
+                comm: info.comm,
             });
         }
         (service, process)
     }
 
-    /// Only connections to addresses where nobody here is known to listen can have been translated by this host.
-    fn ask_translations(&mut self, seen: &Sightings) {
-        let listening: HashSet<(Protocol, u16)> = seen
+    /// Looks up connections that this host may have translated: those to addresses without a known local listener.
+    fn look_up_translations(&mut self, collected: &CollectedSockets) {
+        let listening: HashSet<(Protocol, u16)> = collected
             .listeners
             .iter()
             .filter_map(|listening| match listening.at {
-                Passive::Inet { port, .. } => Some((listening.protocol, port)),
-                Passive::Path(_) => None,
+                ListenAddress::Inet { port, .. } => Some((listening.protocol, port)),
+                ListenAddress::Path(_) => None,
             })
             .collect();
         let ours: HashSet<IpAddr> = self.host.addresses.iter().map(|address| address.ip).collect();
         let listens = |link: &Link| match link.passive {
-            Passive::Inet { ip, port } => {
+            ListenAddress::Inet { ip, port } => {
                 (ip.is_loopback() || ours.contains(&ip)) && listening.contains(&(link.protocol, port))
             }
-            Passive::Path(_) => true,
+            ListenAddress::Path(_) => true,
         };
-        let questions: Vec<Question> = seen
+        let lookups: Vec<Lookup> = collected
             .flows
             .iter()
-            .filter(|sighting| sighting.side == Side::Active && !listens(&sighting.link))
-            .filter_map(|sighting| {
-                let active_port = sighting.example_port?;
-                Some(Question { netns: sighting.netns, link: sighting.link.clone(), active_port })
+            .filter(|observed| observed.side == Side::Active && !listens(&observed.link))
+            .filter_map(|observed| {
+                let active_port = observed.example_port?;
+                Some(Lookup { netns: observed.netns, link: observed.link.clone(), active_port })
             })
             .collect();
-        self.translations.ask(&questions);
+        self.translations.look_up(&lookups);
     }
 
-    fn translated(&self, key: &FlowKey, proxies: &[Proxy]) -> Option<Passive> {
+    fn translated(&self, key: &FlowKey, proxies: &[Proxy]) -> Option<ListenAddress> {
         if key.side == Side::Active
-            && let Some(really) = self.translations.of(key.netns, &key.link)
+            && let Some(destination) = self.translations.of(key.netns, &key.link)
         {
-            return Some(really);
+            return Some(destination);
         }
-        let ours = |ip: IpAddr| ip.is_loopback() || self.host.addresses.iter().any(|address| address.ip == ip);
-        let takes = |proxy: &&Proxy| proxy.protocol == key.link.protocol && proxy.is_at(&key.link.passive, ours);
-        proxies.iter().find(takes).map(|proxy| proxy.passes_to.clone())
+        let is_local = |ip: IpAddr| ip.is_loopback() || self.host.addresses.iter().any(|address| address.ip == ip);
+        let accepts =
+            |proxy: &&Proxy| proxy.protocol == key.link.protocol && proxy.accepts(&key.link.passive, is_local);
+        proxies.iter().find(accepts).map(|proxy| proxy.forwards_to.clone())
     }
 }
 
-impl Gathering {
+impl WindowBuilder {
     fn name(&mut self, service: Arc<Service>) -> ServiceKey {
         let key = service.key.clone();
         self.services.entry(key.0.clone()).or_insert(service);
@@ -250,11 +235,11 @@ impl Gathering {
     }
 }
 
-fn instance(sighting: &Sighting) -> Option<Instance> {
-    Some(sighting.owner.as_ref()?.instance).filter(|instance| instance.pid != 0)
+fn id(observed: &SocketObservation) -> Option<ProcessId> {
+    Some(observed.owner.as_ref()?.process).filter(|id| id.pid != 0)
 }
 
-fn lives(instance: Instance) -> bool {
-    let stat = ProcessFolder::open(instance.pid).and_then(|process| process.stat());
-    stat.is_ok_and(|stat| stat.instance == instance && !stat.zombie)
+fn is_alive(id: ProcessId) -> bool {
+    let stat = ProcDir::open(id.pid).and_then(|process| process.stat());
+    stat.is_ok_and(|stat| stat.id == id && !stat.is_zombie)
 }

@@ -1,51 +1,51 @@
-//! What a process is called when neither a container nor a unit tells: by its program.
+//! Names a process by its program, if it belongs to no container or unit.
 //!
-//! An interpreter says nothing, so what it runs is the name: `python -m app` is `app`, `java -jar x.jar` is `x.jar`. Names
-//! that every second project uses (`main.py`, `server.js`) are told with their folder, where it is known.
+//! For an interpreter the name is what it runs: `python -m app` is `app`, `java -jar x.jar` is `x.jar`. Common names
+//! (`main.py`, `server.js`) include their directory if it is known.
 
-use super::arguments::normalised;
+use super::arguments::normalize;
 
-/// A process as `/proc` or the kernel shows it.
+/// The command line of a process, from `/proc` or captured by the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// Path of the executable, or its file name alone.
     pub executable: String,
-    /// With the program itself in the first place.
+    /// Includes the program itself as first argument.
     pub arguments: Vec<String>,
-    /// Folder it works in, if known: relative names of scripts are relative to it.
-    pub folder: Option<String>,
+    /// Working directory, if known; relative names of scripts refer to it.
+    pub directory: Option<String>,
 }
 
-/// What makes a program a service of its own.
+/// Name and identity of a program that is a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program {
     pub name: String,
-    /// Path, without what differs between instances.
+    /// Normalized path.
     pub executable: String,
     pub arguments: String,
 }
 
 impl Program {
-    /// Executable and arguments: what two services do not share.
+    /// Executable and arguments, which identify the service.
     pub fn identity(&self) -> String {
         format!("{}\0{}", self.executable, self.arguments)
     }
 }
 
 impl Invocation {
-    /// From the bytes of `/proc/PID/cmdline`: each argument ended by NUL. What is no UTF-8 is replaced.
-    pub fn new(executable: &str, arguments: &[u8], folder: Option<String>) -> Invocation {
+    /// `arguments` has the format of `/proc/PID/cmdline`: each argument terminated by NUL. Invalid UTF-8 is replaced.
+    pub fn new(executable: &str, arguments: &[u8], directory: Option<String>) -> Invocation {
         let executable = executable.strip_suffix(" (deleted)").unwrap_or(executable).to_owned();
         let text = arguments.strip_suffix(b"\0").unwrap_or(arguments);
         let arguments = match text {
             [] => Vec::new(),
             _ => text.split(|byte| *byte == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect(),
         };
-        Invocation { executable, arguments, folder }
+        Invocation { executable, arguments, directory }
     }
 
-    /// A worker that has put a title in the place of its arguments (`nginx: worker process`), or was started to run a
-    /// function of its parent: it belongs to the service of who started it, and its arguments say nothing.
+    /// Whether the process is a worker: it replaced its arguments by a title (`nginx: worker process`), or runs a
+    /// function of its parent. A worker belongs to the service of its parent, and its arguments are not significant.
     pub fn is_worker(&self) -> bool {
         let base = base_name(&self.executable);
         let first = self.arguments.first().map(String::as_str).unwrap_or_default();
@@ -57,7 +57,7 @@ impl Invocation {
     }
 
     pub fn program(&self) -> Program {
-        let executable = normalised_path(&self.executable);
+        let executable = normalize_path(&self.executable);
         if self.is_worker() {
             return Program { name: base_name(&executable).to_owned(), executable, arguments: String::new() };
         }
@@ -74,34 +74,34 @@ impl Invocation {
             Main::Module { at } => arguments[at].clone(),
             Main::Class { at } => class_name(&arguments[at]),
         };
-        let name = normalised(&[name]).concat();
-        Program { name, executable, arguments: normalised(&arguments).join(" ") }
+        let name = normalize(&[name]).concat();
+        Program { name, executable, arguments: normalize(&arguments).join(" ") }
     }
 
     fn absolute(&self, script: &str) -> String {
-        match &self.folder {
-            Some(folder) if !script.starts_with('/') => {
+        match &self.directory {
+            Some(directory) if !script.starts_with('/') => {
                 let script = script.strip_prefix("./").unwrap_or(script);
-                format!("{}/{script}", folder.trim_end_matches('/'))
+                format!("{}/{script}", directory.trim_end_matches('/'))
             }
             _ => script.to_owned(),
         }
     }
 }
 
-/// A folder may be one of the moment; the file's own name is the program's, wherever it lies.
-fn normalised_path(executable: &str) -> String {
-    let shown = |part: &str| normalised(&[part.to_owned()]).concat();
+/// Normalizes directory and file name separately: the directory may be temporary, the file name is that of the program.
+fn normalize_path(executable: &str) -> String {
+    let shown = |part: &str| normalize(&[part.to_owned()]).concat();
     match executable.rsplit_once('/') {
-        Some((folder, file)) => format!("{}/{}", shown(folder), shown(file)),
+        Some((directory, file)) => format!("{}/{}", shown(directory), shown(file)),
         None => shown(executable),
     }
 }
 
-/// Where in the arguments the thing stands that an interpreter runs.
+/// Position in the arguments of what an interpreter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Main {
-    /// No interpreter, or nothing told it what to run.
+    /// Not an interpreter, or started without a program.
     Itself,
     Script {
         at: usize,
@@ -149,12 +149,13 @@ impl Main {
     }
 }
 
-/// `-c`, also together with others as in `-ec`.
+/// `-c`, also combined with other flags as in `-ec`.
 fn is_command_option(argument: &str) -> bool {
     argument.starts_with('-') && !argument.starts_with("--") && argument.ends_with('c')
 }
 
-/// The first argument that is no option, nor the value of one of these; none if code was given in place of a file.
+/// Position of the first argument that is neither an option nor the value of one; none if code was passed instead of a
+/// file.
 fn first_plain(arguments: &[String], with_value: &[&str]) -> Option<usize> {
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
@@ -176,7 +177,7 @@ fn python(arguments: &[String]) -> Main {
             "-m" if at + 1 < arguments.len() => return Main::Module { at: at + 1 },
             "-c" | "-" => return Main::Itself,
             "-W" | "-X" => at += 2,
-            // flags may be put together: -um
+            // flags may be combined: -um
             flags if flags.starts_with('-') && !flags.starts_with("--") && flags.ends_with('m') => {
                 return if at + 1 < arguments.len() { Main::Module { at: at + 1 } } else { Main::Itself };
             }
@@ -187,7 +188,7 @@ fn python(arguments: &[String]) -> Main {
     Main::Itself
 }
 
-/// Servers that run an application given as `module:object`: the application is the name.
+/// For servers that run an application given as `module:object`, the application is the name.
 fn python_script(arguments: &[String], at: usize, script: &str) -> Main {
     const SERVERS: [&str; 7] = ["gunicorn", "uvicorn", "hypercorn", "daphne", "waitress-serve", "granian", "uwsgi"];
     if SERVERS.contains(&base_name(script)) {
@@ -239,7 +240,7 @@ pub fn base_name(path: &str) -> &str {
 }
 
 fn script_name(script: &str) -> String {
-    const OF_ANYBODY: [&str; 14] = [
+    const COMMON_NAMES: [&str; 14] = [
         "main",
         "app",
         "application",
@@ -257,21 +258,22 @@ fn script_name(script: &str) -> String {
     ];
     let base = base_name(script);
     let stem = base.rsplit_once('.').map_or(base, |(stem, _)| stem);
-    let mut folders = script.rsplit('/').skip(1).filter(|f| !matches!(*f, "" | "." | "src" | "dist" | "build" | "bin"));
-    match folders.next() {
-        Some(folder) if OF_ANYBODY.contains(&stem) => format!("{folder}/{base}"),
+    let mut directories =
+        script.rsplit('/').skip(1).filter(|f| !matches!(*f, "" | "." | "src" | "dist" | "build" | "bin"));
+    match directories.next() {
+        Some(directory) if COMMON_NAMES.contains(&stem) => format!("{directory}/{base}"),
         _ => base.to_owned(),
     }
 }
 
 /// `com.example.cart.Main` is `cart.Main`, `com.example.Catalogue` is `Catalogue`.
 fn class_name(class: &str) -> String {
-    const OF_ANYBODY: [&str; 6] = ["Main", "App", "Application", "Server", "Launcher", "Start"];
+    const COMMON_NAMES: [&str; 6] = ["Main", "App", "Application", "Server", "Launcher", "Start"];
     let class = class.rsplit('/').next().unwrap_or(class);
     let mut parts = class.rsplit('.');
     let last = parts.next().unwrap_or(class);
     match parts.next() {
-        Some(package) if OF_ANYBODY.contains(&last) => format!("{package}.{last}"),
+        Some(package) if COMMON_NAMES.contains(&last) => format!("{package}.{last}"),
         _ => last.to_owned(),
     }
 }
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interpreter_runs_is_the_name() {
+    fn interpreters_are_named_by_what_they_run() {
         let table = [
             ("/usr/bin/python3.11 -m app", "app"),
             ("/usr/bin/python3 -u -W ignore -m shop.recommendation --port 7005", "shop.recommendation"),
@@ -322,9 +324,9 @@ mod tests {
     }
 
     #[test]
-    fn equal_scripts_in_different_folders_are_two_services() {
-        let at = |folder: &str| {
-            Invocation { folder: Some(folder.into()), ..invocation("/usr/bin/node server.js") }.program()
+    fn equal_scripts_in_different_directories_are_two_services() {
+        let at = |directory: &str| {
+            Invocation { directory: Some(directory.into()), ..invocation("/usr/bin/node server.js") }.program()
         };
         assert_eq!(at("/srv/cart").name, "cart/server.js");
         assert_ne!(at("/srv/cart").identity(), at("/srv/ads").identity());
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_give_themselves_titles_are_their_program() {
+    fn workers_with_titles_belong_to_their_program() {
         let nginx = |title: &str| Invocation::new("/usr/sbin/nginx", title.as_bytes(), None);
         let (master, worker) =
             (nginx("nginx: master process /usr/sbin/nginx -g daemon off;"), nginx("nginx: worker process\0\0"));
@@ -351,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn deleted_executables_are_what_they_were() {
+    fn deleted_executables_keep_their_name() {
         assert_eq!(Invocation::new("/srv/a b\nc (deleted)", b"", None).executable, "/srv/a b\nc");
     }
 
     proptest! {
         #[test]
-        fn any_invocation_has_a_program(executable: String, arguments in prop::collection::vec(any::<u8>(), 0..200), folder: Option<String>) {
-            let invocation = Invocation::new(&executable, &arguments, folder);
+        fn any_invocation_has_a_program(executable: String, arguments in prop::collection::vec(any::<u8>(), 0..200), directory: Option<String>) {
+            let invocation = Invocation::new(&executable, &arguments, directory);
             prop_assert!(invocation.program().name.chars().count() <= 300);
         }
 

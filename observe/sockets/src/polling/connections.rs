@@ -1,66 +1,66 @@
-//! The connections of one network namespace from poll to poll, added up as flows.
+//! Tracks the connections of one network namespace across polls and adds them up as flows.
 //!
-//! A connection is known by its cookie, which the kernel never gives to another one. Of a known connection a poll only
-//! needs to hear that it is still there, so at 20,000 of them it costs one look-up each: direction, owner and flow were
-//! settled when it was new. A connection is taken to be closed after two polls without it, because the kernel's dump may
-//! pass over one while others come and go.
+//! A connection is identified by its cookie, which the kernel never reuses. For a tracked connection a poll only
+//! records that it still exists, which costs one lookup; direction, owner and flow were determined when it was new. A
+//! connection counts as closed if it is missing from two consecutive polls, because the kernel's dump may skip a socket
+//! while others are opened and closed.
 
-use super::quick::QuickMap;
-use crate::{Owner, Sighting};
-use flows::{Attribution, Counts, Instance, Link, Side};
+use super::hash::IdMap;
+use crate::{Owner, SocketObservation};
+use flows::{Attribution, Counts, Link, ProcessId, Side};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// So many are kept per namespace: about 60 MB. More are counted as lost.
-const MOST_CONNECTIONS: usize = 1_000_000;
-/// The longest time between two attempts to find an owner, in polls.
-const LONGEST_WAIT: u16 = 600;
+/// Maximum per namespace: about 60 MB. Further connections are counted as lost.
+const CONNECTIONS_MAX: usize = 1_000_000;
+/// Maximum number of polls between two attempts to find an owner.
+const OWNER_RETRY_MAX: u16 = 600;
 
-/// What makes connections one flow.
+/// Connections with equal keys form one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct FlowKey {
+struct GroupKey {
     side: Side,
-    owner: Option<(Instance, Option<u64>)>,
+    owner: Option<(ProcessId, Option<u64>)>,
     link: Link,
     attribution: Attribution,
 }
 
 #[derive(Debug)]
-struct FlowState {
-    key: FlowKey,
+struct Group {
+    key: GroupKey,
     owner: Option<Arc<Owner>>,
     example_port: Option<u16>,
     counts: Counts,
-    /// Known connections; without any, the flow is forgotten.
+    /// Number of tracked connections; a flow without any is removed.
     connections: u32,
 }
 
 #[derive(Debug)]
 struct Connection {
     inode: u32,
-    flow: u32,
-    /// The poll that saw it last.
-    seen: u32,
-    /// The poll at which its owner is looked for again; 0: never, it is settled.
-    again: u32,
-    wait: u16,
+    group: u32,
+    /// The last poll that found it.
+    last_poll: u32,
+    /// The poll at which to search for its owner again; 0: the owner is final.
+    retry_poll: u32,
+    retry_delay: u16,
     established: bool,
-    /// It is in the counts of its flow. Until processes with many files were looked through, it is in none.
+    /// Included in the counts of its flow. False until processes with many files were searched for its owner.
     counted: bool,
 }
 
-/// What is known of a connection that was just seen.
+/// State of a connection found by the current poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    Settled,
-    /// Its owner should be looked for.
-    Ownerless,
+pub enum Status {
+    Unchanged,
+    /// Search for its owner.
+    OwnerMissing,
     New,
 }
 
-/// A connection with everything but its owner.
+/// A new connection without its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct NewConnection {
     pub cookie: u64,
     pub inode: u32,
     pub side: Side,
@@ -69,7 +69,7 @@ pub struct Arrival {
     pub established: bool,
 }
 
-/// Whose it is, and how that is known.
+/// The owner of a connection and how it was determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
     pub owner: Option<Arc<Owner>>,
@@ -79,30 +79,29 @@ pub struct Ownership {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// Nothing better will be learnt.
-    Settled,
-    /// Its owner was looked for everywhere, and may be found later.
+    Final,
+    /// All processes were searched without success; the owner may be found later.
     Tentative,
-    /// Its owner was not looked for everywhere yet: it is not counted until then.
+    /// Not all processes were searched yet; the connection is not counted until then.
     Pending,
 }
 
 #[derive(Debug, Default)]
 pub struct Connections {
-    known: QuickMap<u64, Connection>,
-    flows: Vec<FlowState>,
-    by_key: HashMap<FlowKey, u32>,
+    tracked: IdMap<u64, Connection>,
+    flows: Vec<Group>,
+    by_key: HashMap<GroupKey, u32>,
     free: Vec<u32>,
     poll: u32,
-    /// What the first poll finds was opened before anybody looked.
-    from_before: bool,
+    /// Connections found by the first poll were opened before it.
+    existed_before: bool,
     lost: u64,
 }
 
 impl Connections {
-    /// `from_before`: connections may be older than the first poll, so that one counts none as opened.
-    pub fn new(from_before: bool) -> Connections {
-        Connections { from_before, ..Connections::default() }
+    /// `existed_before`: connections may be older than the first poll, so it counts none as opened.
+    pub fn new(existed_before: bool) -> Connections {
+        Connections { existed_before, ..Connections::default() }
     }
 
     pub fn begin(&mut self) {
@@ -113,14 +112,14 @@ impl Connections {
         }
     }
 
-    /// A socket of the current poll.
-    pub fn see(&mut self, cookie: u64, inode: u32, established: bool) -> Known {
-        let Some(connection) = self.known.get_mut(&cookie) else { return Known::New };
-        if connection.seen == self.poll {
-            return Known::Settled;
+    /// Records a socket found by the current poll.
+    pub fn observe(&mut self, cookie: u64, inode: u32, established: bool) -> Status {
+        let Some(connection) = self.tracked.get_mut(&cookie) else { return Status::New };
+        if connection.last_poll == self.poll {
+            return Status::Unchanged;
         }
-        connection.seen = self.poll;
-        let counts = &mut self.flows[connection.flow as usize].counts;
+        connection.last_poll = self.poll;
+        let counts = &mut self.flows[connection.group as usize].counts;
         if connection.counted {
             counts.open += u64::from(established);
             counts.established += u64::from(established && !connection.established);
@@ -130,71 +129,71 @@ impl Connections {
         if accepted {
             connection.inode = inode;
         }
-        if connection.again != 0 && inode != 0 && (accepted || self.poll >= connection.again) {
-            return Known::Ownerless;
+        if connection.retry_poll != 0 && inode != 0 && (accepted || self.poll >= connection.retry_poll) {
+            return Status::OwnerMissing;
         }
-        Known::Settled
+        Status::Unchanged
     }
 
-    /// A connection that [`Connections::see`] called new.
-    pub fn add(&mut self, arrival: Arrival, ownership: Ownership) {
-        if self.known.len() >= MOST_CONNECTIONS {
+    /// Adds a connection for which [`Connections::observe`] returned [`Status::New`].
+    pub fn add(&mut self, new_connection: NewConnection, ownership: Ownership) {
+        if self.tracked.len() >= CONNECTIONS_MAX {
             self.lost += 1;
             return;
         }
-        let key = FlowKey {
-            side: arrival.side,
+        let key = GroupKey {
+            side: new_connection.side,
             owner: ownership.owner.as_deref().map(identity),
-            link: arrival.link,
+            link: new_connection.link,
             attribution: ownership.attribution,
         };
         let flow = self.flow(key, ownership.owner);
         let state = &mut self.flows[flow as usize];
         state.connections += 1;
-        state.example_port = arrival.example_port;
+        state.example_port = new_connection.example_port;
         let connection = Connection {
-            inode: arrival.inode,
-            flow,
-            seen: self.poll,
-            again: if ownership.certainty == Certainty::Settled { 0 } else { self.poll + 1 },
-            wait: 1,
-            established: arrival.established,
+            inode: new_connection.inode,
+            group: flow,
+            last_poll: self.poll,
+            retry_poll: if ownership.certainty == Certainty::Final { 0 } else { self.poll + 1 },
+            retry_delay: 1,
+            established: new_connection.established,
             counted: ownership.certainty != Certainty::Pending,
         };
         if connection.counted {
-            state.counts.add_new(connection.established, !(self.from_before && self.poll == 1));
+            state.counts.add_new(connection.established, !(self.existed_before && self.poll == 1));
         }
-        self.known.insert(arrival.cookie, connection);
+        self.tracked.insert(new_connection.cookie, connection);
     }
 
-    /// What the look for the owner of an ownerless connection brought. None: it will be looked for again, the later the
-    /// more often it was looked for everywhere.
-    pub fn own(&mut self, cookie: u64, owner: Option<&Arc<Owner>>, everywhere: bool) {
-        let Some(connection) = self.known.get_mut(&cookie) else { return };
-        let (from, is_new) = (connection.flow, !connection.counted);
-        if owner.is_none() && !everywhere {
-            connection.again = self.poll + 1;
+    /// Records the result of an owner search. Without an owner, the search is repeated later, with growing intervals if
+    /// all processes were searched (`exhaustive`).
+    pub fn set_owner(&mut self, cookie: u64, owner: Option<&Arc<Owner>>, exhaustive: bool) {
+        let Some(connection) = self.tracked.get_mut(&cookie) else { return };
+        let (from, is_new) = (connection.group, !connection.counted);
+        if owner.is_none() && !exhaustive {
+            connection.retry_poll = self.poll + 1;
             return;
         }
         connection.counted = true;
         let established = connection.established;
         let Some(owner) = owner else {
-            connection.again = self.poll + u32::from(connection.wait);
-            connection.wait = (connection.wait * 4).min(LONGEST_WAIT);
+            connection.retry_poll = self.poll + u32::from(connection.retry_delay);
+            connection.retry_delay = (connection.retry_delay * 4).min(OWNER_RETRY_MAX);
             if is_new {
                 self.flows[from as usize].counts.add_new(established, true);
             }
             return;
         };
-        connection.again = 0;
-        let key = FlowKey {
+        connection.retry_poll = 0;
+        let key = GroupKey {
             owner: Some(identity(owner)),
             attribution: Attribution::Exact,
             ..self.flows[from as usize].key.clone()
         };
         let to = self.flow(key, Some(owner.clone()));
-        if let Some(connection) = self.known.get_mut(&cookie) {
-            connection.flow = to;
+        if let Some(connection) = self.tracked.get_mut(&cookie) {
+            connection.group = to;
         }
         self.flows[to as usize].example_port = self.flows[from as usize].example_port;
         self.flows[from as usize].connections -= 1;
@@ -207,12 +206,11 @@ impl Connections {
         }
     }
 
-    fn flow(&mut self, key: FlowKey, owner: Option<Arc<Owner>>) -> u32 {
+    fn flow(&mut self, key: GroupKey, owner: Option<Arc<Owner>>) -> u32 {
         if let Some(at) = self.by_key.get(&key) {
             return *at;
         }
-        let state =
-            FlowState { key: key.clone(), owner, example_port: None, counts: Counts::default(), connections: 0 };
+        let state = Group { key: key.clone(), owner, example_port: None, counts: Counts::default(), connections: 0 };
         let at = match self.free.pop() {
             Some(at) => {
                 self.flows[at as usize] = state;
@@ -227,15 +225,15 @@ impl Connections {
         at
     }
 
-    /// Ends the poll: what was not seen twice is closed. Tells every flow with something to tell, and how many
-    /// connections found no room.
-    pub fn end(&mut self, netns: u64, told: &mut Vec<Sighting>) -> u64 {
+    /// Ends the poll: connections missing from two polls are closed. Appends every active flow to `reported` and
+    /// returns the number of connections that were not tracked for lack of room.
+    pub fn end(&mut self, netns: u64, reported: &mut Vec<SocketObservation>) -> u64 {
         let (flows, poll) = (&mut self.flows, self.poll);
-        self.known.retain(|_, connection| {
-            if connection.seen + 1 >= poll {
+        self.tracked.retain(|_, connection| {
+            if connection.last_poll + 1 >= poll {
                 return true;
             }
-            let flow = &mut flows[connection.flow as usize];
+            let flow = &mut flows[connection.group as usize];
             flow.connections -= 1;
             if !connection.counted {
                 flow.counts.add_new(connection.established, true);
@@ -245,11 +243,11 @@ impl Connections {
             flow.counts.failed += u64::from(!connection.established);
             false
         });
-        self.known.shrink_to(self.known.len() * 4);
+        self.tracked.shrink_to(self.tracked.len() * 4);
         for at in 0..self.flows.len() {
             let flow = &mut self.flows[at];
             if flow.counts != Counts::default() {
-                told.push(Sighting {
+                reported.push(SocketObservation {
                     side: flow.key.side,
                     netns,
                     owner: flow.owner.clone(),
@@ -259,7 +257,7 @@ impl Connections {
                     counts: flow.counts,
                 });
             }
-            // a place that is free already still has its last key, which may be another's by now
+            // a free slot still holds its last key, which another slot may use now
             if flow.connections == 0 && self.by_key.get(&flow.key) == Some(&(at as u32)) {
                 self.by_key.remove(&flow.key);
                 self.free.push(at as u32);
@@ -270,7 +268,7 @@ impl Connections {
 }
 
 trait AddNew {
-    /// A connection more; `opened`: since the poll before.
+    /// Adds a connection; `opened`: since the previous poll.
     fn add_new(&mut self, established: bool, opened: bool);
 }
 
@@ -282,55 +280,55 @@ impl AddNew for Counts {
     }
 }
 
-fn identity(owner: &Owner) -> (Instance, Option<u64>) {
-    // where no process is known, the cgroup is all there is to tell owners apart
-    (owner.instance, owner.cgroup.filter(|_| owner.instance.pid == 0))
+fn identity(owner: &Owner) -> (ProcessId, Option<u64>) {
+    // if the process is unknown, only the cgroup distinguishes owners
+    (owner.process, owner.cgroup.filter(|_| owner.process.pid == 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flows::{Passive, Protocol};
+    use flows::{ListenAddress, Protocol};
 
-    fn arrival(cookie: u64, inode: u32) -> Arrival {
+    fn new_connection(cookie: u64, inode: u32) -> NewConnection {
         let local = "127.0.0.1".parse().unwrap();
         let link =
-            Link { protocol: Protocol::Tcp, active: Some(local), passive: Passive::Inet { ip: local, port: 80 } };
-        Arrival { cookie, inode, side: Side::Active, link, example_port: Some(4000), established: true }
+            Link { protocol: Protocol::Tcp, active: Some(local), passive: ListenAddress::Inet { ip: local, port: 80 } };
+        NewConnection { cookie, inode, side: Side::Active, link, example_port: Some(4000), established: true }
     }
 
     fn owner(pid: u32) -> Arc<Owner> {
-        let instance = Instance { pid, start_ticks: 9 };
-        Arc::new(Owner { instance, comm: "a b\nc".into(), cgroup: Some(5), executable: None, arguments: None })
+        let process = ProcessId { pid, start_ticks: 9 };
+        Arc::new(Owner { process, comm: "a b\nc".into(), cgroup: Some(5), executable: None, arguments: None })
     }
 
     fn exact(pid: u32) -> Ownership {
-        Ownership { owner: Some(owner(pid)), attribution: Attribution::Exact, certainty: Certainty::Settled }
+        Ownership { owner: Some(owner(pid)), attribution: Attribution::Exact, certainty: Certainty::Final }
     }
 
     fn unknown() -> Ownership {
         Ownership { owner: None, attribution: Attribution::None, certainty: Certainty::Tentative }
     }
 
-    /// One poll in which these cookies are seen; new ones are somebody's.
-    fn poll(connections: &mut Connections, cookies: std::ops::Range<u64>, whose: Ownership) -> Vec<Sighting> {
+    /// One poll that finds these cookies; new ones belong to `ownership`.
+    fn poll(connections: &mut Connections, cookies: std::ops::Range<u64>, whose: Ownership) -> Vec<SocketObservation> {
         connections.begin();
         for cookie in cookies {
-            if connections.see(cookie, cookie as u32, true) == Known::New {
-                connections.add(arrival(cookie, cookie as u32), whose.clone());
+            if connections.observe(cookie, cookie as u32, true) == Status::New {
+                connections.add(new_connection(cookie, cookie as u32), whose.clone());
             }
         }
-        let mut told = Vec::new();
-        assert_eq!(connections.end(1, &mut told), 0);
-        told
+        let mut reported = Vec::new();
+        assert_eq!(connections.end(1, &mut reported), 0);
+        reported
     }
 
     #[test]
-    fn thousands_of_connections_are_one_flow_and_counts_are_differences() {
+    fn many_connections_form_one_flow_and_counts_are_differences() {
         let mut connections = Connections::new(true);
-        let counts = |told: Vec<Sighting>| {
-            assert_eq!(told.len(), 1);
-            told[0].counts
+        let counts = |reported: Vec<SocketObservation>| {
+            assert_eq!(reported.len(), 1);
+            reported[0].counts
         };
         let first = counts(poll(&mut connections, 0..5000, exact(7)));
         assert_eq!(first, Counts { open: 5000, ..Counts::default() });
@@ -338,53 +336,53 @@ mod tests {
         assert_eq!(second, Counts { opened: 1000, established: 1000, open: 5000, ..Counts::default() });
         let third = counts(poll(&mut connections, 1000..6000, exact(7)));
         assert_eq!(third, Counts { closed: 1000, open: 5000, ..Counts::default() });
-        assert_eq!(connections.known.len(), 5000);
+        assert_eq!(connections.tracked.len(), 5000);
     }
 
     #[test]
-    fn a_connection_that_one_dump_passed_over_is_not_opened_twice() {
+    fn a_connection_skipped_by_one_dump_is_not_opened_twice() {
         let mut connections = Connections::new(true);
         poll(&mut connections, 0..10, exact(7));
         let without_one = poll(&mut connections, 1..10, exact(7));
         assert_eq!(without_one[0].counts, Counts { open: 9, ..Counts::default() });
-        let again = poll(&mut connections, 0..10, exact(7));
-        assert_eq!(again[0].counts, Counts { open: 10, ..Counts::default() });
+        let retry_poll = poll(&mut connections, 0..10, exact(7));
+        assert_eq!(retry_poll[0].counts, Counts { open: 10, ..Counts::default() });
     }
 
     #[test]
-    fn an_owner_found_later_takes_the_connection_over() {
+    fn a_connection_moves_to_the_owner_found_later() {
         let mut connections = Connections::new(true);
         poll(&mut connections, 0..0, unknown());
         let opened = poll(&mut connections, 5..6, unknown());
         assert_eq!((opened[0].owner.as_ref(), opened[0].counts.opened), (None, 1));
         connections.begin();
-        assert_eq!(connections.see(5, 5, true), Known::Ownerless);
-        connections.own(5, Some(&owner(7)), true);
-        let mut told = Vec::new();
-        connections.end(1, &mut told);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].owner.as_ref(), told[0].attribution), (Some(&owner(7)), Attribution::Exact));
-        assert_eq!(told[0].counts, Counts { open: 1, ..Counts::default() });
+        assert_eq!(connections.observe(5, 5, true), Status::OwnerMissing);
+        connections.set_owner(5, Some(&owner(7)), true);
+        let mut reported = Vec::new();
+        connections.end(1, &mut reported);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert_eq!((reported[0].owner.as_ref(), reported[0].attribution), (Some(&owner(7)), Attribution::Exact));
+        assert_eq!(reported[0].counts, Counts { open: 1, ..Counts::default() });
         assert_eq!(connections.flows.len() - connections.free.len(), 1);
     }
 
     #[test]
-    fn a_connection_is_counted_when_its_owner_was_looked_for_everywhere() {
+    fn a_connection_is_counted_after_an_exhaustive_owner_search() {
         let pending = Ownership { certainty: Certainty::Pending, ..unknown() };
         for found in [Some(owner(7)), None] {
             let mut connections = Connections::new(true);
             poll(&mut connections, 0..0, unknown());
             assert_eq!(poll(&mut connections, 5..6, pending.clone()), []);
-            let mut told = Vec::new();
-            for everywhere in [false, true] {
-                assert_eq!(told, []);
+            let mut reported = Vec::new();
+            for exhaustive in [false, true] {
+                assert_eq!(reported, []);
                 connections.begin();
-                assert_eq!(connections.see(5, 5, true), Known::Ownerless);
-                connections.own(5, found.as_ref().filter(|_| everywhere), everywhere);
-                connections.end(1, &mut told);
+                assert_eq!(connections.observe(5, 5, true), Status::OwnerMissing);
+                connections.set_owner(5, found.as_ref().filter(|_| exhaustive), exhaustive);
+                connections.end(1, &mut reported);
             }
-            assert_eq!((told.len(), &told[0].owner), (1, &found));
-            assert_eq!(told[0].counts, Counts { opened: 1, established: 1, open: 1, ..Counts::default() });
+            assert_eq!((reported.len(), &reported[0].owner), (1, &found));
+            assert_eq!(reported[0].counts, Counts { opened: 1, established: 1, open: 1, ..Counts::default() });
         }
         let mut connections = Connections::new(true);
         poll(&mut connections, 0..0, unknown());
@@ -395,31 +393,31 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_never_found_is_asked_for_less_and_less() {
+    fn owner_searches_without_result_become_rarer() {
         let mut connections = Connections::new(true);
         poll(&mut connections, 5..6, unknown());
-        let mut asked = 0;
+        let mut searches = 0;
         for _ in 0..3000 {
             connections.begin();
-            if connections.see(5, 5, true) == Known::Ownerless {
-                asked += 1;
-                connections.own(5, None, true);
+            if connections.observe(5, 5, true) == Status::OwnerMissing {
+                searches += 1;
+                connections.set_owner(5, None, true);
             }
             connections.end(1, &mut Vec::new());
         }
-        assert!((5..=12).contains(&asked), "{asked}");
+        assert!((5..=12).contains(&searches), "{searches}");
     }
 
     #[test]
-    fn memory_follows_what_is_open() {
+    fn memory_is_bounded_by_open_connections() {
         let mut connections = Connections::new(true);
         for round in 0..20u64 {
             poll(&mut connections, round * 100_000..(round + 1) * 100_000, exact(round as u32 + 1));
         }
         poll(&mut connections, 0..0, exact(1));
         poll(&mut connections, 0..0, exact(1));
-        assert_eq!(connections.known.len(), 0);
-        assert!(connections.known.capacity() < 1000, "{}", connections.known.capacity());
+        assert_eq!(connections.tracked.len(), 0);
+        assert!(connections.tracked.capacity() < 1000, "{}", connections.tracked.capacity());
         assert!(connections.flows.len() <= 4, "{}", connections.flows.len());
     }
 }

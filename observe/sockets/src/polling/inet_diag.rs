@@ -1,4 +1,4 @@
-//! The kernel's table of TCP and UDP sockets (`inet_diag`), one message a socket.
+//! The kernel's table of TCP and UDP sockets (`inet_diag`), one message per socket.
 //!
 //! ```text
 //! request   family u8 · protocol u8 · extensions u8 · 0 u8 · states u32 · socket id 48
@@ -7,14 +7,14 @@
 //! socket id local port u16 · remote port u16 · local address 16 · remote address 16 · interface u32 · cookie u64
 //! ```
 //!
-//! Ports and addresses are in network order. Fields are read in place: at 40,000 sockets a second, copying them costs
-//! more than looking at them. A dump answers for one network namespace.
+//! Ports and addresses are in network byte order. Fields are read in place, because copying dominates the cost at
+//! 40,000 sockets per second. A dump covers one network namespace.
 
 use crate::netlink::{Attributes, Channel, DUMP, Request};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Kind of the request and of its answers.
+/// Message type of the request and of its answers.
 const BY_FAMILY: u16 = 20;
 const REQUEST_BYTES: usize = 56;
 const ANSWER_BYTES: usize = 72;
@@ -22,7 +22,7 @@ const ANSWER_BYTES: usize = 72;
 const ATTRIBUTE_V6ONLY: u16 = 11;
 const ATTRIBUTE_CGROUP: u16 = 21;
 
-/// Numbers of the address families.
+/// Address family numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     V4 = 2,
@@ -35,7 +35,7 @@ pub enum Transport {
     Udp = 17,
 }
 
-/// The kernel's numbers of states; UDP uses 1 for connected and 7 for bound.
+/// The kernel's socket state numbers; UDP uses 1 for connected and 7 for bound.
 pub mod state {
     pub const ESTABLISHED: u8 = 1;
     pub const SYN_SENT: u8 = 2;
@@ -45,7 +45,7 @@ pub mod state {
     pub const CLOSE_WAIT: u8 = 8;
     pub const LISTEN: u8 = 10;
 
-    /// As a mask for requests.
+    /// Bit mask for requests.
     pub const fn mask(states: &[u8]) -> u32 {
         let (mut mask, mut at) = (0, 0);
         while at < states.len() {
@@ -56,7 +56,7 @@ pub mod state {
     }
 }
 
-/// Asks for every socket in one of the states. The namespace is the channel's.
+/// Requests all sockets in one of the states, in the channel's namespace.
 pub fn dump(
     channel: &mut Channel,
     family: Family,
@@ -64,7 +64,7 @@ pub fn dump(
     states: u32,
     mut each: impl FnMut(InetSocket<'_>),
 ) -> io::Result<()> {
-    channel.ask(request(family, transport, states), |message| {
+    channel.request(request(family, transport, states), |message| {
         if message.kind == BY_FAMILY
             && let Some(socket) = InetSocket::new(message.body)
         {
@@ -113,7 +113,7 @@ impl<'a> InetSocket<'a> {
         u16::from_be_bytes(self.bytes(6))
     }
 
-    /// IPv4-mapped IPv6 addresses are IPv4 addresses: both ends of one connection may differ in how they say it.
+    /// IPv4-mapped IPv6 addresses are returned as IPv4, because the two ends of a connection may use different forms.
     pub fn local(&self) -> IpAddr {
         self.address(8)
     }
@@ -130,22 +130,22 @@ impl<'a> InetSocket<'a> {
         }
     }
 
-    /// Never reused while the host runs.
+    /// Never reused until reboot.
     pub fn cookie(&self) -> u64 {
         u64::from_ne_bytes(self.bytes(44))
     }
 
-    /// 0: no process holds it (yet, or any more).
+    /// 0: no process holds it, yet or anymore.
     pub fn inode(&self) -> u32 {
         u32::from_ne_bytes(self.bytes(68))
     }
 
-    /// Of an IPv6 listener: connections by IPv4 do not reach it.
+    /// For an IPv6 listener: it does not accept IPv4 connections.
     pub fn v6_only(&self) -> bool {
         Attributes(self.attributes).find_kind(ATTRIBUTE_V6ONLY).is_some_and(|value| value.first() == Some(&1))
     }
 
-    /// Inode number of the cgroup in which it was opened; the root says nothing and is left out. Since Linux 5.7.
+    /// Inode number of the cgroup in which it was opened, except the root cgroup. Linux 5.7 or newer.
     pub fn cgroup(&self) -> Option<u64> {
         const ROOT: u64 = 1;
         let value = Attributes(self.attributes).find_kind(ATTRIBUTE_CGROUP)?;
@@ -159,7 +159,7 @@ mod tests {
     use crate::netlink::Messages;
     use proptest::prelude::*;
 
-    /// An answer as the kernel writes it.
+    /// An answer in the kernel's format.
     pub fn answer(family: Family, local: (&[u8], u16), remote: (&[u8], u16), cookie: u64, inode: u32) -> Request {
         let mut body = [0; ANSWER_BYTES];
         body[0] = family as u8;
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_kernel_writes_is_read(local: [u8; 4], remote: [u8; 4], ports: (u16, u16), cookie: u64, inode: u32, cgroup in 2u64..) {
+        fn kernel_answers_are_parsed(local: [u8; 4], remote: [u8; 4], ports: (u16, u16), cookie: u64, inode: u32, cgroup in 2u64..) {
             let bytes = answer(Family::V4, (&local, ports.0), (&remote, ports.1), cookie, inode)
                 .attribute(8, &[0])
                 .attribute(ATTRIBUTE_CGROUP, &cgroup.to_ne_bytes())
@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Some(socket) = InetSocket::new(&bytes) {
                 let _ = (socket.local(), socket.remote(), socket.cgroup(), socket.v6_only(), socket.cookie());
             }

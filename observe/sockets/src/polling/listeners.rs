@@ -1,33 +1,33 @@
-//! Who listens in one network namespace, and whether an end of a connection is the side that listens.
+//! The listeners of one network namespace, and which of them accepts connections to an address.
 //!
-//! A listener on a specific address takes connections to that address; one on the unspecified address takes all of its
-//! family, and an IPv6 one those by IPv4 too unless it says otherwise.
+//! A listener on a specific address accepts connections to that address. A listener on the unspecified address accepts
+//! all connections of its family; an IPv6 listener also accepts IPv4 connections unless it is IPv6-only.
 
-use super::quick::QuickMap;
-use crate::{Listening, Owner};
-use flows::{Passive, Protocol};
+use super::hash::IdMap;
+use crate::{ObservedListener, Owner};
+use flows::{ListenAddress, Protocol};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// So many listeners are kept per namespace; a program that binds more is not worth the memory.
-const MOST_LISTENERS: usize = 65_536;
+/// Maximum number of listeners per namespace, to bound memory.
+const LISTENERS_MAX: usize = 65_536;
 
 #[derive(Clone, Debug)]
 pub struct Listener {
     pub protocol: Protocol,
-    pub at: Passive,
+    pub at: ListenAddress,
     pub v6_only: bool,
     pub owner: Option<Arc<Owner>>,
-    seen: u32,
-    /// The poll at which the owner is looked for again; 0: it is known.
-    again: u32,
-    wait: u16,
+    last_poll: u32,
+    /// The poll at which to search for the owner again; 0: the owner is known.
+    retry_poll: u32,
+    retry_delay: u16,
 }
 
 #[derive(Debug, Default)]
 pub struct Listeners {
-    known: QuickMap<u64, Listener>,
+    tracked: IdMap<u64, Listener>,
     by_port: HashMap<(Protocol, u16), Vec<u64>>,
     by_path: HashMap<String, u64>,
     poll: u32,
@@ -39,62 +39,71 @@ impl Listeners {
         self.poll += 1;
     }
 
-    /// A listening socket of the current poll. Tells whether its owner should be looked for.
-    pub fn see(&mut self, cookie: u64, what: impl FnOnce() -> (Protocol, Passive, bool)) -> bool {
-        if let Some(listener) = self.known.get_mut(&cookie) {
-            listener.seen = self.poll;
-            return listener.again != 0 && self.poll >= listener.again;
+    /// Records a listener found by the current poll. Returns whether to search for its owner.
+    pub fn observe(&mut self, cookie: u64, describe: impl FnOnce() -> (Protocol, ListenAddress, bool)) -> bool {
+        if let Some(listener) = self.tracked.get_mut(&cookie) {
+            listener.last_poll = self.poll;
+            return listener.retry_poll != 0 && self.poll >= listener.retry_poll;
         }
-        if self.known.len() >= MOST_LISTENERS {
+        if self.tracked.len() >= LISTENERS_MAX {
             return false;
         }
-        let (protocol, at, v6_only) = what();
-        let listener = Listener { protocol, at, v6_only, owner: None, seen: self.poll, again: self.poll, wait: 1 };
-        self.known.insert(cookie, listener);
+        let (protocol, at, v6_only) = describe();
+        let listener = Listener {
+            protocol,
+            at,
+            v6_only,
+            owner: None,
+            last_poll: self.poll,
+            retry_poll: self.poll,
+            retry_delay: 1,
+        };
+        self.tracked.insert(cookie, listener);
         self.changed = true;
         true
     }
 
-    pub fn own(&mut self, cookie: u64, owner: Option<&Arc<Owner>>, everywhere: bool) {
-        const LONGEST_WAIT: u16 = 600;
-        let Some(listener) = self.known.get_mut(&cookie) else { return };
-        listener.again = match owner {
+    pub fn set_owner(&mut self, cookie: u64, owner: Option<&Arc<Owner>>, exhaustive: bool) {
+        const OWNER_RETRY_MAX: u16 = 600;
+        let Some(listener) = self.tracked.get_mut(&cookie) else { return };
+        listener.retry_poll = match owner {
             Some(_) => 0,
-            None if everywhere => self.poll + u32::from(listener.wait),
+            None if exhaustive => self.poll + u32::from(listener.retry_delay),
             None => self.poll + 1,
         };
-        if everywhere {
-            listener.wait = (listener.wait * 4).min(LONGEST_WAIT);
+        if exhaustive {
+            listener.retry_delay = (listener.retry_delay * 4).min(OWNER_RETRY_MAX);
         }
         listener.owner = owner.cloned();
     }
 
-    /// After every listener of this poll was seen. Those of the poll before still count for the connections of this one.
+    /// Rebuilds the index. Call it after all listeners of the poll were recorded. Listeners of the previous poll stay
+    /// valid for the connections of this poll.
     pub fn index(&mut self) {
-        let (before, poll) = (self.known.len(), self.poll);
-        self.known.retain(|_, listener| listener.seen + 1 >= poll);
-        if self.known.len() == before && !std::mem::take(&mut self.changed) {
+        let (before, poll) = (self.tracked.len(), self.poll);
+        self.tracked.retain(|_, listener| listener.last_poll + 1 >= poll);
+        if self.tracked.len() == before && !std::mem::take(&mut self.changed) {
             return;
         }
         self.by_port.clear();
         self.by_path.clear();
-        for (cookie, listener) in &self.known {
+        for (cookie, listener) in &self.tracked {
             match &listener.at {
-                Passive::Inet { port, .. } => {
+                ListenAddress::Inet { port, .. } => {
                     self.by_port.entry((listener.protocol, *port)).or_default().push(*cookie);
                 }
-                Passive::Path(path) => {
+                ListenAddress::Path(path) => {
                     self.by_path.insert(path.clone(), *cookie);
                 }
             }
         }
     }
 
-    /// The cookie of who takes connections to this address, the most specific first.
+    /// Cookie of the listener that accepts connections to this address; the most specific one.
     pub fn at(&self, protocol: Protocol, ip: IpAddr, port: u16) -> Option<u64> {
         let cookies = self.by_port.get(&(protocol, port))?;
-        let specific = |cookie: &&u64| self.known[*cookie].at == Passive::Inet { ip, port };
-        cookies.iter().find(specific).or_else(|| cookies.iter().find(|c| self.known[*c].takes(ip))).copied()
+        let specific = |cookie: &&u64| self.tracked[*cookie].at == ListenAddress::Inet { ip, port };
+        cookies.iter().find(specific).or_else(|| cookies.iter().find(|c| self.tracked[*c].accepts(ip))).copied()
     }
 
     pub fn at_path(&self, path: &str) -> Option<u64> {
@@ -102,27 +111,27 @@ impl Listeners {
     }
 
     pub fn owner(&self, cookie: u64) -> Option<&Arc<Owner>> {
-        self.known.get(&cookie)?.owner.as_ref()
+        self.tracked.get(&cookie)?.owner.as_ref()
     }
 
-    /// Everything that listens now; workers that share one address with their parent once.
-    pub fn tell(&self, netns: u64, told: &mut Vec<Listening>) {
-        let mut same = HashSet::new();
-        for listener in self.known.values().filter(|listener| listener.seen == self.poll) {
+    /// Appends all current listeners. Workers that share an address with their parent are reported once.
+    pub fn report(&self, netns: u64, reported: &mut Vec<ObservedListener>) {
+        let mut unique = HashSet::new();
+        for listener in self.tracked.values().filter(|listener| listener.last_poll == self.poll) {
             let owner = listener.owner.clone();
-            if same.insert((listener.protocol, &listener.at, owner.as_ref().map(|o| (o.instance, o.cgroup)))) {
-                told.push(Listening { netns, protocol: listener.protocol, at: listener.at.clone(), owner });
+            if unique.insert((listener.protocol, &listener.at, owner.as_ref().map(|o| (o.process, o.cgroup)))) {
+                reported.push(ObservedListener { netns, protocol: listener.protocol, at: listener.at.clone(), owner });
             }
         }
     }
 }
 
 impl Listener {
-    fn takes(&self, ip: IpAddr) -> bool {
+    fn accepts(&self, ip: IpAddr) -> bool {
         match &self.at {
-            Passive::Inet { ip: IpAddr::V4(at), .. } => at.is_unspecified() && ip.is_ipv4(),
-            Passive::Inet { ip: IpAddr::V6(at), .. } => at.is_unspecified() && (ip.is_ipv6() || !self.v6_only),
-            Passive::Path(_) => false,
+            ListenAddress::Inet { ip: IpAddr::V4(at), .. } => at.is_unspecified() && ip.is_ipv4(),
+            ListenAddress::Inet { ip: IpAddr::V6(at), .. } => at.is_unspecified() && (ip.is_ipv6() || !self.v6_only),
+            ListenAddress::Path(_) => false,
         }
     }
 }
@@ -135,8 +144,8 @@ mod tests {
         let mut listeners = Listeners::default();
         listeners.begin();
         for (cookie, (ip, v6_only)) in addresses.iter().enumerate() {
-            let at = Passive::Inet { ip: ip.parse().unwrap(), port: 80 };
-            listeners.see(cookie as u64, || (Protocol::Tcp, at, *v6_only));
+            let at = ListenAddress::Inet { ip: ip.parse().unwrap(), port: 80 };
+            listeners.observe(cookie as u64, || (Protocol::Tcp, at, *v6_only));
         }
         listeners.index();
         listeners
@@ -147,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_listener_takes_the_connection() {
+    fn the_most_specific_listener_accepts() {
         let listeners = listening(&[("0.0.0.0", false), ("10.0.0.1", false)]);
         assert_eq!(found(&listeners, "10.0.0.1"), Some(1));
         assert_eq!(found(&listeners, "10.0.0.2"), Some(0));
@@ -157,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_listeners_take_ipv4_unless_they_say_otherwise() {
+    fn ipv6_listeners_accept_ipv4_unless_v6_only() {
         assert_eq!(found(&listening(&[("::", false)]), "10.0.0.1"), Some(0));
         assert_eq!(found(&listening(&[("::", true)]), "10.0.0.1"), None);
         assert_eq!(found(&listening(&[("::", true)]), "fd00::1"), Some(0));
@@ -165,15 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_has_closed_counts_for_one_more_poll() {
+    fn a_closed_listener_stays_for_one_more_poll() {
         let mut listeners = listening(&[("10.0.0.1", false)]);
         for expected in [Some(0), None] {
             listeners.begin();
             listeners.index();
             assert_eq!(found(&listeners, "10.0.0.1"), expected);
-            let mut told = Vec::new();
-            listeners.tell(1, &mut told);
-            assert!(told.is_empty());
+            let mut reported = Vec::new();
+            listeners.report(1, &mut reported);
+            assert!(reported.is_empty());
         }
     }
 }

@@ -1,77 +1,79 @@
-//! Seeing connections by asking the kernel for its sockets at intervals (Transtracer §3.1 and §3.2).
+//! Observes connections by polling the kernel's socket tables (Transtracer §3.1 and §3.2).
 //!
-//! Two things make it affordable at 20,000 connections: only what is new since the last poll is judged, and only owners of
-//! what is new are looked for (the paper looks through every process at each poll). Connections that live between two
-//! polls are not seen. Bytes are not counted: asking for them doubles what a poll costs.
+//! Two measures keep polling cheap at 20,000 connections: only new sockets are classified, and only owners of new
+//! sockets are searched for (the paper reads every process at each poll). Connections that live between two polls are
+//! missed. Bytes are not counted, because requesting them doubles the cost of a poll.
 //!
-//! Without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH the owners of other users' sockets stay unknown but for their cgroup;
-//! without CAP_SYS_ADMIN only our own network namespace is seen.
+//! Without CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH only the cgroup of other users' sockets is known. Without
+//! CAP_SYS_ADMIN only the agent's own network namespace is visible.
 
 mod connections;
+mod hash;
 mod inet_diag;
 mod listeners;
+mod namespace_poller;
 mod owners;
-mod quick;
-mod space;
 mod unix_diag;
 
 use crate::namespaces;
-use crate::{Collector, Sightings};
+use crate::{CollectedSockets, Collector};
 use flows::Source;
+use hash::IdMap;
 use model::Failure;
-use owners::{Owners, Wanted};
-use quick::QuickMap;
-use space::Space;
+use namespace_poller::NamespacePoller;
+use owners::{OwnerSearch, Owners};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Asks for sockets at each call of [`Collector::collect`].
+/// Reads the socket tables at each call of [`Collector::collect`].
 pub struct Poller {
     source: Source,
     own: u64,
-    spaces: BTreeMap<u64, Space>,
+    pollers: BTreeMap<u64, NamespacePoller>,
     owners: Owners,
-    wanted: Wanted,
+    search: OwnerSearch,
     namespaces: Schedule,
 }
 
 impl Poller {
-    /// `source` is [`Source::Polling`], or [`Source::Tuples`] where other users' processes cannot be read. Fails if the
-    /// kernel does not tell its sockets.
+    /// `source` is [`Source::Polling`], or [`Source::Tuples`] if other users' processes are not readable.
+    ///
+    /// # Errors
+    /// The kernel does not provide its socket tables.
     pub fn start(source: Source) -> Result<Poller, Failure> {
         let refused = |error: std::io::Error| {
-            Failure::environment("the kernel does not tell its sockets")
-                .why(format!("socket diagnosis over netlink: {error}"))
+            Failure::environment("cannot read the kernel's socket tables")
+                .why(format!("netlink socket diagnostics: {error}"))
                 .next("load the kernel modules tcp_diag, udp_diag and unix_diag")
         };
         let own = namespaces::own().map_err(refused)?;
-        let mut space = Space::enter(own, "/proc/thread-self/ns/net".as_ref(), true).map_err(refused)?;
-        space.read(&mut Wanted::default()).map_err(refused)?;
+        let mut poller = NamespacePoller::enter(own, "/proc/thread-self/ns/net".as_ref(), true).map_err(refused)?;
+        poller.read(&mut OwnerSearch::default()).map_err(refused)?;
         Ok(Poller {
             source,
             own,
-            // what was read so far must count as there before us, so it is read anew
-            spaces: BTreeMap::new(),
+            // start without state, so that the first poll treats existing connections as existing
+            pollers: BTreeMap::new(),
             owners: Owners::default(),
-            wanted: Wanted::default(),
+            search: OwnerSearch::default(),
             namespaces: Schedule::default(),
         })
     }
 
-    /// Enters namespaces that are new, leaves those that have ended: our channel would keep them alive.
-    fn follow_namespaces(&mut self) {
+    /// Enters new namespaces and leaves ended ones, which an open netlink socket would keep alive.
+    fn update_namespaces(&mut self) {
         if !self.namespaces.is_due() {
             return;
         }
         let started = Instant::now();
-        let from_before = self.namespaces.done.is_none();
+        let existed_before = self.namespaces.done.is_none();
         let all = namespaces::all();
-        self.spaces.retain(|id, _| all.contains_key(id));
+        self.pollers.retain(|id, _| all.contains_key(id));
         for (id, path) in all {
-            if let std::collections::btree_map::Entry::Vacant(vacant) = self.spaces.entry(id)
-                && let Ok(space) = Space::enter(id, &path, from_before)
+            if let std::collections::btree_map::Entry::Vacant(vacant) = self.pollers.entry(id)
+                && let Ok(poller) = NamespacePoller::enter(id, &path, existed_before)
             {
-                vacant.insert(space);
+                vacant.insert(poller);
             }
         }
         self.namespaces.done(started);
@@ -83,47 +85,49 @@ impl Collector for Poller {
         self.source
     }
 
-    fn collect(&mut self) -> Result<Sightings, Failure> {
-        self.follow_namespaces();
-        self.wanted.clear();
-        let mut read = Vec::with_capacity(self.spaces.len());
-        for (id, space) in &mut self.spaces {
-            match space.read(&mut self.wanted) {
+    fn collect(&mut self) -> Result<CollectedSockets, Failure> {
+        self.update_namespaces();
+        self.search.clear();
+        let mut read = Vec::with_capacity(self.pollers.len());
+        for (id, poller) in &mut self.pollers {
+            match poller.read(&mut self.search) {
                 Ok(()) => read.push(*id),
                 Err(error) if *id == self.own => {
-                    return Err(Failure::environment("sockets could not be read").why(error.to_string()));
+                    return Err(Failure::environment("cannot read the sockets").why(error.to_string()));
                 }
-                // its last process may have just ended
+                // the last process of the namespace may have just ended
                 Err(_) => {}
             }
         }
-        let unix = self.judge_unix(&read);
-        let mut told = Sightings::default();
-        let search = self.owners.find(&mut self.wanted);
-        told.losses.unreadable = search.unreadable;
-        for (id, arrivals) in read.iter().zip(unix) {
-            if let Some(space) = self.spaces.get_mut(id) {
-                space.settle(&self.wanted, search.complete, arrivals, &mut told);
+        let unix = self.classify_unix(&read);
+        let mut collected = CollectedSockets::default();
+        let result = self.owners.find(&mut self.search);
+        collected.losses.unreadable = result.unreadable;
+        for (id, new_connections) in read.iter().zip(unix) {
+            if let Some(poller) = self.pollers.get_mut(id) {
+                poller.finish_poll(&self.search, result.complete, new_connections, &mut collected);
             }
         }
-        Ok(told)
+        Ok(collected)
     }
 }
 
 impl Poller {
-    /// What is new among Unix connections, by namespace in the order of `read`.
-    fn judge_unix(&mut self, read: &[u64]) -> Vec<Vec<connections::Arrival>> {
-        let mut names = QuickMap::default();
-        read.iter().for_each(|id| self.spaces[id].unix_names(&mut names));
-        let judged: Vec<_> = read.iter().map(|id| self.spaces[id].judge_unix(&names)).collect();
-        let spaces = &mut self.spaces;
-        let wanted = &mut self.wanted;
-        let arrivals = |(id, judged)| spaces.get_mut(id).map(|space: &mut Space| space.see_unix(judged, wanted));
-        read.iter().zip(judged).map(arrivals).map(Option::unwrap_or_default).collect()
+    /// New Unix connections by namespace, in the order of `read`.
+    fn classify_unix(&mut self, read: &[u64]) -> Vec<Vec<connections::NewConnection>> {
+        let mut names = IdMap::default();
+        read.iter().for_each(|id| self.pollers[id].unix_names(&mut names));
+        let classified: Vec<_> = read.iter().map(|id| self.pollers[id].classify_unix(&names)).collect();
+        let pollers = &mut self.pollers;
+        let search = &mut self.search;
+        let new_connections = |(id, classified)| {
+            pollers.get_mut(id).map(|poller: &mut NamespacePoller| poller.observe_unix(classified, search))
+        };
+        read.iter().zip(classified).map(new_connections).map(Option::unwrap_or_default).collect()
     }
 }
 
-/// When to look for namespaces again: looking takes at most a hundredth of the time, and is done at each poll while there
+/// Decides when to list namespaces again: listing takes at most 1% of the time, and happens at each poll while there
 /// are few processes.
 #[derive(Default)]
 struct Schedule {

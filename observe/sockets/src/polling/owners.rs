@@ -1,20 +1,19 @@
-//! Whose a socket is, by looking through `/proc/PID/fd`.
+//! Finds the processes that hold sockets, by reading `/proc/PID/fd`.
 //!
-//! Model: somebody wants the owners of some inodes; processes are looked through until every inode is found, new ones
-//! first, then those with few open files. Those with many are looked through only for what was wanted before and is still
-//! there, and so seldom that it takes at most a thirtieth of the time: sockets of short-lived processes are gone by then,
-//! and would otherwise cost a look at everything at each poll. One process that cannot be read, or ends meanwhile, is
-//! passed over and counted; nothing stops the search. Everything of one process is read through its opened folder, which
-//! stands for this process even if the pid is given to another one.
+//! A search has a set of inodes. It reads processes until every inode is found: new processes first, then those with
+//! few open files. Processes with many open files are read only for inodes that an earlier search did not find, and so
+//! rarely that this takes at most 1/30 of the time; sockets of short-lived processes are gone by then and would
+//! otherwise cause a full search at each poll. A process that is unreadable or ends meanwhile is skipped and counted.
+//! All data of a process is read through its opened directory, which refers to this process even if the pid is reused.
 //!
-//! A process that was just forked holds all that its parent held, until it runs another program. So it is an owner only
-//! if nobody else is found.
+//! A process that was just forked holds all files of its parent until it executes another program. It is therefore used
+//! as owner only if there is no other.
 //!
-//! Needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for processes of other users.
+//! Requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for processes of other users.
 
-use super::quick::QuickMap;
+use super::hash::IdMap;
 use crate::Owner;
-use crate::identity::procfs::{self, ProcessFolder};
+use process::{ProcDir, link_inode, pids, ticks_since_boot};
 use rustix::fs::{Mode, OFlags, RawDir, openat, readlinkat_raw};
 use rustix::io::Errno;
 use std::cmp::Reverse;
@@ -23,35 +22,35 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A process with more open files is looked through seldom.
+/// Processes with more open files are searched rarely.
 const MANY_FILES: u32 = 256;
-/// The time between two looks through everything, in costs of the last one.
-const THOROUGH_SHARE: u32 = 30;
+/// Interval between full searches, as a multiple of the duration of the last one.
+const FULL_SEARCH_INTERVAL: u32 = 30;
 
-/// As long as this a process may need to run another program.
+/// Time in which a forked process is expected to execute another program.
 const YOUNG_TICKS: u64 = 100;
 
-/// Inodes whose owners are wanted, and what was found.
+/// Inodes to search for, and the owners found.
 #[derive(Default)]
-pub struct Wanted {
-    inodes: QuickMap<u32, Option<Found>>,
+pub struct OwnerSearch {
+    inodes: IdMap<u32, Option<Found>>,
     missing: usize,
     owners: Vec<Arc<Owner>>,
-    /// Something was wanted before and not found.
-    again: bool,
+    /// Contains an inode that an earlier search did not find.
+    retry: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Found {
     owner: u32,
-    /// Somebody else would be the better owner.
-    doubtful: bool,
+    /// Use another process as owner if there is one.
+    tentative: bool,
 }
 
-impl Wanted {
-    /// `again`: it was looked for before.
-    pub fn add(&mut self, inode: u32, again: bool) {
-        self.again |= again && inode != 0;
+impl OwnerSearch {
+    /// `retry`: an earlier search did not find it.
+    pub fn add(&mut self, inode: u32, retry: bool) {
+        self.retry |= retry && inode != 0;
         if inode != 0 && self.inodes.insert(inode, None).is_none() {
             self.missing += 1;
         }
@@ -61,88 +60,88 @@ impl Wanted {
         self.inodes.get(&inode).copied().flatten().map(|found| &self.owners[found.owner as usize])
     }
 
-    /// Who was not looked at yet may be the better owner.
-    fn forget_doubtful(&mut self) {
+    /// Removes tentative owners, because processes not read yet may be better ones.
+    fn clear_tentative(&mut self) {
         self.inodes
             .values_mut()
-            .filter(|found| found.is_some_and(|found| found.doubtful))
+            .filter(|found| found.is_some_and(|found| found.tentative))
             .for_each(|found| *found = None);
     }
 
-    /// Empty again, with its memory kept unless that is much.
+    /// Clears the search and keeps its memory unless it is large.
     pub fn clear(&mut self) {
         const WORTH_KEEPING: usize = 4096;
         if self.inodes.capacity() > WORTH_KEEPING {
-            self.inodes = QuickMap::default();
+            self.inodes = IdMap::default();
         }
         self.inodes.clear();
         self.owners.clear();
         self.missing = 0;
-        self.again = false;
+        self.retry = false;
     }
 }
 
-/// How a search went.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Search {
-    /// What was not found is nowhere, as far as processes can be read.
+pub struct SearchResult {
+    /// All readable processes were searched.
     pub complete: bool,
-    /// Processes that could not be read.
+    /// Number of unreadable processes.
     pub unreadable: u64,
 }
 
-/// Looks through processes; remembers how many files each had open.
+/// Searches processes and remembers how many open files each had.
 pub struct Owners {
-    files: QuickMap<u32, u32>,
-    /// When everything was last looked through, and how long that took.
-    thorough: Option<(Instant, Duration)>,
+    files: IdMap<u32, u32>,
+    /// Time and duration of the last full search.
+    full: Option<(Instant, Duration)>,
     entries: Vec<MaybeUninit<u8>>,
 }
 
 impl Default for Owners {
     fn default() -> Owners {
-        Owners { files: QuickMap::default(), thorough: None, entries: vec![MaybeUninit::uninit(); 32 * 1024] }
+        Owners { files: IdMap::default(), full: None, entries: vec![MaybeUninit::uninit(); 32 * 1024] }
     }
 }
 
 impl Owners {
-    /// Finds as many as can be found.
-    pub fn find(&mut self, wanted: &mut Wanted) -> Search {
-        let mut search = Search { complete: true, unreadable: 0 };
-        if wanted.missing == 0 {
-            return search;
+    /// Finds the owners of as many inodes as possible.
+    pub fn find(&mut self, search: &mut OwnerSearch) -> SearchResult {
+        let mut result = SearchResult { complete: true, unreadable: 0 };
+        if search.missing == 0 {
+            return result;
         }
         let started = Instant::now();
-        let thorough = self.thorough.is_none_or(|(when, cost)| wanted.again && when.elapsed() >= cost * THOROUGH_SHARE);
+        let full = self.full.is_none_or(|(when, cost)| search.retry && when.elapsed() >= cost * FULL_SEARCH_INTERVAL);
         let mut processes: Vec<(u32, Reverse<u32>)> =
-            procfs::pids().map(|pid| (self.files.get(&pid).copied().unwrap_or(0), Reverse(pid))).collect();
+            pids().map(|pid| (self.files.get(&pid).copied().unwrap_or(0), Reverse(pid))).collect();
         processes.sort_unstable();
-        let living: HashSet<u32> = processes.iter().map(|(_, Reverse(pid))| *pid).collect();
-        self.files.retain(|pid, _| living.contains(pid));
+        let alive: HashSet<u32> = processes.iter().map(|(_, Reverse(pid))| *pid).collect();
+        self.files.retain(|pid, _| alive.contains(pid));
         for (files, Reverse(pid)) in processes {
-            if wanted.missing == 0 {
+            if search.missing == 0 {
                 break;
             }
-            if files > MANY_FILES && !thorough {
-                search.complete = false;
-                wanted.forget_doubtful();
+            if files > MANY_FILES && !full {
+                result.complete = false;
+                search.clear_tentative();
                 break;
             }
-            if self.look_at(pid, wanted).is_err() {
-                search.unreadable += 1;
+            if self.search_process(pid, search).is_err() {
+                result.unreadable += 1;
             }
         }
-        if thorough {
-            self.thorough = Some((Instant::now(), started.elapsed()));
+        if full {
+            self.full = Some((Instant::now(), started.elapsed()));
         }
-        search
+        result
     }
 
-    /// Fails if the process may not be read; that it has ended is no failure.
-    fn look_at(&mut self, pid: u32, wanted: &mut Wanted) -> Result<(), Unreadable> {
-        let Ok(process) = ProcessFolder::open(pid) else { return Ok(()) };
+    /// Fails if the process is not readable, but not if it has ended.
+    fn search_process(&mut self, pid: u32, search: &mut OwnerSearch) -> Result<(), Unreadable> {
+        let Ok(process) = ProcDir::open(pid) else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = match openat(process.folder(), "fd", flags, Mode::empty()) {
+        let folder = match openat(process.dir(), "fd", flags, Mode::empty()) {
             Ok(folder) => folder,
             Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
             Err(_) => return Ok(()),
@@ -150,53 +149,48 @@ impl Owners {
         let mut owner: Option<Found> = None;
         let mut files = 0;
         let mut entries = RawDir::new(&folder, &mut self.entries);
-        // an error ends the folder: the process has ended
+        // an error means that the process has ended
         while let Some(Ok(entry)) = entries.next() {
             files += 1;
             let mut target = [MaybeUninit::uninit(); 40];
             let target = match readlinkat_raw(&folder, entry.file_name(), &mut target) {
                 Ok((target, _)) => target,
-                // the folder may be open to us and what is in it not; `.` and `..` are no links
+                // the directory may be readable and its links not; `.` and `..` are not links
                 Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
                 Err(_) => continue,
             };
-            let Some(inode) = procfs::bracketed(target, b"socket:[") else { continue };
-            let unsure = |slot: &&mut Option<Found>| slot.is_none_or(|found| found.doubtful);
-            let Some(slot) = wanted.inodes.get_mut(&(inode as u32)).filter(unsure) else { continue };
+            let Some(inode) = link_inode(target, b"socket:[") else { continue };
+            let unsure = |slot: &&mut Option<Found>| slot.is_none_or(|found| found.tentative);
+            let Some(slot) = search.inodes.get_mut(&(inode as u32)).filter(unsure) else { continue };
             let found = match owner {
                 Some(found) => found,
                 None => {
                     let Ok(stat) = process.stat() else { return Ok(()) };
-                    let doubtful = stat.forked && now_ticks() < stat.instance.start_ticks + YOUNG_TICKS;
-                    let found = Found { owner: wanted.owners.len() as u32, doubtful };
-                    let (instance, comm) = (stat.instance, stat.comm);
-                    let known = Owner { instance, comm, cgroup: None, executable: None, arguments: None };
-                    wanted.owners.push(Arc::new(known));
+                    let tentative = stat.is_forked && ticks_since_boot() < stat.id.start_ticks + YOUNG_TICKS;
+                    let found = Found { owner: search.owners.len() as u32, tentative };
+                    let (process_id, comm) = (stat.id, stat.comm);
+                    let described =
+                        Owner { process: process_id, comm, cgroup: None, executable: None, arguments: None };
+                    search.owners.push(Arc::new(described));
                     *owner.insert(found)
                 }
             };
-            // of several doubtful ones the first is kept
-            if found.doubtful {
+            // keep the first of several tentative owners
+            if found.tentative {
                 slot.get_or_insert(found);
                 continue;
             }
             *slot = Some(found);
-            wanted.missing -= 1;
-            if wanted.missing == 0 {
+            search.missing -= 1;
+            if search.missing == 0 {
                 break;
             }
         }
-        // the look may have ended early
-        let known = self.files.entry(pid).or_default();
-        *known = files.max(*known);
+        // the loop may have ended early
+        let count = self.files.entry(pid).or_default();
+        *count = files.max(*count);
         Ok(())
     }
-}
-
-/// Since the boot, as starts of processes are told.
-fn now_ticks() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    now.tv_sec.unsigned_abs() * 100 + now.tv_nsec.unsigned_abs() / 10_000_000
 }
 
 struct Unreadable;

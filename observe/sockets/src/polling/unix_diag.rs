@@ -1,12 +1,12 @@
-//! The kernel's table of Unix sockets (`unix_diag`), one message a socket.
+//! The kernel's table of Unix sockets (`unix_diag`), one message per socket.
 //!
 //! ```text
 //! request   family u8 · 0 u8 · 0 u16 · states u32 · inode u32 · what to show u32 · cookie u64
 //! answer    family u8 · kind u8 · state u8 · 0 u8 · inode u32 · cookie u64 · attributes
 //! ```
 //!
-//! An accepted socket has the name of the one that accepted it; the one that connected usually has none. So the named end
-//! is the passive one.
+//! An accepted socket has the name of its listener; the connecting socket usually has none. The named end is therefore
+//! the passive one.
 
 use crate::netlink::{Attributes, Channel, DUMP, Request};
 use std::io;
@@ -26,13 +26,13 @@ pub struct UnixSocket {
     pub datagram: bool,
     pub inode: u32,
     pub cookie: u64,
-    /// Abstract names begin with `@`. What is no UTF-8 is replaced.
+    /// Abstract names start with `@`. Invalid UTF-8 is replaced.
     pub name: Option<String>,
     /// Inode of the other end.
     pub peer: Option<u32>,
 }
 
-/// Asks for every Unix socket of the channel's namespace.
+/// Requests all Unix sockets of the channel's namespace.
 pub fn dump(channel: &mut Channel, mut each: impl FnMut(UnixSocket)) -> io::Result<()> {
     let request = Request::new(BY_FAMILY, DUMP)
         .put(&[FAMILY, 0, 0, 0])
@@ -40,7 +40,7 @@ pub fn dump(channel: &mut Channel, mut each: impl FnMut(UnixSocket)) -> io::Resu
         .put(&0u32.to_ne_bytes())
         .put(&SHOW_NAME_AND_PEER.to_ne_bytes())
         .put(&[0; 8]);
-    channel.ask(request, |message| {
+    channel.request(request, |message| {
         if message.kind == BY_FAMILY
             && let Some(socket) = UnixSocket::read(message.body)
         {
@@ -78,7 +78,7 @@ fn readable(name: &[u8]) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', "@");
     match name.split_first()? {
         (0, rest) => Some(format!("@{}", text(rest))),
-        // paths may come with the NUL that ends them
+        // paths may include their terminating NUL
         _ => Some(text(name.strip_suffix(b"\0").unwrap_or(name))),
     }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_kernel_writes_is_read(inode: u32, cookie: u64, peer: u32, name in "[a-z/]{1,30}") {
+        fn kernel_answers_are_parsed(inode: u32, cookie: u64, peer: u32, name in "[a-z/]{1,30}") {
             let body = [&[1, 1, LISTEN, 0][..], &inode.to_ne_bytes(), &cookie.to_ne_bytes()].concat();
             let bytes = Request::new(BY_FAMILY, 0)
                 .put(&body)
@@ -104,13 +104,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(UnixSocket::read(&bytes).is_some(), bytes.len() >= ANSWER_BYTES);
         }
     }
 
     #[test]
-    fn paths_and_abstract_names_read_differently() {
+    fn paths_and_abstract_names_differ() {
         assert_eq!(readable(b"/run/a b\n.sock\0").as_deref(), Some("/run/a b\n.sock"));
         assert_eq!(readable(b"\0bus\0x").as_deref(), Some("@bus@x"));
         assert_eq!(readable(b""), None);

@@ -1,4 +1,4 @@
-//! Many connections that are open and busy: what it costs to watch them once per second.
+//! CPU cost of tracing many open and busy connections once per second.
 
 use super::load::{Load, hold, serve};
 use super::tracer::{Mode, Tracer};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
 const MODES: [Mode; 5] = [Mode::Ebpf, Mode::Polling, Mode::Tuples, Mode::Ss, Mode::NewFilter];
-/// Descriptors per process are limited, so there are two of each.
+/// Two processes of each kind, because descriptors per process are limited.
 const PROCESSES: usize = 2;
 
 pub fn measure(size: &Size) -> Result<Value, String> {
@@ -62,10 +62,10 @@ fn servers() -> Result<(Vec<Load>, Vec<u16>), String> {
     Ok(started.into_iter().unzip())
 }
 
-/// CPU of one tracer in percent of a core, and how long a look took, in ms (only the agent says).
+/// CPU of one tracer in percent of a core, and the duration of a collection in ms (only for the agent).
 fn window(mode: Mode, size: &Size) -> Result<(f64, f64), String> {
     let tracer = Tracer::start(mode)?;
-    // its first looks see everything for the first time; a steady state is what runs all day
+    // skip the first collections, which process all existing connections
     std::thread::sleep(Duration::from_millis(size.of(500, 2_200)));
     let state =
         |tracer: &Tracer| (tracer.cpu_s(), tracer.counter("look_seconds_total"), tracer.counter("windows_total"));

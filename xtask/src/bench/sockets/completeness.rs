@@ -1,4 +1,5 @@
-//! Short connections: how many were seen, and of how many the owner is known, against the count of who made them.
+//! Short connections: the share that a tracer captures, and the share with an exact owner, relative to the load
+//! generator's count.
 
 use super::load::{serve, storm};
 use super::tracer::{Mode, Tracer};
@@ -53,20 +54,20 @@ pub fn measure(size: &Size) -> Result<Value, String> {
     Ok(Value::Object(figures))
 }
 
-/// Ends of connections by what a tracer says, beside the number that was made.
+/// Ends of connections reported by a tracer, and the number of connections made.
 #[derive(Default)]
 struct Seen {
     made: f64,
     seconds: f64,
     active: f64,
     passive: f64,
-    /// Ends whose process is known for sure.
+    /// Ends with an exact owner.
     exact: f64,
     losses: Value,
 }
 
 impl Seen {
-    /// The worse of the two ends; more than were made counts as wrong by as much.
+    /// The worse of the two ends. Counts above the real number are errors of the same size.
     fn captured(&self) -> f64 {
         let share = |seen: f64| 100.0 - 100.0 * (seen - self.made).abs() / self.made;
         share(self.active).min(share(self.passive))
@@ -84,9 +85,9 @@ fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Seen, String> {
     let said = storm(port, load.processes, load.connections / share, load.seconds / share as f64)?;
     let sum = |key: &str| said.iter().filter_map(|s| s[key].as_f64()).sum::<f64>();
     let slowest = said.iter().filter_map(|s| s["seconds"].as_f64()).fold(0.0, f64::max);
-    // the server has closed everything when it ends
+    // the server has closed all connections when it ends
     server.finish()?;
-    // NFLOG hands its last records on after a second, and ss looks once more
+    // NFLOG delivers its last records after a second, and ss runs once more
     std::thread::sleep(Duration::from_millis(1_200));
     let folder = tracer.stop()?;
     let text = std::fs::read_to_string(folder.join("seen.txt")).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -126,7 +127,7 @@ fn by_agent(text: &str, port: u16) -> Result<Seen, String> {
     Ok(seen)
 }
 
-/// Distinct ends that were listed at least once.
+/// Distinct ends listed by ss at least once.
 fn by_ss(text: &str, port: u16) -> Seen {
     let port = format!(":{port}");
     let (mut active, mut passive, mut owned) = (HashSet::new(), HashSet::new(), HashSet::new());
@@ -151,7 +152,7 @@ fn by_ss(text: &str, port: u16) -> Seen {
     Seen { active: active.len() as f64, passive: passive.len() as f64, exact: owned.len() as f64, ..Seen::default() }
 }
 
-/// One log line per connection, which stands for both ends: on loopback both are here. It knows no process.
+/// One log line per connection represents both ends, because both are on this host. It contains no process.
 fn by_packet_filter(text: &str, port: u16) -> Seen {
     let port = format!("DPT={port} ");
     let mut seen = HashSet::new();

@@ -1,23 +1,22 @@
-//! What a fleet costs its database: many agents' windows into one PostgreSQL, and how long questions take then.
+//! Database cost of a fleet: recording the windows of many agents in one PostgreSQL, and the duration of queries.
 
 use super::{Size, interval};
 use crate::shell::{built, command, quiet};
 use serde_json::Value;
 
-/// Each has 10 services and 50 flows.
+/// Agents, each with 10 services and 50 flows.
 const AGENTS: u32 = 1_000;
-/// One per second.
+/// Windows per minute: one per second.
 const WINDOWS: u32 = 60;
 const MINUTES: u32 = 3;
 
-/// Prints and returns what `base/flowdb/examples/load.rs` measured.
+/// Prints and returns the figures of `base/flowdb/examples/load.rs`.
 pub fn measure(size: &Size) -> Result<Value, String> {
     let arguments = [size.of(40, AGENTS), size.of(2, WINDOWS), size.of(1, MINUTES)].map(|n| n.to_string());
     let output = quiet(command(&built("examples/load"), &[]).args(arguments))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().last().unwrap_or_default();
-    let mut figures: Value =
-        serde_json::from_str(line).map_err(|_| format!("there is no PostgreSQL to measure with: {text}"))?;
+    let mut figures: Value = serde_json::from_str(line).map_err(|_| format!("PostgreSQL is not available: {text}"))?;
     let minutes = figures["minutes"].as_array().cloned().unwrap_or_default();
     for key in ["seconds", "cpu_s_agents", "cpu_s_server"] {
         let of_all: Vec<f64> = minutes.iter().filter_map(|minute| minute[key].as_f64()).collect();

@@ -1,4 +1,4 @@
-//! What a connection takes longer while somebody watches: both ends on this host, one connection after the other.
+//! Latency that a tracer adds to a connection: both ends on this host, one connection after the other.
 
 use super::load::{serve, storm};
 use super::tracer::{Mode, Tracer};
@@ -26,7 +26,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
     let (mut totals, mut added) = (Map::new(), Map::new());
     for (i, mode) in MODES.iter().enumerate() {
         let total = interval(&rounds.iter().map(|r| r[i]).collect::<Vec<f64>>());
-        // the control is the difference of the untraced pair, others are compared with the pair's mean
+        // the control is the difference of the untraced pair; the others are compared with the mean of the pair
         let base = |r: &[f64; MODES.len()]| if i < 2 { r[0] } else { (r[0] + r[1]) / 2.0 };
         let more = interval(&rounds.iter().map(|r| r[i] - base(r)).collect::<Vec<f64>>());
         let n = |value: &Value| value.as_f64().unwrap_or(f64::NAN);

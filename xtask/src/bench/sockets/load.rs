@@ -1,11 +1,11 @@
-//! Processes that make connections, and what they say they did.
+//! Runs the load generator and reads its counts.
 
 use crate::shell::built;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// One process of `connections`. Ends with its standard input, so it never outlives us.
+/// One process of `connections`. It ends with its standard input, so it cannot outlive this process.
 pub struct Load {
     child: Child,
     input: Option<ChildStdin>,
@@ -22,20 +22,20 @@ impl Load {
         Ok(Load { child, input, output: BufReader::new(output) })
     }
 
-    /// The next line that it prints.
+    /// The next line of its output.
     pub fn line(&mut self) -> Result<Value, String> {
         let mut line = String::new();
         self.output.read_line(&mut line).map_err(|e| e.to_string())?;
-        serde_json::from_str(&line).map_err(|_| "a load generator ended; what it said stands above".to_owned())
+        serde_json::from_str(&line).map_err(|_| "a load generator ended; see its output above".to_owned())
     }
 
-    /// What it says at its end.
+    /// Closes its standard input and returns its last line.
     pub fn finish(mut self) -> Result<Value, String> {
         drop(self.input.take());
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).map_err(|e| e.to_string())?;
         let last = rest.lines().last().unwrap_or_default();
-        serde_json::from_str(last).map_err(|_| "a load generator ended early; what it said stands above".to_owned())
+        serde_json::from_str(last).map_err(|_| "a load generator ended early; see its output above".to_owned())
     }
 }
 
@@ -46,14 +46,14 @@ impl Drop for Load {
     }
 }
 
-/// A server, and its port.
+/// Starts a server and returns its port.
 pub fn serve(name: &str) -> Result<(Load, u16), String> {
     let mut server = Load::start(&["serve", "--name", name].map(str::to_owned))?;
     let port = server.line()?["port"].as_u64().and_then(|port| u16::try_from(port).ok());
     Ok((server, port.ok_or("a server without a port")?))
 }
 
-/// Short connections by several processes at once. Returns what each said.
+/// Runs short connections by several processes at once and returns their counts.
 pub fn storm(port: u16, processes: usize, count: usize, seconds: f64) -> Result<Vec<Value>, String> {
     let each = count / processes;
     let arguments =
@@ -63,7 +63,8 @@ pub fn storm(port: u16, processes: usize, count: usize, seconds: f64) -> Result<
     started.into_iter().map(Load::finish).collect()
 }
 
-/// Processes that hold `connections` in all, open and busy once per second each, to servers that take turns. Ready when all are open.
+/// Starts processes that hold `connections` in total, distributed over the servers, with one exchange per second each.
+/// Returns when all are open.
 pub fn hold(ports: &[u16], processes: usize, connections: usize) -> Result<Vec<Load>, String> {
     let mut arguments = vec!["hold".to_owned(), "--connections".to_owned(), (connections / processes).to_string()];
     arguments.extend(ports.iter().flat_map(|port| ["--port".to_owned(), port.to_string()]));

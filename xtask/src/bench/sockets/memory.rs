@@ -1,4 +1,4 @@
-//! How much memory the agent takes with many connections of many services.
+//! Memory of the agent with many connections of many services.
 
 use super::Size;
 use super::load::{Load, hold, serve};
@@ -14,7 +14,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
     let mut figures = Map::new();
     for mode in [Mode::Ebpf, Mode::Polling] {
         let tracer = Tracer::start(mode)?;
-        // its first looks see everything for the first time; a steady state is what runs all day
+        // skip the first collections, which process all existing connections
         std::thread::sleep(Duration::from_secs(size.of(2, 10)));
         let [rss_mb, anonymous_mb, file_mb] = most(&tracer, Duration::from_secs(size.of(2, 40)));
         let peak_mb = tracer.memory_mb("VmHWM");
@@ -32,8 +32,8 @@ pub fn measure(size: &Size) -> Result<Value, String> {
     Ok(Value::Object(figures))
 }
 
-/// The most memory that it had at any of many moments: in all, of its own, and of files. Pages of the program's file count
-/// too, though they go whenever somebody else needs the memory. The time includes a pass over all connections.
+/// Maximum of many samples: total, anonymous and file-backed memory. File-backed pages of the executable count,
+/// although the kernel can evict them. The time includes a scan of all connections.
 fn most(tracer: &Tracer, time: Duration) -> [f64; 3] {
     let begin = Instant::now();
     let mut most = [0.0_f64; 3];
@@ -47,7 +47,7 @@ fn most(tracer: &Tracer, time: Duration) -> [f64; 3] {
     most
 }
 
-/// A name without digits: numbers in arguments do not tell one service from another.
+/// A name without digits, because numbers in arguments do not distinguish services.
 fn letters(n: usize) -> String {
     let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
     ["service-".to_owned(), [n / 676, n / 26, n].map(letter).iter().collect()].concat()

@@ -1,4 +1,4 @@
-//! Who watches while connections are made: nobody, the agent in one of its modes, or one of its peers.
+//! The tracer of a measurement: none, the agent in one of its modes, or a tool for comparison.
 
 use crate::shell::{built, command, quiet, root, text};
 use std::fs::File;
@@ -15,9 +15,9 @@ pub enum Mode {
     Tuples,
     /// `ss -tnp` once per second.
     Ss,
-    /// nftables logs new connections to ulogd by NFLOG: the packet filter of the paper's comparison in today's form.
+    /// nftables logs new connections to ulogd by NFLOG: the modern form of the packet filter in the paper.
     NewFilter,
-    /// The same for every packet of established connections, not sampled.
+    /// The same for every packet of established connections, without sampling.
     EstablishedFilter,
 }
 
@@ -36,7 +36,7 @@ impl Mode {
     }
 }
 
-/// Ends what it started when dropped.
+/// Stops its processes on drop.
 pub struct Tracer {
     child: Option<Child>,
     filter: bool,
@@ -47,12 +47,12 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Tracer {
-    /// As it runs all day: the agent keeps windows and prints none. Returns when it sees connections.
+    /// Starts it as in production: the agent stores windows and prints none. Returns when it is collecting.
     pub fn start(mode: Mode) -> Result<Tracer, String> {
         Tracer::begin(mode, false)
     }
 
-    /// Also tells what it sees, in its file `seen.txt`.
+    /// Starts it with output of the observed connections to `seen.txt`.
     pub fn telling(mode: Mode) -> Result<Tracer, String> {
         Tracer::begin(mode, true)
     }
@@ -121,14 +121,14 @@ impl Tracer {
             let ended = self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
             if ended || begin.elapsed() > PATIENCE {
                 let said = std::fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
-                return Err(format!("waited in vain for {what}\n{said}"));
+                return Err(format!("timed out waiting for {what}\n{said}"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
 
-    /// CPU time so far, with that of ended children, in seconds.
+    /// CPU time so far in seconds, including ended children.
     pub fn cpu_s(&self) -> f64 {
         let Some(child) = &self.child else { return 0.0 };
         let text = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
@@ -152,7 +152,7 @@ impl Tracer {
         line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
     }
 
-    /// Lets it finish what it has seen.
+    /// Stops it after it has written its output.
     pub fn stop(mut self) -> Result<PathBuf, String> {
         self.end()?;
         Ok(self.folder.clone())
