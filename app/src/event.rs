@@ -4,6 +4,7 @@ use model::campaign::Variant;
 use model::sweep::Space;
 use model::{KindName, RunId, Verdict};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Serialized with the tag `event`, so that a client can read a stream of them.
@@ -24,6 +25,11 @@ pub enum Event {
     /// Something that the user should know and that does not stop the work.
     Warning {
         message: String,
+    },
+    /// A service keeps crashing and is not restarted any more.
+    ServiceGivenUp {
+        service: String,
+        reason: String,
     },
     /// The run is finished and stored.
     Done {
@@ -46,6 +52,15 @@ pub enum Progress {
     },
     /// A service crashed on its own. It was restarted and the request was sent again.
     ServiceRestarted {
+        service: String,
+    },
+    ServiceCrashed {
+        service: String,
+        status: String,
+        log: PathBuf,
+    },
+    /// A crashed service is healthy again.
+    ServiceRunning {
         service: String,
     },
     /// The request without faults, from which the faults of a sweep follow.

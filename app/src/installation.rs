@@ -4,6 +4,8 @@
 //! in `/opt/faultloom` and the keys are mounted when it starts.
 
 use crate::text::quoted;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use target::{Sdk, Service, Target};
@@ -11,8 +13,11 @@ use target::{Sdk, Service, Target};
 const IN_IMAGE: &str = "/opt/faultloom";
 const KEYS_IN_IMAGE: &str = "/run/secrets/faultloom.trust";
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Where a service is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Form {
+    #[default]
     Shell,
     Docker,
     Systemd,
@@ -35,7 +40,7 @@ pub struct Installation<'a> {
     pub described: Option<&'a Service>,
     pub sdk: Sdk,
     /// Where the SDK lies here.
-    pub place: PathBuf,
+    pub sdk_path: PathBuf,
     pub trust_file: PathBuf,
     pub trust: String,
     pub status: PathBuf,
@@ -61,7 +66,7 @@ impl Installation<'_> {
         }
         all.push(("FAULTLOOM_TRUST_FILE", self.trust_file.display().to_string()));
         all.push(("FAULTLOOM_STATUS", self.status.display().to_string()));
-        if let Some((name, value, _)) = self.sdk.variable(&self.place) {
+        if let Some((name, value, _)) = self.sdk.variable(&self.sdk_path) {
             all.push((name, value.to_string_lossy().into_owned()));
         }
         all
@@ -73,7 +78,7 @@ impl Installation<'_> {
             out += &self.keys("# ");
         }
         for (name, value) in self.environment() {
-            match self.sdk.variable(&self.place).filter(|(own, ..)| *own == name) {
+            match self.sdk.variable(&self.sdk_path).filter(|(own, ..)| *own == name) {
                 // what is there already stays, behind ours
                 Some((_, _, between)) => {
                     let value = double_quoted(&value);
@@ -147,10 +152,10 @@ impl Installation<'_> {
         let up = |path: &Path, levels: usize| path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned();
         match self.sdk {
             // …/src/faultloom/boot: the package is two levels up
-            Sdk::Python => (up(&self.place, 2), "faultloom", format!("{IN_IMAGE}/faultloom/boot")),
-            Sdk::Java => (up(&self.place, 1), "faultloom-agent.jar", format!("{IN_IMAGE}/faultloom-agent.jar")),
-            Sdk::Node => (up(&self.place, 1), "register.js package.json dist", format!("{IN_IMAGE}/register.js")),
-            Sdk::Go | Sdk::None => (self.place.clone(), ".", String::new()),
+            Sdk::Python => (up(&self.sdk_path, 2), "faultloom", format!("{IN_IMAGE}/faultloom/boot")),
+            Sdk::Java => (up(&self.sdk_path, 1), "faultloom-agent.jar", format!("{IN_IMAGE}/faultloom-agent.jar")),
+            Sdk::Node => (up(&self.sdk_path, 1), "register.js package.json dist", format!("{IN_IMAGE}/register.js")),
+            Sdk::Go | Sdk::None => (self.sdk_path.clone(), ".", String::new()),
         }
     }
 

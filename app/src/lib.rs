@@ -5,16 +5,19 @@
 
 pub mod cancel;
 pub mod context;
-pub mod diagnosis;
+pub mod doctor;
 pub mod draft;
+pub mod entry_points;
 pub mod event;
 pub mod external_names;
 pub mod history;
 pub mod installation;
+pub mod installation_plan;
 pub mod kind;
 pub mod kinds;
 pub mod request;
 pub mod sdk_paths;
+pub mod services;
 pub mod snapshot;
 pub mod socket_comparison;
 pub mod spec;

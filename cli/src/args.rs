@@ -16,7 +16,12 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Parser)]
-#[command(name = "faultloom", version, about = "See a request whole, and break it on purpose.", max_term_width = 100)]
+#[command(
+    name = "faultloom",
+    version,
+    about = "Records one request across all services and injects faults into it.",
+    max_term_width = 100
+)]
 #[command(after_help = "Exit codes: 0 pass, 1 fail, 2 usage, 3 environment, 4 aborted, 5 unknown.")]
 pub struct Args {
     #[command(flatten)]
@@ -26,74 +31,78 @@ pub struct Args {
 }
 
 #[derive(ClapArgs, Clone)]
+#[command(next_help_heading = "Global options")]
 pub struct Common {
-    /// Where runs, logs and keys are kept
+    /// Folder of the store, logs and keys
     #[arg(long, global = true, env = "FAULTLOOM_HOME", default_value = ".faultloom")]
     pub home: PathBuf,
-    /// The target file [default: target.yaml if there is one]. `doctor --target` looks at every service of it
+    /// The target file [default: target.yaml, if it exists]. `doctor --target` checks every service in it
     #[arg(long, short = 't', global = true, value_name = "FILE", num_args = 0..=1, default_missing_value = "target.yaml")]
     pub target: Option<PathBuf>,
-    /// Trust settings of a target that somebody else runs
+    /// Trust settings of a target that something else runs
     #[arg(long, global = true, value_name = "FILE")]
     pub trust: Option<PathBuf>,
     /// Machine-readable output on standard output
     #[arg(long, global = true)]
     pub json: bool,
-    /// No progress, only results
+    /// Print results only, no progress
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// Log diagnostics to standard error; -vv for details. FAULTLOOM_LOG selects more precisely
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
 }
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Draft a target file for your own application, every guess explained
+    /// Draft a target file for your application, with a reason for every line
     Init(Init),
     /// Start the target's services and keep them until Ctrl-C
     Up(Up),
     /// Stop a target that was started with `up --detach`
     Down,
-    /// What runs of the target
+    /// List the target's services and their health
     Ps,
-    /// Send a request and see everything it did, with or without faults
+    /// Send a request and show everything it did, with or without faults
     Record(Record),
-    /// Run whole spaces of faults and find the bugs in them
+    /// Run all cases of fault spaces and list the bugs they expose
     Sweep(Sweep),
-    /// What one wrong bit does to a program: a campaign of bit flips
+    /// Flip single bits in a program and count the wrong answers clients would accept
     Flip(Box<Flip>),
-    /// Past runs
+    /// List or delete runs
     Runs(Runs),
-    /// One run in the terminal
+    /// Show a run in the terminal
     Show(Show),
-    /// What two runs did differently
+    /// Compare two runs
     Diff(Diff),
-    /// One self-contained HTML page for a run
+    /// Write a self-contained HTML page for a run
     Report(Report),
-    /// A run's trace for other tools: OTLP, Jaeger, Zipkin, Perfetto
+    /// Export a run's traces: OTLP, Jaeger, Zipkin, Perfetto
     Export(Export),
-    /// Traces that OpenTelemetry recorded, as a run: to show, to compare, to draw
+    /// Import traces that OpenTelemetry recorded
     Import(Import),
-    /// Which process depends on which, from the kernel's sockets
+    /// Show which process depends on which, from the kernel's sockets
     Map(Map),
-    /// What this machine and the target can and cannot do
+    /// Check this machine and the target
     Doctor,
-    /// Switch every fault at the target off, or on again
+    /// Switch all faults at the target off or on
     Faults(Faults),
-    /// How a service that `up` does not start gets its SDK and its keys
+    /// Print how to give a service its SDK and keys if `up` does not start it
     Env(Env),
-    /// The JSON Schema of a file of ours, for editors
+    /// Print a JSON Schema, for editors and other programs
     Schema(Schema),
-    /// Watch this host: which process depends on which, from the kernel's sockets
+    /// Record which process on this host depends on which, continuously
     Agent(Agent),
-    /// `go` with the SDK built in, without a change to your source
+    /// Run `go` with the SDK built in, without changes to your source
     #[command(disable_help_flag = true)]
     Go(Passed),
-    /// `python` with the SDK loaded, without a change to your source
+    /// Run `python` with the SDK loaded, without changes to your source
     #[command(disable_help_flag = true)]
     Python(Passed),
-    /// Watches over started services (internal)
+    /// Stops services whose supervisor has died (internal)
     #[command(hide = true)]
     Reaper,
-    /// Flips bits, contained (internal)
+    /// Flips bits in a sandbox (internal)
     #[command(hide = true)]
     FlipEngine,
     /// Flips one bit in a running process (internal)
@@ -106,19 +115,19 @@ pub struct Init {
     /// A compose file, a Procfile, or a folder with one of them or with start scripts [default: this folder]
     #[arg(conflicts_with_all = ["attach", "ports"])]
     pub from: Option<PathBuf>,
-    /// From the listeners of this machine: services that run already
+    /// Draft from services that run already, by their listeners on this machine
     #[arg(long)]
     pub attach: bool,
-    /// Only this listener; may be repeated
+    /// Use only this listener; may be repeated
     #[arg(long = "port", value_name = "PORT", requires = "attach", value_parser = clap::value_parser!(u16).range(1..))]
     pub ports: Vec<u16>,
-    /// Where to write it [default: target.yaml]
+    /// File to write [default: target.yaml]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Name of the application
     #[arg(long)]
     pub name: Option<String>,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
 }
@@ -130,10 +139,10 @@ pub struct Env {
     /// Only this service [default: all of the target with that language]
     #[arg(long, value_name = "NAME", value_parser = service_name)]
     pub service: Option<String>,
-    /// Where it is started
+    /// How it is started
     #[arg(long = "for", value_name = "FORM", default_value = "shell", value_parser = ["shell", "docker", "systemd", "kubernetes"])]
     pub form: String,
-    /// Print the keys themselves as well
+    /// Also print the keys themselves
     #[arg(long)]
     pub show_keys: bool,
 }
@@ -153,16 +162,17 @@ pub struct Schema {
 
 #[derive(ClapArgs)]
 pub struct Up {
-    /// Return when all are healthy; `faultloom down` stops them
+    /// Return when all services are healthy; `faultloom down` stops them
     #[arg(long, short)]
     pub detach: bool,
-    /// Says on standard output nothing but why it failed, as JSON (internal: the process behind --detach)
+    /// Print nothing but the failure, as JSON (internal: the process behind --detach)
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub behind: bool,
 }
 
 /// What to send.
 #[derive(ClapArgs, Clone)]
+#[command(next_help_heading = "Request")]
 pub struct Request {
     /// http://host:port/path or grpc://host:port/package.Service/Method [default: the target's entry]
     pub url: Option<String>,
@@ -177,25 +187,26 @@ pub struct Request {
     /// The .proto file that describes a gRPC call
     #[arg(long, value_name = "FILE")]
     pub proto: Option<PathBuf>,
-    /// Let the envelope pass services that know OpenTelemetry only: it travels in `traceparent` and `baggage` as well
+    /// Also carry context in W3C headers, to cross OTel-only services
     #[arg(long)]
     pub bridge: bool,
-    /// Sent first, each time, without faults: 'POST http://host/cart product=1'; may be repeated. `{case}` in any part, also of the
-    /// request itself, is a number that is new for every request, so that each can be a customer of its own
+    /// Send this first, each time, without faults: 'POST http://host/cart product=1'; may be repeated.
+    /// Here and in the request, `{case}` expands to a unique number per request
     #[arg(long, value_name = "METHOD URL [BODY]")]
     pub before: Vec<String>,
-    /// Give up on a reply after so long
+    /// How long to wait for a reply
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     pub timeout_ms: u64,
 }
 
 /// What the reply must be like.
 #[derive(ClapArgs, Clone)]
+#[command(next_help_heading = "Checks")]
 pub struct Expect {
-    /// Statuses that are right: 200,302 [default: below 500; gRPC: 0]
+    /// Accepted status codes: 200,302 [default: below 500; gRPC: 0]
     #[arg(long, value_name = "CODES")]
     pub expect_status: Option<String>,
-    /// A regular expression the body must match
+    /// A regular expression that the body must match
     #[arg(long, value_name = "REGEX")]
     pub expect_body: Option<String>,
     /// A value the JSON body must have: '$.cart.size=0'; may be repeated
@@ -234,7 +245,7 @@ impl Expect {
 
 #[derive(ClapArgs)]
 pub struct Record {
-    /// List the entry points seen so far, each with its command, instead of sending anything
+    /// List known entry points, each with its command, instead of sending a request
     #[arg(long, conflicts_with_all = ["url", "faults", "against", "count", "data", "method", "header", "proto", "before"])]
     pub discover: bool,
     #[command(flatten)]
@@ -250,7 +261,7 @@ pub struct Record {
     /// How many requests
     #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// Draw every call
+    /// Show every call
     #[arg(long)]
     pub all: bool,
 }
@@ -264,23 +275,23 @@ pub struct Sweep {
     /// services, all-services, temporal, crash-points, guided; may be repeated [default: services, crash-points, guided]
     #[arg(long = "space", short = 's', value_name = "SPACE")]
     pub spaces: Vec<String>,
-    /// What a fault does: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply, corrupt-reply; may be repeated
+    /// What the faults do: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply, corrupt-reply; may be repeated
     #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
     pub kinds: Vec<String>,
     /// Requests in flight at once
     #[arg(long, short, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512))]
     pub concurrency: u16,
-    /// Go on with a sweep that was interrupted, with what it was asked then
+    /// Resume an interrupted sweep with its original options
     #[arg(long, value_name = "RUN", conflicts_with_all = ["url", "spaces", "kinds", "method", "header", "data", "proto", "timeout_ms", "bridge", "expect_status", "expect_body", "expect_json", "max_latency_ms"])]
     pub resume: Option<String>,
-    /// Write a JUnit file
+    /// Also write a JUnit file
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
 pub struct Runs {
-    /// How many, newest first
+    /// How many to list, newest first
     #[arg(long, short = 'n', default_value_t = 20)]
     pub limit: i64,
     /// Remove a run and its files
@@ -293,7 +304,7 @@ pub struct Show {
     /// Id (any unambiguous end or beginning), or `last`
     #[arg(default_value = "last")]
     pub run: String,
-    /// Draw every call
+    /// Show every call
     #[arg(long)]
     pub all: bool,
 }
@@ -308,22 +319,22 @@ pub struct Diff {
 pub struct Report {
     #[arg(default_value = "last")]
     pub run: String,
-    /// Where to write it [default: in the run's folder]
+    /// File to write [default: in the run's folder]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
 pub struct Export {
-    /// Id (any unambiguous end or beginning), or `last`. Of a sweep: its good run
+    /// Id (any unambiguous end or beginning), or `last`. Of a sweep, the request without faults is exported
     #[arg(default_value = "last")]
     pub run: String,
     #[arg(long, value_enum, default_value_t = ExportFormat::Otlp)]
     pub format: ExportFormat,
-    /// Of a sweep: the request that shows this bug, by its number
+    /// Of a sweep: the request that shows this bug, numbered from 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub bug: Option<u64>,
-    /// Where to write it [default: standard output]
+    /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

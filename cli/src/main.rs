@@ -1,4 +1,4 @@
-//! The `faultloom` command: see a request whole, and break it on purpose.
+//! The `faultloom` command: parses arguments, calls use cases, and renders their events and results.
 
 /// As the standard ones, except that nobody reading any more (`faultloom runs | head -1`) is no reason to panic.
 macro_rules! println {
@@ -14,6 +14,7 @@ macro_rules! eprintln {
 mod args;
 mod commands;
 mod context;
+mod logging;
 mod render;
 mod signals;
 
@@ -28,13 +29,14 @@ fn main() -> ExitCode {
             if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
                 let text = e.render().to_string();
                 let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-                print_error(what, None, Some("`faultloom help` tells the verbs and their flags"), Exit::Usage);
+                print_error(what, None, Some("`faultloom help` lists the verbs and their flags"), Exit::Usage);
             }
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { Exit::Usage.code() } else { Exit::Pass.code() });
         }
     };
     let json = args.common.json;
+    logging::init(args.common.verbose);
     match commands::run(args) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(failure) => {

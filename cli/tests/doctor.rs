@@ -91,7 +91,7 @@ fn every_service_is_told_with_its_reason_and_the_next_step() {
     let other = outside(&home, port + 3, None);
     let report = home.run(&["doctor", "--target", "--json"]).exits(3).json();
     let (answers, why, _) = state(&report, "web");
-    assert_eq!((answers, why), ("answers", "seen in the recorded request"), "{report}");
+    assert_eq!((answers, why), ("answers", "found in the recorded request"), "{report}");
     assert_eq!(state(&report, "plain").0, "gap");
     assert!(state(&report, "plain").2.contains("faultloom go build"), "{report}");
     assert_eq!((state(&report, "cache").0, state(&report, "cache").1), ("gap", "sdk: none, support"));
@@ -150,6 +150,6 @@ fn a_target_of_which_everything_answers_passes() {
     home.run(&["record", "--discover", "-t", "app.yaml"]).exits(0).says("the target's entry");
     home.run(&["record", "--discover", "http://x/"]).exits(2);
     home.run(&["down"]).exits(0);
-    Home::new("discover-none").run(&["record", "--discover"]).exits(2).says("no entry point has been seen yet");
+    Home::new("discover-none").run(&["record", "--discover"]).exits(2).says("there is no entry point yet");
     home.run(&["doctor", "--target"]).exits(2).says("faultloom init");
 }

@@ -104,7 +104,7 @@ fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
 fn keys_are_made_once_and_shown_only_when_asked_for() {
     let home = Home::new("env-keys");
     target(&home);
-    let first = home.run(&["env", "python"]).exits(0).says("keys made: ");
+    let first = home.run(&["env", "python"]).exits(0).says("keys created: ");
     let file = home.file(".faultloom/keys/waits.trust");
     let keys: Vec<String> = std::fs::read_to_string(&file)
         .unwrap()
@@ -223,6 +223,6 @@ fn what_cannot_be_answered_is_asked_back() {
     home.run(&["env", "python", "--service", "a b"]).exits(2);
     home.run(&["env", "python", "--service", "alone"]).exits(0).says("FAULTLOOM_SERVICE=alone");
     home.write("target.yaml", "name: x\nservices:\n  - {name: a, command: [sleep, 9], sdk: python}\n");
-    home.run(&["env", "go"]).exits(2).says("no service of the target says sdk: go").says("a: python");
+    home.run(&["env", "go"]).exits(2).says("no service of the target has sdk: go").says("a: python");
     home.run(&["env", "go", "--service", "b"]).exits(2).says("no service is named 'b'");
 }

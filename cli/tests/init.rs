@@ -116,7 +116,7 @@ fn bad_input_is_refused_with_the_next_step() {
 fn a_file_that_is_there_is_replaced_only_by_force() {
     let home = folder("procfile");
     home.write("target.yaml", "mine\n");
-    home.run(&["init"]).exits(2).says("target.yaml is there already").says("--force");
+    home.run(&["init"]).exits(2).says("target.yaml exists already").says("--force");
     assert_eq!(std::fs::read_to_string(home.file("target.yaml")).unwrap(), "mine\n");
     let json = home.run(&["init", "--force", "--json"]).exits(0).json();
     assert_eq!(json["name"].as_str(), home.path.file_name().unwrap().to_str(), "the folder's name");

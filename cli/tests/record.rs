@@ -212,7 +212,7 @@ fn doctor_and_ps_know_what_is_up() {
     let findings = json["findings"].as_array().unwrap();
     assert_eq!(findings.iter().filter(|f| f["what"] == "service" && f["state"] == "ok").count(), 11);
     let entry = findings.iter().find(|f| f["what"] == "entry").unwrap();
-    assert!(entry["text"].as_str().unwrap().contains("answers with a whole history, 5 services"), "{entry}");
+    assert!(entry["text"].as_str().unwrap().contains("answers with a complete history, 5 services"), "{entry}");
     shop.run(&["up"]).exits(3).says("shop is up already").says("faultloom down");
     // a target file that is not the one that is up
     let other = shop.home.write("other.yaml", "name: other\nservices:\n  - {name: a, command: [sleep, \"9\"]}\n");

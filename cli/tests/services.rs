@@ -81,8 +81,8 @@ fn a_service_that_crashes_is_restarted_while_up() {
     };
     let before = pid("web");
     kill_dash_9(before);
-    wait_for("the restart", || up.err_so_far().contains("web is back").then_some(()));
-    assert!(up.err_so_far().contains("web crashed by itself"), "{}", up.err_so_far());
+    wait_for("the restart", || up.err_so_far().contains("web is running again").then_some(()));
+    assert!(up.err_so_far().contains("web crashed on its own"), "{}", up.err_so_far());
     assert_ne!(pid("web"), before);
     up.signal("INT");
     up.wait().exits(0);
@@ -98,7 +98,7 @@ fn a_service_that_keeps_crashing_is_given_up_and_the_rest_stays() {
     let up = home.start(&["up"]);
     wait_for("health", || up.out_so_far().contains("4 services healthy").then_some(()));
     wait_for("the end of patience", || up.err_so_far().contains("fragile is given up").then_some(()));
-    assert_eq!(up.err_so_far().matches("fragile is back").count(), 5, "{}", up.err_so_far());
+    assert_eq!(up.err_so_far().matches("fragile is running again").count(), 5, "{}", up.err_so_far());
     assert!(
         up.err_so_far().contains("fragile keeps crashing") && up.err_so_far().contains("try it again"),
         "{}",

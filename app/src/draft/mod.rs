@@ -9,6 +9,7 @@ mod compose_environment;
 mod compose_ports;
 mod compose_service;
 mod dockerfile;
+pub mod init;
 mod language;
 pub mod listeners;
 mod local_command;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub struct Map {
-    /// Whom it is about: a service, host, address, address:port, :port, pid, unit or container [default: everything]
+    /// Show only what is around a service, host, address, address:port, :port, pid, unit or container
     pub of: Option<String>,
     /// Only what it depends on
     #[arg(long, requires = "of", conflicts_with = "depended_by")]
@@ -14,29 +14,29 @@ pub struct Map {
     /// Only what depends on it
     #[arg(long, requires = "of")]
     pub depended_by: bool,
-    /// How far
+    /// How many steps from it
     #[arg(long, value_name = "N", requires = "of", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1000))]
     pub hops: u64,
-    /// What a line stands for
+    /// What a node stands for
     #[arg(long, value_enum, default_value_t = MapBy::Service)]
     pub by: MapBy,
     #[command(flatten)]
     pub range: Range,
     #[command(flatten)]
     pub origin: Origin,
-    /// For Graphviz
+    /// Print it for Graphviz
     #[arg(long, conflicts_with = "mermaid")]
     pub dot: bool,
-    /// For Markdown
+    /// Print it as Mermaid, for Markdown
     #[arg(long)]
     pub mermaid: bool,
-    /// Ask the name service what external addresses are called
+    /// Resolve external addresses to names
     #[arg(long)]
     pub resolve: bool,
-    /// Keep it as a run, for `show`, `diff` and `report`
+    /// Save it as a run, for `show`, `diff` and `report`
     #[arg(long)]
     pub save: bool,
-    /// Compare it with the calls that a run of the target recorded, and keep that with the run for its report
+    /// Compare it with the calls that this run recorded, and add the comparison to the run's report
     #[arg(long, value_name = "RUN", conflicts_with_all = ["of", "dot", "mermaid", "changed_since"])]
     pub beside: Option<String>,
     /// List every edge
@@ -50,21 +50,21 @@ pub struct Range {
     /// The length of time until now [default: 1h]
     #[arg(long, value_name = "TIME", conflicts_with_all = ["at", "since", "until"])]
     pub last: Option<Span>,
-    /// The minute of this moment
+    /// The minute that contains this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["since", "until"])]
     pub at: Option<TimeArg>,
-    /// From this moment on
+    /// Begin of the range
     #[arg(long = "from", id = "since", value_name = "TIME")]
     pub since: Option<TimeArg>,
-    /// Up to this moment [default: now]
+    /// End of the range [default: now]
     #[arg(long = "to", id = "until", value_name = "TIME", requires = "since")]
     pub until: Option<TimeArg>,
-    /// What is different from a range of equal length that ended then
+    /// Compare with a range of equal length that ended at this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["dot", "mermaid", "save"])]
     pub changed_since: Option<TimeArg>,
 }
 
-/// From whom.
+/// Where observations come from.
 #[derive(ClapArgs, Clone)]
 pub struct Origin {
     /// The agent's folder on this host [default: as `faultloom agent`]
@@ -73,10 +73,10 @@ pub struct Origin {
     /// The fleet's store: postgres://user@host/name
     #[arg(long, value_name = "URL", conflicts_with_all = ["hosts", "now"])]
     pub database: Option<String>,
-    /// Ask the agents of these hosts; the file lists address, fingerprint and token of each
+    /// Query the agents of these hosts; the file lists address, fingerprint and token of each
     #[arg(long, value_name = "FILE", conflicts_with = "now")]
     pub hosts: Option<PathBuf>,
-    /// Look at this host once, without an agent
+    /// Take one snapshot of this host, without an agent
     #[arg(long, conflicts_with_all = ["last", "at", "since", "changed_since"])]
     pub now: bool,
 }

@@ -5,7 +5,6 @@ mod agent;
 mod diff;
 mod discover;
 mod doctor;
-mod doctor_target;
 mod env;
 mod export;
 mod faults;
@@ -79,8 +78,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             Command::Export(args) => export::export(&context, &args).await,
             Command::Import(args) => import::import(&context, &args).await,
             Command::Map(args) => map::map(&context, &args).await,
-            Command::Doctor if target => doctor_target::target(&context).await,
-            Command::Doctor => doctor::doctor(&context).await,
+            Command::Doctor if target => doctor::target(&context).await,
+            Command::Doctor => doctor::machine(&context).await,
             Command::Faults(args) => faults::faults(&context, &args).await,
             Command::Agent(Agent { part: Some(AgentPart::Serve(args)), .. }) => fleet::serve(&context, &args).await,
             Command::Reaper

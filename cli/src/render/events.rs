@@ -20,6 +20,9 @@ impl EventPrinter {
     }
 
     pub fn print(&self, event: &Event) {
+        if let Event::ServiceGivenUp { service, reason } = event {
+            eprintln!("{reason}\n   {service} is given up, the rest stays up");
+        }
         if self.quiet {
             return;
         }
@@ -56,7 +59,7 @@ fn line(event: &Event) -> Option<String> {
     let progress = match event {
         Event::Progress(progress) => progress,
         Event::Warning { message } => return Some(format!("   {message}")),
-        Event::Begun { .. } | Event::Finding { .. } | Event::Done { .. } => return None,
+        Event::Begun { .. } | Event::ServiceGivenUp { .. } | Event::Finding { .. } | Event::Done { .. } => return None,
     };
     Some(match progress {
         Progress::TargetStarting { target, services } => {
@@ -66,6 +69,10 @@ fn line(event: &Event) -> Option<String> {
         Progress::ServiceRestarted { service } => {
             format!("   {service} crashed on its own and was restarted; the request was sent again")
         }
+        Progress::ServiceCrashed { service, status, log } => {
+            format!("   {service} crashed on its own ({status}); its log: {}", log.display())
+        }
+        Progress::ServiceRunning { service } => format!("   {service} is running again"),
         Progress::Reference { request, calls, services, gaps } => format!(
             "   {request}: {}, {}, {}",
             plural(*calls, "call"),

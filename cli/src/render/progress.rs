@@ -1,7 +1,6 @@
 //! A progress line with rate and time left: a bar on a terminal, a line every few seconds elsewhere, nothing when asked to be quiet.
 
-use app::text::{grouped, plural, seconds};
-use explore::Progress;
+use app::text::{grouped, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -23,12 +22,6 @@ impl Line {
 
     pub fn counts(name: &str, done: u64, total: u64, words: String) -> Line {
         Line { name: name.to_owned(), done, total, words }
-    }
-}
-
-impl From<&Progress> for Line {
-    fn from(p: &Progress) -> Line {
-        Line::counts(&p.space, p.done, p.total, plural(p.failures, "failure"))
     }
 }
 

@@ -1,4 +1,4 @@
-"""Returns the number of free seats for a show."""
+"""How many seats are free for a show."""
 
 import os
 

@@ -1,6 +1,7 @@
-"""The e-mail service: writes order confirmations.
+"""The e-mail service: it writes the confirmation of an order.
 
-It sends no mail: the last hundred messages are kept in memory.
+There is no mail server behind it: a message is kept in memory, the last
+hundred of them, until the process stops.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import grpc
 from shop import service
 from shop.gen import shop_pb2, shop_pb2_grpc
 
-MESSAGES_MAX = 100
+REMEMBERED = 100
 
 
 class Email(shop_pb2_grpc.EmailServicer):
     def __init__(self) -> None:
-        self.outbox: deque[tuple[str, str]] = deque(maxlen=MESSAGES_MAX)
+        self.outbox: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
 
     def SendConfirmation(
         self, request: shop_pb2.ConfirmationRequest, context: grpc.ServicerContext

@@ -1,4 +1,4 @@
-"""Servers on free loopback ports."""
+"""Servers on free ports of the loopback interface."""
 
 from __future__ import annotations
 

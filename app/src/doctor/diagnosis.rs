@@ -1,4 +1,4 @@
-//! What `faultloom doctor --target` finds out about one service, and what to do next, from what the witnesses said.
+//! The state of one service of a target, and what to do next, from the evidence that was collected.
 
 use crate::Context;
 use crate::status_files::Status;
@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use target::{Health, Sdk, Service};
 
-/// What is told about one service.
 pub struct Diagnosis {
     pub service: String,
     pub state: State,
@@ -20,7 +19,7 @@ pub struct Diagnosis {
 pub enum State {
     /// Instrumented, with the keys of this target.
     Answers,
-    /// Instrumented, with keys, as far as can be told: the page it was asked for never reached its handlers.
+    /// Instrumented and has keys, but no request reached its handlers.
     Ready,
     /// Not instrumented, and not meant to be.
     Left,
@@ -39,32 +38,24 @@ impl State {
         }
     }
 
-    pub fn glyph(self) -> &'static str {
-        match self {
-            State::Answers | State::Ready => "✓",
-            State::Left => "·",
-            State::Gap | State::Unhealthy => "✗",
-        }
-    }
-
     pub fn is_ok(self) -> bool {
         !matches!(self, State::Gap | State::Unhealthy)
     }
 }
 
-/// What the witnesses said.
+/// What was observed of all services.
 #[derive(Default)]
 pub struct Evidence {
-    /// Service → why it cannot be asked.
+    /// Service → why it cannot be contacted.
     pub unhealthy: BTreeMap<String, Failure>,
-    /// Services whose own answer brought a history.
+    /// Services that returned a history.
     pub answered: BTreeSet<String>,
-    /// Services that answered 404 without one: some servers do before anything of the application is asked.
+    /// Services that answered 404 without a history, as some servers do before the application's handlers.
     pub unrouted: BTreeSet<String>,
-    /// Services in the recorded request with a scope of their own.
+    /// Services with a scope in the recorded request.
     pub recorded: BTreeSet<String>,
     pub statuses: Vec<Status>,
-    /// Attached service → the trust file its process was started with.
+    /// Attached service → the trust file that its process was started with.
     pub trust: BTreeMap<String, Option<PathBuf>>,
 }
 
@@ -92,7 +83,7 @@ pub fn diagnose(context: &Context, service: &Service, evidence: &Evidence, ours:
         .collect();
     if evidence.recorded.contains(name) || evidence.answered.contains(name) {
         let how = match (evidence.recorded.contains(name), evidence.answered.contains(name)) {
-            (true, _) => "seen in the recorded request",
+            (true, _) => "found in the recorded request",
             (false, _) => "answered with a history",
         };
         let why = [vec![how.to_owned()], refused].concat().join("; ");
