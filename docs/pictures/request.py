@@ -4,7 +4,7 @@
     faultloom record -f 'currency unavailable after GetCurrencies' --json > bad.json
     python3 docs/pictures/request.py good.json bad.json > docs/pictures/request.svg
 
-Bars are drawn from the times in the recordings; nothing is made up, and calls that were never made are outlines.
+Bars show the times in the recordings. Calls that were not sent are drawn as outlines.
 """
 
 import json
@@ -35,7 +35,7 @@ STYLE = """
 
 
 def groups(calls):
-    """Neighbours with equal name and outcome, as the terminal shows them."""
+    """Adjacent calls with equal name and outcome, grouped as in the terminal."""
     out = []
     for call in calls:
         key = (call["callee"], call["name"], call["outcome"], call.get("fault"))

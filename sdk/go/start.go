@@ -28,8 +28,9 @@ var ErrNoKey = errors.New("faultloom: no key to sign with")
 // Request is a request that Start has started.
 type Request struct{ scope *scope.Scope }
 
-// Start starts a traced request. Calls made with the returned context carry the envelope, over gRPC and over HTTP where the
-// hooks are installed. Errors: ErrNoKey, or a wire.Error if the plan exceeds the format's limits. It does not block.
+// Start starts a traced request. Calls made with the returned context carry the envelope, over gRPC and over HTTP where
+// the hooks are installed. Errors: ErrNoKey, or a wire.Error if the plan exceeds the format's limits. It does not
+// block.
 func Start(ctx context.Context, o Options) (context.Context, *Request, error) {
 	p := scope.DefaultProcess()
 	settings := o.Trust
@@ -90,8 +91,8 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 // Trace returns the trace id of the request's envelopes.
 func (r *Request) Trace() [16]byte { return r.scope.Envelope().Trace }
 
-// Finish ends the request and returns its encoded history, whose outermost segment is that of Options.Service. Calls made with
-// its context afterwards carry nothing.
+// Finish ends the request and returns its encoded history, whose outermost segment is that of Options.Service. Calls
+// made with its context afterwards carry nothing.
 func (r *Request) Finish() []byte { return r.scope.Finish(r.scope.Now(), 0, "") }
 
 // FinishHistory is Finish with the history decoded. An error means that a callee has sent an invalid history.

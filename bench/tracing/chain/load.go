@@ -13,17 +13,17 @@ import (
 
 const clients = 32
 
-// shape describes the requests: how many services each passes, how many calls that makes, and that one in sample requests
-// is traced.
+// shape describes the requests: how many services each passes, how many calls that makes, and that one in sample
+// requests is traced.
 type shape struct {
 	hops   int32
 	calls  int
 	sample int
 }
 
-// window is the result of one `run WARM_MS MEASURE_MS`. The clients send a request as soon as they have the previous reply.
-// Throughput and latency count the requests that end inside the measured time. Total also counts those before and after,
-// as CPU time does.
+// window is the result of one `run WARM_MS MEASURE_MS`. The clients send a request as soon as they have the previous
+// reply. Throughput and latency count the requests that end inside the measured time. Total also counts those before
+// and after, as CPU time does.
 type window struct {
 	Requests   int     `json:"requests"`
 	Seconds    float64 `json:"seconds"`

@@ -1,5 +1,6 @@
-// Command chain is the program that the tracing bench measures: three gRPC services that forward a parcel, the load generator
-// with its closed-loop clients, and the sink that OpenTelemetry exports to. There are three builds of one source:
+// Command chain is the program that the tracing bench measures: three gRPC services that forward a parcel, the load
+// generator with its closed-loop clients, and the sink that OpenTelemetry exports to. There are three builds of one
+// source:
 //
 //	go build                    untraced: the binary contains no tracer
 //	go build -tags otel         OpenTelemetry SDK and otelgrpc's stats handlers; also has the sink

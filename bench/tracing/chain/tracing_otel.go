@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// newTracing configures OpenTelemetry as its manual recommends: batches with the default sizes, every trace sampled, W3C
-// headers. OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME are OpenTelemetry's variables.
+// newTracing configures OpenTelemetry as its manual recommends: batches with the default sizes, every trace sampled,
+// W3C headers. OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_SERVICE_NAME are OpenTelemetry's variables.
 func newTracing() tracing {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
 		fail("OTEL_EXPORTER_OTLP_ENDPOINT is not set")

@@ -6,7 +6,7 @@ The same file runs untraced, with Faultloom's SDK (``PYTHONPATH=…/sdk/python/s
 (``CHAIN_TRACING=otel``). It prints one JSON line when it is ready, then answers commands on its input:
 
     cpu      {"cpu_us": user and system time of this process so far}
-    flush    OpenTelemetry exports what its batches hold, so that their cost does not fall into somebody else's window
+    flush    OpenTelemetry exports its batches now, so that their cost is not measured in another window
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Callable, Optional
 
 
 def opentelemetry() -> Callable[[], Any]:
-    """As its manual says: batches with their defaults, W3C headers. Returns the flush."""
+    """Sets up OpenTelemetry as documented: default batches, W3C headers. Returns the function that exports the batches."""
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.instrumentation.grpc import GrpcInstrumentorClient, GrpcInstrumentorServer
@@ -37,7 +37,7 @@ def opentelemetry() -> Callable[[], Any]:
 
 tracing = os.environ.get("CHAIN_TRACING", "")
 if tracing not in ("", "otel"):
-    sys.exit(f"node.py: CHAIN_TRACING={tracing} is not known")
+    sys.exit(f"node.py: CHAIN_TRACING={tracing} is not supported")
 flush = opentelemetry() if tracing else None
 
 import chain_pb2  # noqa: E402
@@ -48,7 +48,7 @@ CLIENTS = 32  # of the load generator; a handler that waits for the next service
 
 
 class Chain(chain_pb2_grpc.ChainServicer):
-    """Passes a parcel on, if there is a next service, and hands back the receipt with one hop more."""
+    """Forwards a parcel if there is a next service, and returns the receipt with one more hop."""
 
     def __init__(self, next_: Optional[chain_pb2_grpc.ChainStub], calls: int) -> None:
         self._next = next_
@@ -91,7 +91,7 @@ def main(role: str, *rest: str) -> None:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     control({"address": f"127.0.0.1:{port}"})
-    os._exit(0)  # its input has ended: whatever is still to be exported is nobody's business any more
+    os._exit(0)  # the input has ended: spans not exported yet are not needed
 
 
 if __name__ == "__main__":

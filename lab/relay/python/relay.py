@@ -1,4 +1,4 @@
-"""Passes journeys on over HTTP and gRPC. See ../README.md."""
+"""Forwards journeys over HTTP and gRPC. See ../README.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 import relay_pb2_grpc
 from relay_pb2 import Journey, Visits
 
-#: Seconds that a relay waits for its next stop.
+#: Timeout of a call to the next stop in seconds.
 CALL_TIMEOUT_S = 5.0
 
 NAME = os.environ["NAME"]
@@ -25,44 +25,44 @@ channels: dict[str, grpc.Channel] = {}
 
 
 def visit(stops: list[str]) -> Visits:
-    """Make a journey: this relay, then the stops."""
+    """Visits this relay, then the stops."""
     visits = Visits(names=[NAME])
     if not stops:
         return visits
     kind, _, address = stops[0].partition(" ")
-    further = Visits()
+    rest = Visits()
     if kind == "http":
-        failure = call_http(address, stops[1:], further)
+        failure = call_http(address, stops[1:], rest)
     else:
         failure = ""
         try:
-            call_grpc(kind, address, Journey(stops=stops[1:]), further)
+            call_grpc(kind, address, Journey(stops=stops[1:]), rest)
         except grpc.RpcError as error:
             failure = f"grpc {error.code().value[0]}"
-    visits.names.extend(further.names)
-    visits.failure = failure or further.failure
+    visits.names.extend(rest.names)
+    visits.failure = failure or rest.failure
     return visits
 
 
-def call_http(address: str, stops: list[str], further: Visits) -> str:
+def call_http(address: str, stops: list[str], rest: Visits) -> str:
     try:
         reply = requests.get(f"http://{address}/relay", params={"stop": stops}, timeout=CALL_TIMEOUT_S)
     except requests.exceptions.Timeout:
         return "timeout"
     except requests.exceptions.RequestException as error:
-        return lost(error)
+        return failure_of(error)
     if reply.status_code != 200:
         return f"status {reply.status_code}"
     try:
         page = reply.json()
     except ValueError:
         return "garbled"
-    further.names.extend(page["names"])
-    further.failure = page["failure"]
+    rest.names.extend(page["names"])
+    rest.failure = page["failure"]
     return ""
 
 
-def lost(error: BaseException) -> str:
+def failure_of(error: BaseException) -> str:
     text = repr(error)
     if "refused" in text:
         return "refused"
@@ -71,7 +71,7 @@ def lost(error: BaseException) -> str:
     return text
 
 
-def call_grpc(kind: str, address: str, journey: Journey, further: Visits) -> None:
+def call_grpc(kind: str, address: str, journey: Journey, rest: Visits) -> None:
     channel = channels.setdefault(address, None) or grpc.insecure_channel(address)
     channels[address] = channel
     stub = relay_pb2_grpc.RelayStub(channel)
@@ -83,13 +83,13 @@ def call_grpc(kind: str, address: str, journey: Journey, further: Visits) -> Non
         replies = stub.Talk(iter([journey, journey]), timeout=CALL_TIMEOUT_S)
     else:
         replies = [stub.Call(journey, timeout=CALL_TIMEOUT_S)]
-    for one in replies:
-        join(further, one)
+    for reply in replies:
+        add(rest, reply)
 
 
-def join(all_: Visits, one: Visits) -> None:
-    all_.names.extend(one.names)
-    all_.failure = all_.failure or one.failure
+def add(total: Visits, visits: Visits) -> None:
+    total.names.extend(visits.names)
+    total.failure = total.failure or visits.failure
 
 
 @app.get("/relay")
@@ -112,10 +112,10 @@ class Relay(relay_pb2_grpc.RelayServicer):
             yield visit(list(journey.stops))
 
     def Collect(self, journeys: Iterator[Journey], context: grpc.ServicerContext) -> Visits:
-        all_ = Visits()
+        total = Visits()
         for journey in journeys:
-            join(all_, visit(list(journey.stops)))
-        return all_
+            add(total, visit(list(journey.stops)))
+        return total
 
     def Talk(self, journeys: Iterator[Journey], context: grpc.ServicerContext) -> Iterator[Visits]:
         for journey in journeys:

@@ -1,4 +1,4 @@
-"""How many seats are free for a show."""
+"""Returns the number of free seats for a show."""
 
 import os
 

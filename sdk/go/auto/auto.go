@@ -3,8 +3,8 @@
 //	import _ "faultloom.dev/go/auto"
 //
 // It covers gRPC on both sides and requests of http.DefaultTransport to http:// addresses. For an HTTP server, wrap the
-// handler with faultloom.Handler. For other transports, and for https:// addresses, use faultloom.Transport. A program built
-// with faultloom-go needs neither this import nor those wrappers.
+// handler with faultloom.Handler. For other transports, and for https:// addresses, use faultloom.Transport. A program
+// built with faultloom-go needs neither this import nor those wrappers.
 package auto
 
 import (

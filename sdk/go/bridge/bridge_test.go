@@ -1,5 +1,5 @@
-// Package bridge sends requests through a service that only has OpenTelemetry, with the real libraries. It is a module of its
-// own, so that the SDK does not depend on them.
+// Package bridge sends requests through a service that only has OpenTelemetry, with the real libraries. It is a module
+// of its own, so that the SDK does not depend on them.
 package bridge
 
 import (

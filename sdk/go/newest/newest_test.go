@@ -1,5 +1,5 @@
-// Package newest runs the test suite with the newest grpc-go. It is a module of its own, so that the SDK's requirement stays
-// the lowest supported version.
+// Package newest runs the test suite with the newest grpc-go. It is a module of its own, so that the SDK's requirement
+// stays the lowest supported version.
 package newest
 
 import (

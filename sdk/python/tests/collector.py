@@ -1,4 +1,4 @@
-"""A strict OTLP/HTTP receiver: whatever a real collector could object to is an error here."""
+"""A strict OTLP/HTTP receiver: anything that a real collector could reject is an error."""
 
 from __future__ import annotations
 

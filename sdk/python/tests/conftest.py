@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-# peers are started while gRPC's threads run here; its fork handlers have no business in them
+# peers are started while gRPC's threads run here; its fork handlers must not run in them
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import faultloom.auto  # noqa: E402, F401
@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 import faultloom
 from faultloom.wire.history import CALL_FAILED, RECV_RESPONSE, SEND_REQUEST
 
-# the machine may be busy: a slow example is no failure
+# the machine may be busy: a slow example is not a failure
 settings.register_profile("faultloom", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("faultloom")
 
@@ -53,7 +53,7 @@ class Peer:
             env.setdefault("FAULTLOOM_TRUST", (trust_text() if trust is None else trust).replace("\n", ";"))
             if not env["FAULTLOOM_TRUST"]:
                 del env["FAULTLOOM_TRUST"]
-        # a file, not a pipe: nobody reads it while the peer runs, and a full pipe would stop the peer
+        # a file, not a pipe: it is not read while the peer runs, and a full pipe would block the peer
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [launcher or sys.executable, str(APPS / f"{app}.py"), *arguments],
@@ -67,7 +67,7 @@ class Peer:
         self.url = f"http://{self.address}"
 
     def stop(self) -> str:
-        """What the peer wrote to standard error."""
+        """Stops the peer. Returns its standard error."""
         self.process.kill()
         self.process.communicate()
         if self.errors.closed:
@@ -95,7 +95,7 @@ def peers() -> Iterator[Callable[..., Peer]]:
 
 @pytest.fixture
 def own_peer() -> Iterator[Callable[..., Peer]]:
-    """As ``peers``, but the process is this test's alone."""
+    """Like ``peers``, but for processes of this test only."""
     running: List[Peer] = []
 
     def peer(app: str, *arguments: str, **how: Any) -> Peer:

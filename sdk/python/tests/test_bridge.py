@@ -1,4 +1,4 @@
-"""Hops that know OpenTelemetry only: they pass the request part on, are a gap, and faults behind them fire."""
+"""Services that support OpenTelemetry only: they forward the envelope, are a gap, and faults of their callees fire."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def http_get(client, url):
 
 
 @pytest.mark.parametrize("client", [requests, httpx], ids=["requests", "httpx"])
-def test_a_fault_fires_behind_an_http_hop_that_knows_opentelemetry_only(own_peer, peers, collector, client):
+def test_a_fault_fires_after_an_http_service_that_supports_opentelemetry_only(own_peer, peers, collector, client):
     leaf = peers("flask_app", service="leaf")
     front = own_peer("flask_app", service="front", FAULTLOOM_PEERS=f"{leaf.address}=leaf", FAULTLOOM_EXPORT=collector.url)
     hop = otel_hop(peers, "flask_app")
@@ -50,7 +50,7 @@ def test_a_fault_fires_behind_an_http_hop_that_knows_opentelemetry_only(own_peer
     for number, (faults, text) in enumerate(((None, "hello"), (plan, "ConnectionError"), (None, "hello")), 1):
         with faultloom.starting(SIGNER, faults, bridge=True) as started:
             assert http_get(client, url) == f"via:via:{text}"
-        # what is behind the hop told the collector, not the hop
+        # the callee behind the service has exported its history
         assert ends(started.history.segment) == [("replied", 200, True, None)]
         trace = started.scope.envelope.trace.hex()
         spans = until(lambda: [span for span in collector.of("front") if span["traceId"] == trace])
@@ -62,7 +62,7 @@ def test_a_fault_fires_behind_an_http_hop_that_knows_opentelemetry_only(own_peer
 
 
 @pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync", "aio"])
-def test_a_fault_fires_behind_a_grpc_hop_that_knows_opentelemetry_only(own_peer, peers, mode):
+def test_a_fault_fires_after_a_grpc_service_that_supports_opentelemetry_only(own_peer, peers, mode):
     leaf = peers("grpc_app", service="leaf")
     front = own_peer("grpc_app", *mode, service="front", FAULTLOOM_PEERS=f"{leaf.address}=leaf")
     hop = otel_hop(peers, "grpc_app", *mode)
@@ -79,7 +79,7 @@ def test_a_fault_fires_behind_a_grpc_hop_that_knows_opentelemetry_only(own_peer,
         assert ends(started.history.segment) == [("replied", 2 if faults else 0, True, None)]
 
 
-def test_the_envelope_passes_a_grpc_hop_in_baggage(own_peer, peers, collector):
+def test_the_envelope_passes_a_grpc_service_in_baggage(own_peer, peers, collector):
     front = own_peer("grpc_app", service="front", FAULTLOOM_EXPORT=collector.url)
     for mode in ((), ("aio",)):
         hop = otel_hop(peers, "grpc_app", *mode)
@@ -91,7 +91,7 @@ def test_the_envelope_passes_a_grpc_hop_in_baggage(own_peer, peers, collector):
         assert server["name"] == "/t.T/Echo" and attributes(server)["rpc.grpc.status_code"] == "0"
 
 
-def test_without_the_permission_nothing_but_the_envelope_is_sent(peers, own_peer):
+def test_without_the_permission_only_the_envelope_is_sent(peers, own_peer):
     hop = otel_hop(own_peer, "flask_app")
     front = peers("flask_app", service="front")
     for bridge, texts in ((False, "via:via:hello"), (True, "via:via:ConnectionError")):
@@ -100,7 +100,7 @@ def test_without_the_permission_nothing_but_the_envelope_is_sent(peers, own_peer
 
 
 class Seen:
-    """What a plain HTTP server saw of a request."""
+    """A plain HTTP server that keeps the headers of its requests."""
 
     def __init__(self):
         import threading
@@ -124,7 +124,7 @@ class Seen:
 
 
 @pytest.mark.parametrize("client", [requests, httpx], ids=["requests", "httpx"])
-def test_what_the_application_set_is_kept(client):
+def test_headers_of_the_application_are_kept(client):
     seen = Seen()
     headers = {"traceparent": PARENT, "baggage": "a=1,faultloom=old,b=2;p"}
     with faultloom.starting(SIGNER, bridge=True) as started:
@@ -154,7 +154,7 @@ def test_metadata_of_the_application_is_kept():
     assert dict(out)["traceparent"] == f"00-{(b't' * 16).hex()}-{send.id:016x}-01"
 
 
-def test_baggage_without_room_stays_as_it_was():
+def test_full_baggage_is_unchanged():
     full = "a=" + "x" * (BAGGAGE_BYTES - 100)
     assert add_to_baggage(full, "e" * 200) == full and add_to_baggage("", "e") == "faultloom=e"
 
@@ -190,7 +190,7 @@ def test_baggage_without_a_valid_traceparent_is_not_used():
     assert incoming("01" + PARENT[2:] + "-more", "faultloom=abc") is not None
 
 
-def test_asyncio_calls_take_the_bridge_too(own_peer, peers, collector):
+def test_asyncio_calls_use_the_bridge(own_peer, peers, collector):
     front = own_peer("grpc_app", service="front", FAULTLOOM_EXPORT=collector.url)
     hop = otel_hop(peers, "grpc_app")
 

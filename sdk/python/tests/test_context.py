@@ -1,4 +1,4 @@
-"""The scope inside a process: threads, pools, tasks; nothing is sent without one."""
+"""The current scope in threads, pools and tasks. Nothing is sent without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import faultloom
 from faultloom.scope.current import current_scope
 
 
-def test_threads_and_pools_and_tasks_carry_the_scope():
+def test_threads_pools_and_tasks_inherit_the_scope():
     with faultloom.starting(SIGNER) as started:
         seen = []
         thread = threading.Thread(target=lambda: seen.append(current_scope()))
@@ -34,7 +34,7 @@ def test_threads_and_pools_and_tasks_carry_the_scope():
     assert all(scope is started.scope for scope in seen) and len(seen) == 7
 
 
-def test_a_thread_that_overrides_run_is_carried_too():
+def test_a_thread_that_overrides_run_inherits_the_scope():
     class Mine(threading.Thread):
         def run(self):
             self.seen = current_scope()
@@ -46,7 +46,7 @@ def test_a_thread_that_overrides_run_is_carried_too():
     assert thread.seen is started.scope and "run" not in thread.__dict__
 
 
-def test_a_pools_worker_does_not_keep_the_scope_of_the_job_that_started_it():
+def test_a_pool_worker_does_not_keep_the_scope_of_the_job_that_started_it():
     seen, pool = [], ThreadPoolExecutor(1)
     first, second = threading.Event(), threading.Event()
     with faultloom.starting(SIGNER):
@@ -88,7 +88,7 @@ def test_without_a_scope_nothing_is_sent(peers):
     assert "x-faultloom" not in reply.request.headers and current_scope() is None
 
 
-def test_two_requests_at_once_do_not_mix(peers):
+def test_concurrent_requests_do_not_mix(peers):
     front = peers("flask_app", service="front")
     results = []
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come from outside: our error or a result, never anything else; and what was encoded comes back."""
+"""Decoders return a result or raise our error for any bytes, and encoding round trips."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def receiver() -> Receiver:
 
 
 @given(U64)
-def test_a_varint_survives_a_round_trip(value):
+def test_varint_round_trip(value):
     r = Reader(encode_varint(value))
     assert r.varint() == value and r.done()
 
@@ -54,7 +54,7 @@ def test_a_reader_raises_only_our_error(data):
 
 
 @given(st.lists(FAULTS, min_size=1, max_size=4))
-def test_a_plan_survives_a_round_trip(faults):
+def test_plan_round_trip(faults):
     assert decode_plan(encode_plan(faults)) == faults
 
 
@@ -67,7 +67,7 @@ def test_a_plan_decoder_raises_only_our_error(data):
 
 
 @given(st.lists(FAULTS, max_size=3), st.booleans(), st.integers(1, 2**64 - 1), st.integers(0, 3), st.integers(0, 2**31))
-def test_an_envelope_survives_a_round_trip(faults, history, call, accept, limit):
+def test_envelope_round_trip(faults, history, call, accept, limit):
     passed_on = SIGNER.sign(faults, history=history)
     evidence = b"".join(encode_varint(i) for i in range(sum(f.counters for f in faults)))
     data = assemble_envelope(passed_on, call, accept, limit, evidence)
@@ -80,7 +80,7 @@ def test_an_envelope_survives_a_round_trip(faults, history, call, accept, limit)
 
 
 @given(st.data())
-def test_a_changed_envelope_is_refused_or_differs_in_its_unsigned_part_only(data):
+def test_a_changed_envelope_is_refused_unless_only_its_unsigned_part_differs(data):
     whole = SIGNER.envelope([Fault("reset", Selector("a", "b", "c"), nth=2)])
     at = data.draw(st.integers(0, len(whole) - 1))
     changed = whole[:at] + bytes((whole[at] ^ data.draw(st.integers(1, 255)),)) + whole[at + 1 :]
@@ -107,7 +107,7 @@ def test_a_header_decoder_raises_only_our_error(text):
         assert error.code == "malformed"
 
 
-def test_without_trust_everything_is_ignored():
+def test_without_trust_settings_envelopes_are_ignored():
     deaf = Receiver(lambda: None)
     assert deaf.accept(SIGNER.envelope()) is None and deaf.accept_header("!") is None
 
@@ -122,12 +122,12 @@ def test_a_plan_is_accepted_once_per_call_and_attempt():
     assert r.accept(trace_only) and r.accept(trace_only)
 
 
-def test_a_trace_key_signs_no_plan():
+def test_a_trace_key_cannot_sign_a_plan():
     with pytest.raises(FaultloomError, match="plan_not_permitted"):
         Signer(TRACE_KEY, ENVIRONMENT).sign([Fault("reset")])
 
 
-def test_the_memory_against_replays_is_bounded(monkeypatch):
+def test_the_replay_memory_is_bounded(monkeypatch):
     monkeypatch.setattr("faultloom.trust.receiver.REPLAY_MEMORY_MAX", 100)
     r = receiver()
     for call in range(1, 300):
@@ -139,7 +139,7 @@ def test_the_memory_against_replays_is_bounded(monkeypatch):
 
 
 def recorded(depth: int, sends: int, replies: list) -> bytes:
-    """A history made by scopes, as services make them."""
+    """A history recorded by scopes, like in services."""
     envelope = receiver().accept(SIGNER.envelope(call=depth + 1))
     ticks = itertools.count(0, 150)
     scope = Scope("service", envelope, start_us=10**15, clock=lambda: next(ticks))
@@ -198,7 +198,7 @@ def nested(levels: int) -> bytes:
     return b"\1" + bytes(8) + segment
 
 
-def test_depth_and_number_of_events_are_limited():
+def test_depth_and_event_count_are_limited():
     decode_history(nested(63))
     with pytest.raises(FaultloomError, match="malformed"):
         decode_history(nested(64))
@@ -211,13 +211,13 @@ def test_depth_and_number_of_events_are_limited():
 
 
 @given(st.binary(max_size=100), st.binary(max_size=300))
-def test_what_is_appended_is_cut_off_again(message, history):
+def test_field_and_tail_round_trip(message, history):
     assert cut_field(message + encode_field(history)) == (message, history)
     assert cut_tail(message + encode_tail(history)) == (message, history)
 
 
 @given(st.binary(max_size=100), st.integers(0, 2**32 - 1))
-def test_what_only_looks_appended_stays(message, length):
+def test_bytes_that_resemble_a_field_or_tail_stay(message, length):
     data = message + length.to_bytes(4, "big") + b"flm\1"
     kept, history = cut_field(data)
     assert history is not None or kept == data
@@ -226,7 +226,7 @@ def test_what_only_looks_appended_stays(message, length):
 
 
 @given(st.binary(max_size=50))
-def test_corruption_keeps_the_length_and_the_first_half(body):
+def test_corruption_keeps_length_and_first_half(body):
     changed = corrupt(body)
     assert len(changed) == len(body) and changed[: len(body) // 2] == body[: len(body) // 2]
 
@@ -256,13 +256,13 @@ def test_a_window_cuts_the_tail_however_the_body_arrives(body, sizes, coding):
     assert through_window(data, sizes, decoder) == (body, [history])
 
 
-def test_a_window_hands_on_what_cannot_be_the_tail():
+def test_a_window_passes_on_bytes_before_the_tail():
     window = Window(None, lambda history: None)
     window.feed(b"x" * (HOLD_BYTES + 10))
     assert window.ready == 10 and window.take(100) == b"x" * 10
 
 
-def test_a_gzip_body_of_several_members_is_undone():
+def test_a_gzip_body_of_several_members_is_decoded():
     def member(data):
         compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
         return compressor.compress(data) + compressor.flush()
@@ -275,7 +275,7 @@ def test_a_gzip_body_of_several_members_is_undone():
     ("value", "may"),
     [("", True), ("gzip, deflate", True), ("identity", True), ("gzip, br", False), ("*", False), ("zstd", False), ("gzip;q=0.5, br;q=0", True)],
 )
-def test_a_tail_is_announced_only_if_every_accepted_encoding_can_be_undone(value, may):
+def test_a_tail_is_announced_only_if_every_accepted_coding_can_be_decoded(value, may):
     assert accepts_only_decodable(value) is may
 
 
@@ -292,21 +292,21 @@ def test_names_and_selectors_take_any_text(path, other):
 
 
 @given(st.text(max_size=100))
-def test_trust_settings_are_taken_or_refused_with_a_line(text):
+def test_invalid_trust_settings_are_refused_with_a_line_number(text):
     try:
         TrustSettings.parse(text)
     except TrustSettingsError as error:
         assert "line" in str(error)
 
 
-def test_a_refusal_never_shows_a_key():
+def test_an_error_never_contains_a_key():
     with pytest.raises(TrustSettingsError) as error:
         TrustSettings.parse("environment e\nkey fault f1 " + "ab" * 31)
     assert "abab" not in str(error.value) and "line 2" in str(error.value)
     assert FAULT_KEY.secret.hex() not in repr(FAULT_KEY) and "secret" not in repr(FAULT_KEY)
 
 
-def test_an_envelope_is_looked_up_before_room_is_made(monkeypatch):
+def test_a_replay_is_detected_before_entries_are_evicted(monkeypatch):
     monkeypatch.setattr("faultloom.trust.receiver.REPLAY_MEMORY_MAX", 3)
     r = receiver()
     now = int(time.time())
@@ -314,7 +314,7 @@ def test_an_envelope_is_looked_up_before_room_is_made(monkeypatch):
     assert not any(r._admit((b"t", call, 0), now + 60, now) for call in (1, 2, 3))
 
 
-def test_the_run_id_is_there_only_if_its_bit_is_set():
+def test_the_run_id_is_present_only_if_its_bit_is_set():
     accepted = receiver().accept(SIGNER.envelope(run=b"r" * 16, bridge=True))
     assert accepted and accepted.run == b"r" * 16 and accepted.bridge
     accepted = receiver().accept(SIGNER.envelope())

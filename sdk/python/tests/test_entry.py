@@ -1,4 +1,4 @@
-"""Services that start requests themselves: drawn at random, exported once, never in the way of a reply."""
+"""Services that sample requests: exported once, without an effect on replies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def attributes(span):
     return {attribute["key"]: next(iter(attribute["value"].values())) for attribute in span["attributes"]}
 
 
-def test_a_drawn_request_is_exported_once_with_everything_below(own_peer, peers, collector):
+def test_a_sampled_request_is_exported_once_with_its_callees(own_peer, peers, collector):
     back = peers("flask_app", service="back")
     front = own_peer("flask_app", service="front", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url, FAULTLOOM_PEERS=f"{back.address}=back")
     reply = requests.get(f"{front.url}/chain?url={back.url}/status/503", timeout=5)
@@ -55,7 +55,7 @@ def test_a_drawn_request_is_exported_once_with_everything_below(own_peer, peers,
 
 
 @pytest.mark.parametrize("mode", [(), ("aio",)], ids=["sync", "aio"])
-def test_grpc_calls_and_streams_are_drawn_and_links_to_their_parent(own_peer, collector, mode):
+def test_grpc_calls_and_streams_are_sampled_and_linked_to_their_parent(own_peer, collector, mode):
     back = own_peer("grpc_app", *mode, service="back", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url)
     with grpc.insecure_channel(back.address) as channel:
         metadata = (("traceparent", PARENT),)
@@ -70,7 +70,7 @@ def test_grpc_calls_and_streams_are_drawn_and_links_to_their_parent(own_peer, co
     assert "parentSpanId" not in failed and failed["status"] == {"code": 2} and attributes(failed)["rpc.grpc.status_code"] == "5"
 
 
-def test_a_request_that_brings_an_envelope_is_not_drawn(own_peer, collector):
+def test_a_request_with_an_envelope_is_not_sampled(own_peer, collector):
     front = own_peer("flask_app", service="front", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url)
     with faultloom.starting(SIGNER) as started:
         assert requests.get(front.url + "/echo", timeout=5).text == "hello"
@@ -81,7 +81,7 @@ def test_a_request_that_brings_an_envelope_is_not_drawn(own_peer, collector):
     assert [span["name"] for span in collector.spans] == ["GET /status/{code}"]
 
 
-def test_one_in_n_is_drawn():
+def test_one_in_n_is_sampled():
     entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/16", "FAULTLOOM_EXPORT": "http://127.0.0.1:1/v1/traces"})
     entry._random = random.Random(20261121)
     trust = TrustSettings.parse(trust_text())
@@ -93,7 +93,7 @@ def test_one_in_n_is_drawn():
 
 
 @pytest.mark.parametrize(("sample", "export"), [("1/2", ""), ("1/2", "collector:4318"), ("0.5", "http://c/"), ("1/0", "http://c/"), ("1/1000001", "http://c/")])
-def test_settings_that_are_not_understood_switch_sampling_off_with_a_line(capsys, sample, export):
+def test_invalid_settings_disable_sampling_with_a_warning(capsys, sample, export):
     entry = EntrySampler({"FAULTLOOM_SAMPLE": sample, "FAULTLOOM_EXPORT": export})
     assert entry.sample_one_in == 0 and entry.sample(TrustSettings.parse(trust_text()), "") is None
     assert "FAULTLOOM_SAMPLE" in capsys.readouterr().err
@@ -106,7 +106,7 @@ def test_endpoints():
         assert parse_endpoint(bad) is None, bad
 
 
-def test_a_bridge_can_be_asked_for():
+def test_sampled_requests_can_permit_a_bridge():
     entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/1", "FAULTLOOM_EXPORT": "http://c/", "FAULTLOOM_BRIDGE": "on"})
     envelope = entry.sample(TrustSettings.parse(trust_text()), PARENT)
     assert envelope.bridge and envelope.trace.hex() == PARENT[3:35] and f"{envelope.call:016x}" == PARENT[36:52]
@@ -118,7 +118,7 @@ def history(number=1):
     return started.bytes
 
 
-def test_batches_hold_at_most_64(collector):
+def test_batches_have_at_most_64_histories(collector):
     exporter = Exporter(parse_endpoint(collector.url))
     for _ in range(200):
         exporter.add(os.urandom(16), False, history())
@@ -126,7 +126,7 @@ def test_batches_hold_at_most_64(collector):
     assert max(collector.batches) <= BATCH_MAX
 
 
-def test_a_full_queue_loses_and_says_so_once_a_minute(collector, capsys):
+def test_a_full_queue_drops_histories_and_warns_once_a_minute(collector, capsys):
     collector.silent.clear()
     exporter = Exporter(parse_endpoint(collector.url))
     begun = time.monotonic()
@@ -143,7 +143,7 @@ def test_a_full_queue_loses_and_says_so_once_a_minute(collector, capsys):
 
 
 @pytest.mark.parametrize("how", ["refused", "503"])
-def test_a_collector_that_fails_does_no_harm(own_peer, collector, how):
+def test_a_failing_collector_does_not_affect_replies(own_peer, collector, how):
     collector.fail = True
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -160,7 +160,7 @@ def _stderr(peer):
     return open(peer.errors.fileno(), closefd=False).read() if not peer.errors.seek(0) else ""
 
 
-def test_the_export_itself_is_no_part_of_any_request(own_peer, collector):
+def test_the_export_is_not_part_of_a_request(own_peer, collector):
     front = own_peer("flask_app", service="front", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url, FAULTLOOM_BRIDGE="on")
     for _ in range(3):
         requests.get(f"{front.url}/chain?url={front.url}/echo", timeout=5)
@@ -182,7 +182,7 @@ sys.stdout.write("done")
 """
 
 
-def test_what_is_left_is_sent_when_the_process_ends(collector):
+def test_queued_histories_are_sent_at_exit(collector):
     env = clean_environment(
         PYTHONPATH=str(SOURCE.parent), FAULTLOOM_TRUST=trust_text().replace("\n", ";"), FAULTLOOM_SERVICE="short",
         FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url,
@@ -191,7 +191,7 @@ def test_what_is_left_is_sent_when_the_process_ends(collector):
     assert ran.stdout == "done" and len(collector.of("short")) == 5, ran.stderr
 
 
-def test_a_collector_that_does_not_answer_delays_the_end_by_a_second_at_most(collector):
+def test_a_silent_collector_delays_the_exit_by_at_most_a_second(collector):
     collector.silent.clear()
     env = clean_environment(
         PYTHONPATH=str(SOURCE.parent), FAULTLOOM_TRUST=trust_text().replace("\n", ";"), FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=collector.url,
@@ -201,7 +201,7 @@ def test_a_collector_that_does_not_answer_delays_the_end_by_a_second_at_most(col
     assert ran.stdout.strip() == "doneTrue", ran.stderr
 
 
-def test_forked_workers_export_by_themselves(tmp_path, collector):
+def test_forked_workers_export_their_own_histories(tmp_path, collector):
     pytest.importorskip("gunicorn")
     (tmp_path / "service.py").write_text(
         textwrap.dedent(
@@ -240,7 +240,7 @@ def test_forked_workers_export_by_themselves(tmp_path, collector):
     try:
         assert until(ask, 30)
         assert until(lambda: len(collector.of("unicorn")) == count + 1)
-        # each process says what it is
+        # each process exports under its own name
         names = {name for name in os.listdir(status) if name.endswith(".json")}
         assert {f"unicorn.{pid}.json" for pid in [*pids, process.pid]} <= names
         count_before = count

@@ -26,7 +26,7 @@ RUNS = {"delay", "lost-reply", "empty-reply", "corrupt-reply"}
 
 
 class Outcome:
-    """What a caller saw: an exception, or status and body; and how long it took."""
+    """The result for a caller: an exception, or status and body, and the duration."""
 
     def __init__(self, error=None, status=None, body=None, seconds=0.0):
         self.error, self.status, self.body, self.seconds = error, status, body, seconds
@@ -299,6 +299,42 @@ def test_the_callers_own_deadline_ends_a_longer_wait(peers, client, kind):
     assert [end[:2] for end in ends(started.history.segment)] == [("failed", 4)]
 
 
+@pytest.mark.parametrize("client", ["requests", "httpx", "grpc", "future", "stream", "aio"])
+def test_a_delay_beyond_the_deadline_sends_once_faults_are_switched_off(peers, client):
+    flask, backend = peers("flask_app", service="callee"), peers("grpc_app", service="callee")
+    enabled = threading.Event()
+    enabled.set()
+
+    async def aio():
+        async with grpc.aio.insecure_channel(backend.address) as channel:
+            call = channel.unary_unary("/t.T/Echo")(b"abcdef", timeout=5)
+            done = []
+            call.add_done_callback(done.append)
+            body = await call
+            assert await call.code() is grpc.StatusCode.OK and done == [call]
+            return body
+
+    def call():
+        if client == "requests":
+            return requests.post(flask.url + "/echo", data=b"abcdef", timeout=5).content
+        if client == "httpx":
+            return httpx.post(flask.url + "/echo", content=b"abcdef", timeout=5).content
+        if client == "aio":
+            return asyncio.run(aio())
+        with grpc.insecure_channel(backend.address) as channel:
+            if client == "stream":
+                assert list(channel.unary_stream("/t.T/Stream")(b"3", timeout=5)) == [b"0", b"1", b"2"]
+                return b"abcdef"
+            echo = channel.unary_unary("/t.T/Echo")
+            return echo.future(b"abcdef", timeout=5).result() if client == "future" else echo(b"abcdef", timeout=5)
+
+    with faultloom.starting(SIGNER, [Fault("delay", arg=20_000)]) as started:
+        started.scope.faults_enabled = enabled.is_set
+        threading.Timer(0.3, enabled.clear).start()
+        assert call() == b"abcdef"
+    assert ends(started.history.segment) == [("replied", 200 if client in ("requests", "httpx") else 0, False, "callee")]
+
+
 def test_a_delay_between_connect_and_read_timeout_still_reaches_the_callee(peers):
     flask = peers("flask_app", service="callee")
     with faultloom.starting(SIGNER, [Fault("delay", arg=300)]) as started:
@@ -306,7 +342,7 @@ def test_a_delay_between_connect_and_read_timeout_still_reaches_the_callee(peers
     assert ends(started.history.segment) == [("replied", 200, False, "callee")]
 
 
-def test_urllib3_retries_a_reset_and_each_try_is_a_send(peers):
+def test_urllib3_retries_a_reset_and_each_attempt_is_a_call(peers):
     flask = peers("flask_app", service="callee")
     pool = urllib3.PoolManager(retries=urllib3.Retry(3, backoff_factor=0))
     with faultloom.starting(SIGNER, [Fault("reset", max_fires=2)]) as started:
@@ -314,7 +350,7 @@ def test_urllib3_retries_a_reset_and_each_try_is_a_send(peers):
     assert faults_fired(started.history.segment) == [0, 0, None]
 
 
-def test_cancelling_a_hanging_future_ends_it(peers):
+def test_canceling_a_hanging_future_ends_it(peers):
     backend = peers("grpc_app", service="callee")
     with faultloom.starting(SIGNER, [Fault("hang")]):
         with grpc.insecure_channel(backend.address) as channel:
@@ -325,7 +361,7 @@ def test_cancelling_a_hanging_future_ends_it(peers):
             assert future.code() is grpc.StatusCode.CANCELLED
 
 
-def test_cancelling_a_hanging_aio_call_ends_it(peers):
+def test_canceling_a_hanging_aio_call_ends_it(peers):
     backend = peers("grpc_app", service="callee")
 
     async def run():
@@ -342,7 +378,7 @@ def test_cancelling_a_hanging_aio_call_ends_it(peers):
     assert [end[:2] for end in ends(started.history.segment)] == [("failed", 1)]
 
 
-def test_a_callback_that_raises_is_told_and_the_next_one_runs(peers, caplog):
+def test_a_callback_that_raises_is_logged_and_the_next_one_runs(peers, caplog):
     backend = peers("grpc_app", service="callee")
     called = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The envelope of a unary gRPC call in a field of the message: who says so, who sends it there, what the program sees."""
+"""The envelope of a unary gRPC call in a field of the message: announcement, use, and what the application gets."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_from_the_second_call_on_the_envelope_is_in_a_field(peers, wire, mode, c
 
 @SERVERS
 @CLIENTS
-def test_an_error_says_it_too(peers, wire, mode, client):
+def test_errors_announce_fields(peers, wire, mode, client):
     relay = wire(peers("grpc_app", *mode, service="callee"))
     with faultloom.starting(SIGNER) as started:
         assert client(relay.address, *[step(b"9", "Fail")] * 2, *[step(b"", "PlainFail")] * 2, *[step(b"", "Boom")] * 2) == [9, 9, 5, 5, 2, 2]
@@ -123,7 +123,7 @@ def test_an_error_says_it_too(peers, wire, mode, client):
 
 
 @SERVERS
-def test_the_handler_sees_its_message_and_no_more(peers, wire, mode):
+def test_the_handler_gets_its_message_without_the_field(peers, wire, mode):
     relay = wire(peers("grpc_app", *mode, service="callee"))
     message = StringValue(value="you")
     with grpc.insecure_channel(relay.address) as channel, faultloom.starting(SIGNER) as started:
@@ -136,7 +136,7 @@ def test_the_handler_sees_its_message_and_no_more(peers, wire, mode):
 
 @SERVERS
 @CLIENTS
-def test_calls_below_belong_to_the_scope_that_a_field_opened(peers, mode, client):
+def test_calls_of_the_handler_belong_to_the_scope_that_a_field_opened(peers, mode, client):
     front, back = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="back")
     with faultloom.starting(SIGNER) as started:
         client(front.address, *[step(back.address.encode(), "Chain")] * 3)
@@ -155,7 +155,7 @@ def test_a_callee_without_the_sdk_never_gets_a_field(peers, wire, client):
 
 @SERVERS
 @CLIENTS
-def test_a_server_that_takes_small_messages_only_does_not_say_it(peers, wire, mode, client):
+def test_a_server_with_a_low_receive_limit_does_not_announce_fields(peers, wire, mode, client):
     for limit, carrier in (((1 << 20) - 1, METADATA), (1 << 20, FIELD), (-1, FIELD)):
         relay = wire(peers("grpc_app", *mode, f"limit={limit}", service="callee"))
         with faultloom.starting(SIGNER) as started:
@@ -175,7 +175,7 @@ def test_a_message_beyond_64_kib_has_its_envelope_in_metadata(peers, wire, clien
 
 
 @WAYS
-def test_an_answer_without_a_history_ends_it_for_good(peers, wire, client):
+def test_a_reply_without_a_history_disables_fields_permanently(peers, wire, client):
     relay = wire(peers("grpc_app", service="callee"))
     with faultloom.starting(SIGNER) as started:
         client(relay.address, step(), step(metadata=(("wire", "drop"),)), *[step()] * 3)
@@ -184,7 +184,7 @@ def test_an_answer_without_a_history_ends_it_for_good(peers, wire, client):
 
 
 @WAYS
-def test_a_call_that_fails_makes_the_next_one_begin_anew(peers, wire, client):
+def test_after_a_failed_call_the_next_one_uses_metadata(peers, wire, client):
     relay = wire(peers("grpc_app", service="callee"))
     with faultloom.starting(SIGNER) as started:
         client(relay.address, step(), step(metadata=(("wire", "fail"),)), *[step()] * 2)
@@ -193,7 +193,7 @@ def test_a_call_that_fails_makes_the_next_one_begin_anew(peers, wire, client):
 
 
 @CLIENTS
-def test_an_envelope_that_may_go_over_a_bridge_stays_in_metadata(peers, wire, client):
+def test_a_bridged_envelope_stays_in_metadata(peers, wire, client):
     relay = wire(peers("grpc_app", service="callee"))
     for bridge in (False, True):
         with faultloom.starting(SIGNER, bridge=bridge):
@@ -220,7 +220,7 @@ def test_streams_have_their_envelopes_in_metadata(peers, wire):
 
 
 @SERVERS
-def test_histories_of_streams_do_not_say_it(peers, mode):
+def test_histories_of_streams_do_not_announce_fields(peers, mode):
     callee = peers("grpc_app", *mode, service="callee")
     envelope = SIGNER.envelope(accept=0)
     with grpc.insecure_channel(callee.address) as channel:
@@ -232,7 +232,7 @@ def test_histories_of_streams_do_not_say_it(peers, mode):
 
 @CLIENTS
 @pytest.mark.parametrize("kind", ["delay", "empty-reply", "corrupt-reply", "lost-reply", "status", "unavailable"])
-def test_faults_act_on_calls_with_fields_as_on_others(peers, wire, client, kind):
+def test_faults_apply_to_calls_with_fields(peers, wire, client, kind):
     relay = wire(peers("grpc_app", service="callee"))
     plan = [Fault(kind, Selector(call="Echo"), arg={"delay": 1, "status": 9}.get(kind, 0), nth=2)]
     with faultloom.starting(SIGNER, plan) as started:
@@ -248,7 +248,7 @@ def test_faults_act_on_calls_with_fields_as_on_others(peers, wire, client, kind)
 
 
 @SERVERS
-def test_a_field_counts_more_than_metadata(peers, mode):
+def test_a_field_takes_precedence_over_metadata(peers, mode):
     callee = peers("grpc_app", *mode, service="callee")
     other = Signer(Key("f1", True, bytes(32)), ENVIRONMENT)
     message = StringValue(value="you").SerializeToString()
@@ -260,7 +260,7 @@ def test_a_field_counts_more_than_metadata(peers, mode):
                 call = channel.unary_unary(f"/t.T/{method}")
                 reply, history = cut_field(call(message + encode_field(SIGNER.envelope(plan, call=8, **take)), metadata=metadata))
                 assert reply == message and takes_field(history) and decode_history(history).call == 8
-                # refused, and cut off all the same; what the metadata brings is not asked then
+                # refused, but cut off; the envelope in the metadata is not used then
                 assert call(message + encode_field(other.envelope(plan, call=9, **take)), metadata=metadata) == message
                 assert call(message + encode_field(b"nonsense")) == call(message + encode_field(b"")) == message
 
@@ -281,7 +281,7 @@ def test_a_copy_of_a_plan_in_a_field_is_refused_unless_it_is_a_retry(monkeypatch
 
 
 @SERVERS
-def test_a_server_whose_interceptor_calls_somebody_does_not_say_it(peers, wire, mode):
+def test_a_server_whose_interceptor_sends_calls_does_not_announce_fields(peers, wire, mode):
     back = peers("grpc_app", service="back")
     relay = wire(peers("grpc_app", *mode, f"asks={back.address}", service="callee"))
     with faultloom.starting(SIGNER) as started:
@@ -291,7 +291,7 @@ def test_a_server_whose_interceptor_calls_somebody_does_not_say_it(peers, wire, 
         assert ends(child_of(started.history.segment, call)) == [("replied", 0, False, "back")]
 
 
-def test_a_message_that_cannot_be_serialized_fails_as_the_library_has_it(peers, wire):
+def test_a_message_that_cannot_be_serialized_fails_like_in_the_library(peers, wire):
     relay = wire(peers("grpc_app", service="callee"))
     with grpc.insecure_channel(relay.address) as channel, faultloom.starting(SIGNER) as started:
         echo = channel.unary_unary("/t.T/Echo", lambda number: b"%d" % number)
@@ -305,7 +305,7 @@ def test_a_message_that_cannot_be_serialized_fails_as_the_library_has_it(peers, 
 
 
 class Notes(grpc.ServerInterceptor):
-    """An application's interceptor that looks at every request."""
+    """An application's interceptor that records every request."""
 
     def __init__(self):
         self.requests = []
@@ -329,8 +329,8 @@ def register(server):
     return "T"
 
 
-def test_a_field_is_cut_off_however_a_handler_was_registered_and_before_interceptors_see_it():
-    """This process has hooks and no trust settings: nobody believes the envelope."""
+def test_a_field_is_cut_off_for_every_kind_of_registration_and_before_interceptors():
+    """This process has hooks and no trust settings: the envelope is not accepted."""
     notes = Notes()
     server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[notes])
     services, port = register(server), server.add_insecure_port("127.0.0.1:0")
@@ -342,7 +342,7 @@ def test_a_field_is_cut_off_however_a_handler_was_registered_and_before_intercep
     assert notes.requests == [b"x"] * len(services)
 
 
-def test_a_server_started_inside_a_scope_is_not_in_it():
+def test_a_server_started_in_a_scope_does_not_inherit_it():
     """Regression: the tasks of a grpc.aio server inherited the scope that it was started in."""
     scopes = []
 
@@ -366,7 +366,7 @@ def test_a_server_started_inside_a_scope_is_not_in_it():
     assert scopes == [None]
 
 
-def test_what_a_channel_knows_of_a_method():
+def test_state_of_a_callee():
     with faultloom.starting(SIGNER) as started:
         sent, plain = (started.scope.begin_call(False, "peer", "/t.T/Echo", encode_accepts(1, 1 << 20)) for _ in range(2))
     sent.in_field = True
@@ -384,7 +384,7 @@ def test_what_a_channel_knows_of_a_method():
     assert METADATA_ONLY.flag == 0
 
 
-def test_a_channel_remembers_so_many_methods():
+def test_the_number_of_methods_per_channel_is_limited():
     target = target_for("localhost:1", 4 << 20, True)
     known = [target.callee(f"/t.T/{i}") for i in range(METHODS_MAX + 1)]
     assert known[-1] is METADATA_ONLY and METADATA_ONLY not in known[:-1]

@@ -44,7 +44,7 @@ CLIENTS = pytest.mark.parametrize("client", [call, aio_call], ids=["sync-client"
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize("size", [0, 1, 100_000, 4_194_304 - 10_000, 4_194_304 - 20, 4_194_304])
-def test_messages_up_to_the_receive_limit_arrive_and_bring_a_history(peers, mode, client, size):
+def test_messages_up_to_the_receive_limit_arrive_with_a_history(peers, mode, client, size):
     callee = peers("grpc_app", *mode, service="callee")
     with faultloom.starting(SIGNER) as started:
         assert client(callee.address, "Big", b"%d" % size) == b"x" * size
@@ -88,7 +88,7 @@ def test_a_trailer_is_truncated_to_its_limit(peers, mode, client):
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize(("method", "request_", "code"), [("Fail", b"9", 9), ("PlainFail", b"", 5), ("PlainCode", b"", 6), ("SetCode", b"7", 7), ("Boom", b"", 2), ("Fail", b"14", 14)])
-def test_an_error_brings_its_history_in_the_trailer(peers, mode, client, method, request_, code):
+def test_an_error_has_its_history_in_the_trailer(peers, mode, client, method, request_, code):
     callee = peers("grpc_app", *mode, service="callee")
     with faultloom.starting(SIGNER) as started:
         with pytest.raises(grpc.RpcError) as error:
@@ -112,7 +112,7 @@ def test_a_reply_that_cannot_be_serialized_is_recorded_as_internal(peers, mode):
 
 @SERVERS
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
-def test_a_reply_that_cannot_be_serialized_is_what_the_library_makes_of_it(own_peer, mode, traced):
+def test_a_reply_that_cannot_be_serialized_fails_like_in_the_library(own_peer, mode, traced):
     seen = []
     for sdk in (True, False):
         callee = own_peer("grpc_app", *mode, sdk=sdk, service="callee")
@@ -125,7 +125,7 @@ def test_a_reply_that_cannot_be_serialized_is_what_the_library_makes_of_it(own_p
 
 @SERVERS
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
-def test_a_request_that_cannot_be_read_is_what_the_library_makes_of_it(own_peer, mode, traced):
+def test_a_request_that_cannot_be_deserialized_fails_like_in_the_library(own_peer, mode, traced):
     seen = []
     for sdk in (True, False):
         callee = own_peer("grpc_app", *mode, sdk=sdk, service="callee")
@@ -136,7 +136,7 @@ def test_a_request_that_cannot_be_read_is_what_the_library_makes_of_it(own_peer,
     assert seen[0] == seen[1]
 
 
-def test_methods_that_a_server_gets_while_it_serves_are_seen_beside_those_it_knows(peers):
+def test_methods_added_to_a_running_server_are_traced(peers):
     callee = peers("grpc_app", "named", "late", service="callee")
     with faultloom.starting(SIGNER) as started, grpc.insecure_channel(callee.address) as channel:
         for method in ("/t.T/Echo", "/t.L/Echo"):
@@ -145,8 +145,8 @@ def test_methods_that_a_server_gets_while_it_serves_are_seen_beside_those_it_kno
     assert ends(started.history.segment) == 4 * [("replied", 0, False, "callee")]
 
 
-def test_an_untraced_request_takes_no_more_functions_than_without_us(own_peer):
-    """Of a server that knows its methods by name. Half a function per request is for what the library's threads do by the clock."""
+def test_an_untraced_request_takes_no_additional_function_calls(own_peer):
+    """For a server with named methods. Half a call per request is tolerated for timers of the library's threads."""
     taken, requests = [], 200
     for sdk in (True, False):
         callee = own_peer("grpc_app", "named", "steps", sdk=sdk, service="callee")
@@ -160,7 +160,7 @@ def test_an_untraced_request_takes_no_more_functions_than_without_us(own_peer):
     assert taken[0] <= taken[1] + 0.5, taken
 
 
-def test_an_untraced_call_fails_as_the_library_has_it(peers):
+def test_an_untraced_call_fails_like_in_the_library(peers):
     stock = peers("grpc_app", sdk=False)
     with pytest.raises(grpc.RpcError) as error:
         call(stock.address, "Fail", b"5")
@@ -169,7 +169,7 @@ def test_an_untraced_call_fails_as_the_library_has_it(peers):
     assert ("own", "trailer") in [tuple(pair) for pair in error.value.trailing_metadata()]
 
 
-def test_an_untraced_call_is_made_by_whoever_has_replaced_the_librarys(peers, monkeypatch):
+def test_an_untraced_call_uses_a_replaced_method_of_the_library(peers, monkeypatch):
     stock, made, librarys = peers("grpc_app", sdk=False), [], _UnaryUnaryMultiCallable.__call__
 
     def noted(self, request, *args):
@@ -192,7 +192,7 @@ class OwnPool(futures.ThreadPoolExecutor):
         return super().submit(*args, **kwargs)
 
 
-def test_a_servers_pool_is_used_as_the_application_made_it(monkeypatch):
+def test_a_customized_server_pool_is_used_unchanged(monkeypatch):
     wrapped, kinds = [], []
 
     def wrapping(submit):
@@ -226,7 +226,7 @@ def test_a_servers_pool_is_used_as_the_application_made_it(monkeypatch):
 
 
 @SERVERS
-def test_protobuf_messages_arrive_as_they_were(peers, mode):
+def test_protobuf_messages_arrive_unchanged(peers, mode):
     callee = peers("grpc_app", *mode, service="callee")
     with grpc.insecure_channel(callee.address) as channel, faultloom.starting(SIGNER) as started:
         greet = channel.unary_unary("/t.T/Proto", StringValue.SerializeToString, StringValue.FromString)
@@ -237,7 +237,7 @@ def test_protobuf_messages_arrive_as_they_were(peers, mode):
     assert ends(started.history.segment) == [("replied", 0, False, "callee")] * 2
 
 
-def test_a_corrupted_protobuf_message_is_what_the_library_makes_of_it(peers):
+def test_a_corrupted_protobuf_message_is_internal(peers):
     callee = peers("grpc_app", service="callee")
     with grpc.insecure_channel(callee.address) as channel, faultloom.starting(SIGNER, [Fault("corrupt-reply")]) as started:
         greet = channel.unary_unary("/t.T/Proto", StringValue.SerializeToString, StringValue.FromString)
@@ -273,7 +273,7 @@ def test_a_callee_without_the_sdk_is_a_gap(peers):
     assert ends(started.history.segment) == [("replied", 0, True, None), ("replied", 5, True, None)]
 
 
-def test_a_mistake_of_ours_leaves_the_call_alone(monkeypatch, capsys):
+def test_an_internal_error_does_not_affect_the_call(monkeypatch, capsys):
     from faultloom.hooks.process import new_process
     from faultloom.scope.process import IncomingRequest
 
@@ -324,7 +324,7 @@ print(json.dumps(out))
 
 
 @SERVERS
-def test_a_client_without_the_sdk_gets_the_plain_bytes(peers, mode):
+def test_a_client_without_the_sdk_gets_unchanged_bytes(peers, mode):
     callee, flask = peers("grpc_app", *mode, service="callee"), peers("flask_app", service="front")
     ran = subprocess.run(
         [sys.executable, "-c", STOCK_CLIENT, callee.address, flask.url], capture_output=True, text=True, env=clean_environment(), cwd=APPS
@@ -334,7 +334,7 @@ def test_a_client_without_the_sdk_gets_the_plain_bytes(peers, mode):
     }, ran.stderr  # fmt: skip
 
 
-def test_a_message_that_ends_like_ours_is_cut_only_if_it_answers_a_traced_call(peers):
+def test_a_message_that_resembles_a_field_stays_whole(peers):
     stock = peers("grpc_app", sdk=False)
     lookalike = b"message" + (8).to_bytes(4, "big") + MAGIC
     assert call(stock.address, "Echo", lookalike) == lookalike
@@ -342,7 +342,7 @@ def test_a_message_that_ends_like_ours_is_cut_only_if_it_answers_a_traced_call(p
         assert call(stock.address, "Echo", lookalike) == lookalike
 
 
-def test_metadata_of_the_application_arrives_and_a_foreign_envelope_does_not(peers):
+def test_metadata_of_the_application_arrives_but_a_forwarded_envelope_does_not(peers):
     callee = peers("grpc_app", service="callee")
     with faultloom.starting(SIGNER) as started:
         assert call(callee.address, "Echo", b"x", metadata=(("own", "1"), ("x-faultloom-bin", b"foreign"))) == b"x"

@@ -56,7 +56,7 @@ CLIENTS = pytest.mark.parametrize("client", [get_requests, get_urllib3, get_urll
 
 
 @CLIENTS
-def test_a_small_history_comes_in_a_header_that_the_application_does_not_see(peers, client):
+def test_a_small_history_is_in_a_header_that_is_removed(peers, client):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER) as started:
         status, body, headers = client(front.url + "/cart/17/a/b?x=1")
@@ -70,7 +70,7 @@ def test_a_small_history_comes_in_a_header_that_the_application_does_not_see(pee
 
 @CLIENTS
 @pytest.mark.parametrize("size", [0, 8, 32_768, 40_000, 4_194_304, 9_000_000])
-def test_bodies_of_any_size_arrive_whole_and_bring_a_history(peers, client, size):
+def test_bodies_of_any_size_arrive_whole_with_a_history(peers, client, size):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER) as started:
         status, body, _ = client(f"{front.url}/big?n={size}")
@@ -90,7 +90,7 @@ def test_5000_events_come_back_in_a_tail(peers, client, lines):
 
 
 @CLIENTS
-def test_a_client_that_takes_another_encoding_announces_no_tail(peers, client):
+def test_a_client_that_accepts_another_coding_does_not_accept_tails(peers, client):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER, NOWHERE) as started:
         assert client(front.url + "/fan?n=2500", **{"Accept-Encoding": "gzip, br"})[1] == b"line\n"
@@ -101,7 +101,7 @@ def test_a_client_that_takes_another_encoding_announces_no_tail(peers, client):
 
 
 @CLIENTS
-def test_an_error_brings_its_whole_history_however_large(peers, client):
+def test_an_error_has_its_complete_history(peers, client):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER, NOWHERE) as started:
         try:
@@ -122,7 +122,7 @@ def test_a_success_other_than_200_truncates_its_history_into_the_header(peers, c
 
 
 @pytest.mark.parametrize("path", ["/status/204", "/status/304", "/status/404", "/no/such/12345", "/boom"])
-def test_every_status_brings_its_history(peers, path):
+def test_every_status_has_its_history(peers, path):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER) as started:
         status = requests.get(front.url + path, timeout=5).status_code
@@ -155,7 +155,7 @@ def test_a_generated_body_gets_its_tail_and_its_handler_runs_in_the_scope(peers)
 
 
 @pytest.mark.parametrize("client", ["requests", "httpx"])
-def test_an_event_stream_is_never_kept_back(peers, client):
+def test_an_event_stream_is_never_held_back(peers, client):
     import time
 
     front = peers("flask_app", service="front")
@@ -193,8 +193,8 @@ def test_a_caller_that_closes_an_httpx_stream_has_a_gap(peers):
     assert ends(started.history.segment) == [("replied", 200, True, None)]
 
 
-def test_keep_alive_goes_on_after_a_tail():
-    """One connection for all: a HTTP/1.1 server whose replies have tails, chunked or with a length."""
+def test_keep_alive_works_after_a_tail():
+    """One connection to an HTTP/1.1 server whose replies have tails, chunked or with a length."""
     from faultloom.trust.receiver import Receiver
     from faultloom.scope.scope import Scope
     from faultloom.trust.settings import TrustSettings
@@ -256,8 +256,8 @@ def test_keep_alive_goes_on_after_a_tail():
         server.shutdown()
 
 
-def test_somebody_elses_history_is_a_gap():
-    """What a caching proxy may do: the tail answers another call."""
+def test_a_history_of_another_call_is_a_gap():
+    """A caching proxy may return a tail that belongs to another call."""
     foreign = b"\1" + bytes(8) + b"\0\1s\0\1" + b"\4\0\0"
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -281,7 +281,7 @@ def test_somebody_elses_history_is_a_gap():
         server.shutdown()
 
 
-def test_a_body_that_breaks_off_is_what_came_and_then_the_error(peers):
+def test_a_body_that_breaks_off_is_returned_before_the_error(peers):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER) as started:
         with urllib.request.urlopen(front.url + "/broken", timeout=5) as reply:
@@ -310,7 +310,7 @@ def test_a_real_refusal_is_a_failure_with_a_gap(own_peer):
     assert ends(started.history.segment) == [("failed", 14, True, None)] * 3
 
 
-def test_a_redirect_is_two_calls_and_an_envelope_passed_on_is_replaced(peers):
+def test_a_redirect_is_two_calls_and_a_forwarded_envelope_is_replaced(peers):
     front = peers("flask_app", service="front")
     with faultloom.starting(SIGNER) as started:
         for get in (get_requests, get_httpx):
@@ -330,7 +330,7 @@ def test_a_chain_is_one_tree_through_threads_and_pools(peers, how):
         assert ends(child_of(started.history.segment)) == [inner]
 
 
-def test_after_nth_and_max_fires_hold_across_services(peers):
+def test_after_nth_and_max_fires_apply_across_services(peers):
     front, back = peers("flask_app", service="front"), peers("flask_app", service="back")
     url = f"{front.url}/chain?url={back.url}/echo"
     second = [Fault("unavailable", Selector("front", back.address, "/echo"), after=(faultloom.After(Selector(call="GET /echo"), 2),))]

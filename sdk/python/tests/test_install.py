@@ -1,4 +1,4 @@
-"""Installation: launcher, sitecustomize and what it chains, import order, versions that are refused."""
+"""Installation: launcher, sitecustomize and the one after it, import order, unsupported versions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ HOOKED = "import http.client; print(http.client.HTTPConnection.send.__code__.co_
 
 
 def python(*arguments, cwd=None, **env):
-    """A program with trust settings, unless ``FAULTLOOM_TRUST=""``: without any there is nothing to install."""
+    """Runs a program with trust settings, unless ``FAULTLOOM_TRUST=""``."""
     env.setdefault("FAULTLOOM_TRUST", trust_text().replace("\n", ";"))
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, cwd=cwd, env=clean_environment(**env))
 
 
 def launcher(*arguments, cwd=None, **env):
-    """The launcher, run from the source folder as a module."""
+    """Runs the launcher from the source folder."""
     path = str(SOURCE.parent)
     code = f"import sys; sys.path.insert(0, {path!r}); import faultloom.launcher as l; sys.argv[1:] = {list(arguments)!r}; sys.exit(l.main())"
     return python("-c", code, cwd=cwd, **env)
@@ -42,11 +42,11 @@ def test_without_trust_settings_nothing_is_hooked(text):
     assert ran.stdout.split() == ["False", "[]"] and ran.stderr.count("\n") == (text != "")
 
 
-def test_a_trust_file_that_is_still_to_come_is_waited_for(tmp_path):
+def test_a_missing_trust_file_still_installs_the_hooks(tmp_path):
     assert python("-c", HOOKED, PYTHONPATH=BOOT, FAULTLOOM_TRUST="", FAULTLOOM_TRUST_FILE=str(tmp_path / "later")).stdout.strip() == "True"
 
 
-def test_who_signs_requests_needs_no_trust_settings():
+def test_a_signer_installs_the_hooks_without_trust_settings():
     code = "import faultloom, faultloom.auto; " + HOOKED + "; faultloom.Signer(faultloom.Key('f', True, bytes(32)), 'e'); " + HOOKED
     assert python("-c", code, PYTHONPATH=BOOT, FAULTLOOM_TRUST="").stdout.split() == ["False", "True"]
 
@@ -150,7 +150,7 @@ def test_an_unsupported_version_is_refused_by_name_and_left_alone(tmp_path):
     assert ran.stderr.count("\n") == 1 and "httpx 0.10.0 is not supported" in ran.stderr
 
 
-def test_a_patch_that_fails_half_way_is_undone_with_one_line(tmp_path):
+def test_a_patch_that_fails_halfway_is_undone_with_one_line(tmp_path):
     (tmp_path / "httpx.py").write_text("__version__ = '0.28.1'\nclass HTTPTransport:\n    def handle_request(self): return 'original'\n")
     ran = python("-c", "import httpx; print(httpx.HTTPTransport().handle_request())", PYTHONPATH=f"{BOOT}:{tmp_path}")
     assert ran.stdout.strip() == "original" and ran.stderr.count("\n") == 1 and "left as it is" in ran.stderr
@@ -179,7 +179,7 @@ print(len(finders), frames, len([m for m in sys.modules if m == "faultloom" or m
 """
 
 
-def test_loaded_twice_is_loaded_once(tmp_path):
+def test_two_installations_load_the_package_once(tmp_path):
     copy = tmp_path / "faultloom"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     ways = (BOOT, f"{BOOT}:{SOURCE.parent}", f"{BOOT}:{copy / 'boot'}", f"{copy / 'boot'}:{BOOT}:{tmp_path}:{SOURCE.parent}")
@@ -208,7 +208,7 @@ def test_hooked_modules_keep_their_own_loader_and_reload():
     assert python("-c", code, PYTHONPATH=BOOT).stdout.strip() == "True True True"
 
 
-def test_importing_us_imports_none_of_the_libraries():
+def test_importing_the_package_imports_none_of_the_libraries():
     code = "import sys, faultloom.auto; print(sorted({'grpc', 'flask', 'httpx', 'http.client', 'requests', 'asyncio'} & set(sys.modules)))"
     assert python("-c", code, PYTHONPATH=str(SOURCE.parent)).stdout.strip() == "[]"
 
@@ -220,7 +220,7 @@ def test_the_service_name_defaults_to_the_programs(own_peer):
     assert ends(started.history.segment) == [("replied", 200, False, "flask_app")]
 
 
-def test_peers_get_their_names(own_peer, peers):
+def test_peers_have_their_configured_names(own_peer, peers):
     back = peers("flask_app", service="back")
     front = own_peer("flask_app", service="front", FAULTLOOM_PEERS=f"other:1=x,{back.address}=storage")
     with faultloom.starting(SIGNER, [faultloom.Fault("reset", faultloom.Selector("front", "storage"))]) as started:
@@ -228,6 +228,6 @@ def test_peers_get_their_names(own_peer, peers):
     assert started.history.segment.events[1].child.events[0].peer == "storage"
 
 
-def test_apps_know_nothing_of_us():
+def test_apps_do_not_import_the_package():
     for app in APPS.glob("*_app.py"):
         assert "import faultloom" not in app.read_text()

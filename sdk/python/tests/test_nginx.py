@@ -1,4 +1,4 @@
-"""A proxy between SDK peers: nginx that compresses and caches, as configured well and as configured badly."""
+"""A proxy between SDK peers: nginx with compression and caching, configured correctly and incorrectly."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ CLIENTS = pytest.mark.parametrize("get", [get_requests, get_httpx])
 
 
 @CLIENTS
-def test_a_tail_survives_a_proxy_that_compresses(proxied, get):
+def test_a_tail_passes_a_proxy_that_compresses(proxied, get):
     for lines in (1, 100, 100_000):
         with faultloom.starting(SIGNER, NOWHERE) as started:
             reply = get(f"{proxied}/fan?n=200&lines={lines}")
@@ -97,7 +97,7 @@ def test_a_tail_survives_a_proxy_that_compresses(proxied, get):
 
 
 @CLIENTS
-def test_a_small_history_survives_and_the_body_is_what_it_was(proxied, get):
+def test_a_small_history_passes_and_the_body_is_unchanged(proxied, get):
     with faultloom.starting(SIGNER) as started:
         reply = get(proxied + "/cart/1/abc")
     assert reply.json() == {"id": 1, "rest": "abc"}
@@ -115,7 +115,7 @@ def test_a_traced_reply_is_not_cached(proxied, get):
 
 @CLIENTS
 @pytest.mark.parametrize("path", ["/cart/1/", "/big?n=80000&x="])
-def test_a_careless_cache_that_hands_out_somebody_elses_history_makes_a_gap(proxied, get, path):
+def test_a_cache_that_returns_another_calls_history_leads_to_a_gap(proxied, get, path):
     url = f"{proxied}/careless{path}{get.__name__}"
     bodies, found = [], []
     for _ in range(3):
@@ -128,18 +128,18 @@ def test_a_careless_cache_that_hands_out_somebody_elses_history_makes_a_gap(prox
     assert found[1] == found[2] == ("HIT", [("replied", 200, True, None)])
 
 
-def test_a_client_without_a_scope_gets_what_the_cache_kept_for_it(proxied):
-    """The one harm a careless cache can do: it keeps a traced reply, tail and all, and hands it to a stranger. Documented."""
+def test_a_client_without_a_scope_gets_the_cached_reply(proxied):
+    """A cache that ignores cache headers returns a traced reply with its tail to an untraced client: a documented limit."""
     url = proxied + "/cart/77/plain"
     assert requests.get(url, timeout=5).json() == {"id": 77, "rest": "plain"}
     with faultloom.starting(SIGNER) as started:
         assert requests.get(url, timeout=5).json() == {"id": 77, "rest": "plain"}
-    # well configured: the plain reply may be served from the cache; then it is a gap, never a wrong history
+    # configured correctly, the untraced reply may come from the cache: a gap, never a wrong history
     assert ends(started.history.segment)[0][:2] == ("replied", 200)
 
 
 @CLIENTS
-def test_faults_look_the_same_behind_a_proxy(proxied, get):
+def test_faults_are_the_same_behind_a_proxy(proxied, get):
     plan = [Fault("corrupt-reply", Selector(call="GET /echo"), nth=2), Fault("lost-reply", Selector(call="GET /echo"), nth=3)]
     with faultloom.starting(SIGNER, plan) as started:
         assert get(proxied + "/echo").content == b"hello"

@@ -1,4 +1,4 @@
-"""The package as users get it: built into a wheel, installed into an environment of its own, started by its launcher."""
+"""The package as a wheel, installed into an environment of its own and started by its launcher."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(*arguments, **how):
 def wheel(tmp_path_factory):
     pytest.importorskip("setuptools", reason="setuptools is not installed: the wheel is not built")
     source = tmp_path_factory.mktemp("source") / "python"
-    # a copy, so that the build leaves nothing behind
+    # a copy, so that the build leaves no files in the source folder
     shutil.copytree(FOLDER, source, ignore=shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*_cache"))
     out = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", out, source)
@@ -53,10 +53,10 @@ def test_the_wheel_is_pure_python_and_complete(wheel):
     assert wanted <= names and not any(name.startswith("tests") for name in names)
 
 
-def test_the_installed_launcher_runs_an_application_that_answers_instrumented(environment):
+def test_the_installed_launcher_runs_a_traced_application(environment):
     where = run(environment / "python", "-c", "import faultloom; print(faultloom.__file__)").strip()
     assert Path(where).is_relative_to(environment.parent)
-    # the application's own libraries are those of the test environment; the SDK is the installed one
+    # the application's libraries come from the test environment, the SDK is the installed one
     (site,) = (environment.parent / "lib").glob("python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     boot = run(environment / "faultloom-python", "--path").strip()
@@ -70,7 +70,7 @@ def test_the_installed_launcher_runs_an_application_that_answers_instrumented(en
     assert ends(started.history.segment) == [("replied", 200, False, "packaged")]
 
 
-def test_it_runs_where_nothing_can_be_written(environment, tmp_path):
+def test_it_runs_without_writable_folders(environment, tmp_path):
     """No home, no temporary folder, a working folder without write permission; the package folder stays as it was."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home").chmod(0o500)

@@ -1,4 +1,4 @@
-"""What a scope decides and records, beyond the vectors."""
+"""Decisions and records of scopes that the vectors do not cover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scope_for(plan=None, faults_enabled=lambda: True, **how):
     return Scope("front", envelope, faults_enabled)
 
 
-def test_a_scope_that_has_answered_sends_and_records_nothing():
+def test_a_finished_scope_sends_and_records_nothing():
     scope = scope_for()
     send = scope.begin_call(False, "a:1", "/s/M", encode_accepts(0, 0))
     history = scope.finish(0)
@@ -40,13 +40,13 @@ def test_a_call_ends_once():
     assert ends(decode_history(scope.finish(0)).segment) == [("replied", 0, True, None)]
 
 
-def test_a_reply_whose_tail_never_came_is_a_gap():
+def test_a_reply_whose_tail_is_missing_is_a_gap():
     scope = scope_for()
     scope.reply_started(scope.begin_call(True, "a:1", "GET /", encode_accepts(0, 0)).number, 200)
     assert ends(decode_history(scope.finish(0)).segment) == [("replied", 200, True, None)]
 
 
-def test_the_switch_works_for_a_request_under_way():
+def test_the_faults_switch_applies_to_a_request_under_way():
     on = [True]
     scope = scope_for([Fault("reset")], lambda: on[0])
     fired = [scope.begin_call(False, "a:1", "/s/M", encode_accepts(0, 0)).fault is not None]
@@ -56,7 +56,7 @@ def test_the_switch_works_for_a_request_under_way():
     assert fired == [True, False] and segment.faults_off
 
 
-def test_concurrent_sends_fire_a_limited_fault_once():
+def test_concurrent_calls_fire_a_limited_fault_once():
     scope = scope_for([Fault("reset", max_fires=1)])
     fired = []
 
@@ -78,13 +78,13 @@ def test_concurrent_sends_fire_a_limited_fault_once():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_scope_does_not_record_for_ever(monkeypatch, stream):
+def test_a_scope_stops_recording_at_the_size_limit(monkeypatch, stream):
     monkeypatch.setattr("faultloom.scope.scope.EVENTS_BYTES", 2000)
     scope = scope_for()
     for _ in range(1000):
         send = scope.begin_call(False, "peer:1", "/s/M", encode_accepts(0, 0))
         scope.record_reply(send.number, 0, None, True)
-    # how long the events are is looked at when they are written
+    # the size of events is checked when they are encoded
     assert sum(len(rest) for _, _, rest in scope._events) + len(scope._written) < 2000 + 12 * UNWRITTEN_CALLS_MAX
     if stream:
         joiner = PieceJoiner(scope.envelope.call)

@@ -1,4 +1,4 @@
-"""The status file: what the tool learns about a process that runs with the SDK."""
+"""The status file of a process that runs with the SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def status_of(folder, code, **env):
     return ran, {name: json.loads((folder / name).read_text()) for name in files}
 
 
-def test_it_tells_service_trust_and_hooked_libraries(tmp_path):
+def test_it_contains_service_trust_and_hooked_libraries(tmp_path):
     ran, files = status_of(tmp_path, "import http.client, grpc, grpc.aio, flask, httpx", FAULTLOOM_SERVICE="fro/nt")
     pid = int(ran.stdout)
     (status,) = files.values()
@@ -51,7 +51,7 @@ def test_it_tells_service_trust_and_hooked_libraries(tmp_path):
         ({"FAULTLOOM_TRUST_FILE": "/nonexistent/trust"}, "cannot read the trust file"),
     ],
 )
-def test_a_deaf_sdk_tells_why(tmp_path, env, trust):
+def test_it_contains_the_reason_for_missing_trust_settings(tmp_path, env, trust):
     _, files = status_of(tmp_path, "import http.client", **env)
     (status,) = files.values()
     assert status["trust"].startswith(trust)

@@ -1,4 +1,4 @@
-"""gRPC streams: one call each, its history in pieces behind the messages, the rest in the trailer."""
+"""gRPC streams: one call each, with the history in pieces after the messages and the rest in the trailer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync
 
 
 class Caller:
-    """The same streams, by each kind of client. All give (messages, error)."""
+    """The same streams with each kind of client. All return (messages, error)."""
 
     def __init__(self, run, aio):
         self._run, self.aio = run, aio
@@ -100,7 +100,7 @@ CLIENTS = pytest.mark.parametrize("client", [SYNC, AIO], ids=["sync-client", "ai
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize("method", ["Stream", "StreamWritten", "StreamPlain"])
-def test_a_stream_of_replies_is_one_call_with_what_its_handler_did(peers, mode, client, method):
+def test_a_stream_of_replies_is_one_call_with_the_history_of_its_handler(peers, mode, client, method):
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     with faultloom.starting(SIGNER) as started:
         assert client.replies(callee.address, method, b"3 " + leaf.address.encode()) == ([b"0", b"1", b"2"], None)
@@ -115,7 +115,7 @@ def test_a_stream_of_replies_is_one_call_with_what_its_handler_did(peers, mode, 
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize("method", ["Join", "JoinPlain"])
-def test_a_stream_of_requests_is_one_call_with_what_its_handler_did(peers, mode, client, method):
+def test_a_stream_of_requests_is_one_call_with_the_history_of_its_handler(peers, mode, client, method):
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     to_leaf = b" " + leaf.address.encode()
     with faultloom.starting(SIGNER) as started:
@@ -136,7 +136,7 @@ def test_a_future_of_a_stream_of_requests(peers, mode):
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize("method", ["Talk", "TalkPlain"])
-def test_a_conversation_is_one_call_with_what_its_handler_did(peers, mode, client, method):
+def test_a_bidirectional_stream_is_one_call_with_the_history_of_its_handler(peers, mode, client, method):
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     words = [b"a " + leaf.address.encode(), b"b", b"c " + leaf.address.encode()]
     with faultloom.starting(SIGNER) as started:
@@ -156,7 +156,7 @@ def test_a_stream_that_is_read_message_by_message(peers, mode):
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize("method", ["Stream", "StreamPlain"])
-def test_who_cancels_after_the_second_message_has_the_history_until_then(peers, mode, client, method):
+def test_canceling_after_the_second_message_keeps_the_history_until_then(peers, mode, client, method):
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     with faultloom.starting(SIGNER) as started:
         assert client.replies(callee.address, method, b"100 " + leaf.address.encode(), stop_after=2)[0] == [b"0", b"1"]
@@ -190,7 +190,7 @@ def test_a_stream_left_open_by_the_caller_ends_with_its_scope(peers, mode, clien
     assert ends(child_of(started.history.segment))[0] == ("replied", 0, False, "leaf")
 
 
-def test_a_stream_that_the_application_drops_is_cancelled_as_always(own_peer):
+def test_a_stream_that_the_application_drops_is_canceled(own_peer):
     callee = own_peer("grpc_app", service="callee")
     with grpc.insecure_channel(callee.address) as channel:
         closed = channel.unary_unary("/t.T/Closed")
@@ -205,7 +205,7 @@ def test_a_stream_that_the_application_drops_is_cancelled_as_always(own_peer):
 
 
 @SERVERS
-def test_a_handler_whose_caller_has_gone_is_closed(own_peer, mode):
+def test_a_handler_whose_caller_has_disconnected_is_closed(own_peer, mode):
     callee = own_peer("grpc_app", *mode, service="callee")
     with grpc.insecure_channel(callee.address) as channel:
         for number in (1, 2):
@@ -219,7 +219,7 @@ def test_a_handler_whose_caller_has_gone_is_closed(own_peer, mode):
 @SERVERS
 @CLIENTS
 @pytest.mark.parametrize("method", ["StreamFail", "StreamPlainFail"])
-def test_an_error_behind_messages_keeps_the_history_and_the_applications_trailers(peers, mode, client, method):
+def test_an_error_after_messages_keeps_the_history_and_the_applications_trailers(peers, mode, client, method):
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     with faultloom.starting(SIGNER) as started:
         got, error = client.replies(callee.address, method, b"2 " + leaf.address.encode())
@@ -243,20 +243,20 @@ def test_an_exception_in_a_handler_is_unknown_with_a_history(peers, mode, client
 
 @SERVERS
 @CLIENTS
-def test_a_large_history_comes_with_the_messages_and_its_end_is_truncated(peers, mode, client):
+def test_a_large_history_is_on_the_messages_and_its_end_is_truncated(peers, mode, client):
     callee = peers("grpc_app", *mode, service="callee")
     with faultloom.starting(SIGNER, [Fault("unavailable", Selector(callee="nowhere"))]) as started:
         got, error = client.replies(callee.address, "StreamFan", b"1000 10", timeout=60)
         assert error is None and got == [b"first", b"x" * 10]
     inner = child_of(started.history.segment)
-    # what the last message could take is whole; the trailer holds no more than three thousand bytes of the rest
+    # the part on the last message is complete; the trailer has at most 3 kB of the rest
     assert inner.truncated and 2001 < len(inner.events) < 4001 and inner.events[-1].status == 0
     assert set(ends(inner)) == {("failed", 14, False, None)} or ends(inner)[-1][0] == "open"
 
 
 @SERVERS
 @CLIENTS
-def test_a_receive_limit_leaves_the_pieces_to_later_messages(peers, mode, client):
+def test_a_receive_limit_defers_pieces_to_later_messages(peers, mode, client):
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     plan = [Fault("unavailable", Selector(callee="nowhere"))]
     for limit, size, whole in ((400, 400, True), (400, 200, True), (60, 5, True)):
@@ -291,13 +291,13 @@ assert "faultloom" not in sys.modules
 
 
 @SERVERS
-def test_a_client_without_the_sdk_gets_the_plain_bytes(peers, mode):
+def test_a_client_without_the_sdk_gets_unchanged_bytes(peers, mode):
     callee = peers("grpc_app", *mode, service="callee")
     ran = subprocess.run([sys.executable, "-c", STOCK_CLIENT, callee.address], capture_output=True, text=True, env=clean_environment(), cwd=APPS)
     assert ran.stdout.splitlines() == ["[b'0', b'1', b'2'] ()", "b'1+2'", "[b're:a', b're:b']"], ran.stderr
 
 
-def test_a_caller_that_takes_no_fields_gets_everything_in_the_trailer(peers):
+def test_a_caller_that_accepts_no_fields_gets_the_history_in_the_trailer(peers):
     callee, leaf = peers("grpc_app", service="callee"), peers("grpc_app", service="leaf")
     envelope = SIGNER.envelope(None, accept=0)
     with grpc.insecure_channel(callee.address) as channel:
@@ -330,7 +330,7 @@ class AioTalkInterceptor(grpc.aio.StreamStreamClientInterceptor):
         return await continuation(details, requests)
 
 
-def test_interceptors_of_the_application_go_on_working(peers):
+def test_interceptors_of_the_application_work(peers):
     callee = peers("grpc_app", service="callee")
     with faultloom.starting(SIGNER) as started:
         for client, replies, join, talk in (
@@ -405,7 +405,7 @@ def test_a_lost_end_of_a_stream_without_messages(peers, client):
 
 @CLIENTS
 @pytest.mark.parametrize("kind", ["delay", "hang"])
-def test_the_callers_deadline_ends_a_held_stream(peers, client, kind):
+def test_the_callers_deadline_ends_a_delayed_stream(peers, client, kind):
     callee = peers("grpc_app", service="callee")
     begun = time.monotonic()
     with faultloom.starting(SIGNER, [Fault(kind, arg=5000)]) as started:
@@ -414,7 +414,7 @@ def test_the_callers_deadline_ends_a_held_stream(peers, client, kind):
     assert ends(started.history.segment) == [("failed", 4, False, None)]
 
 
-def test_a_held_stream_can_be_cancelled_and_does_not_block_its_caller(peers):
+def test_a_delayed_stream_can_be_canceled_and_does_not_block_its_caller(peers):
     callee = peers("grpc_app", service="callee")
     begun = time.monotonic()
     with grpc.insecure_channel(callee.address) as channel:

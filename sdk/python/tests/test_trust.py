@@ -1,4 +1,4 @@
-"""Who is believed: deaf without a key, switched off at runtime, keys that rotate."""
+"""Which envelopes are accepted: without a key, after a switch at runtime, after a rotation of keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(path, text):
     os.replace(temporary, path)
 
 
-def test_without_a_key_the_sdk_is_deaf(own_peer):
+def test_without_a_key_envelopes_are_ignored(own_peer):
     front, back = own_peer("flask_app", service="front", trust=""), own_peer("grpc_app", service="back", trust="")
     text, segment = chain(front, front, plan=RESET_IN_FRONT)
     assert text == "via:hello" and ends(segment) == [("replied", 200, True, None)]
@@ -40,7 +40,7 @@ def test_without_a_key_the_sdk_is_deaf(own_peer):
     assert front.stop().count("faultloom") == 0
 
 
-def test_a_strangers_key_is_refused_and_reported_once(own_peer):
+def test_an_unknown_key_is_refused_and_reported_once(own_peer):
     front = own_peer("flask_app", service="front")
     stranger = faultloom.Signer(faultloom.Key("f1", True, bytes(32)), ENVIRONMENT)
     for _ in range(3):
@@ -52,14 +52,14 @@ def test_a_strangers_key_is_refused_and_reported_once(own_peer):
 
 
 @pytest.mark.parametrize("text", ["environment e\nkey fault f1 zz\n", "nonsense", "key fault f1 " + "00" * 32])
-def test_invalid_settings_make_it_deaf_with_one_line(own_peer, text):
+def test_with_invalid_settings_envelopes_are_ignored_with_one_line(own_peer, text):
     front = own_peer("flask_app", service="front", trust=text)
     assert chain(front, front)[1].events[1].gap
     lines = [line for line in front.stop().splitlines() if line.startswith("faultloom")]
     assert len(lines) == 1 and "line" in lines[0] and "00" * 16 not in lines[0]
 
 
-def test_faults_go_off_and_on_at_runtime(own_peer, tmp_path):
+def test_faults_can_be_switched_at_runtime(own_peer, tmp_path):
     file = tmp_path / "trust"
     write(file, trust_text())
     front = own_peer("flask_app", service="front", FAULTLOOM_TRUST_FILE=str(file))
@@ -103,14 +103,14 @@ def test_keys_rotate_at_runtime(own_peer, tmp_path):
     assert until(lambda: heard(old))
 
 
-def test_a_trace_key_brings_a_history_and_no_faults(peers):
+def test_a_trace_key_permits_a_history_and_no_faults(peers):
     front = peers("flask_app", service="front")
     signer = faultloom.Signer(TRACE_KEY, ENVIRONMENT)
     text, segment = chain(front, front, signer)
     assert text == "via:hello" and ends(segment) == [("replied", 200, False, "front")]
 
 
-def test_an_envelope_without_the_history_permission_brings_none(peers):
+def test_an_envelope_without_the_history_permission_returns_none(peers):
     front, back = peers("flask_app", service="front"), peers("grpc_app", service="back")
     header = SIGNER.header(RESET_IN_FRONT, history=False, accept=2)
     reply = requests.get(f"{front.url}/chain?url={front.url}/echo", headers={"x-faultloom": header}, timeout=5)

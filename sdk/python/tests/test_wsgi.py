@@ -1,4 +1,4 @@
-"""The WSGI side by itself, under wsgiref's validator: every way an application may answer."""
+"""The WSGI side alone, under wsgiref's validator: every way in which an application can reply."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def listed(*blocks, status="200 OK", headers=()):
     return app
 
 
-def test_a_list_is_answered_with_a_header():
+def test_a_list_has_the_history_in_a_header():
     served = Served(listed(b"one", b"two"))
     assert served.body == b"onetwo" and served.history.segment.name == "GET /thing/{id}"
     assert served.headers["cache-control"] == "no-store, no-transform" and served.headers["vary"] == "x-faultloom"
@@ -78,7 +78,7 @@ def test_cache_headers_of_the_application_are_replaced_and_vary_is_kept():
 
 
 @pytest.mark.parametrize("size", [32_768, 32_769, 100_000])
-def test_the_boundary_of_what_is_kept_back(size):
+def test_the_limit_of_held_bytes(size):
     served = Served(listed(*[b"x"] * size, headers=[("Content-Length", str(size))]))
     assert served.body == b"x" * size and served.history is not None
     assert ("x-faultloom-reply" in served.headers) == (size > 32_768)
@@ -91,7 +91,7 @@ def test_a_long_body_without_tail_is_a_marked_gap():
 
 
 @pytest.mark.parametrize("header", [("Content-Encoding", "gzip"), ("Digest", "x"), ("Content-MD5", "x"), ("Repr-Digest", "x")])
-def test_replies_whose_bytes_are_spoken_for_have_no_tail(header):
+def test_replies_whose_bytes_must_not_change_have_no_tail(header):
     served = Served(listed(b"x" * 40_000, headers=[header]))
     assert served.headers["x-faultloom-reply"] == "gap" and served.body == b"x" * 40_000
 
@@ -113,7 +113,7 @@ def test_a_generator_runs_in_the_scope_and_starts_late():
     assert served.body == b"late" and served.history and None not in seen and current_scope() is None
 
 
-def test_write_is_kept_and_then_passed_on():
+def test_written_bytes_are_held_and_then_sent():
     def app(environ, start_response):
         write = start_response("200 OK", [("Content-Type", "text/plain")])
         for _ in range(int(environ["HTTP_N"])):
@@ -134,7 +134,7 @@ def test_an_exception_before_the_headers_reaches_the_server():
     assert current_scope() is None
 
 
-def test_an_error_page_replaces_headers_that_were_kept_back():
+def test_an_error_page_replaces_held_headers():
     def app(environ, start_response):
         start_response("200 OK", [("Content-Type", "text/plain")])
         try:
@@ -148,7 +148,7 @@ def test_an_error_page_replaces_headers_that_were_kept_back():
     assert len(served.started) == 1
 
 
-def test_an_error_after_the_headers_have_left_is_the_servers():
+def test_an_error_after_the_headers_is_raised_by_the_server():
     def app(environ, start_response):
         start_response("200 OK", [("Content-Type", "text/plain")])
         yield b"x" * 40_000

@@ -1,7 +1,6 @@
-"""The e-mail service: it writes the confirmation of an order.
+"""The e-mail service: writes order confirmations.
 
-There is no mail server behind it: a message is kept in memory, the last
-hundred of them, until the process stops.
+It sends no mail: the last hundred messages are kept in memory.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import grpc
 from shop import service
 from shop.gen import shop_pb2, shop_pb2_grpc
 
-REMEMBERED = 100
+MESSAGES_MAX = 100
 
 
 class Email(shop_pb2_grpc.EmailServicer):
     def __init__(self) -> None:
-        self.outbox: deque[tuple[str, str]] = deque(maxlen=REMEMBERED)
+        self.outbox: deque[tuple[str, str]] = deque(maxlen=MESSAGES_MAX)
 
     def SendConfirmation(
         self, request: shop_pb2.ConfirmationRequest, context: grpc.ServicerContext

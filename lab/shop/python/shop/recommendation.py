@@ -1,8 +1,8 @@
-"""The recommendation service: what else a customer might like.
+"""The recommendation service: other products for a customer.
 
-It asks the catalogue for all products and proposes the ones that follow those
-the customer has or looks at, so equal questions get equal answers. Without the
-catalogue it has nothing to say and passes the catalogue's error on.
+It lists the catalogue and proposes the products that follow those the customer
+has or views, so equal requests get equal replies. If the catalogue fails, it
+returns the catalogue's error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import grpc
 from shop import service
 from shop.gen import shop_pb2, shop_pb2_grpc
 
-AT_MOST = 4
+RECOMMENDATIONS_MAX = 4
 
 
 class Recommendation(shop_pb2_grpc.RecommendationServicer):
@@ -30,11 +30,12 @@ class Recommendation(shop_pb2_grpc.RecommendationServicer):
         return shop_pb2.ProductList(products=choose(list(stock.products), set(request.product_ids)))
 
 
-def choose(stock: list[shop_pb2.Product], known: set[str]) -> list[shop_pb2.Product]:
-    """The first four unknown products after the last known one, going round."""
-    last = max((place for place, product in enumerate(stock) if product.id in known), default=-1)
-    turned = stock[last + 1 :] + stock[: last + 1]
-    return [product for product in turned if product.id not in known][:AT_MOST]
+def choose(stock: list[shop_pb2.Product], owned: set[str]) -> list[shop_pb2.Product]:
+    """The first four products not in `owned`, starting after the last one that is
+    and wrapping around."""
+    last = max((index for index, product in enumerate(stock) if product.id in owned), default=-1)
+    rotated = stock[last + 1 :] + stock[: last + 1]
+    return [product for product in rotated if product.id not in owned][:RECOMMENDATIONS_MAX]
 
 
 def main() -> None:

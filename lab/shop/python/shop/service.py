@@ -1,8 +1,8 @@
-"""What every Python service of the shop does in the same way.
+"""Settings, server and shutdown of the shop's Python services.
 
 Settings come from the environment: PORT (required), BIND (127.0.0.1), and one
 NAME_ADDR per dependency (required), each host:port. A service runs until
-SIGTERM or SIGINT; calls in progress then get one and a half seconds.
+SIGTERM or SIGINT. Calls in progress then have one and a half seconds to end.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 #: Seconds that calls in progress may delay a shutdown.
 STOP_TIMEOUT_S = 1.5
-#: Seconds after which a call to another service is given up.
+#: Timeout of calls to other services in seconds.
 CALL_TIMEOUT_S = 3.0
-#: Calls that one service works on at the same time.
+#: Calls that one service handles at the same time.
 WORKERS = 16
 
 
 class SettingError(Exception):
-    """A setting is missing or makes no sense; the message says which."""
+    """A setting is missing or invalid. The message names it."""
 
 
 def address(key: str) -> str:
@@ -47,8 +47,8 @@ def own_address() -> str:
 
 
 def dial(target: str) -> grpc.Channel:
-    """A channel to `target` that fails at once while it is away, repeats
-    nothing, and finds a restarted service again within half a second."""
+    """A channel to `target`. Calls fail immediately while the service is down and
+    are not retried; a restarted service is reconnected within half a second."""
     return grpc.insecure_channel(
         target,
         options=[
@@ -63,14 +63,14 @@ def dial(target: str) -> grpc.Channel:
 
 
 def call_timeout_s(context: grpc.ServicerContext) -> float:
-    """Seconds a call made on behalf of `context` may take: the caller's
-    deadline goes along."""
+    """The timeout in seconds of a call made on behalf of `context`, limited by the
+    caller's deadline."""
     remaining = context.time_remaining()
     return CALL_TIMEOUT_S if remaining is None else min(CALL_TIMEOUT_S, remaining)
 
 
 def make_server(register: Callable[[grpc.Server], None]) -> tuple[grpc.Server, health.HealthServicer]:
-    """A server with what `register` adds and the standard health service."""
+    """A server with the services that `register` adds and the standard health service."""
     server = grpc.server(
         ThreadPoolExecutor(max_workers=WORKERS),
         options=[("grpc.so_reuseport", 0)],
@@ -83,10 +83,10 @@ def make_server(register: Callable[[grpc.Server], None]) -> tuple[grpc.Server, h
 
 
 def run(name: str, build: Callable[[], Callable[[grpc.Server], None]]) -> None:
-    """Serve what `build` returns until the process is told to stop.
+    """Serve what `build` registers until SIGTERM or SIGINT.
 
-    `build` may raise SettingError: the process then exits with status 1 and
-    one line on stderr, as it does when the port is taken.
+    If `build` raises SettingError or the port is in use, the process exits with
+    status 1 and one line on stderr.
     """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

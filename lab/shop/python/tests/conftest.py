@@ -1,4 +1,4 @@
-"""Servers on free ports of the loopback interface."""
+"""Servers on free loopback ports."""
 
 from __future__ import annotations
 

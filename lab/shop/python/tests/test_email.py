@@ -30,7 +30,7 @@ def test_confirmation_is_written(serve):
     stub = shop_pb2_grpc.EmailStub(channel)
     stub.SendConfirmation(shop_pb2.ConfirmationRequest(to="ann@example.org", order=ORDER))
     for address in ("", "ann", "@", "ann@", "@example.org"):
-        with pytest.raises(grpc.RpcError) as refused:
+        with pytest.raises(grpc.RpcError) as error:
             stub.SendConfirmation(shop_pb2.ConfirmationRequest(to=address, order=ORDER))
-        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert list(email.outbox) == [("ann@example.org", LETTER)]

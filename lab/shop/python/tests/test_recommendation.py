@@ -16,11 +16,11 @@ class Catalogue(shop_pb2_grpc.CatalogueServicer):
 
 
 @pytest.mark.parametrize(
-    ("known", "chosen"),
+    ("owned", "chosen"),
     [("", "abcd"), ("a", "bcde"), ("e", "fabc"), ("f", "abcd"), ("bd", "efac"), ("abcdef", ""), ("z", "abcd")],
 )
-def test_choice_goes_round_and_leaves_out_the_known(known, chosen):
-    assert "".join(product.id for product in choose(STOCK, set(known))) == chosen
+def test_choice_wraps_around_and_omits_owned_products(owned, chosen):
+    assert "".join(product.id for product in choose(STOCK, set(owned))) == chosen
 
 
 def recommendation(serve, catalogue: grpc.Channel) -> shop_pb2_grpc.RecommendationStub:
@@ -29,7 +29,7 @@ def recommendation(serve, catalogue: grpc.Channel) -> shop_pb2_grpc.Recommendati
     return shop_pb2_grpc.RecommendationStub(channel)
 
 
-def test_catalogue_is_asked(serve):
+def test_recommendations_come_from_the_catalogue(serve):
     catalogue = serve(lambda server: shop_pb2_grpc.add_CatalogueServicer_to_server(Catalogue(), server))
     reply = recommendation(serve, catalogue).ListRecommendations(
         shop_pb2.RecommendationRequest(product_ids=["b"]), timeout=5
@@ -37,7 +37,7 @@ def test_catalogue_is_asked(serve):
     assert [product.id for product in reply.products] == list("cdef")
 
 
-def test_without_the_catalogue_its_error_is_passed_on(serve):
+def test_an_error_of_the_catalogue_is_returned(serve):
     stub = recommendation(serve, service.dial("127.0.0.1:1"))
     with pytest.raises(grpc.RpcError) as failed:
         stub.ListRecommendations(shop_pb2.RecommendationRequest())

@@ -33,7 +33,7 @@ def free_port() -> str:
 
 
 @pytest.mark.parametrize("name", ["email", "recommendation"])
-def test_process_answers_health_checks_and_stops_when_told(name):
+def test_process_answers_health_checks_and_stops_on_sigterm(name):
     port = free_port()
     process = start(name, PORT=port, CATALOGUE_ADDR="127.0.0.1:1")
     try:
@@ -52,20 +52,20 @@ def test_process_answers_health_checks_and_stops_when_told(name):
 
 
 @pytest.mark.parametrize(
-    ("environment", "complaint"),
+    ("environment", "message"),
     [
         ({}, "recommendation: PORT must be a port number, not ''\n"),
         ({"PORT": "70000"}, "recommendation: PORT must be a port number, not '70000'\n"),
         ({"PORT": "0", "CATALOGUE_ADDR": "x"}, "recommendation: CATALOGUE_ADDR must be host:port, not 'x'\n"),
     ],
 )
-def test_settings_that_make_no_sense_are_named(environment, complaint):
+def test_invalid_settings_are_named(environment, message):
     process = start("recommendation", **environment)
-    assert process.communicate(timeout=20)[1] == complaint
+    assert process.communicate(timeout=20)[1] == message
     assert process.returncode == 1
 
 
-def test_channel_fails_at_once_and_finds_a_service_that_comes_back():
+def test_channel_fails_immediately_and_reconnects_to_a_restarted_service():
     port = free_port()
     with service.dial(f"127.0.0.1:{port}") as channel:
         stub = health_pb2_grpc.HealthStub(channel)

@@ -1,5 +1,5 @@
-// Command faultloom-conform computes the vectors of spec/README.md with this SDK and prints one line for each, in the order
-// of their names, good ones first:
+// Command faultloom-conform computes the vectors of spec/README.md with this SDK and prints one line for each, in the
+// order of their names, good ones first:
 //
 //	faultloom-conform spec/vectors
 //

@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command returns a command that runs the wrapper in dir, with the usual build cache but a separate folder for overlays.
+// command returns a command that runs the wrapper in dir, with the usual build cache but a separate folder for
+// overlays.
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()

@@ -177,7 +177,8 @@ func writeOverlay(files map[string][]byte) (*overlayDir, error) {
 	return d, nil
 }
 
-// publish writes a new folder and renames it to its final name, so that concurrent builds never use an incomplete overlay.
+// publish writes a new folder and renames it to its final name, so that concurrent builds never use an incomplete
+// overlay.
 func publish(base, key string, names []string, files map[string][]byte) (*overlayDir, error) {
 	final := filepath.Join(base, key)
 	d := &overlayDir{path: final, json: filepath.Join(final, "overlay.json")}

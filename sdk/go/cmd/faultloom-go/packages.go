@@ -97,8 +97,8 @@ func (p *goPackage) dependsOn(path string) bool {
 // plaintextCredentials are gRPC's credentials without TLS.
 var plaintextCredentials = []string{grpcImportPath + "/credentials/insecure", grpcImportPath + "/credentials/local"}
 
-// usesTLS reports whether a program uses TLS itself or exports to https://. It checks the imports of all packages except
-// gRPC's own: gRPC always imports TLS, but the linker removes it from programs that create no TLS credentials.
+// usesTLS reports whether a program uses TLS itself or exports to https://. It checks the imports of all packages
+// except gRPC's own: gRPC always imports TLS, but the linker removes it from programs that create no TLS credentials.
 func usesTLS(inv *invocation, p *goPackage) (bool, error) {
 	if inv.command == "test" || strings.HasPrefix(strings.ToLower(os.Getenv("FAULTLOOM_EXPORT")), "https:") {
 		return true, nil

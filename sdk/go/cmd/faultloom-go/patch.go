@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// patch is one insertion into the standard library. The anchor must occur exactly once; otherwise the toolchain is refused.
+// patch is one insertion into the standard library. The anchor must occur exactly once; otherwise the toolchain is
+// refused.
 type patch struct {
 	file        string // below GOROOT/src
 	anchor      string
@@ -14,8 +15,8 @@ type patch struct {
 	suffix      string // appended to the file
 }
 
-// Package hooks/install has the bodies of the appended functions. The linker keeps them in programs that use the patched
-// function, and removes them from others.
+// Package hooks/install has the bodies of the appended functions. The linker keeps them in programs that use the
+// patched function, and removes them from others.
 var patches = []patch{
 	{
 		file:   "net/http/server.go",
@@ -32,7 +33,8 @@ var patches = []patch{
 //go:linkname faultloomOn
 var faultloomOn bool
 
-// faultloomServer serves a request that is traced. It returns false if the request is not traced; then it was not served.
+// faultloomServer serves a request that is traced. It returns false if the request is not traced; then it was not
+// served.
 //
 //go:linkname faultloomServer
 func faultloomServer(Handler, ResponseWriter, *Request) bool

@@ -24,8 +24,8 @@ type Hop struct {
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// RunBridge sends requests through such a hop: loadgen → hop → back → leaf, with gRPC and HTTP on either side of the hop. The
-// hop is a gap. The services after it execute the plan and export their histories.
+// RunBridge sends requests through such a hop: loadgen → hop → back → leaf, with gRPC and HTTP on either side of the
+// hop. The hop is a gap. The services after it execute the plan and export their histories.
 func RunBridge(t *testing.T, hop Hop) {
 	for _, protocols := range []string{"grpc grpc", "grpc http", "http grpc", "http http"} {
 		t.Run(protocols, func(t *testing.T) {
@@ -150,8 +150,8 @@ func errorText(err error) string {
 	return ""
 }
 
-// RunWithOpenTelemetry installs the SDK's hooks and OpenTelemetry's in the same services: histories are complete, faults fire,
-// and programs receive their own messages.
+// RunWithOpenTelemetry installs the SDK's hooks and OpenTelemetry's in the same services: histories are complete,
+// faults fire, and programs receive their own messages.
 func RunWithOpenTelemetry(t *testing.T, hop Hop) {
 	m := newMarket(t, hop.Server...)
 	cc := dial(t, m.address, hop.Dial...)

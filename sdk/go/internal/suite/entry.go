@@ -69,8 +69,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 const sampleTraceparent = "00-0102030405060708090a0b0c0d0e0f10-1112131415161718-01"
 
-// A service that samples every request traces each of them once. The replies are the same as without the SDK, and services
-// further on do not sample the request again.
+// A service that samples every request traces each of them once. The replies are the same as without the SDK, and
+// services further on do not sample the request again.
 func sampled(t *testing.T) {
 	c := NewCollector(t)
 	backProcess := Process(t, "back")

@@ -365,16 +365,16 @@ func noContext(t *testing.T) {
 }
 
 func inactive(t *testing.T) {
-	p := &scope.Process{Service: "deaf", Receiver: trust.NewReceiver(nil)}
+	p := &scope.Process{Service: "inactive", Receiver: trust.NewReceiver(nil)}
 	got := make(chan bool, 1)
 	cc := dial(t, serve(t, methods{"Look": func(ctx context.Context, in *Message) (*Message, error) {
 		got <- scope.Current(ctx) != nil
 		return in, nil
 	}}, withHooks(p)))
-	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Caller: "deaf"}}}})
+	ctx, r := start(t, faultloom.Options{Plan: []faultloom.Fault{{Kind: wire.Unavailable, Selector: faultloom.Selector{Caller: "inactive"}}}})
 	var trailer metadata.MD
 	if _, err := call(ctx, cc, "Look", nil, grpc.Trailer(&trailer)); err != nil || <-got || len(trailer[wire.GRPCKey]) > 0 {
-		t.Error("not deaf", err)
+		t.Error("not inactive", err)
 	}
 	if e := finish(t, r).Events[1]; !e.Gap || e.Child != nil {
 		t.Errorf("%+v", e)
@@ -438,7 +438,7 @@ func rotation(t *testing.T) {
 	replace("environment demo\nkey trace new " + FaultKey)
 	Eventually(t, "the old key is forgotten", func() bool { return !known("old", TraceKey) && known("new", FaultKey) })
 	replace("nonsense")
-	Eventually(t, "broken settings make it deaf", func() bool { return !known("new", FaultKey) })
+	Eventually(t, "invalid settings disable the SDK", func() bool { return !known("new", FaultKey) })
 	replace(Settings)
 	Eventually(t, "it hears again", func() bool { return known("t1", TraceKey) })
 }

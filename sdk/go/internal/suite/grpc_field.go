@@ -148,7 +148,8 @@ func fieldsNotAnnounced(t *testing.T) {
 	w.expect(t, "a server without an SDK", "metadata", "metadata")
 }
 
-// promise returns the history of a service that has made no calls, with or without the announcement that it takes fields.
+// promise returns the history of a service that has made no calls, with or without the announcement that it takes
+// fields.
 func announcement(t testing.TB, envelope string, takes bool) []byte {
 	var e wire.Envelope
 	o, err := wire.DecodeEnvelope(envelope, &e)
@@ -167,7 +168,9 @@ func announcement(t testing.TB, envelope string, takes bool) []byte {
 
 func fieldsForgotten(t *testing.T) {
 	w := &envelopeRecorder{}
-	var answers []string // of the server, one a call; each "takes", "silent" (no history), "plain" (one without a promise), "other" (another call's), "error" or "waits"
+	// what the server does, one per call: "takes", "silent" (no history), "plain" (a history without the announcement),
+	// "other" (another call's history), "error" or "waits"
+	var answers []string
 	arrived := make(chan struct{})
 	address := serve(t, methods{"Get": func(ctx context.Context, in *Message) (*Message, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -254,7 +257,7 @@ func fieldBeforeMetadata(t *testing.T) {
 	cc := dial(t, serve(t, methods{"Get": echoClean}, grpc.StatsHandler(w), withHooks(Process(t, "server"))))
 	callTraced(t, cc, "a")
 	ctx, r := start(t, faultloom.Options{})
-	ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, "somebody else's")
+	ctx = metadata.AppendToOutgoingContext(ctx, wire.GRPCKey, "another")
 	if _, err := call(ctx, cc, "Get", nil); err != nil {
 		t.Error(err)
 	}

@@ -117,7 +117,8 @@ func recv(s grpc.ClientStream) (string, error) {
 	return string(m.Value), err
 }
 
-// read runs one stream to its end, with the items one by one, or at once for List. It returns what was received and the error.
+// read runs one stream to its end, with the items one by one, or at once for List. It returns what was received and the
+// error.
 func read(ctx context.Context, cc *grpc.ClientConn, desc *grpc.StreamDesc, items string, opts ...grpc.CallOption) (string, error) {
 	s, err := open(ctx, cc, desc, opts...)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package suite tests the behavior of the hooks with one version of grpc-go. The tests of this module run it with the lowest
-// supported version, the nested module ../newest with the newest one. All services run in this process, each with its own
-// scope.Process, over real connections on loopback.
+// Package suite tests the behavior of the hooks with one version of grpc-go. The tests of this module run it with the
+// lowest supported version, the nested module ../newest with the newest one. All services run in this process, each
+// with its own scope.Process, over real connections on loopback.
 package suite
 
 import (

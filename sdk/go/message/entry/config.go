@@ -18,8 +18,8 @@ type Config struct {
 	Exporter *Exporter // gets the histories that no reply carries; nil: they are dropped
 }
 
-// ParseConfig reads FAULTLOOM_SAMPLE, FAULTLOOM_EXPORT and FAULTLOOM_BRIDGE. An invalid value is reported on log, one line,
-// and switches off what it configures.
+// ParseConfig reads FAULTLOOM_SAMPLE, FAULTLOOM_EXPORT and FAULTLOOM_BRIDGE. An invalid value is reported on log, one
+// line, and switches off what it configures.
 func ParseConfig(getenv func(string) string, log io.Writer) Config {
 	c := Config{Bridge: getenv("FAULTLOOM_BRIDGE") == "on"}
 	if endpoint := getenv("FAULTLOOM_EXPORT"); endpoint != "" {

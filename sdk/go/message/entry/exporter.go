@@ -1,6 +1,6 @@
-// Package entry is about requests that a service starts to trace itself: which ones it samples, and how it exports their
-// histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. Replies never wait for the export: histories go into a
-// queue, and if the queue is full they are dropped and counted.
+// Package entry is about requests that a service starts to trace itself: which ones it samples, and how it exports
+// their histories to an OpenTelemetry collector, as OTLP/HTTP in JSON. Replies never wait for the export: histories go
+// into a queue, and if the queue is full they are dropped and counted.
 package entry
 
 import (
@@ -45,8 +45,8 @@ type Exporter struct {
 	log        io.Writer
 }
 
-// NewExporter returns an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error describes
-// what is wrong with the endpoint, as the end of a sentence "X is …".
+// NewExporter returns an exporter for an OTLP/HTTP endpoint such as http://collector:4318/v1/traces. The error
+// describes what is wrong with the endpoint, as the end of a sentence "X is …".
 func NewExporter(endpoint string) (*Exporter, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || !isHTTP(u) || u.Hostname() == "" {

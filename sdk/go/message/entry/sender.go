@@ -18,9 +18,9 @@ const (
 	maxReply    = 64 << 10        // bytes of one reply that are read, including its head
 )
 
-// sender posts to one OTLP/HTTP endpoint over one persistent HTTP/1.1 connection. It does not use http.Client, which would
-// link net/http's Transport and HTTP/2 into programs that only use gRPC, and code that never runs slows down the rest
-// (bench/README.md). It does not follow redirects and does not support SOCKS proxies.
+// sender posts to one OTLP/HTTP endpoint over one persistent HTTP/1.1 connection. It does not use http.Client, which
+// would link net/http's Transport and HTTP/2 into programs that only use gRPC, and code that never runs slows down the
+// rest (bench/README.md). It does not follow redirects and does not support SOCKS proxies.
 //
 // Not safe for concurrent use.
 type sender struct {
@@ -40,8 +40,8 @@ type connection struct {
 	reader  *bufio.Reader
 }
 
-// errNoReply means that the connection ended without one byte of a reply. On a reused connection, the peer had closed it
-// before the request arrived, so the request may be repeated.
+// errNoReply means that the connection ended without one byte of a reply. On a reused connection, the peer had closed
+// it before the request arrived, so the request may be repeated.
 var errNoReply = errors.New("the connection ended without a reply")
 
 func newSender(to *url.URL) *sender {
@@ -123,8 +123,8 @@ func (c *connection) reply(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// dial connects to the endpoint, through the proxy that the environment configures. TLS handshakes happen when the first
-// bytes are sent, with the same deadline.
+// dial connects to the endpoint, through the proxy that the environment configures. TLS handshakes happen when the
+// first bytes are sent, with the same deadline.
 func (s *sender) dial(deadline time.Time) (*connection, error) {
 	proxy, err := s.proxy(&http.Request{URL: s.endpoint})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Request is the body of an OTLP/HTTP request in JSON. The fields of these structs are in the order of their JSON names.
+// Request is the body of an OTLP/HTTP request in JSON. The fields of these structs are in the order of their JSON
+// names.
 type Request struct {
 	ResourceSpans []*resourceSpans `json:"resourceSpans"`
 }
@@ -66,8 +67,8 @@ const (
 	statusErr  = 2
 )
 
-// Add appends the spans of one history. hasParent means that its request came with a traceparent; then the history's call id
-// is the id of the parent span.
+// Add appends the spans of one history. hasParent means that its request came with a traceparent; then the history's
+// call id is the id of the parent span.
 func (r *Request) Add(trace [16]byte, hasParent bool, h *wire.History) {
 	b := spanBuilder{request: r, trace: hex.EncodeToString(trace[:])}
 	b.segment(h.Segment, h.Call, "", hasParent)

@@ -12,8 +12,8 @@ type tlsWrapper func(conn net.Conn, host string) net.Conn
 // linkedTLS is nil in programs from which the linker has removed TLS.
 var linkedTLS tlsWrapper
 
-// EnableTLS makes NewExporter accept https:// endpoints. Package exporttls calls it in an init function. In programs that do
-// not import that package, the linker removes TLS.
+// EnableTLS makes NewExporter accept https:// endpoints. Package exporttls calls it in an init function. In programs
+// that do not import that package, the linker removes TLS.
 func EnableTLS() { linkedTLS = newTLSWrapper(nil) }
 
 // newTLSWrapper trusts the given certificate authorities; nil: those of the system.

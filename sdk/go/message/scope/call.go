@@ -36,8 +36,8 @@ type sentCall struct {
 	ended        bool
 }
 
-// BeginCall numbers a call, decides which fault fires at it, and records SEND_REQUEST. ok is false if the scope has answered:
-// then the request is sent as if there were no scope.
+// BeginCall numbers a call, decides which fault fires at it, and records SEND_REQUEST. ok is false if the scope has
+// answered: then the request is sent as if there were no scope.
 func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	recordedName := call.Name
 	if call.HTTP {
@@ -88,8 +88,8 @@ func validName(s string) string {
 	return wire.TruncateString(s, wire.MaxNameBytes)
 }
 
-// RecordReply records that the reply of a call arrived. A history counts once per call, and only if it answers this call.
-// Another call's history, as a caching proxy may return it, is recorded as a gap.
+// RecordReply records that the reply of a call arrived. A history counts once per call, and only if it answers this
+// call. Another call's history, as a caching proxy may return it, is recorded as a gap.
 func (s *Scope) RecordReply(at uint64, number uint64, end CallEnd) {
 	s.endCall(wire.RecvResponse, at, number, end)
 }
@@ -99,8 +99,8 @@ func (s *Scope) RecordFailure(at uint64, number uint64, end CallEnd) {
 	s.endCall(wire.CallFailed, at, number, end)
 }
 
-// ReplyStarted records that a reply has begun whose history is still to come. If the history never comes, Finish records the
-// reply with a gap.
+// ReplyStarted records that a reply has begun whose history is still to come. If the history never comes, Finish
+// records the reply with a gap.
 func (s *Scope) ReplyStarted(number uint64, status uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *Scope) ReplyStarted(number uint64, status uint64) {
 	}
 }
 
-// OpenStream records that a call is a stream, whose history comes in pieces. If the stream ends without a whole history, or
-// is still open when the scope answers, its history consists of the pieces until then.
+// OpenStream records that a call is a stream, whose history comes in pieces. If the stream ends without a whole
+// history, or is still open when the scope answers, its history consists of the pieces until then.
 func (s *Scope) OpenStream(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

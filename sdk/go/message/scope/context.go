@@ -30,8 +30,8 @@ func With(ctx context.Context, s *Scope) context.Context {
 // openScopes counts the scopes that have not answered. A scope that never answers stays counted, which only costs time.
 var openScopes atomic.Int64
 
-// Current returns the scope of a context, or nil. While no scope of this process is open it does not search the context:
-// most calls belong to no scope, and their contexts have many layers.
+// Current returns the scope of a context, or nil. While no scope of this process is open it does not search the
+// context: most calls belong to no scope, and their contexts have many layers.
 func Current(ctx context.Context) *Scope {
 	if openScopes.Load() == 0 {
 		return nil

@@ -3,7 +3,8 @@ package scope
 import "faultloom.dev/go/message/wire"
 
 // evidence holds the counters that a plan's conditions are evaluated on (3MileBeach §4.3). They only count what is
-// causally known here: what the caller knew when it sent the request, and what the histories of replies have added since.
+// causally known here: what the caller knew when it sent the request, and what the histories of replies have added
+// since.
 type evidence struct {
 	plan       []wire.Fault
 	counters   []counters
@@ -87,8 +88,8 @@ func (c *counters) isReady(f *wire.Fault) bool {
 	return (f.Nth == 0 || f.Nth == c.matched) && (f.MaxFires == 0 || c.fired < f.MaxFires)
 }
 
-// countPrerequisites counts a call for the prerequisites of faults that count sent calls, or of those that count completed
-// calls.
+// countPrerequisites counts a call for the prerequisites of faults that count sent calls, or of those that count
+// completed calls.
 func (e *evidence) countPrerequisites(sent bool, caller, peer, name string) {
 	for i := range e.plan {
 		f := &e.plan[i]

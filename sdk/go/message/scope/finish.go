@@ -8,9 +8,9 @@ import (
 // canceledCode is the gRPC code of a stream that is still open when its caller's scope answers.
 const canceledCode = 1
 
-// Finish records SEND_RESPONSE and returns the whole history. If no reply carries the history, Finish exports it and returns
-// nil. The scope records and decides nothing afterwards, and a second Finish does nothing. name is the call as this service
-// names it (an HTTP route template), or empty if it is the caller's name.
+// Finish records SEND_RESPONSE and returns the whole history. If no reply carries the history, Finish exports it and
+// returns nil. The scope records and decides nothing afterwards, and a second Finish does nothing. name is the call as
+// this service names it (an HTTP route template), or empty if it is the caller's name.
 func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,8 @@ func (h *PendingHistory) appendTo(b []byte) []byte {
 	return b
 }
 
-// finishEvents records the end of open streams and started replies, then SEND_RESPONSE. It returns the length of the history.
+// finishEvents records the end of open streams and started replies, then SEND_RESPONSE. It returns the length of the
+// history.
 func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 	for i := range s.recording.calls {
 		switch c := &s.recording.calls[i]; {

@@ -23,8 +23,8 @@ type Process struct {
 	reported sync.Map // of wire.Error
 }
 
-// DefaultProcess describes this process by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS, the trust settings
-// and those of entry.ParseConfig. It reads them at the first call.
+// DefaultProcess describes this process by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS, the trust
+// settings and those of entry.ParseConfig. It reads them at the first call.
 var DefaultProcess = sync.OnceValue(func() *Process {
 	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")),
 		Receiver: trust.NewReceiverFromEnvironment(), Entry: entry.ParseConfig(os.Getenv, os.Stderr), Log: os.Stderr}

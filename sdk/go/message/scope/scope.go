@@ -1,5 +1,5 @@
-// Package scope records what a service does while it answers one call, and decides which fault fires at each call that it
-// makes meanwhile (3MileBeach §4.2, §4.3).
+// Package scope records what a service does while it answers one call, and decides which fault fires at each call that
+// it makes meanwhile (3MileBeach §4.2, §4.3).
 //
 // The history is written once, event by event, into one buffer in its final form. Histories of callees are appended
 // unchanged, and are decoded only if there is a plan. A scope is safe for concurrent use.
@@ -37,8 +37,8 @@ type Scope struct {
 	recording     *recording // nil once the scope has answered
 }
 
-// recording holds the buffers of an open scope. The program's contexts may keep a scope alive for long, so the buffers go
-// back to a pool when it answers.
+// recording holds the buffers of an open scope. The program's contexts may keep a scope alive for long, so the buffers
+// go back to a pool when it answers.
 type recording struct {
 	events  []byte
 	strings []string
@@ -87,8 +87,8 @@ func (s *Scope) faultsEnabled() bool {
 	return false
 }
 
-// SetTakesField tells the caller that the next request of this method may carry its envelope in a field. Call it before the
-// scope finishes.
+// SetTakesField tells the caller that the next request of this method may carry its envelope in a field. Call it before
+// the scope finishes.
 func (s *Scope) SetTakesField() {
 	s.mu.Lock()
 	s.flags |= wire.SegmentTakesField
@@ -101,7 +101,8 @@ func (s *Scope) Process() *Process { return s.process }
 // Envelope returns the accepted envelope. Do not change it.
 func (s *Scope) Envelope() *wire.Envelope { return &s.env }
 
-// ReturnsHistory reports whether the reply carries the history. Otherwise Finish exports it if the process has an exporter.
+// ReturnsHistory reports whether the reply carries the history. Otherwise Finish exports it if the process has an
+// exporter.
 func (s *Scope) ReturnsHistory() bool { return s.env.History && !s.exported }
 
 // Now returns the time since the scope's start in µs.

@@ -2,8 +2,8 @@ package scope
 
 import "faultloom.dev/go/message/wire"
 
-// PieceWriter cuts the history of a scope that answers with a stream into the pieces that its reply messages carry. Only
-// Scope needs to be set.
+// PieceWriter cuts the history of a scope that answers with a stream into the pieces that its reply messages carry.
+// Only Scope needs to be set.
 type PieceWriter struct {
 	Scope *Scope
 
@@ -55,8 +55,8 @@ func (p *PieceWriter) headBytes(name string) []byte {
 	return wire.AppendPrefix(wire.AppendHead(nil, s.env.Call), s.flags, s.process.Service, name, s.startUS)
 }
 
-// LastPiece ends the scope as Scope.Finish does and returns the last piece, for a trailer of at most limit bytes, or nil if
-// it does not fit.
+// LastPiece ends the scope as Scope.Finish does and returns the last piece, for a trailer of at most limit bytes, or
+// nil if it does not fit.
 func (p *PieceWriter) LastPiece(at uint64, status uint64, name string, limit int) []byte {
 	s := p.Scope
 	s.mu.Lock()

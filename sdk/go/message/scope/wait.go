@@ -11,8 +11,8 @@ const MaxFaultWait = 30 * time.Second
 // switchCheckInterval is how often a waiting fault checks whether faults are still enabled.
 const switchCheckInterval = 200 * time.Millisecond
 
-// WaitForFault blocks for the given time, at most 30 s. It ends early when the context ends, whose error it returns, and
-// when faults are switched off at this service; then elapsed is false.
+// WaitForFault blocks for the given time, at most 30 s. It ends early when the context ends, whose error it returns,
+// and when faults are switched off at this service; then elapsed is false.
 func (s *Scope) WaitForFault(ctx context.Context, wait time.Duration) (elapsed bool, err error) {
 	end := time.NewTimer(min(wait, MaxFaultWait))
 	defer end.Stop()

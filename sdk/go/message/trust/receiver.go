@@ -125,8 +125,8 @@ type replayCache struct {
 	head     int // index of the first entry of queue that is in use
 }
 
-// admit adds a key, and reports whether it was not in the set with an expiry in the future. Old entries are removed only for
-// a new key.
+// admit adds a key, and reports whether it was not in the set with an expiry in the future. Old entries are removed
+// only for a new key.
 func (s *replayCache) admit(key replayKey, expires, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package trust decides which envelopes a service accepts. It holds the environment's keys, reads them again when their file
-// changes, runs the checks of the format in their order, and refuses replays of plans.
+// Package trust decides which envelopes a service accepts. It holds the environment's keys, reads them again when their
+// file changes, runs the checks of the format in their order, and refuses replays of plans.
 //
 // An SDK without settings is inactive: it ignores envelopes and does not change replies.
 package trust

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// checkInterval is the shortest time between two checks of the trust file. Checks happen only when an envelope arrives or
-// while a fault waits.
+// checkInterval is the shortest time between two checks of the trust file. Checks happen only when an envelope arrives
+// or while a fault waits.
 const checkInterval = 200 * time.Millisecond
 
 var processStart = time.Now()
 
-// settingsSource provides the current settings. With a path they follow the file, so that keys can be rotated and faults can
-// be switched off while the process runs.
+// settingsSource provides the current settings. With a path they follow the file, so that keys can be rotated and
+// faults can be switched off while the process runs.
 type settingsSource struct {
 	current   atomic.Pointer[Settings]
 	failure   atomic.Pointer[string] // why there are no settings, or nil
@@ -33,8 +33,8 @@ func Configured() bool {
 	return os.Getenv("FAULTLOOM_TRUST_FILE") != "" || os.Getenv("FAULTLOOM_TRUST") != ""
 }
 
-// NewReceiverFromEnvironment returns the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST configures. Invalid settings
-// make it inactive and are reported on standard error whenever they are read.
+// NewReceiverFromEnvironment returns the receiver that FAULTLOOM_TRUST_FILE or FAULTLOOM_TRUST configures. Invalid
+// settings make it inactive and are reported on standard error whenever they are read.
 func NewReceiverFromEnvironment() *Receiver {
 	r := &Receiver{}
 	if path := os.Getenv("FAULTLOOM_TRUST_FILE"); path != "" {

@@ -57,8 +57,8 @@ func (t Traceparent) String() string {
 	return string(append(b, "-01"...))
 }
 
-// InjectBridge returns both headers of an outgoing request. traceparent and baggage are the values that the request has, or
-// empty. An empty baggage in the result means no header.
+// InjectBridge returns both headers of an outgoing request. traceparent and baggage are the values that the request
+// has, or empty. An empty baggage in the result means no header.
 func InjectBridge(traceparent, baggage, envelope string, own Traceparent) (string, string) {
 	if traceparent == "" {
 		traceparent = own.String()
@@ -97,8 +97,8 @@ func MayContainBridge(values []string) bool {
 	return false
 }
 
-// ExtractBridge finds the envelope of a request without the usual carrier: its text in the baggage, and the call id, which is
-// the parent id of the traceparent.
+// ExtractBridge finds the envelope of a request without the usual carrier: its text in the baggage, and the call id,
+// which is the parent id of the traceparent.
 func ExtractBridge(traceparent, baggage string) (envelope string, call uint64, ok bool) {
 	for rest, more := baggage, true; more; {
 		var m string

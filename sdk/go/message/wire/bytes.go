@@ -2,7 +2,8 @@ package wire
 
 import "unicode/utf8"
 
-// reader decodes the primitives of the format. After a failure every further read fails, so callers check once, at the end.
+// reader decodes the primitives of the format. After a failure every further read fails, so callers check once, at the
+// end.
 type reader struct {
 	rest   string
 	failed bool

@@ -1,7 +1,7 @@
 package wire
 
-// DeriveCallID returns the id of the number-th call (from 1) sent by the scope of the call parent. Derived ids take no space
-// in a history, are unique per call, and are the same in every repetition from one root id. An id is never 0.
+// DeriveCallID returns the id of the number-th call (from 1) sent by the scope of the call parent. Derived ids take no
+// space in a history, are unique per call, and are the same in every repetition from one root id. An id is never 0.
 func DeriveCallID(parent, number uint64) uint64 {
 	z := parent + number*0x9E3779B97F4A7C15
 	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9

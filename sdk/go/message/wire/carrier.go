@@ -105,8 +105,9 @@ func AllowsTail(accept Accept, method string, request http.Header, status int, r
 	return !ranged && !upgrade
 }
 
-// IsStreamed reports whether a reply that is sent in parts is a stream of items, such as events. Such a reply gets no tail:
-// the position of a tail is certain only at the end, so a reader may hold bytes back until then, and items would be late.
+// IsStreamed reports whether a reply that is sent in parts is a stream of items, such as events. Such a reply gets no
+// tail: the position of a tail is certain only at the end, so a reader may hold bytes back until then, and items would
+// be late.
 func IsStreamed(reply http.Header) bool {
 	kind, _, _ := strings.Cut(reply.Get("Content-Type"), ";")
 	switch strings.ToLower(strings.TrimSpace(kind)) {

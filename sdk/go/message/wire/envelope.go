@@ -70,8 +70,8 @@ type UnverifiedEnvelope struct {
 	planBytes, hopBytes string
 }
 
-// DecodeEnvelope decodes the outer layers into e: checks 1 to 4 of the format. DecodeVerified decodes the plan and the hop
-// part.
+// DecodeEnvelope decodes the outer layers into e: checks 1 to 4 of the format. DecodeVerified decodes the plan and the
+// hop part.
 func DecodeEnvelope(raw string, e *Envelope) (u UnverifiedEnvelope, err error) {
 	if len(raw) > MaxEnvelopeBytes {
 		return u, Oversized

@@ -16,8 +16,8 @@ func RawHTTPName(method, target string) string {
 	return method + " " + target
 }
 
-// NormalizeHTTPName returns the name that is recorded: the variable parts of a raw HTTP name become {id}, and the name is
-// truncated to 200 bytes.
+// NormalizeHTTPName returns the name that is recorded: the variable parts of a raw HTTP name become {id}, and the name
+// is truncated to 200 bytes.
 func NormalizeHTTPName(raw string) string {
 	first := strings.IndexByte(raw, '/')
 	if first < 0 {
@@ -49,8 +49,8 @@ func NormalizeHTTPName(raw string) string {
 	return TruncateString(raw, MaxNameBytes)
 }
 
-// isVariablePart reports whether a part is all digits, a UUID, at least 8 hex digits with a decimal digit among them, or at
-// least 20 bytes with a decimal digit.
+// isVariablePart reports whether a part is all digits, a UUID, at least 8 hex digits with a decimal digit among them,
+// or at least 20 bytes with a decimal digit.
 func isVariablePart(part string) bool {
 	digits, hexes := 0, 0
 	for i := 0; i < len(part); i++ {

@@ -17,10 +17,10 @@ func AppendPieceHead(b []byte, flags byte, offset int) []byte {
 // PieceLen returns the length of a piece with the given number of history bytes.
 func PieceLen(offset, history int) int { return 2 + VarintLen(uint64(offset)) + history }
 
-// LastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the unsent events,
-// of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then the last events
-// before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or child histories were
-// already left out before.
+// LastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the unsent
+// events, of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then the
+// last events before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or child
+// histories were already left out before.
 func LastPiece(offset int, head, events []byte, truncated bool, limit int) []byte {
 	flags := byte(PieceLast)
 	if truncated {
@@ -46,8 +46,8 @@ type PieceJoiner struct {
 	last      bool
 }
 
-// Add adds the next piece and does not retain it. A piece that does not continue the history is dropped, and so are all pieces
-// after it.
+// Add adds the next piece and does not retain it. A piece that does not continue the history is dropped, and so are all
+// pieces after it.
 func (j *PieceJoiner) Add(piece []byte) {
 	if j.ended {
 		return
@@ -66,8 +66,8 @@ func (j *PieceJoiner) Add(piece []byte) {
 // Complete reports whether no part of the history is missing.
 func (j *PieceJoiner) Complete() bool { return j.last && !j.truncated }
 
-// History returns the history of a call, marked as truncated if a part is missing. It returns nil if the pieces contain no
-// whole head, or belong to another call.
+// History returns the history of a call, marked as truncated if a part is missing. It returns nil if the pieces contain
+// no whole head, or belong to another call.
 func (j *PieceJoiner) History(call uint64) []byte {
 	id, segment, err := SplitHistory(j.history)
 	if err != nil || id != call {

@@ -18,7 +18,7 @@ const (
 	Deadline                     // deadline exceeded at once; the callee does not run
 	Reset                        // connection reset; the callee does not run
 	Delay                        // the reply, after Arg milliseconds (at most 30 s)
-	Hang                         // nothing until the deadline or Arg milliseconds (30 s if 0), then deadline exceeded; the callee does not run
+	Hang                         // deadline exceeded, after Arg milliseconds (30 s if 0); the callee does not run
 	LostReply                    // the callee runs, the connection breaks
 	EmptyReply                   // the callee runs, its reply arrives empty
 	CorruptReply                 // the callee runs, the second half of its reply is 0xFF
@@ -169,8 +169,8 @@ func decodeSelector(r *reader, strings []string) Selector {
 	return Selector{Caller: part(), Callee: part(), Call: part()}
 }
 
-// appendPlan appends a plan. Errors: Malformed for an empty plan, TooManyFaults, UnknownFault, and EnvelopeTooLarge for other
-// limits of the format.
+// appendPlan appends a plan. Errors: Malformed for an empty plan, TooManyFaults, UnknownFault, and EnvelopeTooLarge for
+// other limits of the format.
 func appendPlan(out []byte, plan []Fault) ([]byte, error) {
 	if len(plan) == 0 {
 		return nil, Malformed

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Matches reports whether the selector selects a call from caller to peer. name is the gRPC method or the raw "METHOD /path"
-// without the query.
+// Matches reports whether the selector selects a call from caller to peer. name is the gRPC method or the raw "METHOD
+// /path" without the query.
 func (s *Selector) Matches(caller, peer, name string) bool {
 	return (s.Caller == "" || s.Caller == caller) && (s.Callee == "" || calleeMatches(s.Callee, peer)) &&
 		(s.Call == "" || callMatches(s.Call, name))

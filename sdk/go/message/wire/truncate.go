@@ -8,8 +8,8 @@ type eventBytes struct {
 	body string // what follows tag and time, without a child history
 }
 
-// splitEvents splits encoded events. It does not check references into the string table, since the events may begin in the
-// middle of a segment.
+// splitEvents splits encoded events. It does not check references into the string table, since the events may begin in
+// the middle of a segment.
 func splitEvents(bytes string) (events []eventBytes, ok bool) {
 	r := reader{rest: bytes}
 	for !r.failed && r.rest != "" {
@@ -76,8 +76,8 @@ func TruncateHistory(history []byte, limit int) ([]byte, error) {
 	return appendTruncated(out, events, limit), nil
 }
 
-// appendTruncated appends events without their child histories, as many as fit before SendResponse. It returns nil if not
-// even SendResponse fits.
+// appendTruncated appends events without their child histories, as many as fit before SendResponse. It returns nil if
+// not even SendResponse fits.
 func appendTruncated(out []byte, events []eventBytes, limit int) []byte {
 	head := len(out)
 	var ends []int // where event i would end

@@ -1,5 +1,5 @@
-// Package status writes the status file that `faultloom doctor` reads: the SDK's version, whether it has keys, and which
-// libraries it has hooked. A folder that cannot be written is ignored.
+// Package status writes the status file that `faultloom doctor` reads: the SDK's version, whether it has keys, and
+// which libraries it has hooked. A folder that cannot be written is ignored.
 package status
 
 import (

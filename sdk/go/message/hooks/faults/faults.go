@@ -1,6 +1,6 @@
-// Package faults decides what a fault does to a call, for every hook: whether the request is sent, how long the call waits,
-// what the caller gets and what the history records (docs/formats/messages.md, "Deciding about a send"). It is the only
-// place that compares kinds of faults. A hook maps the outcome to the errors and replies of its library.
+// Package faults decides what a fault does to a call, for every hook: whether the request is sent, how long the call
+// waits, what the caller gets and what the history records (docs/formats/messages.md, "Deciding about a send"). It is
+// the only place that compares kinds of faults. A hook maps the outcome to the errors and replies of its library.
 //
 // FaultEffect and ReplyEffect are pure functions: no clock, no I/O, no allocation. spec/vectors/good/hook-*.json covers
 // every kind with both protocols.
@@ -74,8 +74,8 @@ type Effect struct {
 // RecordsReply reports whether a call that was not sent is recorded as a reply instead of a failure.
 func (e Effect) RecordsReply() bool { return e.Outcome == Status }
 
-// FaultEffect returns what a fault does to a call before its request is sent. A nil fault does nothing. timeoutMS is the
-// time that the caller still has, or NoTimeout.
+// FaultEffect returns what a fault does to a call before its request is sent. A nil fault does nothing. timeoutMS is
+// the time that the caller still has, or NoTimeout.
 func FaultEffect(protocol Protocol, f *wire.Fault, timeoutMS uint64) Effect {
 	if f == nil {
 		return Effect{Sends: true}

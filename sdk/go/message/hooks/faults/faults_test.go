@@ -44,8 +44,8 @@ func TestCancellationEndsAHang(t *testing.T) {
 	}
 }
 
-// When faults are switched off during the wait, a delayed request is sent, even if the caller's deadline would have ended
-// the wait. A hang ends with its outcome.
+// When faults are switched off during the wait, a delayed request is sent, even if the caller's deadline would have
+// ended the wait. A hang ends with its outcome.
 func TestSwitchEndsWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

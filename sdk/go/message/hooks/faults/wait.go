@@ -9,8 +9,8 @@ import (
 )
 
 // Begin returns what a fault does to a call of a scope, after it has waited for as long as the fault says. The error is
-// that of the context if the context ended during the wait; then the request is not sent. Where faults were switched off
-// during the wait, the caller's deadline did not end it, so a delayed request is sent.
+// that of the context if the context ended during the wait; then the request is not sent. Where faults were switched
+// off during the wait, the caller's deadline did not end it, so a delayed request is sent.
 func Begin(ctx context.Context, s *scope.Scope, protocol Protocol, f *wire.Fault) (Effect, error) {
 	timeout := timeoutMS(ctx)
 	e := FaultEffect(protocol, f, timeout)

@@ -41,8 +41,8 @@ func unaryClient(authority string) grpc.UnaryClientInterceptor {
 	}
 }
 
-// beginUnaryCall records a call and applies its fault, whose error it returns if the request is not to be sent. It returns
-// nil without an error if the call is to be made as if there were no scope.
+// beginUnaryCall records a call and applies its fault, whose error it returns if the request is not to be sent. It
+// returns nil without an error if the call is to be made as if there were no scope.
 func beginUnaryCall(ctx context.Context, s *scope.Scope, support *fieldSupport, authority, method string, req, reply any, cc *grpc.ClientConn, opts []grpc.CallOption) (*clientCall, error) {
 	limits := clientLimits(ctx, cc, method, opts)
 	call, acceptsField, ok := beginCall(s, authority, method, limits.receive)
@@ -61,7 +61,8 @@ func beginUnaryCall(ctx context.Context, s *scope.Scope, support *fieldSupport, 
 	if !acceptsField || limits.send < minFieldLimit || !c.placeInField(&call, req) {
 		c.ctx = outgoingContext(ctx, s, &call)
 	}
-	c.options = append(append(c.inlineOptions[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer}) // opts must not be changed
+	// a copy: opts must not be changed
+	c.options = append(append(c.inlineOptions[:0], opts...), grpc.TrailerCallOption{TrailerAddr: &c.trailer})
 	return c, nil
 }
 
@@ -76,8 +77,8 @@ func beginCall(s *scope.Scope, authority, method string, receiveLimit int) (call
 	return call, acceptsField, ok
 }
 
-// applyFault waits for as long as the call's fault says. The error is what the caller gets if the request is not to be sent,
-// which is then recorded. Otherwise the outcome says what is to be done with the reply.
+// applyFault waits for as long as the call's fault says. The error is what the caller gets if the request is not to be
+// sent, which is then recorded. Otherwise the outcome says what is to be done with the reply.
 func applyFault(ctx context.Context, s *scope.Scope, call *scope.OutgoingCall, authority string) (faults.Outcome, error) {
 	effect, err := faults.Begin(ctx, s, faults.GRPC, call.Fault)
 	if err != nil {
@@ -203,8 +204,8 @@ func resetMessage(message any) {
 	}
 }
 
-// messageLimits are the largest messages of a call or server, in bytes. Both are 0 if the codec is not ours: then nothing may
-// be appended.
+// messageLimits are the largest messages of a call or server, in bytes. Both are 0 if the codec is not ours: then
+// nothing may be appended.
 type messageLimits struct{ send, receive int }
 
 func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts []grpc.CallOption) messageLimits {
@@ -242,8 +243,8 @@ func clientLimits(ctx context.Context, cc *grpc.ClientConn, method string, opts 
 // connectWait bounds how long the hook waits for a channel to connect. The call would have to wait for that anyway.
 const connectWait = 250 * time.Millisecond
 
-// isConfigured reports whether the channel has its service config, which may lower the limits. A channel gets it from its
-// resolver when it connects for the first time, which this waits for.
+// isConfigured reports whether the channel has its service config, which may lower the limits. A channel gets it from
+// its resolver when it connects for the first time, which this waits for.
 func isConfigured(ctx context.Context, cc *grpc.ClientConn) bool {
 	state := cc.GetState()
 	if state == connectivity.Ready || state == connectivity.TransientFailure {

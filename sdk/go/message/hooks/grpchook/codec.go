@@ -38,16 +38,16 @@ var (
 		registeredCodec = &wrappingCodec{before, isStandardCodec(before)}
 		encoding.RegisterCodecV2(registeredCodec)
 	})
-	// codecIsActive reports whether the registered codec is still ours. Codecs may only be registered in init functions, so
-	// one check at the first call is enough.
+	// codecIsActive reports whether the registered codec is still ours. Codecs may only be registered in init
+	// functions, so one check at the first call is enough.
 	codecIsActive = sync.OnceValue(func() bool {
 		c, ok := encoding.GetCodecV2(protoName).(*wrappingCodec)
 		return ok && c == registeredCodec
 	})
 )
 
-// serverReply is a handler's reply and the history to append to it. It embeds the message, so that code between hook and
-// codec still finds a proto.Message.
+// serverReply is a handler's reply and the history to append to it. It embeds the message, so that code between hook
+// and codec still finds a proto.Message.
 type serverReply struct {
 	proto.Message
 	ctx     context.Context

@@ -43,8 +43,8 @@ func (k *fieldSupport) lookup(method string) *methodState {
 	return nil
 }
 
-// add is lookup for a method whose callee has just announced that it takes fields. It returns nil if the channel has too many
-// methods.
+// add is lookup for a method whose callee has just announced that it takes fields. It returns nil if the channel has
+// too many methods.
 func (k *fieldSupport) add(method string) *methodState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,8 +64,8 @@ func (k *fieldSupport) add(method string) *methodState {
 	return c
 }
 
-// updateFieldSupport changes the method's state by how a call ended. failed means without an answer. Another call's history
-// does not count.
+// updateFieldSupport changes the method's state by how a call ended. failed means without an answer. Another call's
+// history does not count.
 func (c *clientCall) updateFieldSupport(history []byte, failed bool) {
 	if id, _, err := wire.SplitHistory(history); err != nil || id != c.id {
 		history = nil
@@ -93,8 +93,8 @@ func (c *clientCall) updateFieldSupport(history []byte, failed bool) {
 	}
 }
 
-// clientRequest is a caller's message and the envelope to append to it. It embeds the message, so that code between hook and
-// codec still finds a proto.Message.
+// clientRequest is a caller's message and the envelope to append to it. It embeds the message, so that code between
+// hook and codec still finds a proto.Message.
 type clientRequest struct {
 	proto.Message
 	envelope string
@@ -148,12 +148,13 @@ func appendEnvelope(b []byte, envelope string) []byte {
 }
 
 // pendingFields counts decoded requests that end with a field and have no scope yet. While it is 0, requests are not
-// inspected: in a busy service the reflection for that was half of the cost of a request without an envelope. The count may
-// be too high (a stream's message, an envelope that is refused, a call that ended before the hook), which only costs time.
+// inspected: in a busy service the reflection for that was half of the cost of a request without an envelope. The count
+// may be too high (a stream's message, an envelope that is refused, a call that ended before the hook), which only
+// costs time.
 var pendingFields atomic.Int64
 
-// endsWithField reports whether a serialized message ends with a field. For a message in several buffers it only compares
-// the magic at the end.
+// endsWithField reports whether a serialized message ends with a field. For a message in several buffers it only
+// compares the magic at the end.
 func endsWithField(data mem.BufferSlice) bool {
 	rest := wire.Magic
 	for i := len(data) - 1; i >= 0 && rest != ""; i-- {
@@ -171,8 +172,8 @@ func endsWithField(data mem.BufferSlice) bool {
 	return content != nil
 }
 
-// removeEnvelope removes the envelope from a request's message and returns it, or "". The protobuf library keeps unknown
-// fields unchanged and in order, and the envelope is the last of them.
+// removeEnvelope removes the envelope from a request's message and returns it, or "". The protobuf library keeps
+// unknown fields unchanged and in order, and the envelope is the last of them.
 func removeEnvelope(req any) string {
 	if pendingFields.Load() == 0 {
 		return ""

@@ -48,16 +48,16 @@ var Install = sync.OnceFunc(func() {
 	status.Report("google.golang.org/grpc", grpc.Version, "")
 })
 
-// ServerOptions returns the server hooks of one process, for programs that do not use Install. Call it in an init function
-// or before any other use of grpc, since it registers the codec.
+// ServerOptions returns the server hooks of one process, for programs that do not use Install. Call it in an init
+// function or before any other use of grpc, since it registers the codec.
 func ServerOptions(p *scope.Process) []grpc.ServerOption {
 	registerCodec()
 	process := func() *scope.Process { return p }
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unaryServer(process)), grpc.ChainStreamInterceptor(streamServer(process))}
 }
 
-// DialOptions returns the client hooks of one channel. Add them after its own options. authority is the channel's address as
-// FAULTLOOM_PEERS spells it.
+// DialOptions returns the client hooks of one channel. Add them after its own options. authority is the channel's
+// address as FAULTLOOM_PEERS spells it.
 func DialOptions(authority string) []grpc.DialOption {
 	registerCodec()
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(unaryClient(authority)), grpc.WithChainStreamInterceptor(streamClient(authority))}

@@ -51,8 +51,8 @@ func openUnaryScope(ctx context.Context, p *scope.Process, req any) *serverCall 
 	return nil
 }
 
-// mayHaveScope reports whether a request with this metadata, and with this envelope in a field, may get a scope, and whether
-// the reason is that it was sampled.
+// mayHaveScope reports whether a request with this metadata, and with this envelope in a field, may get a scope, and
+// whether the reason is that it was sampled.
 func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sampled bool) {
 	if field != "" || len(md[wire.GRPCKey]) > 0 || wire.MayContainBridge(md[wire.BaggageKey]) {
 		return true, false
@@ -61,8 +61,8 @@ func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sa
 	return sampled, sampled
 }
 
-// openScope begins the scope of a call in s, with the envelope in the field, if there is one, else with that in the metadata.
-// It returns false if the call is not traced.
+// openScope begins the scope of a call in s, with the envelope in the field, if there is one, else with that in the
+// metadata. It returns false if the call is not traced.
 func openScope(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, sampled bool) bool {
 	r := scope.IncomingRequest{Sampled: sampled, Envelope: field}
 	switch values := md[wire.GRPCKey]; {
@@ -115,9 +115,9 @@ func (call *serverCall) finish(reply any, err error, method string) (any, error)
 	return reply, err
 }
 
-// incomingMetadata returns the metadata of the call that ctx answers. Do not change it. grpc-go's own functions copy all of
-// it, or compare every key without regard to case if they do not find one, which every request without an envelope would pay
-// for. The keys are in lower case anyway, so the metadata is read from the context directly.
+// incomingMetadata returns the metadata of the call that ctx answers. Do not change it. grpc-go's own functions copy
+// all of it, or compare every key without regard to case if they do not find one, which every request without an
+// envelope would pay for. The keys are in lower case anyway, so the metadata is read from the context directly.
 func incomingMetadata(ctx context.Context) metadata.MD {
 	if incomingMetadataKey == nil {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -168,8 +168,8 @@ func attemptNumber(md metadata.MD) uint64 {
 	return n
 }
 
-// serverLimits returns the message limits of the server that answers ctx. Both are 0 if code other than ours would see a
-// request with a field, or a wrapped reply.
+// serverLimits returns the message limits of the server that answers ctx. Both are 0 if code other than ours would see
+// a request with a field, or a wrapped reply.
 func serverLimits(ctx context.Context) messageLimits {
 	server, ok := serverWithOurCodec(ctx)
 	if !ok {
@@ -195,7 +195,8 @@ func serverLimits(ctx context.Context) messageLimits {
 	return l
 }
 
-// knownServers caches the results of serverLimits for the last few servers, so that it does not keep servers alive for long.
+// knownServers caches the results of serverLimits for the last few servers, so that it does not keep servers alive for
+// long.
 var knownServers atomic.Pointer[[]knownServer]
 
 type knownServer struct {
@@ -231,8 +232,8 @@ func readServerLimits(server *grpc.Server) messageLimits {
 	return messageLimits{send: int(send.Int()), receive: int(receive.Int())}
 }
 
-// isOutermost reports whether no interceptor set by grpc.UnaryInterceptor runs outside of the hook. Such an interceptor runs
-// before all chained ones and may assert the reply's type. The caller of the hook shows it: for all but its first
+// isOutermost reports whether no interceptor set by grpc.UnaryInterceptor runs outside of the hook. Such an interceptor
+// runs before all chained ones and may assert the reply's type. The caller of the hook shows it: for all but its first
 // interceptor, the chain calls a closure with a name of its own.
 func isOutermost() bool {
 	var pcs [16]uintptr

@@ -17,8 +17,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// maxStack is how much stack a hook may use, in bytes, while the program or grpc-go runs below it, including the test's own
-// functions. With twice as much, many handlers outgrew their stack because of the hooks, and Go had to copy it.
+// maxStack is how much stack a hook may use, in bytes, while the program or grpc-go runs below it, including the test's
+// own functions. With twice as much, many handlers outgrew their stack because of the hooks, and Go had to copy it.
 const maxStack = 448
 
 func TestHooksUseLittleStack(t *testing.T) {

@@ -53,8 +53,8 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 	}
 }
 
-// clientStream is a stream whose history comes in pieces. Its end is recorded when the program has received it, when its
-// context ends, or when the scope answers.
+// clientStream is a stream whose history comes in pieces. Its end is recorded when the program has received it, when
+// its context ends, or when the scope answers.
 type clientStream struct {
 	grpc.ClientStream
 	ctx          context.Context // the program's

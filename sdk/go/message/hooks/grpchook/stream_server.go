@@ -61,15 +61,15 @@ func (s *serverStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// serverMessage is a message of a stream that carries a piece of the history if there is room. It embeds the message for
-// the same reason as serverReply.
+// serverMessage is a message of a stream that carries a piece of the history if there is room. It embeds the message
+// for the same reason as serverReply.
 type serverMessage struct {
 	proto.Message
 	stream *serverStream
 }
 
-// isStandardStream reports whether a stream is grpc-go's own. Otherwise an interceptor set by grpc.StreamInterceptor, which
-// runs outside of all chained ones, has wrapped it and may assert the messages' type.
+// isStandardStream reports whether a stream is grpc-go's own. Otherwise an interceptor set by grpc.StreamInterceptor,
+// which runs outside of all chained ones, has wrapped it and may assert the messages' type.
 func isStandardStream(ss grpc.ServerStream) bool {
 	t := reflect.TypeOf(ss)
 	return t.Kind() == reflect.Pointer && t.Elem().PkgPath() == "google.golang.org/grpc"

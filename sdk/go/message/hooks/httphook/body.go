@@ -46,10 +46,10 @@ func (r *callRecorder) record(history []byte) {
 	}
 }
 
-// tailReader removes the tail from a body while it streams. The position of the tail is only certain at the end of the body,
-// so the reader holds bytes back from the first position where a tail could begin: byte 0x01, flags, a short name. Text
-// contains no such sequence. In binary data, a few more bytes rule most candidates out, and a candidate that is longer than
-// the largest tail is released.
+// tailReader removes the tail from a body while it streams. The position of the tail is only certain at the end of the
+// body, so the reader holds bytes back from the first position where a tail could begin: byte 0x01, flags, a short
+// name. Text contains no such sequence. In binary data, a few more bytes rule most candidates out, and a candidate that
+// is longer than the largest tail is released.
 type tailReader struct {
 	body     io.ReadCloser
 	recorder *callRecorder
@@ -99,8 +99,8 @@ func (t *tailReader) fill() {
 		return
 	}
 	t.release()
-	// a complete tail that answers our call is the tail; it is recorded now, since a fault at the program's next call may
-	// depend on it
+	// a complete tail that answers our call is the tail; it is recorded now, since a fault at the program's next call
+	// may depend on it
 	if body, history := wire.CutTail(t.buf[t.safe:]); history != nil && len(body) == 0 && t.answersOurCall(history) {
 		t.recorder.record(append([]byte(nil), history...))
 	}
@@ -169,8 +169,8 @@ func (t *tailReader) prefetch() {
 	}
 }
 
-// Close reads the rest of the body for the tail, if the rest is short and arrives quickly, since programs that parse a body
-// rarely read it to its end. Otherwise a gap is recorded.
+// Close reads the rest of the body for the tail, if the rest is short and arrives quickly, since programs that parse a
+// body rarely read it to its end. Otherwise a gap is recorded.
 func (t *tailReader) Close() error {
 	if !t.mu.TryLock() {
 		t.recorder.record(nil)

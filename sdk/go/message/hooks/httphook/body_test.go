@@ -25,7 +25,8 @@ func FuzzTail(f *testing.F) {
 	process := &scope.Process{Service: "s", Receiver: trust.NewReceiver(settings)}
 	f.Fuzz(func(t *testing.T, whole []byte, in, out uint8) {
 		want, _ := wire.CutTail(whole)
-		// the reader checks only positions where a tail could begin, so bytes that only end like a tail may stay in the body
+		// the reader checks only positions where a tail could begin, so bytes that only end like a tail may stay in the
+		// body
 		s := process.NewScope(&wire.Envelope{}, time.Now())
 		c, _ := s.BeginCall(0, scope.Call{HTTP: true, Peer: "p", Name: "GET /"})
 		var source io.Reader = bytes.NewReader(whole)

@@ -17,8 +17,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Transport returns a RoundTripper whose requests carry the envelope of their context's scope. Requests without a scope are
-// passed to base unchanged. A nil base means http.DefaultTransport.
+// Transport returns a RoundTripper whose requests carry the envelope of their context's scope. Requests without a scope
+// are passed to base unchanged. A nil base means http.DefaultTransport.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -39,8 +39,8 @@ func (t transport) CloseIdleConnections() {
 	}
 }
 
-// RoundTrip sends one request with next; see Transport. With two hooks in one client, the inner one finds an envelope in the
-// request and does nothing.
+// RoundTrip sends one request with next; see Transport. With two hooks in one client, the inner one finds an envelope
+// in the request and does nothing.
 func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	s := scope.Current(r.Context())
 	if s == nil || r.URL == nil || len(r.Header[wire.HTTPHeader]) > 0 {
@@ -88,8 +88,8 @@ func RoundTrip(r *http.Request, next func(*http.Request) (*http.Response, error)
 	return finishCall(s, &call, resp, err, address)
 }
 
-// canReadTail reports whether the client could remove a tail: the program must not decompress the body itself, and the format
-// must allow a tail.
+// canReadTail reports whether the client could remove a tail: the program must not decompress the body itself, and the
+// format must allow a tail.
 func canReadTail(r *http.Request) bool {
 	if r.Method == http.MethodHead || len(r.Header["Range"]) > 0 || len(r.Header["Upgrade"]) > 0 {
 		return false
@@ -119,8 +119,8 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// applyFault waits for as long as the call's fault says. If the request is not to be sent, sends is false, the end of the
-// call is recorded, and the reply or the error is what the caller gets.
+// applyFault waits for as long as the call's fault says. If the request is not to be sent, sends is false, the end of
+// the call is recorded, and the reply or the error is what the caller gets.
 func applyFault(s *scope.Scope, call *scope.OutgoingCall, r *http.Request, address string) (sends bool, resp *http.Response, err error) {
 	effect, err := faults.Begin(r.Context(), s, faults.HTTP, call.Fault)
 	if err != nil {
@@ -172,8 +172,8 @@ func failureCode(err error) uint64 {
 	return faults.Unknown
 }
 
-// finishCall records how a call ended, or arranges that its reader does so when the tail has come, and applies the call's
-// fault to the reply.
+// finishCall records how a call ended, or arranges that its reader does so when the tail has come, and applies the
+// call's fault to the reply.
 func finishCall(s *scope.Scope, call *scope.OutgoingCall, resp *http.Response, err error, address string) (*http.Response, error) {
 	if err != nil {
 		effect := faults.ReplyEffect(faults.HTTP, call.Fault, faults.Result{Failed: true, Status: failureCode(err)})
@@ -203,8 +203,9 @@ func finishCall(s *scope.Scope, call *scope.OutgoingCall, resp *http.Response, e
 	return resp, nil
 }
 
-// readTail makes the body of a reply end before its tail. A reply with a length was complete when its headers left, so all of
-// it is on its way. It is read at once, and a fault that depends on its history can fire at the program's next call.
+// readTail makes the body of a reply end before its tail. A reply with a length was complete when its headers left, so
+// all of it has been sent. It is read at once, and a fault that depends on its history can fire at the program's next
+// call.
 func readTail(resp *http.Response, rec *callRecorder) {
 	body := newTailReader(resp.Body, rec)
 	rec.scope.ReplyStarted(rec.number, rec.status)
@@ -219,8 +220,8 @@ func readTail(resp *http.Response, rec *callRecorder) {
 	}
 }
 
-// removeHeaders removes the SDK's headers from a reply. tail reports whether the body has a tail. A history in a header goes
-// to rec.
+// removeHeaders removes the SDK's headers from a reply. tail reports whether the body has a tail. A history in a header
+// goes to rec.
 func removeHeaders(resp *http.Response, rec *callRecorder) (tail bool) {
 	h := resp.Header
 	if v := h[wire.HistoryHeader]; len(v) > 0 {

@@ -182,14 +182,14 @@ func TestPeersWithoutTheSDK(t *testing.T) {
 		fmt.Fprint(w, r.Header.Get("X-Faultloom") != "", scope.Current(r.Context()) != nil)
 	})
 	stock, sdk := suite.HTTPServer(t, nil, handler), suite.HTTPServer(t, suite.Process(t, "s"), handler)
-	deaf := suite.HTTPServer(t, &scope.Process{Service: "deaf", Receiver: trust.NewReceiver(nil)}, handler)
+	inactive := suite.HTTPServer(t, &scope.Process{Service: "inactive", Receiver: trust.NewReceiver(nil)}, handler)
 	for _, c := range []struct {
 		name, url, want string
 		client          *http.Client
 		gap             bool
 	}{
 		{"SDK client, stock server", stock, "true false", suite.HTTPClient(t), true},
-		{"SDK client, deaf server", deaf, "true false", suite.HTTPClient(t), true},
+		{"SDK client, server without keys", inactive, "true false", suite.HTTPClient(t), true},
 		{"SDK on both sides", sdk, "false true", suite.HTTPClient(t), false},
 	} {
 		ctx, r := suite.Begin(t, faultloom.Options{})
@@ -307,8 +307,8 @@ func TestRealFailuresAreGaps(t *testing.T) {
 		"  2 send GET / to "+slow[7:], "  2 failed 4 gap", "  answer 0")
 }
 
-// A caller that decodes one JSON value and closes the body has not read it to its end. The history still arrives, before the
-// caller's next call.
+// A caller that decodes one JSON value and closes the body has not read it to its end. The history still arrives,
+// before the caller's next call.
 func TestJSONDecoderFindsTheHistory(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		fan := suite.Fan(t, 40, "")
@@ -412,7 +412,7 @@ func TestStreamedTextIsNotDelayed(t *testing.T) {
 	}
 }
 
-// A cache hands out a reply that was made for somebody else: its tail is cut off, and its history is a gap.
+// A cache returns the reply of another call: its tail is removed, and the history is a gap.
 func TestTailOfAnotherCall(t *testing.T) {
 	foreign := wire.AppendVarint(wire.AppendPrefix(wire.AppendHead(nil, 42), 0, "cached", "", 7), wire.SendResponse)
 	foreign = append(foreign, 0, 200, 1)

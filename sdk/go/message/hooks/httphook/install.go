@@ -6,8 +6,9 @@ import (
 )
 
 // InstallTransport hooks a transport without replacing it, since programs assert the type of http.DefaultTransport. It
-// registers a protocol for http:// addresses that passes each request back to the same transport. For https:// addresses
-// HTTP/2 has that place, so they stay unhooked. It panics if the transport already has a protocol for http://.
+// registers a protocol for http:// addresses that passes each request back to the same transport. For https://
+// addresses HTTP/2 has that place, so they stay unhooked. It panics if the transport already has a protocol for
+// http://.
 func InstallTransport(t *http.Transport) {
 	t.RegisterProtocol("http", protocol{t})
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// withInterfaces returns the writer with exactly the optional interfaces of the underlying one: programs test for them by
-// type assertion, so one too many is as wrong as one too few.
+// withInterfaces returns the writer with exactly the optional interfaces of the underlying one: programs test for them
+// by type assertion, so one too many is as wrong as one too few.
 func (w *replyWriter) withInterfaces() http.ResponseWriter {
 	_, f := w.underlying.(http.Flusher)
 	_, h := w.underlying.(http.Hijacker)
@@ -70,8 +70,8 @@ type pusher struct{ w *replyWriter }
 
 func (p pusher) Push(target string, opts *http.PushOptions) error { return p.w.push(target, opts) }
 
-// The methods of http.ResponseController go to the connection directly. There is no Unwrap, since a flush would then bypass
-// the buffer.
+// The methods of http.ResponseController go to the connection directly. There is no Unwrap, since a flush would then
+// bypass the buffer.
 
 func (w *replyWriter) SetReadDeadline(t time.Time) error {
 	return http.NewResponseController(w.underlying).SetReadDeadline(t)

@@ -139,7 +139,7 @@ func TestBehindNginxWithGzipAndCache(t *testing.T) {
 		t.Error(cache, complete)
 	}
 	if cache, complete := traced("/rude/b"); cache != "HIT" || complete {
-		t.Error("somebody else's history:", cache, complete)
+		t.Error("another call's history:", cache, complete)
 	}
 	t.Logf("%d requests reached the server", served)
 }

@@ -8,8 +8,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Handler returns a handler that serves a request with next, within a scope if the request has an acceptable envelope or is
-// sampled. Other requests are passed to next unchanged. A nil process means scope.DefaultProcess.
+// Handler returns a handler that serves a request with next, within a scope if the request has an acceptable envelope
+// or is sampled. Other requests are passed to next unchanged. A nil process means scope.DefaultProcess.
 func Handler(next http.Handler, p *scope.Process) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Serve(next, w, r, p) {
@@ -18,8 +18,8 @@ func Handler(next http.Handler, p *scope.Process) http.Handler {
 	})
 }
 
-// Serve serves one request within a scope; see Handler. It returns false, and has done nothing, if the request is not traced.
-// With two hooks in one server, the inner one does nothing.
+// Serve serves one request within a scope; see Handler. It returns false, and has done nothing, if the request is not
+// traced. With two hooks in one server, the inner one does nothing.
 func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.Process) bool {
 	if p == nil {
 		p = scope.DefaultProcess()
@@ -57,8 +57,8 @@ func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.P
 	return true
 }
 
-// routeName returns the name of a call at its callee: the template of ServeMux ("METHOD /cart/{user}"), or the normalized
-// path. A template that ends with '/' is the root of a subtree, so it only names the request for that root.
+// routeName returns the name of a call at its callee: the template of ServeMux ("METHOD /cart/{user}"), or the
+// normalized path. A template that ends with '/' is the root of a subtree, so it only names the request for that root.
 func routeName(r *http.Request) string {
 	template := r.Pattern
 	if i := strings.IndexByte(template, '/'); i >= 0 {

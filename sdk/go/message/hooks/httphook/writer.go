@@ -12,8 +12,8 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// maxBuffered is how many bytes of a reply are buffered. Most replies are then complete, and their history is known, before
-// their headers are sent.
+// maxBuffered is how many bytes of a reply are buffered. Most replies are then complete, and their history is known,
+// before their headers are sent.
 const maxBuffered = 32 << 10
 
 // replyWriter buffers a reply until it is complete, the buffer is full, or the handler flushes or hijacks.

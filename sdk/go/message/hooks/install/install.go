@@ -1,8 +1,8 @@
 //go:build faultloom_overlay
 
 // Package install hooks net/http when it is imported. It is compiled as part of the program's own module, in builds by
-// faultloom-go only: the variables and functions that it links to exist only in the net/http of such a build. net/http calls
-// the hooks by their linker names, so the linker leaves them out of programs without HTTP servers or clients.
+// faultloom-go only: the variables and functions that it links to exist only in the net/http of such a build. net/http
+// calls the hooks by their linker names, so the linker leaves them out of programs without HTTP servers or clients.
 package install
 
 import (
