@@ -175,21 +175,21 @@ pub fn java_11() -> Result<PathBuf, String> {
     versions.into_iter().find_map(java).ok_or_else(|| format!("there is no java below {}", place.display()))
 }
 
-/// Builds a Maven project unless `artefact` is newer than everything it is made from. Tests are run elsewhere.
-pub fn maven(project: &str, artefact: &str) -> Result<(), String> {
+/// Builds a Maven project unless `artifact` is newer than everything it is made from. Tests are run elsewhere.
+pub fn maven(project: &str, artifact: &str) -> Result<(), String> {
     let project = root().join(project);
-    if newer(&project.join(artefact), &project) {
+    if newer(&project.join(artifact), &project) {
         return Ok(());
     }
     let arguments = ["--quiet", "--batch-mode", "--no-transfer-progress", "-DskipTests", "package"];
     quiet(command("mvn", &arguments).current_dir(&project))?;
-    // Maven leaves an artefact alone that would come out the same; it is as new as its sources all the same
-    let artefact = project.join(artefact);
+    // Maven leaves an artifact alone that would come out the same; it is as new as its sources all the same
+    let artifact = project.join(artifact);
     std::fs::File::options()
         .append(true)
-        .open(&artefact)
+        .open(&artifact)
         .and_then(|file| file.set_modified(std::time::SystemTime::now()))
-        .map_err(|e| format!("{}: {e}", artefact.display()))
+        .map_err(|e| format!("{}: {e}", artifact.display()))
 }
 
 /// Installs what `package-lock.json` names and runs the package's `build` script if it has one; skipped when neither sources nor lock have changed.
@@ -211,10 +211,10 @@ pub fn npm(package: &str) -> Result<(), String> {
     stamp(".built")
 }
 
-/// Whether `artefact` is at least as new as every committed or new source file below `folder`.
-fn newer(artefact: &Path, folder: &Path) -> bool {
+/// Whether `artifact` is at least as new as every committed or new source file below `folder`.
+fn newer(artifact: &Path, folder: &Path) -> bool {
     let modified = |path: &Path| path.metadata().and_then(|m| m.modified());
-    let Ok(made) = modified(artefact) else { return false };
+    let Ok(made) = modified(artifact) else { return false };
     let listed =
         quiet(command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(folder));
     let Ok(listed) = listed else { return false };

@@ -53,8 +53,8 @@ const BANNED: &[Banned] = &[
     Banned(r"\blicence\b", "license", AMERICAN),
     Banned(r"\bgrey\b|\bcentre\b|\bjudgement\b|\bprogramme\b", "gray, center, judgment, program", AMERICAN),
     Banned(
-        r"\bcancelled\b|\bcancelling\b|\blabelled\b|\bmodelled\b|\btravell(ed|ing)\b|\bsignall(ed|ing)\b",
-        "one l",
+        r"\bcancelling\b|\blabelled\b|\bmodelled\b|\btravell(ed|ing)\b|\bsignall(ed|ing)\b",
+        "one l (CANCELLED and cancelled() are names of libraries)",
         AMERICAN,
     ),
     Banned(

@@ -1,8 +1,8 @@
-//! Charts as SVG: groups of bars, bars on top of each other, and lines. Colours are told apart by those who see red and green alike.
+//! Charts as SVG: groups of bars, bars on top of each other, and lines. Colors are told apart by those who see red and green alike.
 
 use std::fmt::Write as _;
 
-const COLOURS: [&str; 8] = ["#9aa5b1", "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#000000"];
+const COLORS: [&str; 8] = ["#9aa5b1", "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#000000"];
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 64.0;
@@ -42,7 +42,7 @@ impl Chart<'_> {
                     "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"><title>{}, {}: {value:.1} {}</title></rect>",
                     bar * 0.92,
                     TOP + plot_height() - y,
-                    COLOURS[s % COLOURS.len()],
+                    COLORS[s % COLORS.len()],
                     series.name,
                     self.labels[i],
                     self.unit
@@ -68,7 +68,7 @@ impl Chart<'_> {
                     LEFT + group * (i as f64 + 0.1),
                     TOP + plot_height() - below[i],
                     group * 0.8,
-                    COLOURS[s % COLOURS.len()],
+                    COLORS[s % COLORS.len()],
                     series.name,
                     self.labels[i],
                     self.unit
@@ -82,7 +82,7 @@ impl Chart<'_> {
         let mut svg = self.frame(self.top());
         let step = self.plot_width() / self.labels.len() as f64;
         for (s, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[s % COLOURS.len()];
+            let color = COLORS[s % COLORS.len()];
             let points: Vec<(f64, f64, f64)> = series
                 .values
                 .iter()
@@ -93,14 +93,14 @@ impl Chart<'_> {
             let dashes = if series.published { " stroke-dasharray=\"5 4\"" } else { "" };
             let _ = writeln!(
                 svg,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>",
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"{dashes}/>",
                 path.join(" ")
             );
             for (x, y, value) in points {
-                let fill = if series.published { "#ffffff" } else { colour };
+                let fill = if series.published { "#ffffff" } else { color };
                 let _ = writeln!(
                     svg,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"2\"><title>{}: {value:.2} {}</title></circle>",
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{fill}\" stroke=\"{color}\" stroke-width=\"2\"><title>{}: {value:.2} {}</title></circle>",
                     series.name, self.unit
                 );
             }
@@ -171,11 +171,11 @@ impl Chart<'_> {
         );
         for (s, series) in self.series.iter().enumerate() {
             let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 20.0 * s as f64);
-            let colour = COLOURS[s % COLOURS.len()];
-            let fill = if series.published { "#ffffff" } else { colour };
+            let color = COLORS[s % COLORS.len()];
+            let fill = if series.published { "#ffffff" } else { color };
             let _ = writeln!(
                 svg,
-                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"12\" height=\"12\" fill=\"{fill}\" stroke=\"{colour}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"12\" height=\"12\" fill=\"{fill}\" stroke=\"{color}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 x + 18.0,
                 y + 10.0,
                 series.name

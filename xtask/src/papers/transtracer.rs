@@ -246,14 +246,8 @@ fn figure_5(labels: &[String], connections: &[usize], samples: &Samples) -> Stri
             series(mode.name(), connections.iter().map(|n| median(samples, *n, *mode, |s| s.response_ms)).collect())
         })
         .collect();
-    Chart {
-        title: "Figure 5: mean response time with a tracer",
-        unit: "ms",
-        axis: AXIS,
-        labels,
-        series: &series,
-    }
-    .bars()
+    Chart { title: "Figure 5: mean response time with a tracer", unit: "ms", axis: AXIS, labels, series: &series }
+        .bars()
 }
 
 fn figure_6_cpu(labels: &[String], connections: &[usize], samples: &Samples) -> String {
