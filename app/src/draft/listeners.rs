@@ -40,7 +40,7 @@ pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
                 [] => "no process of this user listens on TCP".to_owned(),
                 _ => draft.notes.join("\n"),
             })
-            .next("start your application first; other users' processes are seen by root only"));
+            .next("start your application first; only root can read other users' processes"));
     }
     Ok(draft)
 }
