@@ -158,7 +158,7 @@ fn every_kind_of_fault_can_be_swept() {
     // two kinds in one sweep
     let both = sweep(&shop, &["-s", "services", "-k", "unavailable", "-k", "status 8"]).exits(1).json();
     assert_eq!(both["sweep"]["spaces"].as_array().unwrap().len(), 2);
-    shop.run(&["sweep", "-k", "explode"]).exits(2).says("'explode' is no kind of fault");
+    shop.run(&["sweep", "-k", "explode"]).exits(2).says("'explode' is not a kind of fault");
     shop.run(&["sweep", "-s", "everything"]).exits(2).says("there is no space 'everything'").says("crash-points");
 }
 
