@@ -1,5 +1,6 @@
 //! `make check`: what a contributor runs before each commit. Areas by toolchain, so that each needs only its own.
 
+pub mod links;
 pub mod words;
 
 use crate::areas::{self, Area};
@@ -44,7 +45,7 @@ fn rust() -> Result<String, String> {
 }
 
 fn text() -> Result<String, String> {
-    places()
+    Ok(format!("{}, {}", places()?, links::check()?))
 }
 
 fn go() -> Result<String, String> {

@@ -141,7 +141,7 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
   for (const kind of ['hang', 'delay']) {
     const plan = [fault(kind, { arg: 20_000 })];
     const end = ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0'];
-    const cancelled = ['SEND GET /hello fault 0', 'FAILED 1', 'ANSWER 0'];
+    const canceled = ['SEND GET /hello fault 0', 'FAILED 1', 'ANSWER 0'];
     const startMs = Date.now();
     const byEvent = await tracedRequest(plan, () => {
       return new Promise((resolve) => {
@@ -165,7 +165,7 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
     setTimeout(() => controller.abort(), 50);
     const aborted = await tracedRequest(plan, () => fetch(url, { signal: controller.signal }));
     assert.strictEqual(aborted.result.name, 'AbortError');
-    assert.deepStrictEqual(events(aborted.segment), cancelled);
+    assert.deepStrictEqual(events(aborted.segment), canceled);
 
     assert.ok(Date.now() - startMs < 10_000, 'no timeout waits for the fault to end');
 

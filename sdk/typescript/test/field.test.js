@@ -389,7 +389,7 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
   assert.strictEqual(expired.result, 4);
   // the callee certainly did not run, so there is no gap
   assert.deepStrictEqual(events(expired.segment), [`SEND ${METHOD}`, 'FAILED 4', 'ANSWER 0']);
-  const cancelled = await tracedRequest([], () => {
+  const canceled = await tracedRequest([], () => {
     return new Promise((resolve) => {
       client
         .makeUnaryRequest(METHOD, same, same, Buffer.from('hello'), { interceptors: [never] }, (error) =>
@@ -398,8 +398,8 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
         .cancel();
     });
   });
-  assert.strictEqual(cancelled.result, 1);
-  assert.deepStrictEqual(events(cancelled.segment), [`SEND ${METHOD}`, 'FAILED 1', 'ANSWER 0']);
+  assert.strictEqual(canceled.result, 1);
+  assert.deepStrictEqual(events(canceled.segment), [`SEND ${METHOD}`, 'FAILED 1', 'ANSWER 0']);
   assert.strictEqual(await traced(client), 'hello');
   assert.strictEqual(carriers().at(-1), 'field');
 });

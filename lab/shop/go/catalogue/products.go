@@ -29,6 +29,6 @@ func products() []*gen.Product {
 		product("kite-09", "kite", "Beach kite",
 			"Flies in a breeze that barely moves the grass.", 2799),
 		product("bell-10", "bell", "Bicycle bell",
-			"A clear double note, heard around two corners.", 1125),
+			"A clear double note, audible around two corners.", 1125),
 	}
 }

@@ -339,7 +339,7 @@ export class Scope {
     if (this.origin !== 'caller' && this.envelope.history && exporter !== null) {
       exporter.add({ trace: this.envelope.trace, hasParent: this.hasParent, history: this.write(name) });
     }
-    this.calls = NO_CALLS; // whoever still refers to the scope must not keep their bytes alive
+    this.calls = NO_CALLS; // code that still refers to the scope must not keep their bytes alive
     recycle(this.events);
   }
 

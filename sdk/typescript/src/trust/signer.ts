@@ -1,4 +1,4 @@
-/** Signs the part of an envelope that whoever starts a request writes once. */
+/** Signs the part of an envelope that is written once, by the sender that starts a request. */
 
 import { encodeSignedPart, encodeSignedPrefix, SignedPart } from '../wire/envelope';
 import { FaultloomError } from '../wire/errors';

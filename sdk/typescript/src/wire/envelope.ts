@@ -3,8 +3,8 @@
  *
  *   u8 version = 1   varint length   signed part   16 B signature   hop part
  *
- * Whoever starts the request writes the signed part once, and every service forwards it unchanged. The hop part is
- * written for each call. This module does not check signatures; trust/receiver does.
+ * The sender that starts the request writes the signed part once, and every service forwards it unchanged. The hop
+ * part is written for each call. This module does not check signatures; trust/receiver does.
  */
 
 import { CachedText, putU32, putVarint, Reader, Uint64, utf8Length, varintLength, Writer } from './bytes';

@@ -25,7 +25,7 @@ pub fn markdown(all: &All, inputs: &Value) -> String {
     );
     let _ = writeln!(text, "## By type\n\n{}", by_type(all));
     let _ = writeln!(text, "## By which bits may flip\n\n{BITS}{}", by_lowest_bits(all));
-    let _ = writeln!(text, "## Every flip there is\n\n{EXHAUSTIVE}{}", exhaustive(all));
+    let _ = writeln!(text, "## Every possible flip\n\n{EXHAUSTIVE}{}", exhaustive(all));
     let _ = writeln!(text, "## What the campaigns rest on\n\n{}", grounds(all, inputs));
     text
 }
@@ -119,7 +119,7 @@ fn by_lowest_bits(all: &All) -> String {
     for group in GROUPS {
         for row in ROWS.iter().filter(|row| (row.table, row.group, row.variant) == (2, group, "mc")) {
             let errors = 100.0 * row.total as f64 / tried(group) as f64;
-            let _ = writeln!(text, "| {group} | mc (paper) | not told | {errors:.1} % | {:.2} % |", row.undetected);
+            let _ = writeln!(text, "| {group} | mc (paper) | not stated | {errors:.1} % | {:.2} % |", row.undetected);
         }
         for (campaign, done) in all.iter().filter(|(campaign, _)| campaign.asked != Asked::Pair) {
             for bits in [8, 16, 32, u16::MAX] {
@@ -146,9 +146,9 @@ fn by_lowest_bits(all: &All) -> String {
     text
 }
 
-const EXHAUSTIVE: &str = "Every bit of every operand of every instruction in the work for one reply of memcached, by classes that come to the same: exact \
-     shares of all flips, and beside them what was drawn in the same work. `agrees`: each exact share lies in the drawn one's 99.9 % interval.\n\n\
-     | variant | type | flips | no effect | undetected | otherwise | drawn | undetected of them | agrees |\n|---|---|---|---|---|---|---|---|---|\n";
+const EXHAUSTIVE: &str = "Every bit of every operand of every instruction in the work for one reply of memcached, by equivalence classes: exact \
+     shares of all flips, beside the sampled flips of the same work. `agrees`: each exact share lies in the 99.9 % interval of the sampled one.\n\n\
+     | variant | type | flips | no effect | undetected | otherwise | sampled | undetected of them | agrees |\n|---|---|---|---|---|---|---|---|---|\n";
 
 fn exhaustive(all: &All) -> String {
     let mut text = String::new();
