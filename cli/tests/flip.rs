@@ -280,7 +280,7 @@ fn a_program_that_changed_is_not_resumed() {
     command.signal("INT");
     command.wait().exits(4);
     compiled(&home, "sums", &SUMS.replace("12345u", "54321u"), &[]);
-    home.run(&["flip", "--resume", &run]).exits(5).says("is not what it was when the campaign began");
+    home.run(&["flip", "--resume", &run]).exits(5).says("has changed since the campaign began");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn a_running_server_is_judged_by_an_input_trace() {
     assert!(of("/tally/undetected") > 0 && of("/tally/undetected") + of("/tally/none") + of("/tally/otherwise") == 200);
     home.run(&["flip", "-q", "--server", "127.0.0.1:1", "--replay", "trace", "--external", "true"])
         .exits(3)
-        .says("nobody accepts connections at 127.0.0.1:1");
+        .says("no server accepts connections at 127.0.0.1:1");
 }
 
 #[test]
@@ -394,10 +394,10 @@ int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); printf("
         (vec![], 2, "which program"),
         (vec!["--", "./no-such"], 2, "there is no program './no-such'"),
         (vec!["--", "./text"], 2, "there is no program './text'"),
-        (vec!["--", "./chance"], 3, "does not write the same twice"),
+        (vec!["--", "./chance"], 3, "write different output"),
         (vec!["--protocol", "dns", "--", "./sums"], 2, "choose the --protocol"),
         (vec!["--symbol", "no_such_function", "--", "./sums"], 2, "no function is called no_such_function"),
-        (vec!["--library", "no_such_library", "--", "./sums"], 2, "may be hit"),
+        (vec!["--library", "no_such_library", "--", "./sums"], 2, "site filter excludes"),
         (vec!["--max-instructions", "1000", "--", "./sums"], 3, "instructions"),
     ] {
         let ran = home.run(&[&["flip", "-q"], &words[..]].concat());

@@ -165,7 +165,7 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
             wait_for("it to wait, or to be let go", || (waits(&pid) || tool.has_ended()).then_some(()));
             (!tool.has_ended()).then_some(tool)
         });
-        home.run(&never).exits(2).says("traces it already");
+        home.run(&never).exits(2).says("already traces it");
         let group = format!("-{}", tool.child.id());
         assert!(Command::new("kill").args([&format!("-{signal}"), "--", &group]).status().unwrap().success());
         let ran = tool.wait();
@@ -227,7 +227,7 @@ fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
     let yes = |pid: &str| home.run(&["flip", "live", pid, "--yes-corrupt-it"]).exits(2);
     yes("1").says("first process");
     yes("2147483647").says("there is no process");
-    yes(&std::process::id().to_string()).says("one of those that started it");
+    yes(&std::process::id().to_string()).says("one of its ancestors");
     let ended = {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
@@ -238,12 +238,12 @@ fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
         home.run(&[&["flip", "live", "--yes-corrupt-it"], words].concat()).exits(2);
     }
     match kernel_thread() {
-        Some(thread) => _ = yes(&thread).says("thread of the kernel"),
+        Some(thread) => _ = yes(&thread).says("kernel thread"),
         None => skipped("no thread of the kernel is seen here"),
     }
     let mut own = Started::new(home.command(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "3600000"]));
     wait_for("its tracer", || home.processes().iter().any(|(_, line)| line.contains("flip-tracer")).then_some(()));
-    yes(&own.child.id().to_string()).says("the program of this tool");
+    yes(&own.child.id().to_string()).says("this tool's program");
     assert!(!own.has_ended());
     own.signal("INT");
     own.wait().exits(4);
@@ -251,7 +251,7 @@ fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
         .exits(3)
         .says("the check fails before anything is flipped")
         .says("no server");
-    home.run(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "50"]).exits(3).says("does nothing");
+    home.run(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "50"]).exits(3).says("is idle");
     assert!(target.runs());
     assert_eq!(home.run(&["runs", "--json"]).json(), serde_json::json!([]), "what was refused is no run");
 }

@@ -1,4 +1,4 @@
-//! What a campaign of bit flips found. Written by `study/campaign`, stored with the run, drawn by `study/report`.
+//! Results of a campaign of bit flips. Written by `study/campaign`, stored with the run, rendered by `study/report`.
 
 mod logged;
 mod tally;
@@ -8,19 +8,19 @@ pub use logged::{LiveFlip, Logged, Role};
 use serde::{Deserialize, Serialize};
 pub use tally::{Share, Tally, percent};
 
-/// How a reply differs from the golden one, as its client sees it.
+/// How a reply differs from the golden one, from its client's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviationKind {
     /// The output ends early, between two messages or within one.
     Short,
-    /// The program says itself that something went wrong.
+    /// An error message of the program.
     Error,
-    /// No message, or none that answers what was asked.
+    /// Not a valid message, or not an answer to the request.
     Rejected,
-    /// The message's check sum is wrong.
+    /// The message's checksum is wrong.
     Checksum,
-    /// A message that its client takes for good.
+    /// A wrong message that its client accepts.
     Corrupt,
 }
 
@@ -36,27 +36,27 @@ impl DeviationKind {
     }
 }
 
-/// The first reply that is not the golden one, on the connection that decided the outcome.
+/// The first reply that is not golden, on the connection that decided the outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Deviation {
     pub kind: DeviationKind,
     pub connection: String,
     /// Its number on the connection, from 0.
     pub reply: u64,
-    /// How many the golden run has on that connection.
+    /// How many replies the golden run has on that connection.
     pub replies: u64,
     /// Offset of the first differing byte in what the connection received.
     pub byte: u64,
-    /// Both replies around that byte, printable, at most [`Deviation::EXCERPT`] characters.
+    /// Both replies around that byte, escaped, at most [`Deviation::EXCERPT`] characters.
     pub golden: String,
     pub seen: String,
     /// How many connections differ.
     pub connections: u32,
-    /// After what the client noticed came a wrong reply that it would have taken for good, had it gone on.
+    /// After the detected error, the program sent a wrong reply that the client would have accepted, had it continued.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub corrupt_later: bool,
-    /// How many replies the program wrote between the flip and this one, on all connections; if it never came whole, until the
-    /// program's end. None: what was written has no order, as in files, or nothing says when it was disturbed.
+    /// How many replies the program wrote between the flip and this one, on all connections; until the program's end if this one is
+    /// incomplete. None: the output is not ordered, as in files, or the time of the disturbance is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replies_since: Option<u64>,
 }
@@ -70,7 +70,7 @@ impl Deviation {
 pub struct Row {
     /// `CF`, `DF`, `RD`, a type's name, or `external`.
     pub name: String,
-    /// It belongs to the group above it, which counts it too.
+    /// It is part of the group above it, which includes its counts.
     #[serde(default)]
     pub within: bool,
     pub tally: Tally,
@@ -80,24 +80,24 @@ pub struct Row {
     pub otherwise: Option<Share>,
 }
 
-/// How soon errors of a group showed, in replies that the program wrote between the flip and the first wrong one
+/// Detection latency of a group's errors: replies that the program wrote between the flip and the first wrong one
 /// ([`Deviation::replies_since`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     pub group: FlipGroup,
-    /// Those that nobody noticed; else those that were detected.
+    /// Of undetected errors; otherwise of detected ones.
     pub undetected: bool,
-    /// Errors of which it is known.
+    /// Errors with a known latency.
     pub errors: u64,
-    /// Of these: none in between, the next reply was the wrong one.
+    /// Of these, errors with latency 0: the next reply was wrong.
     pub at_once: u64,
     pub median: u64,
-    /// Nine in ten have at most so many.
+    /// The 90th percentile.
     pub nine_in_ten: u64,
     pub most: u64,
 }
 
-/// Outcomes by one property of what was hit: an instruction class, a function, a bit.
+/// Outcomes by one property of the injection: an instruction class, a function, a bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     pub group: FlipGroup,
@@ -110,7 +110,7 @@ pub struct Slice {
 pub struct Controls {
     pub planned: u64,
     pub run: u64,
-    /// Those whose output was not the golden one.
+    /// Those whose output was not golden.
     pub deviating: u64,
 }
 
@@ -131,45 +131,45 @@ pub struct Variant {
     pub golden_cpu_us: u64,
     pub remarks: Vec<String>,
     pub planned: u64,
-    /// Planned, and not in the log. Anything but 0 makes the verdict unknown.
+    /// Planned runs that are not in the log. Must be 0, or the verdict is unknown.
     pub missing: u64,
-    /// Points at which the golden process was elsewhere than planned. Anything but 0 makes the verdict unknown.
+    /// Points at which the golden process was not at the planned position. Must be 0, or the verdict is unknown.
     pub misses: u64,
     pub controls: Controls,
-    /// System calls of disturbed programs that containment refused.
+    /// System calls of disturbed programs that the sandbox refused.
     pub refused_calls: u64,
     /// All flips, or all disturbed runs.
     pub tally: Tally,
     /// Groups, each followed by its types where it has several.
     pub rows: Vec<Row>,
-    /// The same of flips of bits below 32 alone; empty if the policy allows no others.
+    /// The same for flips of bits below 32 only; empty if the policy allows no others.
     pub low32: Vec<Row>,
     pub by_class: Vec<Slice>,
     pub by_function: Vec<Slice>,
     pub by_bit: Vec<Slice>,
-    /// By group, undetected ones first.
+    /// By group, undetected errors first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<Latency>,
-    /// Undetected ones, at most [`Variant::STORIES`], in the order of their ids.
+    /// Undetected errors, at most [`Variant::STORIES`], by id.
     pub stories: Vec<Logged>,
     pub seconds: Seconds,
-    /// Every flip of the work for one reply, if that was asked for.
+    /// Every flip during the work for one reply, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exhaustive: Option<Exhaustive>,
-    /// It ran already, and nothing was contained.
+    /// A running process, without a sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveProcess>,
 }
 
-/// A process that ran already and was struck.
+/// A running process in which bits were flipped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveProcess {
     pub pid: i32,
-    /// The user's command that says whether replies are right.
+    /// The user's command that checks replies.
     pub check: Option<String>,
-    /// At the end.
+    /// Whether it is running at the end.
     pub runs: bool,
-    /// The first ones, at most [`Variant::STORIES`], whatever came of them.
+    /// The first flips, at most [`Variant::STORIES`], whatever their outcome.
     pub flips: Vec<Logged>,
 }
 
@@ -177,38 +177,38 @@ impl Variant {
     pub const STORIES: usize = 200;
 }
 
-/// Every flip there is in the work for one reply, tried by classes that come to the same.
+/// Every flip during the work for one reply, tried by equivalence classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exhaustive {
-    /// Which reply, from 0.
+    /// Index of the reply, from 0.
     pub reply: u64,
     pub classes: u64,
-    /// Fewer than `classes`: the golden process was elsewhere than planned.
+    /// Fewer than `classes` if the golden process was not at the planned position.
     pub tried: u64,
     pub kinds: Vec<ExhaustiveKind>,
 }
 
-/// All flips of a type, and what the campaign's draw in the same work came to.
+/// All flips of a type, and the outcomes of the campaign's draw in the same range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExhaustiveKind {
     pub kind: FlipType,
     pub flips: u64,
-    /// Of these: known to be without effect, and not tried.
+    /// Of these, flips that are known to have no effect and were not tried.
     pub idle: u64,
     pub exact: Exact,
     pub drawn: Tally,
-    /// Every exact share lies in the drawn one's 99.9 % interval.
+    /// Whether every exact share is in the drawn one's 99.9 % interval.
     pub agrees: bool,
 }
 
-/// Shares of all flips, together 1: what a uniform draw would give with infinitely many draws.
+/// Shares of all flips, which sum to 1: the limit of a uniform draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exact {
     pub none: f64,
     pub undetected: f64,
     pub hardening: f64,
     pub otherwise: f64,
-    /// Nothing could be flipped, or the judge could not say.
+    /// Nothing could be flipped, or the output could not be judged.
     pub unknown: f64,
 }
 
@@ -226,10 +226,10 @@ impl Exact {
     }
 }
 
-/// Name of the row of runs that a disturbance of the user's own acted on.
+/// Name of the row of runs during the user's own disturbance.
 pub const EXTERNAL: &str = "external";
 
-/// Where the time went, seconds of wall time; `run` and `cpu` are CPU time.
+/// Where time was spent, in seconds of wall time; `run` and `cpu` are CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
     pub profile: f64,
@@ -245,7 +245,7 @@ pub struct Seconds {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
     pub protocol: String,
-    /// The judge was told how hardening shows.
+    /// The judge's rules can recognize detection by hardening.
     #[serde(default)]
     pub hardened: bool,
     pub seed: u64,

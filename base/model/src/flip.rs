@@ -1,9 +1,12 @@
-//! Bit flips: what one wrong bit did to a program. The words are those of the SEI paper, §7.
+//! Bit flips and their effects. The terms are those of the SEI paper, §7.
 
+mod output;
+
+pub use output::{Output, Stream, base64_bytes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where the fault strikes an instruction (SEI, table 1), and two kinds beyond the paper's table.
+/// The part of an instruction that a fault hits (SEI, table 1), and two types beyond the paper's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum FlipType {
@@ -13,9 +16,9 @@ pub enum FlipType {
     Wreg,
     /// Memory, after it was written.
     Wval,
-    /// The address of a write: the value lands elsewhere, where it belonged stays as it was.
+    /// The address of a write: the value is written elsewhere, and the right address keeps its content.
     Waddr,
-    /// The address of a read: the value comes from elsewhere.
+    /// The address of a read: the value is read from elsewhere.
     Raddr,
     /// A register, before it is read.
     Rreg,
@@ -108,7 +111,7 @@ pub enum BitPolicy {
     /// Every bit of the operand's width; 64 of an address or the instruction pointer.
     #[default]
     Full,
-    /// The lowest 32 bits at most. Upper bits of an address nearly always end in a crash, which hides what else happens.
+    /// At most the lowest 32 bits. Upper bits of an address nearly always cause a crash, which hides other effects.
     Low32,
 }
 
@@ -122,21 +125,21 @@ impl BitPolicy {
     }
 }
 
-/// One planned flip: everything that is needed to do it again.
+/// One planned flip, with everything needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Injection {
     /// Its number within the campaign's variant, from 0. Ids follow from seed and sizes alone.
     pub id: u32,
     pub kind: FlipType,
-    /// How many instructions ran since the program's entry. A `rep` instruction counts once.
+    /// How many instructions ran from the program's entry to this one. A `rep` instruction counts once.
     pub position: u64,
-    /// Iterations of a `rep` instruction that were done before.
+    /// Iterations of a `rep` instruction that ran before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub iteration: u64,
-    /// Which of the instruction's operands of the kind, as the decoder lists them.
+    /// Index of the operand among those of the type, in the decoder's order.
     pub operand: u8,
     pub bit: u16,
-    /// Arbitrary values are made from this.
+    /// Arbitrary values are derived from this.
     pub seed: u64,
     pub ip: u64,
     /// Such as `mov [rbp-0E0h],rax`.
@@ -158,17 +161,17 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// How a disturbed program came to its end.
+/// How a disturbed program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
     Exit(i32),
     Signal(i32),
-    /// Neither ended nor went on within its limits.
+    /// It neither ended nor made progress within its limits.
     Hang,
 }
 
-/// Where a signal struck.
+/// Where a signal was raised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
     pub signal: i32,
@@ -177,20 +180,20 @@ pub struct Crash {
     pub symbol: Option<String>,
 }
 
-/// What became of an injection, as it was seen from outside. The judge makes an [`Outcome`] of it.
+/// The externally visible effect of an injection, from which the judge determines the [`Outcome`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// What was hit, with its value before and after: `rax 0x10 -> 0x14`.
     pub hit: String,
-    /// False: nothing could be flipped there, with the reason in `hit`. Never counted as "no effect".
+    /// False: nothing could be flipped, for the reason in `hit`. Never counted as "no effect".
     pub activated: bool,
     pub ending: Ending,
-    /// The first signal that struck, if one did.
+    /// The first signal, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<Crash>,
     /// CPU time from the flip to the end, microseconds.
     pub cpu_us: u64,
-    /// System calls that containment refused.
+    /// System calls that the sandbox refused.
     #[serde(default)]
     pub refused_calls: u32,
 }
@@ -199,11 +202,11 @@ pub struct Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The output trace is the golden one. A crash after complete output is that, too.
+    /// The output trace is golden, including crashes after complete output.
     None,
     /// A corrupt output that a client would accept.
     Undetected,
-    /// The hardening library stopped the program, or a client sees a wrong check sum.
+    /// The hardening library stopped the program, or a client detects a wrong checksum.
     Hardening,
     /// Crash, hang, error message or truncated message.
     Otherwise,

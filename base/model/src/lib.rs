@@ -7,6 +7,8 @@ pub mod failure;
 pub mod fault;
 mod fault_text;
 pub mod flip;
+pub mod random;
+pub mod replay;
 pub mod run;
 pub mod sweep;
 pub mod trace;

@@ -1,58 +1,26 @@
-//! What one wrong bit does to a program: flips it in a running process, at a chosen instruction, and sees what comes of it.
+//! Flips single bits in a running program, at a chosen instruction, and observes the effect.
 //!
-//! The program is unmodified and runs under ptrace. It is stepped to the point once; there it is forked, and the fork is
-//! disturbed while the golden process goes on to the next point. After SEI §7, which did this with Pin.
+//! The program is unmodified and runs under ptrace. The engine steps one golden process to each point, forks it there and flips
+//! a bit in the fork, while the golden process goes on to the next point. After SEI §7, which used Pin.
+//!
+//! The folders follow the path of a flip, and each uses only those before it:
+//!
+//! | folder | contents |
+//! |---|---|
+//! | [`engine_messages`] | what the tool and the engine send each other |
+//! | [`program`] | the program under study: its ELF file, mappings, modules and symbols |
+//! | [`processor`] | what an instruction reads and writes, where it goes next, and what a wrong address raises |
+//! | [`tracing`] | the golden process: stepped by blocks, its threads in turns, forked at a point |
+//! | [`inject`] | applies one fault to a stopped process |
+//! | [`plan`] | which instructions may be hit, and which flips are drawn |
+//! | [`engine`] | profiles the program, brings the planned flips about, supervises the forks |
+//! | [`live`] | one flip in a process that runs already |
 
-pub mod access;
-pub mod advance;
-mod bytes;
-mod children;
-mod class;
-pub mod code;
-pub mod contain;
-mod cores;
-pub mod defuse;
-mod descriptors;
 pub mod engine;
-pub mod executable;
-pub mod exhaust;
-mod fault;
-pub mod flow;
-mod fork;
-mod gate;
-pub mod golden;
-mod hold;
-mod inject;
-pub mod inspect;
-pub mod instruction;
-mod job;
+pub mod engine_messages;
+pub mod inject;
 pub mod live;
-pub mod mappings;
-pub mod memcached_input;
-pub mod modules;
-mod native;
-pub mod output_records;
-mod outputs;
-mod place;
 pub mod plan;
-pub mod profile;
-pub mod protocol;
-pub mod random;
-mod recreate;
-mod refusal;
-mod said;
-pub mod shim;
-mod sites;
-pub mod stream;
-pub mod strike;
-mod supervise;
-mod swap;
-mod symbols;
-pub mod threads;
-pub mod trace_input;
-pub mod tracee;
-mod turns;
-mod variables;
-mod waiting;
-mod watch;
-pub mod xstate;
+pub mod processor;
+pub mod program;
+pub mod tracing;

@@ -1,7 +1,7 @@
 //! Arguments of `faultloom flip`.
 
 use super::flip_live::FlipLive;
-use bit_flips::protocol::Stepper;
+use bit_flips::engine_messages::Stepper;
 use clap::{Args as ClapArgs, Subcommand};
 use model::flip::{BitPolicy, FlipType};
 use std::path::PathBuf;

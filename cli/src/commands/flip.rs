@@ -6,19 +6,16 @@ use crate::context::Context;
 use crate::render::flip as draw;
 use crate::render::progress::Meter;
 use app::kinds::flip::spec_of;
-use bit_flips::contain;
 use campaign::log::{self, CAMPAIGN};
 use campaign::verdict::verdict;
-use campaign::{Course, Ended, Engine, Judge, Log, Progress, Spec, Tables};
+use campaign::{Completion, EngineClient, Judge, Log, Progress, Spec, Tables, VariantRun};
 use model::campaign::{Campaign, Variant};
 use model::{Exit, Failure, Family, Run, Verdict};
 use runs::{RunDir, Store};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::Child;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
     // what is wrong with the request is said before a run is begun for it
@@ -45,7 +42,7 @@ pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(failure) => return Err(with_way_on(failure, &go_on)),
     };
     let (seed, bits, types) = (spec.draw.seed, spec.draw.bits, spec.draw.types.clone());
-    let (protocol, hardened) = (spec.rules.protocol.clone(), spec.rules.know_hardening());
+    let (protocol, hardened) = (spec.rules.protocol.clone(), spec.rules.recognize_hardening());
     let campaign = Campaign { protocol, hardened, seed, bits, types, variants };
     finish(context, &store, &mut run, &dir, &campaign).await
 }
@@ -93,18 +90,18 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir, stop: &AtomicBool) -> 
     })?;
     let mut variants = Vec::new();
     for (index, tables) in tables.iter_mut().enumerate() {
-        let mut course = Course { spec, index: index as u32, judge: &judge, log: &mut log, tables, stop };
+        let mut run = VariantRun { spec, index: index as u32, judge: &judge, log: &mut log, tables, stop };
         let mut meter = Meter::new(context.common.quiet || context.common.json);
-        let name = course.variant().name.clone();
-        let tell = |progress| meter.update(told(&name, progress));
-        let ended = match &spec.external {
-            Some(external) => course.run_beside(external, tell),
-            None => course.run(StartedEngine::start()?.engine(), tell),
+        let name = run.variant().name.clone();
+        let on_progress = |progress| meter.update(progress_line(&name, progress));
+        let completion = match &spec.external {
+            Some(external) => run.run_external(external, on_progress),
+            None => run.run(&mut engine()?, on_progress),
         };
         meter.clear();
-        match ended? {
-            Ended::Stopped => return Ok(None),
-            Ended::Whole(variant) => {
+        match completion? {
+            Completion::Stopped => return Ok(None),
+            Completion::Complete(variant) => {
                 context.say(format!(" ✓ {}", draw::sentence(&variant)));
                 variants.push(*variant);
             }
@@ -113,7 +110,7 @@ fn variants(context: &Context, spec: &Spec, dir: &RunDir, stop: &AtomicBool) -> 
     Ok(Some(variants))
 }
 
-pub fn told(name: &str, progress: Progress) -> crate::render::progress::Line {
+pub fn progress_line(name: &str, progress: Progress) -> crate::render::progress::Line {
     use crate::render::progress::Line;
     match progress {
         Progress::Golden { instructions } => Line::words(name, draw::golden_so_far(instructions)),
@@ -183,47 +180,9 @@ async fn finish(
     Ok(verdict.exit())
 }
 
-/// An engine of our own, ended with this value.
-pub struct StartedEngine {
-    child: Child,
-    engine: Option<Engine>,
-}
-
-/// How long an engine may take to end after nobody wants it any more; then it is killed.
-const ENDING: Duration = Duration::from_secs(5);
-
-impl StartedEngine {
-    pub fn start() -> Result<StartedEngine, Failure> {
-        let failed = |e: std::io::Error| Failure::environment(format!("the flip engine cannot be started: {e}"));
-        let own = std::env::current_exe().map_err(failed)?;
-        let mut child = contain::engine_command(&own, &[OsStr::new("flip-engine")]).spawn().map_err(failed)?;
-        let (Some(requests), Some(replies)) = (child.stdin.take(), child.stdout.take()) else {
-            unreachable!("both are pipes")
-        };
-        Ok(StartedEngine { child, engine: Some(Engine::over(replies, requests)) })
-    }
-
-    /// Of the process that keeps the engine, outside of its namespaces.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn engine(&mut self) -> &mut Engine {
-        self.engine.as_mut().unwrap_or_else(|| unreachable!("it is taken when this is dropped"))
-    }
-}
-
-impl Drop for StartedEngine {
-    fn drop(&mut self) {
-        self.engine = None; // closes its requests
-        let begin = Instant::now();
-        while begin.elapsed() < ENDING {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// An engine, which ends when this is dropped.
+pub fn engine() -> Result<EngineClient, Failure> {
+    let failed = |e: std::io::Error| Failure::environment(format!("the flip engine cannot be started: {e}"));
+    let own = std::env::current_exe().map_err(failed)?;
+    EngineClient::start(&own, &[OsStr::new("flip-engine")])
 }

@@ -1,7 +1,7 @@
 //! What `faultloom flip` was asked, as a campaign keeps it. Everything wrong with it is said before anything runs.
 
 use crate::args::{Flip, FlipDraw};
-use bit_flips::protocol::{Draw, Limits, Program, Replay, Sites};
+use bit_flips::engine_messages::{Draw, Limits, Program, Replay, Sites};
 use campaign::spec::counts_for_width;
 use campaign::{External, Judge, Rules, Spec, VariantSpec};
 use model::Failure;
@@ -25,7 +25,7 @@ pub fn spec(args: &Flip) -> Result<Spec, Failure> {
     let draw = draw(&args.draw);
     if args.sites.exhaustive {
         let types: Vec<FlipType> = draw.types.iter().map(|(kind, _)| *kind).collect();
-        bit_flips::exhaust::refuse(&types)?;
+        bit_flips::engine::exhaustive::check_types(&types)?;
     }
     Ok(Spec { variants, draw, rules, exhaustive: args.sites.exhaustive, external, live: None })
 }

@@ -8,11 +8,11 @@ use crate::render::live as draw;
 use crate::render::progress::{Line, Meter};
 use app::text::printable;
 use app::text::quoted;
-use bit_flips::live::{Aim, Begun, refuse};
-use bit_flips::protocol::{Draw, Program, Sites, Stepper};
+use bit_flips::engine_messages::{Draw, Program, Sites, Stepper};
+use bit_flips::live::{ProcessIdentity, Target, check_allowed};
 use campaign::live::BEFORE;
 use campaign::spec::digest;
-use campaign::{Course, Judge, Live, Log, Rules, Spec, Tables, VariantSpec};
+use campaign::{Judge, Live, Log, Rules, Spec, Tables, VariantRun, VariantSpec};
 use model::campaign::{Campaign, Variant};
 use model::flip::FlipType;
 use model::{Exit, Failure, Family, RunId};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub async fn live(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    refuse(args.pid)?;
+    check_allowed(args.pid)?;
     let process = Process::of(args.pid)?;
     agreed(args, &process)?;
     let store = context.store().await?;
@@ -88,7 +88,7 @@ impl Process {
         let mut arguments: Vec<String> = words.collect();
         arguments.pop(); // each ends with a zero
         let bytes = std::fs::read(format!("/proc/{pid}/exe")).map_err(gone)?;
-        let ticks = Begun::of(pid).ok_or_else(|| Failure::request(format!("process {pid} has ended")))?.ticks;
+        let ticks = ProcessIdentity::of(pid).ok_or_else(|| Failure::request(format!("process {pid} has ended")))?.ticks;
         Ok(Process { program, arguments, ticks, sha256: digest(&bytes) })
     }
 
@@ -139,14 +139,14 @@ fn variant(context: &Context, spec: &Spec, dir: &RunDir, stop: &AtomicBool) -> R
     let mut tables = Tables::default();
     let mut log = Log::open(dir, |_| {})?;
     let Some(live) = &spec.live else { unreachable!("it was just made") };
-    let mut course = Course { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop };
+    let mut run = VariantRun { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop };
     let mut meter = Meter::new(context.common.quiet || context.common.json);
     let name = spec.variants[0].name.clone();
     meter.update(Line::words(&name, "waiting until it does something".to_owned()));
-    let mut flip = |aim: &Aim| flip_tracer::flip(aim, stop);
-    let ended = course.run_live(live, &mut flip, |progress| meter.update(flip::told(&name, progress)));
+    let mut flip = |target: &Target| flip_tracer::flip(target, stop);
+    let variant = run.run_live(live, &mut flip, |progress| meter.update(flip::progress_line(&name, progress)));
     meter.clear();
-    ended
+    variant
 }
 
 /// How many of each type were drawn.

@@ -1,21 +1,15 @@
 //! `faultloom flip replay`: one injection again, in a fresh process instead of a fork.
 
 use crate::args::FlipReplay as Args;
-use crate::commands::flip::StartedEngine;
+use crate::commands::flip::engine;
 use crate::commands::flip_gdb;
 use crate::context::Context;
 use crate::render::flip_story as draw;
 use app::kinds::flip::spec_of;
 use app::text::printable;
-use bit_flips::protocol::{Profile, Reply, Request, Way};
-use campaign::engine::Event;
-use campaign::log::{Golden, INJECTIONS};
-use campaign::{Engine, Judge, Spec, course, run};
-use model::campaign::{Logged, Role};
+use campaign::{Repeat, Spec};
 use model::{Exit, Failure, Family};
-use runs::RunDir;
 use serde_json::json;
-use std::sync::atomic::AtomicBool;
 
 pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let (run, name, id) = parse(&args.of)?;
@@ -33,12 +27,13 @@ pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
         .next(format!("flips that can be repeated, in a copy of it: faultloom flip --replay INPUT -- {program}")));
     }
     let variant = variant(&spec, name)?;
-    let before = logged(&dir, variant, id)?;
+    let repeat = Repeat { spec: &spec, dir: &dir, variant, id };
+    let before = repeat.logged()?;
     if args.gdb {
-        return flip_gdb::replay(context, &spec, &dir, variant, id, args.before);
+        return flip_gdb::replay(context, &repeat, args.before);
     }
     let stop = context.cancel.flag();
-    let Some(again) = again(&spec, &dir, variant, id, &stop)? else {
+    let Some(again) = repeat.run(&mut engine()?, &stop)? else {
         return Err(Failure::new(Family::Aborted, "the replay was stopped"));
     };
     let same = before.outcome == again.outcome
@@ -85,60 +80,6 @@ fn variant(spec: &Spec, name: Option<&str>) -> Result<u32, Failure> {
         None => Failure::request("the campaign has several variants")
             .next(format!("name one, as in RUN:VARIANT:ID: {}", names())),
     })
-}
-
-fn logged(dir: &RunDir, variant: u32, id: u32) -> Result<Logged, Failure> {
-    let mut found = None;
-    dir.each_record(INJECTIONS, |logged: Logged| {
-        if (logged.variant, logged.id) == (variant, id) {
-            found = Some(logged);
-        }
-    })?;
-    match found {
-        Some(logged) if logged.role == Role::Flip => Ok(logged),
-        Some(_) => Err(Failure::request(format!("{id} is no injection: nothing was flipped there"))),
-        None => Err(Failure::request(format!("the campaign has no injection {id}"))),
-    }
-}
-
-/// The variant's program, which runs as it did in the campaign. None: somebody wanted it to stop.
-pub fn begun(
-    engine: &mut Engine,
-    spec: &Spec,
-    dir: &RunDir,
-    index: u32,
-    stop: &AtomicBool,
-) -> Result<Option<Profile>, Failure> {
-    let variant = &spec.variants[index as usize];
-    variant.is_unchanged()?;
-    let profile = run::begin(engine, &variant.program, stop, &mut |_| {})?;
-    if let Some(profile) = &profile {
-        course::same_golden(&dir.read_json(&Golden::file(index))?, &Golden::of(profile))?;
-    }
-    Ok(profile)
-}
-
-/// None: somebody wanted it to stop.
-fn again(spec: &Spec, dir: &RunDir, index: u32, id: u32, stop: &AtomicBool) -> Result<Option<Logged>, Failure> {
-    let judge = Judge::new(&spec.rules)?;
-    let mut started = StartedEngine::start()?;
-    let engine = started.engine();
-    let Some(profile) = begun(engine, spec, dir, index, stop)? else { return Ok(None) };
-    engine.ask(&Request::Inject { draw: spec.draw.clone(), way: Way::Fresh, skip: Vec::new(), only: vec![id] })?;
-    let mut again = None;
-    loop {
-        match engine.wait(stop)? {
-            Event::Stopped => return Ok(None),
-            Event::Reply(reply) => match *reply {
-                Reply::Injected(injected) if injected.id == id => {
-                    again = Some(run::judged(&judge, index, &profile, &injected));
-                }
-                Reply::Done(_) => break,
-                _ => {}
-            },
-        }
-    }
-    again.map(Some).ok_or_else(|| Failure::unknown(format!("injection {id} was not brought about again")))
 }
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
-//! A disturbance of the user's own instead of flips (SEI §7.2 lowered the processor's voltage): runs of a program are judged while a
-//! command acts.
+//! The user's own disturbance instead of flips (SEI §7.2 lowered the processor's voltage): judges runs of a program while a command
+//! acts.
 //!
-//! Instead of a program that is started each time, a server that runs already may get an input trace each time.
+//! Instead of a program that is started for each run, a running server may get the input trace in each run.
 //!
-//! Healthy, disturbed, healthy: two undisturbed runs give the golden output, one afterwards must give it again. The disturbance acts
-//! on this machine, so nothing is contained here: the program runs as the user's own.
+//! Healthy, disturbed, healthy: two undisturbed runs produce the golden output, and one afterwards must produce it again. The
+//! disturbance acts on this machine, so nothing is contained: the program runs as the current user.
 
-use crate::client::Clients;
-use crate::course::{Course, Ended};
-use crate::native::{self, Ran};
+use crate::local_run::{self, LocalRun};
+use crate::replay_client::ReplayClient;
 use crate::run::Progress;
 use crate::spec::External;
-use bit_flips::protocol::{Output, Profile, Program};
-use bit_flips::trace_input::Trace;
+use crate::variant_run::{Completion, VariantRun};
+use bit_flips::engine_messages::{Profile, Program};
 use model::campaign::{Logged, Role};
+use model::flip::Output;
+use model::replay::InputTrace;
 use model::{Failure, Family};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
@@ -24,138 +25,145 @@ use std::time::{Duration, Instant};
 /// Undisturbed runs before.
 const BEFORE: u32 = 2;
 const AFTER: u32 = 1;
-/// How long a disturbance may take to end after it was asked to.
-const ENDING: Duration = Duration::from_secs(5);
+/// How long a disturbance may take to end after SIGTERM.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
-impl Course<'_, '_> {
-    /// Runs the program beside a disturbance. Blocks until all is run or `stop` is set. The disturbance ends in any case.
-    pub fn run_beside(&mut self, external: &External, mut tell: impl FnMut(Progress)) -> Result<Ended, Failure> {
-        self.variant().is_unchanged()?;
+impl VariantRun<'_, '_> {
+    /// Runs the program during the disturbance. Blocks until all runs are complete or `stop` is set. The disturbance ends in any case.
+    pub fn run_external(
+        &mut self,
+        external: &External,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<Completion, Failure> {
+        self.variant().check_unchanged()?;
         let begin = Instant::now();
         let mut subject = Subject::of(external, &self.variant().program)?;
-        tell(Progress::Golden { instructions: 0 });
+        on_progress(Progress::Golden { instructions: 0 });
         let golden = self.undisturbed(&mut subject, external.runs)?;
         let mut disturbance = Disturbance::start(&external.command)?;
-        let known = self.log.known(self.index);
-        for id in (0..external.runs).filter(|id| !known.contains(id)) {
+        let logged = self.log.logged(self.index);
+        for id in (0..external.runs).filter(|id| !logged.contains(id)) {
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(Ended::Stopped);
+                return Ok(Completion::Stopped);
             }
-            disturbance.still_acts()?;
-            let ran = subject.once()?;
-            self.judge_run(id, Role::Disturbed, &golden, ran)?;
-            let done = self.tables.tally();
-            tell(Progress::Flips { done: done.tried(), total: external.runs.into(), undetected: done.undetected });
+            disturbance.check_running()?;
+            let run = subject.run()?;
+            self.judge_run(id, Role::Disturbed, &golden, run)?;
+            let tally = self.tables.tally();
+            on_progress(Progress::Flips {
+                done: tally.tried(),
+                total: external.runs.into(),
+                undetected: tally.undetected,
+            });
         }
         drop(disturbance);
         for id in 0..AFTER {
-            let ran = subject.once()?;
-            self.judge_run(external.runs + BEFORE + id, Role::Control, &golden, ran)?;
+            let run = subject.run()?;
+            self.judge_run(external.runs + BEFORE + id, Role::Control, &golden, run)?;
         }
         let runs = u64::from(external.runs);
-        let mut variant = self.told(&golden, runs, u64::from(BEFORE + AFTER));
+        let mut variant = self.summary(&golden, runs, u64::from(BEFORE + AFTER));
         variant.missing += runs.saturating_sub(self.tables.tally().tried());
         variant.remarks.push(format!("disturbed by: {}", external.command));
         variant.seconds.wall = begin.elapsed().as_secs_f64();
-        Ok(Ended::Whole(Box::new(variant)))
+        Ok(Completion::Complete(Box::new(variant)))
     }
 
-    /// What undisturbed runs give; their numbers are from `first_id` on. Refuses a program that does not repeat itself.
+    /// Runs the program undisturbed, with ids from `first_id` on. Refuses a program that is not repeatable.
     fn undisturbed(&mut self, subject: &mut Subject, first_id: u32) -> Result<Profile, Failure> {
-        let first = subject.once()?;
-        if let (What::Server(_), true, server) = (&subject.what, first.output.streams.is_empty(), &self.variant().name)
+        let first = subject.run()?;
+        if let (SubjectKind::Server(_), true, server) =
+            (&subject.kind, first.output.streams.is_empty(), &self.variant().name)
         {
-            return Err(Failure::environment(format!("nobody accepts connections at {server}"))
+            return Err(Failure::environment(format!("no server accepts connections at {server}"))
                 .next("start the server first, or name the address that it listens on"));
         }
         if first.output.streams.iter().all(|stream| stream.bytes.is_empty()) {
-            return Err(Failure::environment("undisturbed, it says nothing: there is nothing to compare with")
-                .next("see that the program, or the server, works by itself"));
+            return Err(Failure::environment("the undisturbed program writes no output to compare with")
+                .next("check that the program, or the server, works undisturbed"));
         }
         let profile = Profile { golden: first.output.clone(), cpu_us: first.effect.cpu_us, ..Profile::default() };
         self.accept(&profile)?;
         self.judge_run(first_id, Role::Control, &profile, first)?;
         for id in 1..BEFORE {
-            let ran = subject.once()?;
-            let differs = ran.output != profile.golden;
-            self.judge_run(first_id + id, Role::Control, &profile, ran)?;
+            let run = subject.run()?;
+            let differs = run.output != profile.golden;
+            self.judge_run(first_id + id, Role::Control, &profile, run)?;
             if differs {
-                return Err(Failure::unknown(
-                    "the program does not give the same output twice, without any disturbance",
-                )
-                .why("what a disturbance does cannot be told from chance")
-                .next("fix its seed, its clock or its threads, or judge with --judge"));
+                return Err(Failure::unknown("two undisturbed runs of the program write different output")
+                    .why("the effect of the disturbance cannot be distinguished from chance")
+                    .next("make its seed, clock and threads constant, or judge with --judge"));
             }
         }
         Ok(profile)
     }
 
-    fn judge_run(&mut self, id: u32, role: Role, golden: &Profile, ran: Ran) -> Result<(), Failure> {
-        let seen: Option<&Output> = Some(&ran.output).filter(|seen| **seen != golden.golden);
-        let judgement = self.judge.judge(&golden.golden, seen, None, &ran.effect, &ran.stderr);
+    fn judge_run(&mut self, id: u32, role: Role, golden: &Profile, run: LocalRun) -> Result<(), Failure> {
+        let deviating: Option<&Output> = Some(&run.output).filter(|output| **output != golden.golden);
+        let judgement = self.judge.judge(&golden.golden, deviating, None, &run.effect, &run.stderr);
         let logged = Logged {
             variant: self.index,
             id,
             role,
             injection: None,
-            effect: ran.effect,
+            effect: run.effect,
             outcome: judgement.outcome,
             deviation: judgement.deviation,
             remark: judgement.remark,
             live: None,
         };
-        // a session that goes on makes its controls again
-        if self.take(&logged, &golden.golden, seen)? {
-            // whoever lowers the voltage must expect the machine to stop at any moment
+        // a resumed session repeats its controls
+        if self.record(&logged, &golden.golden, deviating)? {
+            // the disturbance may crash the machine at any moment
             self.log.sync()?;
         }
         Ok(())
     }
 }
 
-/// What is run again and again.
+/// The program or server under test.
 struct Subject {
-    what: What,
+    kind: SubjectKind,
     timeout: Duration,
 }
 
-enum What {
+enum SubjectKind {
     Program(Box<Program>),
-    Server(Box<Clients>),
+    Server(Box<ReplayClient>),
 }
 
 impl Subject {
     fn of(external: &External, program: &Program) -> Result<Subject, Failure> {
         let timeout = Duration::from_millis(external.timeout_ms);
-        let what = match (&external.server, &program.replay) {
+        let kind = match (&external.server, &program.replay) {
             (Some(server), Some(replay)) => {
                 let bytes = std::fs::read(&replay.input)
                     .map_err(|e| Failure::request(format!("{} cannot be read: {e}", replay.input.display())))?;
-                What::Server(Box::new(Clients::new(server, Trace::parse(&bytes)?)?))
+                SubjectKind::Server(Box::new(ReplayClient::new(server, InputTrace::parse(&bytes)?)?))
             }
             (None, Some(_)) => {
-                return Err(Failure::request("a program under an input trace is not run beside a disturbance")
-                    .why("time and randomness are not the machine's own there")
+                return Err(Failure::request("a program with an input trace cannot run during a disturbance")
+                    .why("its time and randomness are virtual")
                     .next("start the server yourself and name it with --server HOST:PORT"));
             }
-            _ => What::Program(Box::new(program.clone())),
+            _ => SubjectKind::Program(Box::new(program.clone())),
         };
-        Ok(Subject { what, timeout })
+        Ok(Subject { kind, timeout })
     }
 
-    fn once(&mut self) -> Result<Ran, Failure> {
-        match &mut self.what {
-            What::Program(program) => native::run(program, self.timeout),
-            What::Server(clients) => {
-                let (output, effect) = clients.run(self.timeout);
-                Ok(Ran { output, effect, stderr: Vec::new() })
+    fn run(&mut self) -> Result<LocalRun, Failure> {
+        match &mut self.kind {
+            SubjectKind::Program(program) => local_run::run_program(program, self.timeout),
+            SubjectKind::Server(client) => {
+                let (output, effect) = client.run(self.timeout);
+                Ok(LocalRun { output, effect, stderr: Vec::new() })
             }
         }
     }
 }
 
-/// The user's command, with all that it started. Ends with this value.
+/// The user's command and all processes it starts. Ended when dropped.
 struct Disturbance {
     command: String,
     child: Child,
@@ -174,8 +182,8 @@ impl Disturbance {
         Ok(Disturbance { command: command.to_owned(), child, ended: false })
     }
 
-    /// One that set something and ended well acts on; one that failed does not.
-    fn still_acts(&mut self) -> Result<(), Failure> {
+    /// Fails if the command failed. A command may set something and exit successfully; its effect then continues.
+    fn check_running(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(Some(status)) if !status.success() => {
                 Err(Failure::new(Family::Environment, format!("the disturbance '{}' failed: {status}", self.command))
@@ -197,11 +205,11 @@ impl Disturbance {
 }
 
 impl Drop for Disturbance {
-    /// It is asked to end, so that it can undo what it did.
+    /// Sends SIGTERM first, so that it can undo its changes.
     fn drop(&mut self) {
         self.signal(Signal::TERM);
         let begin = Instant::now();
-        while !self.ended && begin.elapsed() < ENDING {
+        while !self.ended && begin.elapsed() < END_TIMEOUT {
             self.ended = !matches!(self.child.try_wait(), Ok(None));
             std::thread::sleep(POLL);
         }

@@ -1,22 +1,24 @@
-//! Campaigns of bit flips: planned, run by an engine, judged, counted, kept, resumed.
+//! Campaigns of bit flips: planned, run by an engine, judged, counted, logged, resumed.
 //!
-//! An engine brings flips about and tells what came of each ([`bit_flips::protocol`]); here is what makes a result of that: the
-//! outcome of each ([`judge`]), the log that survives an interruption ([`log`]), and the tables of SEI §7.1 with their intervals
-//! ([`tables`], [`statistics`]). Everything that is shown follows from the log.
+//! The engine injects flips and reports the effect of each ([`bit_flips::engine_messages`], [`EngineClient`]). This crate computes the
+//! results: the outcome of each flip ([`judge`]), the log that survives an interruption ([`log`]), and the tables of SEI §7.1
+//! with their intervals ([`tables`], [`statistics`]). All results are computed from the log.
 
-pub mod census;
-mod client;
-pub mod course;
-pub mod engine;
+pub mod engine_client;
+pub mod exhaustive;
 pub mod external;
 pub mod judge;
 pub mod live;
+mod local_run;
 pub mod log;
-mod native;
+pub mod repeat;
+mod replay_client;
 pub mod run;
 pub mod spec;
 pub mod statistics;
 pub mod tables;
+pub mod tracer_client;
+mod variant_run;
 pub mod verdict;
 
 #[cfg(test)]
@@ -24,10 +26,11 @@ mod live_tests;
 #[cfg(test)]
 mod tests;
 
-pub use course::{Course, Ended};
-pub use engine::Engine;
+pub use engine_client::EngineClient;
 pub use judge::{Judge, Rules};
 pub use log::Log;
+pub use repeat::Repeat;
 pub use run::Progress;
 pub use spec::{External, Live, Spec, VariantSpec};
 pub use tables::Tables;
+pub use variant_run::{Completion, VariantRun};

@@ -1,113 +1,128 @@
-//! Flips in a process that runs already, each judged by a check of the user's own: a command that asks the process as its clients do
+//! Flips in a running process, each judged by the user's own check: a command that sends requests to the process as its clients do
 //! and fails if a reply is wrong.
 //!
-//! Healthy, then disturbed: the check must hold twice before anything is flipped. It runs on while the flip is brought about, which
-//! gives the process something to do and meets what is wrong for a moment only, and once more afterwards. The first one that fails
-//! decides. Nothing is undone, so there is no healthy end, and what one flip left behind can show after a later one.
+//! Healthy, then disturbed: the check must pass twice before anything is flipped. It runs repeatedly while the flip is made, which
+//! keeps the process busy and catches transient errors, and once more afterwards. The first failing check decides. Nothing is undone,
+//! so there is no healthy end, and the effect of a flip may appear after a later one.
 //!
 //! | the check | the process | outcome |
 //! |---|---|---|
 //! | | has ended | detected otherwise |
-//! | holds | runs | no effect |
+//! | passes | runs | no effect |
 //! | fails | runs | undetected, unless the check itself prints another outcome |
-//! | takes too long | runs | detected otherwise |
-//! | is ended by a signal, or there is none | runs | not judged: the verdict is unknown |
+//! | times out | runs | detected otherwise |
+//! | is killed by a signal, or there is none | runs | not judged: the verdict is unknown |
 
-use crate::course::Course;
-use crate::judge::asked;
-use crate::native::{self, Ran};
+use crate::judge::command_judge;
+use crate::local_run::{self, LocalRun};
 use crate::run::Progress;
 use crate::spec::Live;
-use bit_flips::live::{Aim, Begun, Wound};
-use bit_flips::protocol::{Output, Profile};
-use bit_flips::random::Random;
+use crate::variant_run::VariantRun;
+use bit_flips::engine_messages::Profile;
+use bit_flips::live::{Injection, ProcessIdentity, Target};
 use model::Failure;
 use model::campaign::{LiveFlip, LiveProcess, Logged, Role, Variant};
+use model::flip::Output;
 use model::flip::{Effect, Ending, Outcome};
+use model::random::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Checks before anything is flipped.
 pub const BEFORE: u32 = 2;
-/// How long a process that was struck may take to end, where something is wrong or nothing else tells.
-const ENDING: Duration = Duration::from_secs(1);
+/// How long to wait for a corrupted process to end, after a failed check or without a check.
+const END_WAIT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(5);
-/// Of what a check wrote to its standard error.
+/// Length of an excerpt of a check's output.
 const EXCERPT: usize = 160;
 
-/// Brings a flip about, in a process of its own.
-pub type Flip<'a> = &'a mut dyn FnMut(&Aim) -> Result<Wound, Failure>;
+/// Makes one flip, in a separate process.
+pub type Flip<'a> = &'a mut dyn FnMut(&Target) -> Result<Injection, Failure>;
 
-impl Course<'_, '_> {
-    /// Strikes a running process. Blocks until all flips are made, the process has ended, or `stop` is set. An error says that nothing
-    /// was flipped at all.
-    pub fn run_live(&mut self, live: &Live, flip: Flip, mut tell: impl FnMut(Progress)) -> Result<Variant, Failure> {
+impl VariantRun<'_, '_> {
+    /// Flips bits in a running process. Blocks until all flips are made, the process has ended, or `stop` is set. After an error, no bit
+    /// was flipped.
+    pub fn run_live(
+        &mut self,
+        live: &Live,
+        flip: Flip,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<Variant, Failure> {
         let begin = Instant::now();
-        let golden = self.healthy(live)?;
+        let golden = self.check_healthy(live)?;
         let mut seeds = Random(self.spec.draw.seed);
         let mut flips = Vec::new();
         let mut remarks = Vec::new();
         for id in 0..live.flips {
-            match runs(live) {
+            match is_running(live) {
                 true if !self.stop.load(Ordering::Relaxed) => {}
                 false if id == 0 => return Err(gone(live.pid)),
                 _ => break,
             }
-            let (flipped, failed) = self.strike(live, &mut *flip, seeds.number())?;
-            let wound = match flipped {
-                Ok(wound) => wound,
+            let (flipped, failed) = self.flip_during_checks(live, &mut *flip, seeds.number())?;
+            let injection = match flipped {
+                Ok(injection) => injection,
                 Err(_) if self.stop.load(Ordering::Relaxed) => break,
                 Err(failure) if id == 0 => return Err(failure),
                 Err(failure) => {
-                    if runs(live) {
+                    if is_running(live) {
                         remarks.push(format!("flip {} was not made: {}", id + 1, failure.what));
                     }
                     break;
                 }
             };
-            let logged = self.judge_flip(live, id, wound, failed, golden.as_ref());
-            self.take(&logged, &Output::default(), None)?;
+            let logged = self.judge_flip(live, id, injection, failed, golden.as_ref());
+            self.record(&logged, &Output::default(), None)?;
             self.log.sync()?;
             if flips.len() < Variant::STORIES {
                 flips.push(logged);
             }
-            let done = self.tables.tally();
-            tell(Progress::Flips { done: done.tried(), total: live.flips.into(), undetected: done.undetected });
+            let tally = self.tables.tally();
+            on_progress(Progress::Flips {
+                done: tally.tried(),
+                total: live.flips.into(),
+                undetected: tally.undetected,
+            });
         }
-        Ok(self.struck(live, flips, remarks, begin.elapsed().as_secs_f64()))
+        Ok(self.live_summary(live, flips, remarks, begin.elapsed().as_secs_f64()))
     }
 
-    /// What the check prints while all is well.
-    fn healthy(&mut self, live: &Live) -> Result<Option<Output>, Failure> {
+    /// Runs the check before anything is flipped, and returns its output.
+    fn check_healthy(&mut self, live: &Live) -> Result<Option<Output>, Failure> {
         let Some(check) = &live.check else { return Ok(None) };
         let mut golden = None;
         for id in 0..BEFORE {
-            let ran = native::shell(check, Duration::from_millis(live.timeout_ms))?;
-            if ran.effect.ending != Ending::Exit(0) {
+            let run = local_run::run_shell(check, Duration::from_millis(live.timeout_ms))?;
+            if run.effect.ending != Ending::Exit(0) {
                 return Err(Failure::environment("the check fails before anything is flipped")
-                    .why(told(&ran))
-                    .next(format!("see that it ends with status 0 by itself: {check}")));
+                    .why(check_failure(&run))
+                    .next(format!("make sure that it exits with status 0: {check}")));
             }
             let control = Logged {
                 variant: self.index,
                 id: live.flips + id,
                 role: Role::Control,
                 injection: None,
-                effect: ran.effect,
+                effect: run.effect,
                 outcome: Some(Outcome::None),
                 deviation: None,
                 remark: None,
                 live: None,
             };
-            self.take(&control, &Output::default(), None)?;
-            golden = Some(ran.output);
+            self.record(&control, &Output::default(), None)?;
+            golden = Some(run.output);
         }
         Ok(golden)
     }
 
-    /// Flips one bit while the check runs, again and again, and once more. With the first check that failed.
-    fn strike(&self, live: &Live, flip: Flip, seed: u64) -> Result<(Result<Wound, Failure>, Option<Ran>), Failure> {
-        let aim = Aim {
+    /// Flips one bit while the check runs repeatedly, and runs it once more. Also returns the first check that failed.
+    fn flip_during_checks(
+        &self,
+        live: &Live,
+        flip: Flip,
+        seed: u64,
+    ) -> Result<(Result<Injection, Failure>, Option<LocalRun>), Failure> {
+        let target = Target {
             pid: live.pid,
             types: live.types.clone(),
             bits: self.spec.draw.bits,
@@ -115,47 +130,54 @@ impl Course<'_, '_> {
             seed,
             patience_ms: live.patience_ms,
         };
-        let Some(check) = &live.check else { return Ok((flip(&aim), None)) };
+        let Some(check) = &live.check else { return Ok((flip(&target), None)) };
         let flipped = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let checks = scope.spawn(|| {
                 let mut failed = None;
                 loop {
                     let last = flipped.load(Ordering::Acquire);
-                    let ran = native::shell(check, Duration::from_millis(live.timeout_ms))?;
-                    if ran.effect.ending != Ending::Exit(0) {
-                        failed.get_or_insert(ran);
+                    let run = local_run::run_shell(check, Duration::from_millis(live.timeout_ms))?;
+                    if run.effect.ending != Ending::Exit(0) {
+                        failed.get_or_insert(run);
                     }
                     if last {
                         return Ok(failed);
                     }
                 }
             });
-            let result = flip(&aim);
+            let result = flip(&target);
             flipped.store(true, Ordering::Release);
             let failed = checks.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             failed.map(|failed| (result, failed))
         })
     }
 
-    fn judge_flip(&self, live: &Live, id: u32, wound: Wound, failed: Option<Ran>, golden: Option<&Output>) -> Logged {
-        let runs = if failed.is_some() || golden.is_none() { runs_on(live) } else { runs(live) };
+    fn judge_flip(
+        &self,
+        live: &Live,
+        id: u32,
+        flipped: Injection,
+        failed: Option<LocalRun>,
+        golden: Option<&Output>,
+    ) -> Logged {
+        let runs = if failed.is_some() || golden.is_none() { stays_running(live) } else { is_running(live) };
         let outcome = match (&failed, runs) {
             (_, false) => Some(Outcome::Otherwise),
-            (Some(ran), true) => outcome(ran),
+            (Some(run), true) => outcome(run),
             (None, true) => golden.map(|_| Outcome::None),
         };
-        let deviation = failed.as_ref().zip(golden).and_then(|(ran, golden)| {
-            self.judge.judge(golden, Some(&ran.output), None, &ran.effect, &ran.stderr).deviation
+        let deviation = failed.as_ref().zip(golden).and_then(|(run, golden)| {
+            self.judge.judge(golden, Some(&run.output), None, &run.effect, &run.stderr).deviation
         });
         let remark = match (&failed, golden) {
-            (Some(ran), _) => Some(told(ran)),
-            (None, None) => Some("without a check nothing says what its clients saw".to_owned()),
+            (Some(run), _) => Some(check_failure(run)),
+            (None, None) => Some("without a check it is unknown what its clients received".to_owned()),
             (None, Some(_)) => None,
         };
-        let (failed, ending) = (failed.is_some(), failed.map_or(Ending::Exit(0), |ran| ran.effect.ending));
-        let Wound { thread, injection, hit, activated, .. } = wound;
-        // a reply that is wrong although nothing was flipped says that the others prove nothing
+        let (failed, ending) = (failed.is_some(), failed.map_or(Ending::Exit(0), |run| run.effect.ending));
+        let Injection { thread, injection, hit, activated, .. } = flipped;
+        // a wrong reply although nothing was flipped makes all results unreliable: count it as a control
         let role = if !activated && failed { Role::Control } else { Role::Flip };
         Logged {
             variant: self.index,
@@ -170,20 +192,20 @@ impl Course<'_, '_> {
         }
     }
 
-    fn struck(&self, live: &Live, flips: Vec<Logged>, remarks: Vec<String>, wall: f64) -> Variant {
-        let (tried, asked, runs) = (self.tables.tally().tried(), u64::from(live.flips), runs(live));
+    fn live_summary(&self, live: &Live, flips: Vec<Logged>, remarks: Vec<String>, wall: f64) -> Variant {
+        let (tried, requested, runs) = (self.tables.tally().tried(), u64::from(live.flips), is_running(live));
         let controls = if live.check.is_some() { BEFORE.into() } else { 0 };
-        // of a process that is gone nothing more can be asked
-        let planned = if runs { asked } else { tried };
-        let mut variant = self.told(&Profile::default(), planned, controls);
+        // no further flip is possible in a process that has ended
+        let planned = if runs { requested } else { tried };
+        let mut variant = self.summary(&Profile::default(), planned, controls);
         variant.missing += planned.saturating_sub(tried);
         variant.remarks = remarks;
-        if !runs && tried < asked {
-            variant.remarks.push(format!("the process has ended after {tried} of {asked} flips"));
+        if !runs && tried < requested {
+            variant.remarks.push(format!("the process has ended after {tried} of {requested} flips"));
         }
-        let seen = flips.last().and_then(|last| last.live).is_some_and(|last| last.runs);
-        if !runs && seen {
-            variant.remarks.push("it ended after its last check, by one of the flips before or by itself".to_owned());
+        let ran_after_last = flips.last().and_then(|last| last.live).is_some_and(|last| last.runs);
+        if !runs && ran_after_last {
+            variant.remarks.push("it ended after the last check, because of an earlier flip or on its own".to_owned());
         }
         variant.seconds.wall = wall;
         variant.live = Some(LiveProcess { pid: live.pid, check: live.check.clone(), runs, flips });
@@ -191,15 +213,15 @@ impl Course<'_, '_> {
     }
 }
 
-fn runs(live: &Live) -> bool {
-    Begun::of(live.pid).is_some_and(|begun| begun.ticks == live.ticks)
+fn is_running(live: &Live) -> bool {
+    ProcessIdentity::of(live.pid).is_some_and(|identity| identity.ticks == live.ticks)
 }
 
-/// Whether it still does so after a while.
-fn runs_on(live: &Live) -> bool {
+/// Whether it is still running after a while.
+fn stays_running(live: &Live) -> bool {
     let begin = Instant::now();
-    while begin.elapsed() < ENDING {
-        if !runs(live) {
+    while begin.elapsed() < END_WAIT {
+        if !is_running(live) {
             return false;
         }
         std::thread::sleep(POLL);
@@ -209,29 +231,29 @@ fn runs_on(live: &Live) -> bool {
 
 fn gone(pid: i32) -> Failure {
     Failure::environment(format!("process {pid} has ended before anything was flipped"))
-        .next("ps -e lists those that run")
+        .next("ps -e lists running processes")
 }
 
-/// Of a check that failed although the process runs.
-fn outcome(ran: &Ran) -> Option<Outcome> {
-    let said = ran.output.streams.first().map(|stream| String::from_utf8_lossy(&stream.bytes).into_owned());
-    let word = said.as_deref().and_then(|said| asked::word(said.lines().last()?));
-    match ran.effect.ending {
+/// The outcome of a check that failed although the process is running.
+fn outcome(run: &LocalRun) -> Option<Outcome> {
+    let stdout = run.output.streams.first().map(|stream| String::from_utf8_lossy(&stream.bytes).into_owned());
+    let printed = stdout.as_deref().and_then(|text| command_judge::parse(text.lines().last()?));
+    match run.effect.ending {
         Ending::Hang => Some(Outcome::Otherwise),
         Ending::Signal(_) => None,
-        Ending::Exit(_) => word.filter(|word| word.manifested()).or(Some(Outcome::Undetected)),
+        Ending::Exit(_) => printed.filter(|outcome| outcome.manifested()).or(Some(Outcome::Undetected)),
     }
 }
 
-/// How a check failed, with its last words.
-fn told(ran: &Ran) -> String {
-    let how = match ran.effect.ending {
-        Ending::Exit(status) => format!("the check ended with status {status}"),
-        Ending::Signal(signal) => format!("the check was ended by signal {signal}"),
-        Ending::Hang => "the check took too long".to_owned(),
+/// Describes how a check failed, with the last line of its output.
+fn check_failure(run: &LocalRun) -> String {
+    let how = match run.effect.ending {
+        Ending::Exit(status) => format!("the check exited with status {status}"),
+        Ending::Signal(signal) => format!("the check was killed by signal {signal}"),
+        Ending::Hang => "the check timed out".to_owned(),
     };
-    let stdout = ran.output.streams.first().map_or(&[][..], |stream| &stream.bytes);
-    let words = [&ran.stderr[..], stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let last = words.iter().find_map(|text| text.lines().map(str::trim).rfind(|line| !line.is_empty()));
+    let stdout = run.output.streams.first().map_or(&[][..], |stream| &stream.bytes);
+    let texts = [&run.stderr[..], stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let last = texts.iter().find_map(|text| text.lines().map(str::trim).rfind(|line| !line.is_empty()));
     last.map_or(how.clone(), |last| format!("{how}: {}", last.chars().take(EXCERPT).collect::<String>()))
 }

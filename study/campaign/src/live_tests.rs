@@ -1,9 +1,9 @@
-//! Flips in a running process, with a made-up injector: what the check and the process do afterwards decides.
+//! Flips in a running process with a fake injector: the check and the process determine the outcome.
 
 use crate::tests::{flip, program};
-use crate::{Course, Judge, Live, Log, Rules, Spec, Tables, VariantSpec, verdict};
-use bit_flips::live::{Begun, Wound};
-use bit_flips::protocol::Draw;
+use crate::{Judge, Live, Log, Rules, Spec, Tables, VariantRun, VariantSpec, verdict};
+use bit_flips::engine_messages::Draw;
+use bit_flips::live::{Injection, ProcessIdentity};
 use model::campaign::{Logged, Variant};
 use model::flip::{BitPolicy, FlipType, Outcome};
 use model::{Failure, Verdict};
@@ -33,17 +33,17 @@ impl Scene {
         self.folder.join(name).display().to_string()
     }
 
-    /// What `strike` gets is the number of the flip, from 0.
+    /// `make_flip` gets the number of the flip, from 0.
     fn run(
         &mut self,
         check: Option<&str>,
         flips: u32,
-        mut strike: impl FnMut(u32, &mut Child, &AtomicBool) -> Result<Wound, Failure>,
+        mut make_flip: impl FnMut(u32, &mut Child, &AtomicBool) -> Result<Injection, Failure>,
     ) -> Result<Variant, Failure> {
         let pid = self.target.id() as i32;
         let live = Live {
             pid,
-            ticks: Begun::of(pid).unwrap().ticks,
+            ticks: ProcessIdentity::of(pid).unwrap().ticks,
             types: vec![FlipType::Cf],
             flips,
             check: check.map(str::to_owned),
@@ -63,10 +63,10 @@ impl Scene {
         let (mut next, target, stop) = (0, &mut self.target, &self.stop);
         let mut flip = |_: &_| {
             next += 1;
-            strike(next - 1, target, stop)
+            make_flip(next - 1, target, stop)
         };
-        let mut course = Course { spec: &spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop };
-        course.run_live(&live, &mut flip, |_| {})
+        let mut run = VariantRun { spec: &spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop };
+        run.run_live(&live, &mut flip, |_| {})
     }
 
     fn logged(&self) -> Vec<Logged> {
@@ -82,9 +82,9 @@ impl Drop for Scene {
     }
 }
 
-fn wound(activated: bool) -> Result<Wound, Failure> {
+fn flipped_bit(activated: bool) -> Result<Injection, Failure> {
     let injection = flip(0, FlipType::Cf, 3);
-    Ok(Wound { thread: 7, injection, hit: "rip 0x1 -> 0x9".to_owned(), activated, stepped_us: 1 })
+    Ok(Injection { thread: 7, injection, hit: "rip 0x1 -> 0x9".to_owned(), activated, stepped_us: 1 })
 }
 
 /// The second flip makes the file that the check then finds.
@@ -96,7 +96,7 @@ async fn after(name: &str, failing: &str) -> (Variant, Vec<Logged>) {
         if id == 1 {
             std::fs::write(&mark, "").unwrap();
         }
-        let flipped = wound(true);
+        let flipped = flipped_bit(true);
         if id == 2 {
             std::fs::remove_file(&mark).unwrap();
         }
@@ -112,7 +112,7 @@ async fn a_check_that_fails_is_a_wrong_reply() {
     // the third flip's first check may still meet what the second left behind: flips add up
     assert_eq!(outcomes[..2], [Some(Outcome::None), Some(Outcome::Undetected)]);
     let second = logged.iter().find(|logged| logged.id == 1).unwrap();
-    assert_eq!(second.remark.as_deref(), Some("the check ended with status 4: got walue"));
+    assert_eq!(second.remark.as_deref(), Some("the check exited with status 4: got walue"));
     let deviation = second.deviation.as_ref().unwrap();
     assert_eq!((deviation.golden.as_str(), deviation.seen.as_str()), ("", r"wrong\n"));
     assert_eq!(second.live.unwrap().thread, 7);
@@ -146,7 +146,7 @@ async fn a_process_that_ends_is_detected_and_the_last_to_be_struck() {
                 target.kill().unwrap();
                 target.wait().unwrap();
             }
-            wound(true)
+            flipped_bit(true)
         });
         let variant = variant.unwrap();
         assert_eq!((variant.tally.otherwise, variant.tally.tried(), variant.planned), (1, 2, 2));
@@ -157,7 +157,7 @@ async fn a_process_that_ends_is_detected_and_the_last_to_be_struck() {
 #[tokio::test]
 async fn without_a_check_nothing_is_proven() {
     let mut scene = Scene::new("unchecked").await;
-    let variant = scene.run(None, 2, |_, _, _| wound(true)).unwrap();
+    let variant = scene.run(None, 2, |_, _, _| flipped_bit(true)).unwrap();
     assert_eq!((variant.tally.unjudged, variant.controls.run), (2, 0));
     assert_eq!(verdict::verdict(&[variant]).0, Verdict::Unknown);
 }
@@ -171,7 +171,7 @@ async fn a_wrong_reply_where_nothing_was_flipped_is_unknown() {
         if id == 1 {
             std::fs::write(&mark, "").unwrap();
         }
-        wound(id == 0)
+        flipped_bit(id == 0)
     });
     let variant = variant.unwrap();
     assert_eq!((variant.controls.deviating, variant.tally.none), (1, 1));
@@ -182,7 +182,7 @@ async fn a_wrong_reply_where_nothing_was_flipped_is_unknown() {
 async fn what_was_not_flipped_is_missing() {
     let mut scene = Scene::new("missing").await;
     let idle = || Err(Failure::environment("it does nothing"));
-    let variant = scene.run(Some("true"), 3, |id, _, _| if id == 2 { idle() } else { wound(true) }).unwrap();
+    let variant = scene.run(Some("true"), 3, |id, _, _| if id == 2 { idle() } else { flipped_bit(true) }).unwrap();
     assert_eq!((variant.tally.none, variant.missing), (2, 1));
     assert!(variant.remarks[0].contains("flip 3 was not made: it does nothing"), "{:?}", variant.remarks);
     assert_eq!(verdict::verdict(&[variant]).0, Verdict::Unknown);
@@ -193,7 +193,7 @@ async fn what_was_not_flipped_is_missing() {
     let mut scene = Scene::new("stopped").await;
     let variant = scene.run(Some("true"), 3, |_, _, stop| {
         stop.store(true, Ordering::Relaxed);
-        wound(true)
+        flipped_bit(true)
     });
     let variant = variant.unwrap();
     assert_eq!((variant.tally.none, variant.missing), (1, 2), "what was flipped is judged");
@@ -204,5 +204,5 @@ async fn a_check_that_fails_by_itself_is_refused() {
     let mut scene = Scene::new("unfit").await;
     let failure = scene.run(Some("echo no server >&2; exit 7"), 1, |_, _, _| unreachable!("not flipped")).unwrap_err();
     assert!(failure.to_string().contains("before anything is flipped"), "{failure}");
-    assert_eq!(failure.why.as_deref(), Some("the check ended with status 7: no server"));
+    assert_eq!(failure.why.as_deref(), Some("the check exited with status 7: no server"));
 }

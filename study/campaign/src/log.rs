@@ -1,15 +1,16 @@
-//! A campaign's log in its run's folder. Recorded first, counted later: everything shown follows from these files.
+//! A campaign's log in its run's folder. Results are recorded first and counted later, from these files alone.
 //!
 //! ```text
 //! injections.jsonl    one line per injection and control, in the order in which they ended
-//! outputs.jsonl       what undetected ones sent, bounded
+//! outputs.jsonl       outputs of undetected errors, up to a total size
 //! golden-N.json       the golden run of variant N: hash, sizes, output if it is small
-//! campaign.json       tables, once all is there
+//! campaign.json       tables, once the campaign is complete
 //! ```
 
-use bit_flips::protocol::{Output, Profile, Stream};
+use bit_flips::engine_messages::Profile;
 use model::Failure;
 use model::campaign::Logged;
+use model::flip::{Output, Stream};
 use runs::{RunDir, Segment};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -18,18 +19,18 @@ pub const INJECTIONS: &str = "injections.jsonl";
 pub const OUTPUTS: &str = "outputs.jsonl";
 pub const CAMPAIGN: &str = "campaign.json";
 
-/// All outputs that are kept together.
+/// The total size of kept outputs.
 const OUTPUTS_BYTES: usize = 16 << 20;
-/// One output, and the golden one.
+/// The size of one output, and of the golden one.
 const OUTPUT_BYTES: usize = 1 << 20;
 
-/// The golden run of one variant, as later sessions compare theirs with it.
+/// The golden run of one variant, which later sessions compare theirs with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Golden {
     pub sha256: String,
     pub instructions: u64,
     pub sites: u64,
-    /// Without streams if the output is large.
+    /// Without output streams if these are large.
     pub profile: Profile,
 }
 
@@ -54,7 +55,7 @@ impl Golden {
     }
 }
 
-/// What an undetected one sent on the connections that differ.
+/// The output of an undetected error on the connections that differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
     pub variant: u32,
@@ -66,58 +67,59 @@ pub struct Log<'a> {
     dir: &'a RunDir,
     injections: Segment,
     outputs: Segment,
-    outputs_room: usize,
-    known: HashSet<(u32, u32)>,
+    outputs_left: usize,
+    logged: HashSet<(u32, u32)>,
 }
 
 impl<'a> Log<'a> {
-    /// Opens the log, empty or of an earlier session, whose records `take` gets. A line that was cut off is dropped, one that is
-    /// there twice is taken once.
-    pub fn open(dir: &'a RunDir, mut take: impl FnMut(&Logged)) -> Result<Log<'a>, Failure> {
+    /// Opens the log and passes the records of earlier sessions to `on_record`. A truncated line is dropped, and a duplicate is
+    /// passed once.
+    pub fn open(dir: &'a RunDir, mut on_record: impl FnMut(&Logged)) -> Result<Log<'a>, Failure> {
         let injections = dir.segment(INJECTIONS)?;
         let outputs = dir.segment(OUTPUTS)?;
-        let mut known = HashSet::new();
+        let mut ids = HashSet::new();
         dir.each_record(INJECTIONS, |logged: Logged| {
-            if known.insert((logged.variant, logged.id)) {
-                take(&logged);
+            if ids.insert((logged.variant, logged.id)) {
+                on_record(&logged);
             }
         })?;
         let used = std::fs::metadata(dir.file(OUTPUTS)).map_or(0, |m| m.len() as usize);
-        Ok(Log { dir, injections, outputs, outputs_room: OUTPUTS_BYTES.saturating_sub(used), known })
+        Ok(Log { dir, injections, outputs, outputs_left: OUTPUTS_BYTES.saturating_sub(used), logged: ids })
     }
 
     pub fn dir(&self) -> &RunDir {
         self.dir
     }
 
-    pub fn known(&self, variant: u32) -> Vec<u32> {
-        let mut ids: Vec<u32> = self.known.iter().filter(|(v, _)| *v == variant).map(|(_, id)| *id).collect();
+    /// The ids of a variant that are in the log.
+    pub fn logged(&self, variant: u32) -> Vec<u32> {
+        let mut ids: Vec<u32> = self.logged.iter().filter(|(v, _)| *v == variant).map(|(_, id)| *id).collect();
         ids.sort_unstable();
         ids
     }
 
-    /// False: it was there already, and nothing was written.
+    /// False: it was in the log already, and nothing was written.
     pub fn append(&mut self, logged: &Logged) -> Result<bool, Failure> {
-        if !self.known.insert((logged.variant, logged.id)) {
+        if !self.logged.insert((logged.variant, logged.id)) {
             return Ok(false);
         }
         self.injections.append(std::slice::from_ref(logged))?;
         Ok(true)
     }
 
-    /// Waits until everything appended is on the disk.
+    /// Waits until all appended records are on disk.
     pub fn sync(&self) -> Result<(), Failure> {
         self.injections.sync()
     }
 
-    /// Keeps what differs, while there is room.
-    pub fn keep(&mut self, variant: u32, id: u32, golden: &Output, seen: &Output) -> Result<(), Failure> {
-        let streams: Vec<Stream> = seen.streams.iter().filter(|s| !golden.streams.contains(s)).cloned().collect();
+    /// Keeps the streams that differ, up to the total size.
+    pub fn keep(&mut self, variant: u32, id: u32, golden: &Output, output: &Output) -> Result<(), Failure> {
+        let streams: Vec<Stream> = output.streams.iter().filter(|s| !golden.streams.contains(s)).cloned().collect();
         let bytes: usize = streams.iter().map(|s| s.bytes.len() * 4 / 3 + s.name.len() + 64).sum();
-        if bytes > OUTPUT_BYTES || bytes > self.outputs_room {
+        if bytes > OUTPUT_BYTES || bytes > self.outputs_left {
             return Ok(());
         }
-        self.outputs_room -= bytes;
+        self.outputs_left -= bytes;
         self.outputs.append(&[Sent { variant, id, streams }])
     }
 }

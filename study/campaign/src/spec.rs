@@ -1,8 +1,8 @@
-//! What a campaign was asked to do. Kept with its run, so that it can go on later and each injection can be repeated.
+//! The specification of a campaign. Kept with its run, so that the campaign can be resumed and each injection repeated.
 
 use crate::judge::Rules;
 use crate::statistics;
-use bit_flips::protocol::{Draw, Program};
+use bit_flips::engine_messages::{Draw, Program};
 use model::Failure;
 use model::flip::{FlipGroup, FlipType};
 use serde::{Deserialize, Serialize};
@@ -15,13 +15,13 @@ pub struct Spec {
     /// The same for every variant: equal seed, equal sizes.
     pub draw: Draw,
     pub rules: Rules,
-    /// Then every flip there is in the work for the reply that the sites name.
+    /// Also tries every flip during the work for the reply that the sites select.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exhaustive: bool,
-    /// A disturbance of the user's own instead of flips: a shell command, and how many runs.
+    /// The user's own disturbance instead of flips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// A process that runs already, instead of a program that is started. Its sites are those of the variant.
+    /// A running process instead of a program that is started. Its sites are those of the variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
 }
@@ -29,17 +29,17 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     pub pid: i32,
-    /// When it began, in ticks since the machine did: a later process with the same number is another one.
+    /// Its start time in clock ticks since boot, which distinguishes it from a later process with the same pid.
     pub ticks: u64,
-    /// For each flip, one of them is drawn.
+    /// For each flip, one of these is drawn.
     pub types: Vec<FlipType>,
-    /// How many, one after the other.
+    /// The number of flips, made one after the other.
     pub flips: u32,
-    /// A shell command that asks the process as a client does, and fails if a reply is wrong.
+    /// A shell command that sends requests to the process as a client does, and fails if a reply is wrong.
     pub check: Option<String>,
-    /// How long the check may take.
+    /// Timeout of the check.
     pub timeout_ms: u64,
-    /// How long to wait for the process to do something.
+    /// How long to wait for the process to be busy.
     pub patience_ms: u64,
 }
 
@@ -47,9 +47,9 @@ pub struct Live {
 pub struct External {
     pub command: String,
     pub runs: u32,
-    /// A server that runs already, `host:port`; it gets the input trace.
+    /// A running server, `host:port`, that the input trace is played to.
     pub server: Option<String>,
-    /// How long one run may take.
+    /// Timeout of one run.
     pub timeout_ms: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct External {
 pub struct VariantSpec {
     pub name: String,
     pub program: Program,
-    /// Every file that the golden run follows from, with its SHA-256.
+    /// Every file that determines the golden run, with its SHA-256.
     pub files: Vec<(PathBuf, String)>,
 }
 
@@ -70,13 +70,13 @@ impl VariantSpec {
         Ok(VariantSpec { name: name.into(), files: files.collect::<Result<_, Failure>>()?, program })
     }
 
-    /// Refuses a program that is not the one of before: ids would stand for other injections.
-    pub fn is_unchanged(&self) -> Result<(), Failure> {
+    /// Refuses a program that has changed since the campaign began: ids would refer to other injections.
+    pub fn check_unchanged(&self) -> Result<(), Failure> {
         for (path, sum) in &self.files {
             if digest_of(path)? != *sum {
-                return Err(Failure::unknown(format!("{} is not what it was when the campaign began", path.display()))
-                    .why("its injections would be others")
-                    .next("bring the file back, or begin a new campaign"));
+                return Err(Failure::unknown(format!("{} has changed since the campaign began", path.display()))
+                    .why("ids would refer to other injections")
+                    .next("restore the file, or begin a new campaign"));
             }
         }
         Ok(())
@@ -100,10 +100,10 @@ pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The share of flips that a plan expects to become errors, before anything is known. The paper's groups have 47 to 84 %.
+/// The share of flips that is expected to become errors. The paper's groups have 47 to 84 %.
 const MANIFEST: f64 = 0.4;
 
-/// How many flips of each type make each group's intervals at most `width` wide (0 to 1), if [`MANIFEST`] of them show.
+/// How many flips of each type make each group's intervals at most `width` wide (0 to 1), if [`MANIFEST`] of them become errors.
 pub fn counts_for_width(types: &[FlipType], width: f64) -> Vec<(FlipType, u32)> {
     let flips = statistics::trials_for(width) as f64 / MANIFEST;
     let members = |group: FlipGroup| types.iter().filter(|kind| kind.group() == group).count();
@@ -124,16 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_noticed() {
+    fn a_changed_file_is_refused() {
         let path = std::env::temp_dir().join(format!("faultloom-variant-{}", std::process::id()));
         std::fs::write(&path, "one").unwrap();
         let mut program = program();
         program.stdin = Some(path.clone());
         let variant = VariantSpec::new("a", program).unwrap();
-        variant.is_unchanged().unwrap();
+        variant.check_unchanged().unwrap();
         std::fs::write(&path, "two").unwrap();
-        let failure = variant.is_unchanged().unwrap_err();
-        assert!(failure.to_string().contains("is not what it was"), "{failure}");
+        let failure = variant.check_unchanged().unwrap_err();
+        assert!(failure.to_string().contains("has changed"), "{failure}");
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,11 +1,11 @@
-//! What a count says about a share: intervals, and how many errors it takes for a wanted one.
+//! Confidence intervals of shares, and the sample size for a given width.
 
 use model::campaign::Share;
 
 /// Two-sided 95 % of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The share with its 95 % interval after Wilson; if none was seen, the upper end is [`upper_bound_of_none`]. None for no trials.
+/// The share with its 95 % Wilson interval; for a count of 0 the upper end is [`upper_bound_of_none`]. None for no trials.
 pub fn share(count: u64, of: u64) -> Option<Share> {
     if of == 0 {
         return None;
@@ -26,13 +26,13 @@ pub fn wilson(count: u64, of: u64, z: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// With 95 % confidence the share is below this, after `of` trials in which none was seen: the exact binomial bound, about 3/n.
+/// The 95 % upper bound of a share with a count of 0 in `of` trials: the exact binomial bound, about 3/n.
 pub fn upper_bound_of_none(of: u64) -> f64 {
     if of == 0 { 1.0 } else { 1.0 - 0.05f64.powf(1.0 / of as f64) }
 }
 
-/// How many trials make the interval at most `width` wide (0 to 1), whatever the share is: it is widest at one half, where Wilson's
-/// is z/√(n+z²).
+/// How many trials make the interval at most `width` wide (0 to 1) for any share. It is widest at one half, where Wilson's is
+/// z/√(n+z²).
 pub fn trials_for(width: f64) -> u64 {
     (Z * Z / (width * width) - Z * Z).ceil().max(1.0) as u64
 }
@@ -67,14 +67,14 @@ mod tests {
     }
 
     #[test]
-    fn none_seen_has_an_upper_bound() {
+    fn a_count_of_zero_has_an_upper_bound() {
         assert!(near(upper_bound_of_none(6594), 0.000_454_2), "{}", upper_bound_of_none(6594));
         assert!(near(upper_bound_of_none(1), 0.95));
         assert_eq!(upper_bound_of_none(0), 1.0);
     }
 
     #[test]
-    fn so_many_trials_are_enough_and_one_less_is_not() {
+    fn the_sample_size_is_sufficient_and_necessary() {
         for width in [0.2, 0.05, 0.02, 0.01] {
             let n = trials_for(width);
             let even = n + n % 2;

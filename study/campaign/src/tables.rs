@@ -1,13 +1,13 @@
-//! Counting: the log of one variant as rows, slices and stories. Everything follows from the log alone.
+//! Counts the log of one variant into rows, slices and stories. Uses the log alone.
 
 use crate::statistics;
 use model::campaign::{Controls, EXTERNAL, Latency, Logged, Role, Row, Share, Slice, Tally, Variant};
 use model::flip::{FlipGroup, FlipType, Outcome};
 use std::collections::BTreeMap;
 
-/// Functions with fewer injections than the first so many are one line together.
+/// How many functions have a line of their own; the rest share one.
 const FUNCTIONS: usize = 60;
-/// A bit below this belongs to the smaller of the two usual policies.
+/// Bits below this belong to the smaller of the two usual policies.
 const LOW_BITS: u16 = 32;
 
 type Slices = BTreeMap<(FlipGroup, String), Tally>;
@@ -22,8 +22,9 @@ pub struct Tables {
     by_class: Slices,
     by_function: Slices,
     by_bit: Slices,
-    /// Of a group's detected and undetected errors: how many had so many replies between the flip and the first wrong one.
-    since: BTreeMap<(FlipGroup, bool), BTreeMap<u64, u64>>,
+    /// By group and whether errors were detected: the number of errors for each number of replies between the flip and the first wrong
+    /// one.
+    latencies: BTreeMap<(FlipGroup, bool), BTreeMap<u64, u64>>,
     stories: BTreeMap<u32, Logged>,
 }
 
@@ -51,7 +52,7 @@ impl Tables {
                 let error = logged.outcome.filter(|outcome| outcome.manifested() && logged.effect.activated);
                 if let (Some(replies), Some(outcome)) = (replies, error) {
                     let of = (injection.kind.group(), outcome != Outcome::Undetected);
-                    *self.since.entry(of).or_default().entry(replies).or_default() += 1;
+                    *self.latencies.entry(of).or_default().entry(replies).or_default() += 1;
                 }
             }
         }
@@ -77,7 +78,7 @@ impl Tables {
         &self.controls
     }
 
-    /// Writes what was counted into `variant`.
+    /// Writes the counts to `variant`.
     pub fn fill(&self, variant: &mut Variant) {
         variant.tally = self.tally();
         variant.rows = rows(&self.types);
@@ -93,7 +94,7 @@ impl Tables {
         variant.by_bit = slices(&self.by_bit);
         variant.by_bit.sort_by_key(|slice| (slice.group, slice.key.parse::<u16>().unwrap_or(u16::MAX)));
         variant.latency =
-            self.since.iter().map(|((group, noticed), counts)| latency(*group, !noticed, counts)).collect();
+            self.latencies.iter().map(|((group, noticed), counts)| latency(*group, !noticed, counts)).collect();
         variant.stories = self.stories.values().cloned().collect();
     }
 }
@@ -101,12 +102,12 @@ impl Tables {
 /// `counts` has errors by their replies, and at least one.
 fn latency(group: FlipGroup, undetected: bool, counts: &BTreeMap<u64, u64>) -> Latency {
     let errors: u64 = counts.values().sum();
-    // the least number that so many have at most
-    let rank = |wanted: u64| {
+    // the smallest latency that at least `rank` errors do not exceed
+    let rank = |rank: u64| {
         let mut below = 0;
         let found = counts.iter().find(|(_, count)| {
             below += **count;
-            below >= wanted
+            below >= rank
         });
         found.map_or(0, |(replies, _)| *replies)
     };
@@ -121,7 +122,7 @@ fn latency(group: FlipGroup, undetected: bool, counts: &BTreeMap<u64, u64>) -> L
     }
 }
 
-/// Where the struck instruction belongs, as people name it.
+/// The function of an injection, or else its module, as users name it.
 fn function(injection: &model::flip::Injection) -> String {
     match (&injection.symbol, injection.module.as_str()) {
         (Some(symbol), _) => symbol.clone(),
@@ -162,7 +163,7 @@ fn slices(slices: &Slices) -> Vec<Slice> {
     slices.iter().map(|((group, key), tally)| Slice { group: *group, key: key.clone(), tally: *tally }).collect()
 }
 
-/// Those functions that were struck most; the others of a group together.
+/// The functions with the most injections; the rest of a group share one line.
 fn most(mut slices: Vec<Slice>) -> Vec<Slice> {
     let mut by_key: BTreeMap<&str, u64> = BTreeMap::new();
     slices.iter().for_each(|slice| *by_key.entry(slice.key.as_str()).or_default() += slice.tally.tried());
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_flipped_is_no_effect_of_a_flip() {
+    fn a_flip_that_was_not_made_has_no_outcome() {
         let mut tables = Tables::default();
         let mut idle = logged(0, Some(flip(0, FlipType::Cf, 0)), Some(Outcome::None));
         idle.effect.activated = false;

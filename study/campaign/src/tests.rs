@@ -1,14 +1,15 @@
-//! Whole campaigns with an engine that is a thread of the test.
+//! Whole campaigns with a fake engine in a thread.
 
-mod played;
+mod fake_engine;
 
 use crate::run::Progress;
 use crate::*;
-use bit_flips::protocol::{Draw, Output, Program, Request, Stream, Way};
+use bit_flips::engine_messages::{Draw, Method, Program, Request};
+use fake_engine::{Quirks, engine};
 use model::campaign::{Logged, Role, Variant};
 use model::flip::{BitPolicy, Effect, Ending, FlipGroup, FlipType, Injection, Outcome};
+use model::flip::{Output, Stream};
 use model::{Failure, Verdict};
-use played::{Quirks, engine};
 use runs::{RunDir, Store};
 use std::io::Write;
 use std::path::PathBuf;
@@ -88,28 +89,28 @@ impl Drop for Home {
     }
 }
 
-/// One session; `stop_after` so many injections.
+/// Runs one session; `stop_after`: the number of injections after which it is stopped.
 fn session(dir: &RunDir, spec: &Spec, quirks: Quirks, stop_after: Option<u64>) -> Result<Option<Variant>, Failure> {
     let judge = Judge::new(&spec.rules)?;
     let mut tables = Tables::default();
     let mut log = Log::open(dir, |logged| tables.add(logged))?;
     let stop = AtomicBool::new(false);
-    let mut course = Course { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop: &stop };
-    let ended = course.run(&mut engine(quirks), |progress| {
+    let mut run = VariantRun { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop: &stop };
+    let completion = run.run(&mut engine(quirks), |progress| {
         if let (Progress::Flips { done, .. }, Some(limit)) = (progress, stop_after) {
             stop.store(done >= limit, Ordering::Relaxed);
         }
     })?;
-    Ok(match ended {
-        Ended::Whole(variant) => Some(*variant),
-        Ended::Stopped => None,
+    Ok(match completion {
+        Completion::Complete(variant) => Some(*variant),
+        Completion::Stopped => None,
     })
 }
 
 const TYPES: [(FlipType, u32); 2] = [(FlipType::Cf, 50), (FlipType::Rval, 50)];
 
 #[tokio::test]
-async fn a_campaign_counts_what_came_of_each() {
+async fn a_campaign_counts_outcomes() {
     let (_home, dir) = Home::new("whole").await;
     let variant = session(&dir, &spec(&TYPES), Quirks::default(), None).unwrap().unwrap();
     let tally = variant.tally;
@@ -139,7 +140,7 @@ async fn an_interrupted_campaign_neither_loses_nor_repeats_one() {
     assert!(session(&dir, &spec, Quirks::default(), Some(13)).unwrap().is_none());
     let died = session(&dir, &spec, Quirks { dies_after: Some(20), ..Quirks::default() }, None).unwrap_err();
     assert!(died.to_string().contains("--resume"), "{died}");
-    // and the machine went down in the middle of a line
+    // the machine crashed in the middle of a line
     std::fs::File::options()
         .append(true)
         .open(dir.file(log::INJECTIONS))
@@ -155,22 +156,22 @@ async fn an_interrupted_campaign_neither_loses_nor_repeats_one() {
 }
 
 #[tokio::test]
-async fn a_program_that_changed_is_not_resumed() {
+async fn a_changed_program_is_not_resumed() {
     let (_home, dir) = Home::new("changed").await;
     let spec = spec(&TYPES);
     assert!(session(&dir, &spec, Quirks::default(), Some(5)).unwrap().is_none());
     let failure = session(&dir, &spec, Quirks { golden: Some(b"0\n"), ..Quirks::default() }, None).unwrap_err();
-    assert!(failure.to_string().contains("sends other output"), "{failure}");
+    assert!(failure.to_string().contains("writes other output"), "{failure}");
     assert_eq!(failure.exit(), model::Exit::Unknown);
 }
 
 #[tokio::test]
-async fn what_is_not_accounted_for_is_never_a_pass() {
+async fn missing_runs_are_never_a_pass() {
     let types = [(FlipType::Cf, 2)];
     for (quirks, doubt) in [
-        (Quirks { leaves_out: Some(1), ..Quirks::default() }, "not accounted for"),
-        (Quirks { control_deviates: true, ..Quirks::default() }, "did not give the golden output"),
-        (Quirks { misses: 1, ..Quirks::default() }, "elsewhere than planned"),
+        (Quirks { leaves_out: Some(1), ..Quirks::default() }, "are missing"),
+        (Quirks { control_deviates: true, ..Quirks::default() }, "did not write the golden output"),
+        (Quirks { misses: 1, ..Quirks::default() }, "not at the planned position"),
     ] {
         let (_home, dir) = Home::new("doubt").await;
         let variant = session(&dir, &spec(&types), quirks, None).unwrap().unwrap();
@@ -181,7 +182,7 @@ async fn what_is_not_accounted_for_is_never_a_pass() {
 }
 
 #[tokio::test]
-async fn a_type_without_eligible_instructions_is_told_and_not_missed() {
+async fn a_type_without_eligible_instructions_is_remarked_and_not_missing() {
     let (_home, dir) = Home::new("idle").await;
     let variant =
         session(&dir, &spec(&[(FlipType::Cf, 5), (FlipType::Asc, 5)]), Quirks::default(), None).unwrap().unwrap();
@@ -190,7 +191,7 @@ async fn a_type_without_eligible_instructions_is_told_and_not_missed() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_speak_the_protocol_is_refused() {
+async fn a_program_with_another_protocol_is_refused() {
     let (_home, dir) = Home::new("protocol").await;
     let mut spec = spec(&TYPES);
     spec.rules.protocol = "dns".to_owned();
@@ -199,8 +200,8 @@ async fn a_program_that_does_not_speak_the_protocol_is_refused() {
 }
 
 #[test]
-fn requests_are_what_the_engine_reads() {
-    let request = Request::Inject { draw: spec(&TYPES).draw, way: Way::Fresh, skip: vec![1], only: vec![] };
+fn requests_have_the_engines_format() {
+    let request = Request::Inject { draw: spec(&TYPES).draw, method: Method::Fresh, skip: vec![1], only: vec![] };
     let text = serde_json::to_string(&request).unwrap();
     assert!(text.starts_with(r#"{"inject":{"draw":{"seed":1,"bits":"full""#), "{text}");
 }

@@ -1,10 +1,10 @@
-//! What a campaign proves.
+//! The verdict of a campaign.
 
 use model::Verdict;
 use model::campaign::Variant;
 
-/// Fail if a corrupt output was seen that a client would accept. Unknown, each with its reason, if the campaign does not say what it
-/// seems to say. Pass otherwise.
+/// Fail if a client would have accepted corrupt output. Unknown, with reasons, if the results are unreliable or incomplete. Pass
+/// otherwise.
 pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
     let mut doubts = Vec::new();
     for variant in variants {
@@ -15,19 +15,19 @@ pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
         };
         doubt(
             variant.controls.deviating,
-            "of the fault-free runs did not give the golden output: what flips did cannot be told from chance",
+            "of the fault-free runs did not write the golden output: the effect of flips cannot be distinguished from chance",
         );
-        doubt(variant.misses, "times the golden process was elsewhere than planned");
-        doubt(variant.missing, "planned runs are not accounted for");
+        doubt(variant.misses, "times the golden process was not at the planned position");
+        doubt(variant.missing, "planned runs are missing");
         doubt(variant.tally.unjudged, "outputs could not be judged");
         let all = variant.exhaustive.iter();
-        let elsewhere: Vec<&str> =
+        let disagreeing: Vec<&str> =
             all.flat_map(|all| &all.kinds).filter(|kind| !kind.agrees).map(|kind| kind.kind.as_str()).collect();
-        if !elsewhere.is_empty() {
+        if !disagreeing.is_empty() {
             doubts.push(format!(
-                "{}: what was drawn of {} differs from all there is",
+                "{}: the draw of {} disagrees with the exact shares",
                 variant.name,
-                elsewhere.join(", ")
+                disagreeing.join(", ")
             ));
         }
         let untried = variant.exhaustive.as_ref().map_or(0, |all| all.classes.saturating_sub(all.tried));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_in_doubt_is_unknown() {
+    fn any_doubt_makes_the_verdict_unknown() {
         let good = variant(Tally { none: 5, otherwise: 2, ..Tally::default() });
         assert_eq!(verdict(std::slice::from_ref(&good)).0, Verdict::Pass);
         let bad = variant(Tally { undetected: 1, ..good.tally });

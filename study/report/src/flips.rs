@@ -244,8 +244,8 @@ fn notes_of(campaign: &Campaign) -> Vec<Note> {
             &v.name,
             "fault-free runs did not give the golden output: what flips did cannot be told from chance.",
         );
-        note(&mut notes, true, v.misses, &v.name, "times the golden process was elsewhere than planned.");
-        note(&mut notes, true, v.missing, &v.name, "planned runs are not accounted for.");
+        note(&mut notes, true, v.misses, &v.name, "times the golden process was not at the planned position.");
+        note(&mut notes, true, v.missing, &v.name, "planned runs are missing.");
         note(&mut notes, true, v.tally.unjudged, &v.name, "outputs could not be judged.");
         note(
             &mut notes,

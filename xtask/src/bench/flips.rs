@@ -1,8 +1,7 @@
-//! `make bench-flips`: how fast a campaign of bit flips is, where its time goes, and whether its short cuts change anything.
+//! `make bench-flips`: the speed of a campaign of bit flips, where its time is spent, and whether its optimizations change results.
 //!
-//! A campaign has a part that does not grow with its size (the undisturbed runs, stepping through the program) and one that does.
-//! Each round runs a small and a larger campaign; what they differ by is the cost of an injection. Time is that of the whole
-//! command, report included.
+//! A campaign has a fixed cost (the undisturbed runs, stepping through the program) and a cost per injection. Each round runs a
+//! small and a larger campaign; their difference gives the cost of an injection. Times are of the whole command, report included.
 
 mod agreement;
 mod targets;
@@ -22,10 +21,10 @@ const VARIANTS: f64 = 3.0;
 const INJECTIONS: f64 = 168_000.0;
 const TYPES: u32 = 7;
 
-/// How much is done.
+/// The sizes of the campaigns.
 struct Sizes {
     rounds: u64,
-    /// Of the small program's input, and of memcached's.
+    /// Lines of the small program's input, and commands for memcached.
     lines: u32,
     commands: u32,
     /// Injections per type.
@@ -89,14 +88,14 @@ struct Round {
     small: f64,
     each_s: f64,
     cpu_each_s: f64,
-    /// Of the larger one.
+    /// Of the larger campaign.
     seconds: Seconds,
     instructions: u64,
     deviating: u64,
 }
 
 impl Round {
-    /// What the paper's campaigns would take: the fixed part once for each variant, the rest by the cost of an injection.
+    /// The time of the paper's campaigns: the fixed cost per variant, plus the cost of all injections.
     fn minutes(&self) -> f64 {
         (VARIANTS * self.small_s + (INJECTIONS - VARIANTS * self.small) * self.each_s) / 60.0
     }
@@ -118,7 +117,7 @@ fn measure(tool: &Tool, target: &Target, sizes: &Sizes, seed: u64) -> Result<Rou
     })
 }
 
-/// Parts of the engine's time in the larger campaigns. Forks run while the golden process is stepped: their CPU time is beside it.
+/// Shares of the engine's time in the larger campaigns. Forks run while the golden process is stepped, so their CPU time overlaps.
 fn parts(rounds: &[Round]) -> [(&'static str, Interval); 6] {
     let of = |part: fn(&Seconds) -> f64| {
         let share = |round: &Round| part(&round.seconds) / (round.seconds.profile + round.seconds.wall);

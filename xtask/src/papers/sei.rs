@@ -1,7 +1,7 @@
-//! SEI §7.1, done again: campaigns of single bit flips in unmodified servers, by `faultloom flip`.
+//! Repeats SEI §7.1: campaigns of single bit flips in unmodified servers, by `faultloom flip`.
 //!
-//! Each variant is a run of its own in a store below `out/papers/sei`, so a campaign that was interrupted goes on where it was.
-//! `lab/papers/sei/README.md` says what differs from the paper and why.
+//! Each variant is a run in a store below `out/papers/sei`, so an interrupted campaign is resumed. `lab/papers/sei/README.md`
+//! explains the differences from the paper.
 
 mod campaign;
 mod figures;
@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Commands of the paper's size: at least a thousand, and memory for a part of them.
+/// As in the paper: at least a thousand commands, and memory for a part of them.
 const COMMANDS: u32 = 1_200;
 const QUESTIONS: u32 = 400;
 const SEED: u64 = 20_150_504;
 
-/// How much is done.
+/// The sizes of the campaigns.
 struct Sizes {
     per_type: u32,
     controls: u32,
     commands: u32,
     questions: u32,
-    /// The functions in which every flip is tried; none: everywhere.
+    /// The functions in which every flip is tried; empty: all.
     exhaustive_in: &'static [&'static str],
 }
 
@@ -39,8 +39,8 @@ const QUICK: Sizes =
 pub fn repeat() -> Result<(), String> {
     let quick = std::env::var("FAULTLOOM_BENCH").is_ok_and(|v| v == "quick");
     setup::packages(&[&MEMCACHED, &DNSCACHE])?;
-    let place = Place::prepare(quick)?;
-    let inputs = place.inputs(if quick { &QUICK } else { &FULL })?;
+    let workspace = Workspace::prepare(quick)?;
+    let inputs = workspace.inputs(if quick { &QUICK } else { &FULL })?;
     println!(
         " memcached's trace: {} commands, {} evictions",
         inputs["memcached"]["commands"], inputs["counts"]["evictions"]
@@ -49,18 +49,18 @@ pub fn repeat() -> Result<(), String> {
     let mut all: Vec<(&Campaign, Done)> = Vec::new();
     for (n, campaign) in campaign::ALL.iter().enumerate() {
         println!("\n {} of {}: {}, {}", n + 1, campaign::ALL.len(), campaign.name, campaign.what);
-        all.push((campaign, campaign.run(&place, if quick { &QUICK } else { &FULL })?));
+        all.push((campaign, campaign.run(&workspace, if quick { &QUICK } else { &FULL })?));
     }
     println!("\n all campaigns: {:.1} minutes", begin.elapsed().as_secs_f64() / 60.0);
     let text = tables::markdown(&all, &inputs);
     println!("\n{text}");
-    let folder = if quick { place.work.clone() } else { root().join("lab/papers/sei") };
+    let folder = if quick { workspace.work.clone() } else { root().join("lab/papers/sei") };
     write(&folder, "results.json", &format!("{}\n", results(&all, &inputs)))?;
     write(&folder, "results.md", &text)?;
     for (name, picture) in figures::all(&all) {
         write(&folder, &name, &picture)?;
     }
-    place.finished()?;
+    workspace.finish()?;
     println!("pictures and results: {}", folder.display());
     Ok(())
 }
@@ -74,7 +74,7 @@ fn results(all: &[(&Campaign, Done)], inputs: &Value) -> Value {
     let campaigns: Vec<Value> = all
         .iter()
         .map(|(campaign, done)| {
-            // stories and functions stay in the run: `faultloom show` tells them
+            // details and functions stay in the run: `faultloom show` prints them
             let (stories, by_function) = (Vec::new(), Vec::new());
             let variant = model::campaign::Variant { stories, by_function, ..done.variant.clone() };
             json!({"name": campaign.name, "what": campaign.what, "verdict": done.verdict, "variant": variant})
@@ -89,24 +89,24 @@ fn results(all: &[(&Campaign, Done)], inputs: &Value) -> Value {
     })
 }
 
-/// Where campaigns are kept until all are there.
-struct Place {
+/// The folder of campaigns in progress.
+struct Workspace {
     work: PathBuf,
 }
 
-impl Place {
-    fn prepare(quick: bool) -> Result<Place, String> {
+impl Workspace {
+    fn prepare(quick: bool) -> Result<Workspace, String> {
         let work = root().join(if quick { "out/papers/sei-quick" } else { "out/papers/sei" });
         std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
         crate::cargo::build(&["--package", "faultloom", "--package", "sei-inputs"])?;
-        Ok(Place { work })
+        Ok(Workspace { work })
     }
 
     fn path(&self, name: &str) -> String {
         self.work.join(name).display().to_string()
     }
 
-    /// Writes the input traces, and proves that memcached's makes it evict.
+    /// Writes the input traces, and checks that memcached's trace makes it evict.
     fn inputs(&self, sizes: &Sizes) -> Result<Value, String> {
         let make = |arguments: &[&str]| {
             let output = quiet(&mut command(&built("sei-inputs"), arguments))?;
@@ -115,7 +115,7 @@ impl Place {
         let (trace, zone) = (self.path("memcached.trace"), self.path("dnscache"));
         let memcached = make(&["memcached", "--commands", &sizes.commands.to_string(), &trace])?;
         let counts = make(&[&["counts", &trace, "--"], MC].concat())?;
-        // a short trace fills no memory
+        // a short trace does not fill the memory
         if sizes.commands >= COMMANDS && counts["evictions"].as_u64().is_none_or(|evictions| evictions == 0) {
             return Err(format!("memcached evicts nothing under the trace: {counts}"));
         }
@@ -131,14 +131,14 @@ impl Place {
         call
     }
 
-    fn ask(&self, arguments: &[&str]) -> Result<Value, String> {
+    fn query(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut call = self.faultloom(arguments);
         let output = quiet(call.arg("--json"))?;
         serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
     }
 
-    /// The next time begins anew; these runs can still be looked at and replayed.
-    fn finished(&self) -> Result<(), String> {
+    /// Keeps the runs for inspection and replay. The next call starts new campaigns.
+    fn finish(&self) -> Result<(), String> {
         let (home, last) = (self.work.join("home"), self.work.join("last"));
         if last.exists() {
             std::fs::remove_dir_all(&last).map_err(|e| format!("{}: {e}", last.display()))?;

@@ -1,18 +1,18 @@
-//! A line of a campaign's log: one flip, one run that was left alone, or one beside a disturbance.
+//! A line of a campaign's log: a flip, a control, or a run during the user's own disturbance.
 
 use super::Deviation;
 use crate::flip::{Effect, Injection, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// What a line of the log is about.
+/// The subject of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     #[default]
     Flip,
-    /// A fork without a fault: its output must be the golden one.
+    /// A fork without a fault, whose output must be golden.
     Control,
-    /// A run while a disturbance of the user's own acted.
+    /// A run during the user's own disturbance.
     Disturbed,
 }
 
@@ -27,27 +27,27 @@ pub struct Logged {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injection: Option<Injection>,
     pub effect: Effect,
-    /// None: the judge could not say, for the reason in `remark`.
+    /// None: it could not be judged, for the reason in `remark`.
     pub outcome: Option<Outcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<Deviation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
-    /// Of a flip in a process that ran already. `effect` then tells how the user's check ended.
+    /// Of a flip in a running process, where `effect` is that of the user's check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveFlip>,
 }
 
-/// What else is known of a flip in a process that ran already.
+/// Details of a flip in a running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveFlip {
     pub thread: i32,
-    /// The process, afterwards.
+    /// Whether the process is running afterwards.
     pub runs: bool,
 }
 
 impl Logged {
-    /// What came of it, for people.
+    /// The outcome as text for users.
     pub fn words(&self) -> &'static str {
         match (self.effect.activated, self.outcome) {
             (false, _) => "not flipped",

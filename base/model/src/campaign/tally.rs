@@ -4,7 +4,7 @@ use super::Logged;
 use crate::flip::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// How many injections came to what. Only the last three of the outcomes are manifested errors.
+/// Counts of outcomes. Only the last three outcomes are manifested errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     pub none: u64,
@@ -14,7 +14,7 @@ pub struct Tally {
     /// Nothing could be flipped. Not among the above.
     #[serde(default)]
     pub inactive: u64,
-    /// The judge could not say. Not among the above.
+    /// Could not be judged. Not among the above.
     #[serde(default)]
     pub unjudged: u64,
     /// Of `hardening` and `otherwise`: with [`super::Deviation::corrupt_later`].
@@ -57,8 +57,8 @@ impl Tally {
     }
 }
 
-/// A share of the manifested errors with its 95 % interval (Wilson), all from 0 to 1. If none was seen, `high` is the
-/// one-sided 95 % bound.
+/// A share of the manifested errors with its 95 % interval (Wilson), all from 0 to 1. For a count of 0, `high` is the one-sided
+/// 95 % bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     pub share: f64,
@@ -66,7 +66,7 @@ pub struct Share {
     pub high: f64,
 }
 
-/// A share from 0 to 1 in percent, with as many digits as tell something.
+/// A share from 0 to 1 in percent, with a useful number of digits.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
@@ -81,8 +81,8 @@ mod tests {
     use super::percent;
 
     #[test]
-    fn a_share_has_as_many_digits_as_tell_something() {
-        let told = [0.0, 0.000_45, 0.0006, 0.0023, 0.0966, 0.104, 1.0].map(percent);
-        assert_eq!(told, ["0.0", "0.045", "0.060", "0.23", "9.66", "10.4", "100.0"]);
+    fn a_share_has_a_useful_number_of_digits() {
+        let texts = [0.0, 0.000_45, 0.0006, 0.0023, 0.0966, 0.104, 1.0].map(percent);
+        assert_eq!(texts, ["0.0", "0.045", "0.060", "0.23", "9.66", "10.4", "100.0"]);
     }
 }

@@ -1,30 +1,31 @@
-//! The flip engine by itself, for tests and benches of this crate: requests on standard input, replies on standard output.
+//! The flip engine on its own, for tests of this crate: requests on standard input, replies on standard output. The argument is
+//! the path of the replay shim, if servers are studied.
 
-use bit_flips::contain::{self, Contained};
 use model::Family;
+use sandbox::Sandbox;
 use std::process::ExitCode;
 
 const SCRATCH_BYTES: u64 = 1 << 30;
 const FAILED: u8 = 1;
-const CANNOT: u8 = 3;
+const UNAVAILABLE: u8 = 3;
 
 fn main() -> ExitCode {
-    let serve = |contained: &Contained| match bit_flips::engine::serve(
-        contained,
-        std::io::stdin().lock(),
-        std::io::stdout().lock(),
-    ) {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("the flip engine ended: {error}");
-            FAILED
+    let shim = std::env::args_os().nth(1).map(|path| std::fs::read(path).expect("the shim can be read"));
+    let serve = |sandbox: &Sandbox| {
+        let (requests, replies) = (std::io::stdin().lock(), std::io::stdout().lock());
+        match bit_flips::engine::serve(sandbox, shim.as_deref(), requests, replies) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("the flip engine failed: {error}");
+                FAILED
+            }
         }
     };
-    contain::enter(SCRATCH_BYTES, serve)
+    sandbox::enter(SCRATCH_BYTES, serve)
         .unwrap_or_else(|failure| {
             eprintln!("{failure}");
-            // a bug of ours is no lack of the environment: tests skip for that
-            if failure.family == Family::Bug { FAILED } else { CANNOT }
+            // a bug is not a missing requirement, for which tests are skipped
+            if failure.family == Family::Bug { FAILED } else { UNAVAILABLE }
         })
         .into()
 }

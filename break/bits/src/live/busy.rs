@@ -1,43 +1,43 @@
-//! Which thread of a process does something.
+//! Picks a busy thread of a process.
 
-use crate::random::Random;
-use crate::tracee::Pid;
 use model::Failure;
+use model::random::Random;
+use sandbox::tracee::Pid;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Over this time a thread has to use the processor to count as busy.
-const GLANCE: Duration = Duration::from_millis(20);
+/// A thread that uses the processor within this time is busy.
+const SAMPLE: Duration = Duration::from_millis(20);
 
-/// Until when, and whether still, something is waited for.
-pub(super) struct Until<'a> {
-    /// From then on the next best instruction is taken: the thread may do only little now and then.
+/// Limits waiting for the process.
+pub(super) struct WaitLimit<'a> {
+    /// From then on the first eligible instruction is taken: the thread may be busy only briefly.
     pub soon: Instant,
     pub deadline: Instant,
-    pub wanted: &'a dyn Fn() -> bool,
+    pub is_needed: &'a dyn Fn() -> bool,
 }
 
-impl Until<'_> {
-    pub fn over(&self) -> bool {
-        Instant::now() >= self.deadline || !(self.wanted)()
+impl WaitLimit<'_> {
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline || !(self.is_needed)()
     }
 }
 
 pub(super) fn idle(pid: Pid) -> Failure {
-    Failure::environment(format!("process {pid} does nothing, and nothing was flipped"))
-        .why("a flip strikes an instruction that runs, and none did while it was waited for")
-        .next("send it work meanwhile, or wait longer")
+    Failure::environment(format!("process {pid} is idle, and nothing was flipped"))
+        .why("a flip hits an instruction as it runs, and none ran during the wait")
+        .next("send it requests meanwhile, or wait longer")
 }
 
-/// Drawn by how much of the processor each thread used just now.
-pub(super) fn busy_thread(pid: Pid, random: &mut Random, until: &Until) -> Result<Pid, Failure> {
-    let mut before = ran_for(pid);
+/// Draws a thread, weighted by its recent processor time.
+pub(super) fn busy_thread(pid: Pid, random: &mut Random, limit: &WaitLimit) -> Result<Pid, Failure> {
+    let mut before = run_time(pid);
     loop {
-        if until.over() {
+        if limit.is_over() {
             return Err(idle(pid));
         }
-        std::thread::sleep(GLANCE);
-        let now = ran_for(pid);
+        std::thread::sleep(SAMPLE);
+        let now = run_time(pid);
         let mut busy: Vec<(Pid, u64)> =
             now.iter().map(|(id, ran)| (*id, ran.saturating_sub(*before.get(id).unwrap_or(ran)))).collect();
         busy.sort_unstable();
@@ -56,8 +56,8 @@ pub(super) fn busy_thread(pid: Pid, random: &mut Random, until: &Until) -> Resul
     }
 }
 
-/// Nanoseconds on the processor, by thread.
-fn ran_for(pid: Pid) -> HashMap<Pid, u64> {
+/// Processor time in nanoseconds, by thread.
+fn run_time(pid: Pid) -> HashMap<Pid, u64> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return HashMap::new() };
     let ran = |thread: &str| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;

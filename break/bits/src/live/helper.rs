@@ -1,38 +1,38 @@
-//! A process of its own that brings one flip about: one [`Aim`] on its standard input, one [`Told`] on its standard output, both
-//! JSON in a line.
+//! A separate process that makes one flip: it reads one [`Target`] from its standard input and writes one [`HelperReply`] to its
+//! standard output, each as a line of JSON.
 //!
-//! Whoever traces a process must not end in the middle of a step. So it is in a session of its own, where no terminal reaches it,
-//! and ignores the signals that ask a program to end. It gives up when its standard input ends, which also happens when the tool
-//! is killed, and always lets go first.
+//! A tracer must not end in the middle of a step. So this process has its own session, which no terminal signal reaches, and
+//! ignores signals that request termination. It gives up when its standard input ends, which also happens when the tool is killed,
+//! and always detaches first.
 #![allow(unsafe_code)] // sessions and signals have no safe interface in the standard library
 
-use super::{Aim, Wound, flip};
+use super::{Injection, Target, flip};
 use model::{Failure, Family};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What came of it.
+/// The result of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Told {
-    Flipped(Box<Wound>),
+pub enum HelperReply {
+    Flipped(Box<Injection>),
     /// Nothing was flipped.
     Refused {
         what: String,
         why: Option<String>,
         next: Option<String>,
-        /// What was asked for is wrong, not the environment.
+        /// The request is wrong, not the environment.
         request: bool,
     },
 }
 
-impl Told {
-    pub fn result(self) -> Result<Wound, Failure> {
+impl HelperReply {
+    pub fn result(self) -> Result<Injection, Failure> {
         match self {
-            Told::Flipped(wound) => Ok(*wound),
-            Told::Refused { what, why, next, request } => {
+            HelperReply::Flipped(injection) => Ok(*injection),
+            HelperReply::Refused { what, why, next, request } => {
                 let family = if request { Family::Request } else { Family::Environment };
                 Err(Failure { why, next, ..Failure::new(family, what) })
             }
@@ -40,38 +40,38 @@ impl Told {
     }
 }
 
-impl From<Result<Wound, Failure>> for Told {
-    fn from(result: Result<Wound, Failure>) -> Told {
+impl From<Result<Injection, Failure>> for HelperReply {
+    fn from(result: Result<Injection, Failure>) -> HelperReply {
         match result {
-            Ok(wound) => Told::Flipped(Box::new(wound)),
+            Ok(injection) => HelperReply::Flipped(Box::new(injection)),
             Err(Failure { family, what, why, next }) => {
-                Told::Refused { what, why, next, request: family == Family::Request }
+                HelperReply::Refused { what, why, next, request: family == Family::Request }
             }
         }
     }
 }
 
-/// Reads a request, flips, answers. Blocks until the process is let go. Must be called in a process that does nothing else.
+/// Reads a request, makes the flip and replies. Blocks until the process is detached. Must be the only work of this process.
 pub fn serve() -> io::Result<()> {
-    outlive_the_tool();
+    ignore_termination();
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let aim: Aim = serde_json::from_str(&line)?;
-    let wanted = Arc::new(AtomicBool::new(true));
-    let until = wanted.clone();
+    let target: Target = serde_json::from_str(&line)?;
+    let needed = Arc::new(AtomicBool::new(true));
+    let input_open = needed.clone();
     std::thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink());
-        until.store(false, Ordering::Relaxed);
+        input_open.store(false, Ordering::Relaxed);
     });
-    let told = Told::from(flip(&aim, &|| wanted.load(Ordering::Relaxed)));
-    let mut answer = serde_json::to_vec(&told)?;
+    let reply = HelperReply::from(flip(&target, &|| needed.load(Ordering::Relaxed)));
+    let mut answer = serde_json::to_vec(&reply)?;
     answer.push(b'\n');
     io::stdout().write_all(&answer)
 }
 
-fn outlive_the_tool() {
-    // SAFETY: neither call touches memory. A session cannot be made by the first process of a group, which then already is apart
-    // from whoever started it.
+fn ignore_termination() {
+    // SAFETY: neither call touches memory. `setsid` fails for the leader of a process group, which is
+    // separate from the tool's already.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {

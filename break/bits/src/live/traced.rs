@@ -1,17 +1,17 @@
-//! A thread that is traced for a moment, and let go wherever it stands then.
+//! A thread that is traced briefly and always detached, whatever it is doing.
 
 use super::lost;
-use crate::tracee::{Pid, Stop, Tracee};
 use model::Failure;
+use sandbox::tracee::{Pid, Stop, Tracee};
 use std::io;
 
-/// A thread that this one traces. Dropped, it is let go.
+/// A thread that the calling thread traces. Detached when dropped.
 pub(super) struct Traced {
     pub tracee: Tracee,
 }
 
 impl Traced {
-    /// Stopped. Without `PTRACE_O_EXITKILL`: should we end, it goes on.
+    /// Attaches to a thread and stops it. Without `PTRACE_O_EXITKILL`, so that it survives this process.
     pub fn attach(thread: Pid) -> Result<Traced, Failure> {
         let failed = |e: io::Error| {
             if !alive(thread) {
@@ -19,17 +19,17 @@ impl Traced {
             }
             Failure::environment(format!("thread {thread} cannot be traced: {e}"))
                 .why("the kernel lets only root, the user's own debugger, or an ancestor trace a process")
-                .next(crate::inspect::may_attach_advice())
+                .next(sandbox::attach_advice())
         };
-        crate::tracee::seize(thread).map_err(failed)?;
-        let tracee = Tracee::of(thread).map_err(failed)?;
+        sandbox::tracee::seize(thread).map_err(failed)?;
+        let tracee = Tracee::new(thread).map_err(failed)?;
         tracee.interrupt().map_err(failed)?;
         tracee.wait().map_err(failed)?;
         Ok(Traced { tracee })
     }
 
-    pub fn let_go(self, signal: i32) {
-        // an error says that it has ended meanwhile
+    pub fn detach(self, signal: i32) {
+        // an error means that it has ended
         let _ = self.tracee.detach_with(signal);
         std::mem::forget(self);
     }
@@ -40,19 +40,19 @@ impl Drop for Traced {
         if self.tracee.detach().is_ok() {
             return;
         }
-        // it runs, or waits in a system call: only a stopped one can be let go
+        // it runs or waits in a system call: only a stopped thread can be detached
         let _ = self.tracee.interrupt();
         while let Ok(stop) = self.tracee.wait() {
             let signal = match stop {
                 Stop::Signal(signal) if signal != libc::SIGTRAP => signal,
                 _ => 0,
             };
-            // a step's trap that comes only now would end it: it is taken before
-            let goes = match trap_is_pending(self.tracee.pid) {
+            // a pending trap of a step would kill it once detached: receive it first
+            let detached = match trap_is_pending(self.tracee.pid) {
                 true => self.tracee.resume(signal).is_err(),
                 false => self.tracee.detach_with(signal).is_ok(),
             };
-            if stop.ended() || goes {
+            if stop.ended() || detached {
                 return;
             }
         }
@@ -65,7 +65,7 @@ fn trap_is_pending(thread: Pid) -> bool {
     pending.is_some_and(|signals| signals >> (libc::SIGTRAP - 1) & 1 == 1)
 }
 
-/// Not ended, and not about to: the kernel lets nobody trace that.
+/// Whether it has neither ended nor is about to, when the kernel permits no tracing.
 fn alive(thread: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     status

@@ -1,6 +1,6 @@
-//! What the servers of SEI's campaigns are asked (SEI §7.1), written as input traces of the replay shim.
+//! Writes the input traces of SEI's campaigns (SEI §7.1) for replay.
 //!
-//! The paper's traces are not published; what ours hold is in `README.md`. Each command says in one JSON line what it wrote.
+//! The paper's traces are not published; `README.md` describes these. Each command prints a summary as one line of JSON.
 
 mod memcached;
 mod undisturbed;
@@ -14,44 +14,44 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(about = "Input traces of SEI's campaigns")]
 enum Inputs {
-    /// Commands for memcached, more than a megabyte of its memory holds
+    /// Commands for memcached, with more data than its memory holds
     Memcached {
         #[arg(long, default_value_t = 1_200)]
         commands: u32,
-        /// Where the trace goes
+        /// Path of the trace
         output: PathBuf,
     },
-    /// What memcached itself counts when it plays a trace undisturbed: evictions, hits, misses
+    /// memcached's own counters after it has run a trace undisturbed: evictions, hits, misses
     Counts {
         trace: PathBuf,
         /// The server and its arguments
         #[arg(last = true, required = true)]
         server: Vec<String>,
     },
-    /// Two sets and a get, of which every flip is tried
+    /// Two sets and a get, for exhaustive campaigns
     Pair {
-        /// Where the trace goes
+        /// Path of the trace
         output: PathBuf,
     },
-    /// Questions for dnscache, the zone's answers, and the files that it reads
+    /// Questions for dnscache, the zone's answers, and dnscache's files
     Dnscache {
         #[arg(long, default_value_t = 400)]
         questions: u32,
-        /// A folder: `input`, `seed` and `root` go there
+        /// A folder for `input`, `seed` and `root`
         output: PathBuf,
     },
 }
 
 fn main() -> ExitCode {
-    let told = match Inputs::parse() {
+    let result = match Inputs::parse() {
         Inputs::Memcached { commands, output } => memcached::write(commands, &output),
         Inputs::Pair { output } => memcached::write_pair(&output),
         Inputs::Counts { trace, server } => memcached::counts(&trace, &server),
         Inputs::Dnscache { questions, output } => zone::write(questions, &output),
     };
-    match told {
-        Ok(told) => {
-            println!("{told}");
+    match result {
+        Ok(summary) => {
+            println!("{summary}");
             ExitCode::SUCCESS
         }
         Err(e) => {
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An error that names the file.
+/// Adds the path to an error.
 fn named<T>(path: &Path, result: io::Result<T>) -> Result<T, String> {
     result.map_err(|e| format!("{}: {e}", path.display()))
 }

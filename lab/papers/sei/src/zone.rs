@@ -1,11 +1,11 @@
-//! dnscache's questions, and a small zone that answers them.
+//! Questions for dnscache, and a small zone with the answers.
 //!
-//! A question repeats an earlier one more often than not, so that answers come from the cache as well as from upstream; some
-//! names do not exist, some are aliases of others.
+//! Most questions repeat an earlier one, so that answers come from the cache as well as from upstream. Some names do not exist, some
+//! are aliases of others.
 
 use crate::named;
-use bit_flips::random::Random;
-use bit_flips::trace_input::{Answer, Listener, Trace};
+use model::random::Random;
+use model::replay::{Answer, InputTrace, Listener};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -14,12 +14,12 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const PORT: u16 = 53;
 const HOSTS: u32 = 60;
 const CLIENTS: u32 = 8;
-/// Of so many hosts one is an alias of the one before it.
+/// Every n-th host is an alias of the one before it.
 const ALIAS_EVERY: u32 = 6;
-/// Beside every such host there is a name that does not exist.
+/// For every n-th host there is a name that does not exist.
 const MISSING_EVERY: u32 = 4;
 const TTL_S: u32 = 3600;
-/// What dnscache reads for its ids and ports.
+/// The seed from which dnscache derives ids and ports.
 const SEED_BYTES: usize = 128;
 const SEED: u64 = 1;
 
@@ -51,8 +51,8 @@ fn missing(number: u32) -> String {
     format!("missing-{number}.example")
 }
 
-fn trace(questions: u32) -> Trace {
-    let (mut trace, mut random) = (Trace::default(), Random(SEED));
+fn trace(questions: u32) -> InputTrace {
+    let (mut trace, mut random) = (InputTrace::default(), Random(SEED));
     for number in 0..HOSTS {
         trace.answers.push(answer(&host(number), record(number), 0));
         if number.is_multiple_of(MISSING_EVERY) {
@@ -124,12 +124,12 @@ fn answer(name: &str, Record(kind, data): Record, code: u8) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bit_flips::trace_input::Step;
+    use model::replay::Step;
 
     #[test]
     fn every_question_has_an_answer_in_the_zone() {
         let trace = trace(400);
-        assert_eq!(Trace::parse(&trace.to_bytes()).map_err(|e| e.what), Ok(trace.clone()));
+        assert_eq!(InputTrace::parse(&trace.to_bytes()).map_err(|e| e.what), Ok(trace.clone()));
         let asked = trace.steps.iter().filter_map(|step| match step {
             Step::Send { bytes, .. } => Some(&bytes[12..]),
             _ => None,

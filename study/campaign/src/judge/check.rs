@@ -1,6 +1,7 @@
-//! Check sums that a hardened program puts on its messages and its clients verify (SEI §4: a message carries a CRC of its payload).
+//! Checksums that a hardened program adds to its messages and that its clients verify (SEI §4: a message carries a CRC of its
+//! payload).
 
-/// A check sum on messages. Every message must have a right one.
+/// A checksum of messages. Every message must have a correct one.
 pub trait Check: Send + Sync {
     fn name(&self) -> &'static str;
     fn holds(&self, message: &[u8]) -> bool;
@@ -13,7 +14,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Check>> {
     (name == "crc-line").then(|| Box::new(CrcLine) as Box<dyn Check>)
 }
 
-/// A line that ends in ` *` and eight lower hex digits: the CRC-32 of what stands before.
+/// A line that ends in ` *` and eight lowercase hex digits: the CRC-32 of the preceding bytes.
 pub struct CrcLine;
 
 impl Check for CrcLine {
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_holds_only_with_its_own_sum() {
+    fn a_line_is_valid_only_with_its_own_checksum() {
         let line = format!("VALUE 1 *{:08x}\n", crc32(b"VALUE 1"));
         assert!(CrcLine.holds(line.as_bytes()));
         assert!(CrcLine.holds(line.trim_end().as_bytes()));

@@ -1,8 +1,8 @@
-//! Answers of a name server, each behind its length in two bytes, highest first, as DNS over TCP has them (RFC 1035 §4.2.2).
+//! Answers of a name server, each preceded by its length in two big-endian bytes, as in DNS over TCP (RFC 1035 §4.2.2).
 //!
-//! A resolver drops what it cannot parse and what is not the answer to its question (id, question, the answer bit), and it turns to
-//! another server on FORMERR, SERVFAIL, NOTIMP, REFUSED or an answer marked as truncated. A well-formed wrong answer it believes,
-//! and `no such name` is one. Answers come in any order: an id pairs each with its question.
+//! A resolver drops messages that it cannot parse or that do not answer its question (id, question, answer bit), and it tries another
+//! server after FORMERR, SERVFAIL, NOTIMP, REFUSED or a truncated answer. It accepts a well-formed wrong answer, including `no such
+//! name`. Answers arrive in any order: an id pairs each with its question.
 
 use super::protocol::{Message, Protocol, Reading};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 pub struct Dns;
 
 const HEADER: usize = 12;
-/// Beyond this many names in names, a pointer leads in a circle.
+/// More compression pointers than this in a name form a loop.
 const JUMPS_MAX: u32 = 128;
 const ANSWER: u8 = 0x80;
 const TRUNCATED: u8 = 0x02;
@@ -36,10 +36,10 @@ impl Protocol for Dns {
         messages
     }
 
-    fn answers(&self, golden: &[u8], seen: &[u8]) -> bool {
+    fn answers(&self, golden: &[u8], actual: &[u8]) -> bool {
         let question =
             |framed: &'_ [u8]| framed.get(2..).and_then(|m| questions(m).map(|range| (m[2] & 0x78, m[range].to_vec())));
-        self.tag(golden) == self.tag(seen) && question(golden).is_some() && question(golden) == question(seen)
+        self.tag(golden) == self.tag(actual) && question(golden).is_some() && question(golden) == question(actual)
     }
 
     fn tag<'a>(&self, message: &'a [u8]) -> Option<&'a [u8]> {
@@ -62,7 +62,7 @@ fn number(message: &[u8], at: usize) -> Option<usize> {
     message.get(at..at + 2).map(|n| usize::from(u16::from_be_bytes([n[0], n[1]])))
 }
 
-/// Where the name at `at` ends in the message.
+/// The end of the name at `at` in the message.
 fn name(message: &[u8], at: usize) -> Option<usize> {
     let (mut at, mut end, mut length) = (at, None, 0);
     for _ in 0..JUMPS_MAX {
@@ -85,7 +85,7 @@ fn name(message: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// The bytes of all questions. None if the message has no whole ones.
+/// The bytes of all questions. None if they are incomplete.
 fn questions(message: &[u8]) -> Option<Range<usize>> {
     let mut at = HEADER;
     for _ in 0..number(message, 4)? {
@@ -94,7 +94,7 @@ fn questions(message: &[u8]) -> Option<Range<usize>> {
     (at <= message.len()).then_some(HEADER..at)
 }
 
-/// Everything a resolver parses before it believes an answer. What follows the last record is ignored, as resolvers do.
+/// Parses everything that a resolver parses before it accepts an answer. Ignores bytes after the last record, as resolvers do.
 fn parse(message: &[u8]) -> Option<()> {
     if message.len() < HEADER || message[2] & ANSWER == 0 {
         return None;
@@ -147,7 +147,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_as_a_resolver_reads_it() {
+    fn an_answer_is_classified_as_by_a_resolver() {
         assert_eq!(reading(&answer(7, 1)), Reading::Good);
         assert_eq!(reading(&with(3, 0x83)), Reading::Good, "no such name is an answer");
         for rcode in [1, 2, 4, 5, 9] {
@@ -173,7 +173,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_damaged_answer_is_read_without_losing_ones_place() {
+    fn messages_of_damaged_answers_have_no_gaps() {
         let bytes = [answer(1, 1), answer(2, 2)].concat();
         for at in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();

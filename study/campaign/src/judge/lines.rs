@@ -1,7 +1,7 @@
-//! Lines of text, or any bytes: whoever reads them has no means to tell right from wrong.
+//! Lines of text, or any bytes: a reader cannot distinguish right from wrong ones.
 //!
-//! The last line may lack its end: programs do that, so it alone tells nothing. An output that is a beginning of the golden one is
-//! cut short all the same; the judge sees that without a protocol.
+//! A last line without a line feed is valid, since programs write such. An output that is a prefix of the golden one is truncated
+//! all the same; the judge recognizes that without a protocol.
 
 use super::protocol::{Message, Protocol, Reading};
 

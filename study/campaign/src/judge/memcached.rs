@@ -1,8 +1,8 @@
-//! Replies of memcached's text protocol, as a client library reads them.
+//! Replies of memcached's text protocol, as a client library parses them.
 //!
-//! It notices: a line that is none of the protocol's words, a `VALUE` whose length is no number or whose data do not end where they
-//! should, a missing `END`, an answer that does not belong to the command (`STORED` to a `get`), and the three error lines. It does
-//! not notice: wrong data of the right length, another key, other flags, a miss instead of a hit, another number.
+//! It detects a line that the protocol does not define, a `VALUE` with an invalid length or whose data do not end there, a missing
+//! `END`, an answer that does not fit the command (`STORED` to a `get`), and the three error lines. It does not detect wrong data of the
+//! right length, another key, other flags, a miss instead of a hit, or another number.
 
 use super::protocol::{Message, Protocol, Reading};
 
@@ -11,7 +11,7 @@ pub struct Memcached;
 const LINE_MAX: usize = 2048;
 const KEY_MAX: usize = 250;
 
-/// First words of the answers that one command may get. `#` stands for a number.
+/// First words of the possible answers to one command. `#` is a number.
 const COMMANDS: [&[&str]; 9] = [
     &["VALUE", "END"],
     &["STORED", "NOT_STORED", "EXISTS", "NOT_FOUND"],
@@ -40,9 +40,9 @@ impl Protocol for Memcached {
         messages
     }
 
-    fn answers(&self, golden: &[u8], seen: &[u8]) -> bool {
-        let (golden, seen) = (first_word(golden), first_word(seen));
-        COMMANDS.iter().any(|words| words.contains(&golden) && words.contains(&seen))
+    fn answers(&self, golden: &[u8], actual: &[u8]) -> bool {
+        let (golden, actual) = (first_word(golden), first_word(actual));
+        COMMANDS.iter().any(|words| words.contains(&golden) && words.contains(&actual))
     }
 }
 
@@ -55,7 +55,7 @@ fn first_word(reply: &[u8]) -> &str {
     }
 }
 
-/// What stopped the reading of a reply. Nothing after it can be read: the client closes the connection.
+/// Why a reply cannot be parsed. The client then closes the connection, so nothing after it is parsed.
 struct Stop(Reading);
 
 struct Reader<'a> {
@@ -64,7 +64,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A line without its end.
+    /// A line without its line ending.
     fn line(&mut self) -> Result<&'a str, Stop> {
         let rest = &self.bytes[self.at..];
         let Some(end) = rest.iter().take(LINE_MAX).position(|b| *b == b'\n') else {
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Length and reading of the first reply of `bytes`, which are not empty.
+/// Length and classification of the first reply in `bytes`, which must not be empty.
 fn reply(bytes: &[u8]) -> (usize, Reading) {
     let mut reader = Reader { bytes, at: 0 };
     match read(&mut reader) {
@@ -123,7 +123,7 @@ fn read(reader: &mut Reader) -> Result<Reading, Stop> {
             Ok(Reading::Good)
         }
         "VERSION" | "HD" | "EN" | "NF" | "NS" | "EX" | "MN" | "ME" => Ok(Reading::Good),
-        // a number that became shorter is padded with spaces in place
+        // memcached pads a number that became shorter with spaces
         _ if line.trim_end_matches(' ').parse::<u64>().is_ok() => Ok(Reading::Good),
         _ => Err(Stop(Reading::Malformed)),
     }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_cut_where_a_client_cuts_them() {
+    fn replies_are_split_as_by_a_client() {
         use Reading::{Cut, Error, Good, Malformed};
         for (bytes, expected) in [
             ("STORED\r\nEND\r\n", vec![(8, Good), (5, Good)]),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_answer_belongs_to_its_command() {
-        for (golden, seen, expected) in [
+        for (golden, actual, expected) in [
             ("VALUE k 0 1\r\na\r\nEND\r\n", "END\r\n", true),
             ("STORED\r\n", "NOT_STORED\r\n", true),
             ("STORED\r\n", "END\r\n", false),
@@ -195,12 +195,12 @@ mod tests {
             ("NOT_FOUND\r\n", "7\r\n", true),
             ("ERROR\r\n", "STORED\r\n", false),
         ] {
-            assert_eq!(Memcached.answers(golden.as_bytes(), seen.as_bytes()), expected, "{golden:?} {seen:?}");
+            assert_eq!(Memcached.answers(golden.as_bytes(), actual.as_bytes()), expected, "{golden:?} {actual:?}");
         }
     }
 
     #[test]
-    fn no_bytes_make_it_lose_its_place() {
+    fn messages_of_any_bytes_have_no_gaps() {
         let mut state = 7u64;
         for _ in 0..2000 {
             let words = [

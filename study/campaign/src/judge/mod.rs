@@ -1,36 +1,37 @@
-//! The outcome of one injection: what a client of the program noticed (SEI §7.1, table 2).
+//! Judges the outcome of one injection: what a client of the program notices (SEI §7.1, table 2).
 //!
 //! Only deviations of the output trace are manifested errors. Each connection is compared with its golden one, message by message,
-//! up to the first that differs: that one decides, since a client that notices something wrong goes on elsewhere. Of several
-//! connections the worst counts: corrupt, then detected by hardening, then detected otherwise. The rules are frozen in
-//! `docs/decisions/0022`; the table in `tests.rs` has a case for each that fails when its rule is dropped.
+//! up to the first difference. That one decides, since a client that notices an error turns elsewhere. Of several connections the
+//! worst counts: corrupt, then detected by hardening, then detected otherwise. The rules are frozen in `docs/decisions/0023`; the table
+//! in `tests.rs` has a case for each rule, which fails without it.
 //!
-//! Where we are stricter than the paper's text: an unexpected message counts as detected only if its client could tell.
+//! Stricter than the paper's text: an unexpected message counts as detected only if its client can recognize it.
 
-pub mod asked;
 pub mod check;
+pub mod command_judge;
+pub mod detection_latency;
 pub mod dns;
 pub mod lines;
 pub mod memcached;
 pub mod protocol;
-pub mod since;
 #[cfg(test)]
 mod tests;
 
-pub use asked::Asked;
 pub use check::Check;
+pub use command_judge::CommandJudge;
 pub use protocol::{Message, Protocol, Reading};
 
-use bit_flips::protocol::{Output, Stream, Written};
+use bit_flips::engine_messages::WriteOrder;
+use detection_latency::WrongReply;
 use model::Failure;
 use model::campaign::{Deviation, DeviationKind};
 use model::flip::{Effect, Ending, Outcome};
+use model::flip::{Output, Stream};
 use serde::{Deserialize, Serialize};
-use since::Wrong;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// How outputs are judged, as a campaign keeps it.
+/// The rules by which outputs are judged, as a campaign keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     /// One of [`protocol::NAMES`].
@@ -43,20 +44,20 @@ pub struct Rules {
     pub abort_marker: Option<String>,
     /// Beginnings of lines that are error messages, for `lines`.
     pub errors: Vec<String>,
-    /// A command that is asked about each deviating output instead.
+    /// A command that judges each deviating output instead.
     pub command: Option<String>,
 }
 
 impl Rules {
-    /// Whether anything could be told as detected by hardening.
-    pub fn know_hardening(&self) -> bool {
+    /// Whether the rules can recognize detection by hardening.
+    pub fn recognize_hardening(&self) -> bool {
         self.check.is_some() || self.abort_status.is_some() || self.abort_marker.is_some() || self.command.is_some()
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// None: the command that was asked gave no answer, for the reason in `remark`.
+    /// None: the command judge failed, for the reason in `remark`.
     pub outcome: Option<Outcome>,
     pub deviation: Option<Deviation>,
     pub remark: Option<String>,
@@ -66,10 +67,10 @@ pub struct Judge {
     protocol: Box<dyn Protocol>,
     check: Option<Box<dyn Check>>,
     rules: Rules,
-    asked: Option<Asked>,
+    command: Option<CommandJudge>,
 }
 
-/// What differs on one connection, and where there.
+/// The difference on one connection, and its byte range.
 #[derive(Clone)]
 struct Finding {
     deviation: Deviation,
@@ -77,7 +78,7 @@ struct Finding {
 }
 
 impl Judge {
-    /// Refuses names that nothing stands for.
+    /// Refuses unknown names of protocols and checks.
     pub fn new(rules: &Rules) -> Result<Judge, Failure> {
         let protocol = protocol::by_name(&rules.protocol, &rules.errors).ok_or_else(|| {
             Failure::request(format!("there is no protocol '{}'", rules.protocol))
@@ -90,11 +91,11 @@ impl Judge {
                     .next(format!("one of: {}", check::NAMES.join(", ")))
             })?),
         };
-        Ok(Judge { protocol, check, asked: rules.command.clone().map(Asked::new), rules: rules.clone() })
+        Ok(Judge { protocol, check, command: rules.command.clone().map(CommandJudge::new), rules: rules.clone() })
     }
 
-    /// Why this golden output cannot be compared with: it is itself something a client would reject.
-    pub fn objection(&self, golden: &Output) -> Option<String> {
+    /// Why this golden output cannot serve as the reference: a client would reject it.
+    pub fn invalid_reference(&self, golden: &Output) -> Option<String> {
         golden.streams.iter().find_map(|stream| {
             let messages = self.protocol.messages(&stream.bytes);
             let bad = messages.iter().position(|m| {
@@ -103,36 +104,42 @@ impl Judge {
             })?;
             let text = excerpt(&stream.bytes[messages[bad].range.clone()], 0);
             let check = self.check.as_ref().map_or(String::new(), |c| format!(" with a right {}", c.name()));
-            Some(format!("{}, message {}, is none of {}{check}: {text}", stream.name, bad + 1, self.protocol.name()))
+            Some(format!(
+                "{}: message {} is not a valid {} message{check}: {text}",
+                stream.name,
+                bad + 1,
+                self.protocol.name()
+            ))
         })
     }
 
-    /// How many messages an output has.
+    /// The number of messages in an output.
     pub fn messages(&self, output: &Output) -> u64 {
         output.streams.iter().map(|s| self.protocol.messages(&s.bytes).len() as u64).sum()
     }
 
-    /// `seen`: None is the golden output. `written`: when, if it is known.
+    /// Judges an output; None is the golden one. `written`: the order in which it was written, if known.
     pub fn judge(
         &self,
         golden: &Output,
-        seen: Option<&Output>,
-        written: Option<&Written>,
+        output: Option<&Output>,
+        written: Option<&WriteOrder>,
         effect: &Effect,
         stderr: &[u8],
     ) -> Judgement {
-        let findings = seen.map_or(Vec::new(), |seen| self.compare(golden, seen));
+        let findings = output.map_or(Vec::new(), |output| self.compare(golden, output));
         let worst = findings.iter().min_by_key(|f| rank(f.deviation.kind)).cloned();
         let Some(Finding { mut deviation, range }) = worst else {
             return Judgement { outcome: Some(Outcome::None), deviation: None, remark: None };
         };
         deviation.connections = findings.len() as u32;
         deviation.corrupt_later = findings.iter().any(|f| f.deviation.corrupt_later);
-        let wrong = Wrong { stream: &deviation.connection, range, whole: deviation.kind != DeviationKind::Short };
-        deviation.replies_since =
-            seen.zip(written).and_then(|(seen, written)| since::replies(self.protocol.as_ref(), seen, written, &wrong));
-        if let (Some(asked), Some(seen)) = (&self.asked, seen) {
-            return match asked.ask(golden, seen, effect, stderr) {
+        let wrong = WrongReply { stream: &deviation.connection, range, whole: deviation.kind != DeviationKind::Short };
+        deviation.replies_since = output.zip(written).and_then(|(output, written)| {
+            detection_latency::replies_between(self.protocol.as_ref(), output, written, &wrong)
+        });
+        if let (Some(command), Some(output)) = (&self.command, output) {
+            return match command.judge(golden, output, effect, stderr) {
                 Ok(outcome) => Judgement { outcome: Some(outcome), deviation: Some(deviation), remark: None },
                 Err(why) => Judgement { outcome: None, deviation: Some(deviation), remark: Some(why) },
             };
@@ -140,60 +147,60 @@ impl Judge {
         let outcome = match deviation.kind {
             DeviationKind::Corrupt => Outcome::Undetected,
             DeviationKind::Checksum => Outcome::Hardening,
-            _ if self.stopped_itself(effect, stderr) => Outcome::Hardening,
+            _ if self.aborted(effect, stderr) => Outcome::Hardening,
             _ => Outcome::Otherwise,
         };
         Judgement { outcome: Some(outcome), deviation: Some(deviation), remark: None }
     }
 
-    fn stopped_itself(&self, effect: &Effect, stderr: &[u8]) -> bool {
+    fn aborted(&self, effect: &Effect, stderr: &[u8]) -> bool {
         let by_status = matches!(effect.ending, Ending::Exit(status) if Some(status) == self.rules.abort_status);
         let marker = self.rules.abort_marker.as_deref().map(str::as_bytes).filter(|m| !m.is_empty());
         by_status || marker.is_some_and(|marker| stderr.windows(marker.len()).any(|part| part == marker))
     }
 
-    /// What differs, one finding per differing connection.
-    fn compare(&self, golden: &Output, seen: &Output) -> Vec<Finding> {
-        let by_name: HashMap<&str, &Stream> = seen.streams.iter().map(|s| (s.name.as_str(), s)).collect();
-        let known: HashMap<&str, &Stream> = golden.streams.iter().map(|s| (s.name.as_str(), s)).collect();
+    /// One finding per differing connection.
+    fn compare(&self, golden: &Output, actual: &Output) -> Vec<Finding> {
+        let by_name: HashMap<&str, &Stream> = actual.streams.iter().map(|s| (s.name.as_str(), s)).collect();
+        let expected_names: HashMap<&str, &Stream> = golden.streams.iter().map(|s| (s.name.as_str(), s)).collect();
         let expected =
             golden.streams.iter().map(|s| (s.name.as_str(), s.bytes.as_slice(), by_name.get(s.name.as_str())));
         let expected =
-            expected.map(|(name, golden, seen)| (name, golden, seen.map_or(&[][..], |s| s.bytes.as_slice())));
-        let extra = seen.streams.iter().filter(|s| !known.contains_key(s.name.as_str()));
+            expected.map(|(name, golden, actual)| (name, golden, actual.map_or(&[][..], |s| s.bytes.as_slice())));
+        let extra = actual.streams.iter().filter(|s| !expected_names.contains_key(s.name.as_str()));
         let extra = extra.map(|s| (s.name.as_str(), &[][..], s.bytes.as_slice()));
-        expected.chain(extra).filter_map(|(name, golden, seen)| self.connection(name, golden, seen)).collect()
+        expected.chain(extra).filter_map(|(name, golden, actual)| self.connection(name, golden, actual)).collect()
     }
 
-    fn connection(&self, name: &str, golden: &[u8], seen: &[u8]) -> Option<Finding> {
-        if golden == seen {
+    fn connection(&self, name: &str, golden: &[u8], actual: &[u8]) -> Option<Finding> {
+        if golden == actual {
             return None;
         }
         let expected = self.protocol.messages(golden);
-        let pairs = self.pairs(golden, &expected, seen);
-        let apart = expected.first().is_some_and(|m| self.protocol.tag(&golden[m.range.clone()]).is_some());
+        let pairs = self.pairs(golden, &expected, actual);
+        let independent = expected.first().is_some_and(|m| self.protocol.tag(&golden[m.range.clone()]).is_some());
         let mut found: Option<Finding> = None;
-        for (index, (wanted, got)) in pairs.iter().enumerate() {
-            let wanted = wanted.as_ref().map(|m| &golden[m.range.clone()]);
-            let Some(kind) = self.differs(wanted, got.as_ref(), seen) else { continue };
+        for (index, (reference, got)) in pairs.iter().enumerate() {
+            let reference = reference.as_ref().map(|m| &golden[m.range.clone()]);
+            let Some(kind) = self.differs(reference, got.as_ref(), actual) else { continue };
             let corrupt = kind == DeviationKind::Corrupt;
             match &mut found {
                 Some(first) if !corrupt || first.deviation.kind == DeviationKind::Corrupt => {}
-                Some(first) if !apart => first.deviation.corrupt_later = true,
-                // the first, or a worse one where each answer stands for itself
+                Some(first) if !independent => first.deviation.corrupt_later = true,
+                // the first, or a worse one if answers are independent
                 _ => {
                     let range = got.as_ref().map(|m| m.range.clone());
-                    let got = range.clone().unwrap_or(seen.len()..seen.len());
-                    let wanted = wanted.unwrap_or_default();
-                    let same = wanted.iter().zip(&seen[got.clone()]).take_while(|(a, b)| a == b).count();
+                    let got = range.clone().unwrap_or(actual.len()..actual.len());
+                    let reference = reference.unwrap_or_default();
+                    let same = reference.iter().zip(&actual[got.clone()]).take_while(|(a, b)| a == b).count();
                     let deviation = Deviation {
                         kind,
                         connection: name.to_owned(),
                         reply: index as u64,
                         replies: expected.len() as u64,
                         byte: (got.start + same) as u64,
-                        golden: excerpt(wanted, same),
-                        seen: excerpt(&seen[got], same),
+                        golden: excerpt(reference, same),
+                        seen: excerpt(&actual[got], same),
                         connections: 1,
                         corrupt_later: false,
                         replies_since: None,
@@ -202,41 +209,42 @@ impl Judge {
                 }
             }
         }
-        // equal messages in another order: nothing a client of such a protocol could tell
+        // the same messages in another order, which a client of such a protocol does not notice
         found
     }
 
-    /// Which message answers which question: by their order, or by tag.
-    fn pairs(&self, golden: &[u8], expected: &[Message], seen: &[u8]) -> Vec<(Option<Message>, Option<Message>)> {
-        let mut got: Vec<Option<Message>> = self.protocol.messages(seen).into_iter().map(Some).collect();
+    /// Pairs expected messages with received ones, by their order or by tag.
+    fn pairs(&self, golden: &[u8], expected: &[Message], actual: &[u8]) -> Vec<(Option<Message>, Option<Message>)> {
+        let mut got: Vec<Option<Message>> = self.protocol.messages(actual).into_iter().map(Some).collect();
         let mut pairs = Vec::with_capacity(expected.len().max(got.len()));
-        for (index, wanted) in expected.iter().enumerate() {
-            let tag = self.protocol.tag(&golden[wanted.range.clone()]);
-            let place = match tag {
+        for (index, reference) in expected.iter().enumerate() {
+            let tag = self.protocol.tag(&golden[reference.range.clone()]);
+            let position = match tag {
                 None => Some(index),
                 Some(_) => got.iter().position(|m| {
-                    m.as_ref()
-                        .is_some_and(|m| m.reading != Reading::Cut && self.protocol.tag(&seen[m.range.clone()]) == tag)
+                    m.as_ref().is_some_and(|m| {
+                        m.reading != Reading::Cut && self.protocol.tag(&actual[m.range.clone()]) == tag
+                    })
                 }),
             };
-            let message = place.and_then(|place| got.get_mut(place)).and_then(Option::take);
-            pairs.push((Some(wanted.clone()), message));
+            let message = position.and_then(|position| got.get_mut(position)).and_then(Option::take);
+            pairs.push((Some(reference.clone()), message));
         }
         pairs.extend(got.into_iter().flatten().map(|message| (None, Some(message))));
         pairs
     }
 
-    fn differs(&self, wanted: Option<&[u8]>, got: Option<&Message>, seen: &[u8]) -> Option<DeviationKind> {
+    fn differs(&self, reference: Option<&[u8]>, got: Option<&Message>, actual: &[u8]) -> Option<DeviationKind> {
         let Some(message) = got else { return Some(DeviationKind::Short) };
-        let bytes = &seen[message.range.clone()];
-        if wanted == Some(bytes) {
+        let bytes = &actual[message.range.clone()];
+        if reference == Some(bytes) {
             return None;
         }
-        let last = message.range.end == seen.len();
-        let begins = wanted.is_some_and(|wanted| wanted.len() > bytes.len() && wanted.starts_with(bytes));
-        let answers = match wanted {
-            Some(wanted) => self.protocol.answers(wanted, bytes),
-            // nobody asked: whoever pairs answers with questions drops it, whoever reads on takes it for the next one
+        let last = message.range.end == actual.len();
+        let begins = reference.is_some_and(|reference| reference.len() > bytes.len() && reference.starts_with(bytes));
+        let answers = match reference {
+            Some(reference) => self.protocol.answers(reference, bytes),
+            // unsolicited: a client that pairs by tag drops it, another one takes it for the next answer
             None => self.protocol.tag(bytes).is_none(),
         };
         Some(match message.reading {
@@ -251,7 +259,7 @@ impl Judge {
     }
 }
 
-/// Of several connections, which decides.
+/// The order in which findings on several connections decide.
 fn rank(kind: DeviationKind) -> u8 {
     match kind {
         DeviationKind::Corrupt => 0,
@@ -260,7 +268,7 @@ fn rank(kind: DeviationKind) -> u8 {
     }
 }
 
-/// The bytes around `at`, with everything unprintable spelled out.
+/// The bytes around `at`, with unprintable ones escaped.
 fn excerpt(bytes: &[u8], at: usize) -> String {
     let begin = at.saturating_sub(Deviation::EXCERPT / 4).min(bytes.len());
     let end = bytes.len().min(begin + Deviation::EXCERPT);

@@ -1,17 +1,17 @@
-//! How the bytes of one connection are cut into messages, and what a client notices about each.
+//! Splits the bytes of one connection into messages, and classifies each as a client would.
 
 use std::ops::Range;
 
-/// What a client makes of one message.
+/// How a client classifies one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// It takes it for good.
+    /// Accepted.
     Good,
-    /// A proper message in which the program says that something went wrong.
+    /// A valid error message.
     Error,
-    /// It cannot be read: framing or syntax is wrong.
+    /// Invalid framing or syntax.
     Malformed,
-    /// Its end is missing.
+    /// Truncated.
     Cut,
 }
 
@@ -21,21 +21,21 @@ pub struct Message {
     pub reading: Reading,
 }
 
-/// A protocol as its client sees it. Whoever adds one adds rows to the judge's table of cases.
+/// A protocol from the client's side. A new one needs rows in the judge's table of test cases.
 pub trait Protocol: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Cuts everything into messages that follow each other without gaps. What cannot be read is one malformed message up to
-    /// where reading can go on, if need be to the end.
+    /// Splits all bytes into consecutive messages without gaps. Invalid bytes are one malformed message, up to where parsing can
+    /// continue, or to the end.
     fn messages(&self, bytes: &[u8]) -> Vec<Message>;
 
-    /// Whether a client that waits for `golden` accepts `seen` as an answer of the right kind. Both are good messages.
+    /// Whether a client that expects `golden` accepts `actual` as an answer of the right kind. Both are valid messages.
     fn answers(&self, _golden: &[u8], _seen: &[u8]) -> bool {
         true
     }
 
-    /// For protocols without order: what pairs an answer with its question. Answers are then compared with the golden one of the
-    /// same tag, and each stands for itself.
+    /// For unordered protocols: the tag that pairs an answer with its request. Answers are then compared with the golden one of the
+    /// same tag, independently.
     fn tag<'a>(&self, _message: &'a [u8]) -> Option<&'a [u8]> {
         None
     }

@@ -31,7 +31,7 @@ fn outcome(rules: &Rules, golden: &[&[u8]], seen: &[&[u8]], ending: Ending, stde
         streams: streams.iter().enumerate().map(|(i, b)| Stream { name: i.to_string(), bytes: b.to_vec() }).collect(),
     };
     let judge = Judge::new(rules).unwrap();
-    assert_eq!(judge.objection(&named(golden)), None);
+    assert_eq!(judge.invalid_reference(&named(golden)), None);
     judge.judge(&named(golden), Some(&named(seen)), None, &effect(ending), stderr.as_bytes()).outcome.unwrap()
 }
 
@@ -218,16 +218,16 @@ fn excerpts_are_bounded_and_printable() {
 
 #[test]
 fn a_golden_output_that_no_client_accepts_is_refused() {
-    let objection =
-        Judge::new(&rules("memcached")).unwrap().objection(&output(&[("c1", b"STORED\r\nhello\r\n")])).unwrap();
-    assert!(objection.contains("c1, message 2, is none of memcached: hello"), "{objection}");
+    let reason =
+        Judge::new(&rules("memcached")).unwrap().invalid_reference(&output(&[("c1", b"STORED\r\nhello\r\n")])).unwrap();
+    assert!(reason.contains("c1: message 2 is not a valid memcached message: hello"), "{reason}");
     let checked = Rules { check: Some("crc-line".to_owned()), ..rules("lines") };
-    assert!(Judge::new(&checked).unwrap().objection(&output(&[("o", b"a\n")])).is_some());
+    assert!(Judge::new(&checked).unwrap().invalid_reference(&output(&[("o", b"a\n")])).is_some());
     assert!(Judge::new(&rules("http")).err().unwrap().to_string().contains("lines, memcached, dns"));
 }
 
 #[test]
-fn a_judge_of_ones_own_is_asked_about_deviations_only() {
+fn a_command_judges_deviations_only() {
     use std::time::Duration;
     let golden = output(&[("o", b"a\n")]);
     let seen = output(&[("o", b"b\n")]);
@@ -236,14 +236,14 @@ fn a_judge_of_ones_own_is_asked_about_deviations_only() {
         Judge::new(&rules).unwrap().judge(&golden, Some(&seen), None, &effect(OK), b"why")
     };
     assert_eq!(judged("grep -q '\"stderr\":\"why\"' && echo none").outcome, Some(Outcome::None));
-    assert_eq!(judged("echo hardening").outcome, Some(Outcome::Hardening), "it need not read its question");
-    for (command, why) in [("echo maybe", "said 'maybe'"), ("exit 3", "failed"), ("true", "said ''")] {
+    assert_eq!(judged("echo hardening").outcome, Some(Outcome::Hardening), "it need not read its input");
+    for (command, why) in [("echo maybe", "printed 'maybe'"), ("exit 3", "failed"), ("true", "printed ''")] {
         let judgement = judged(command);
         assert_eq!(judgement.outcome, None);
         assert!(judgement.remark.unwrap().contains(why), "{command}");
     }
-    let slow = Asked::with_patience("sleep 60 & sleep 60", Duration::from_millis(50));
-    assert!(slow.ask(&golden, &seen, &effect(OK), b"").unwrap_err().contains("took longer"));
+    let slow = CommandJudge::with_timeout("sleep 60 & sleep 60", Duration::from_millis(50));
+    assert!(slow.judge(&golden, &seen, &effect(OK), b"").unwrap_err().contains("took longer"));
     let rules = Rules { command: Some("echo otherwise".to_owned()), ..rules("lines") };
     assert_eq!(Judge::new(&rules).unwrap().judge(&golden, None, None, &effect(SEGV), b"").outcome, Some(Outcome::None));
 }

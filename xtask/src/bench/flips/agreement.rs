@@ -1,4 +1,4 @@
-//! The short cuts against what they stand for: blocks against single steps, a fork at the point against a fresh process.
+//! Compares optimizations with their oracles: blocks with single steps, a fork at the point with a fresh process.
 
 use super::targets::{Target, Tool};
 use super::{SEED, TYPES};
@@ -11,29 +11,29 @@ pub struct Agreement {
     /// Outcomes that differ between the two steppers for the same draw.
     pub step_block: u64,
     pub replayed: u32,
-    /// Injections whose outcome, ending or first wrong reply is another one in a fresh process.
+    /// Injections whose outcome, ending or first wrong reply differs in a fresh process.
     pub fork_fresh: u32,
-    /// Forks without a flip that did not give the golden output.
+    /// Forks without a flip whose output was not golden.
     pub deviating: u64,
 }
 
 pub fn check(tool: &Tool, target: &Target, count: u32, replays: u32) -> Result<Agreement, String> {
     let block = tool.flip(target, count, SEED, &["--stepper", "block"])?;
     let step = tool.flip(target, count, SEED, &["--stepper", "step"])?;
-    let id = |said: &Value| said["run"].as_str().map(str::to_owned).ok_or("a campaign has no run");
+    let id = |result: &Value| result["run"].as_str().map(str::to_owned).ok_or("a campaign has no run");
     let (block_id, step_id) = (id(&block)?, id(&step)?);
-    let compared = tool.ask(&["diff", &block_id, &step_id])?;
-    let number = |key: &str| compared[key].as_u64().ok_or(format!("`diff` does not tell {key}: {compared}"));
+    let compared = tool.query(&["diff", &block_id, &step_id])?;
+    let number = |key: &str| compared[key].as_u64().ok_or(format!("`diff` does not report {key}: {compared}"));
     let (differences, same) = (number("differences")?, number("same")?);
     let mut fork_fresh = 0;
     for nth in 0..replays {
-        // spread over all types, which follow each other
+        // spread over all types, which are consecutive
         let injection = nth * (TYPES * count) / replays;
-        let replayed = tool.ask(&["flip", "replay", &format!("{block_id}:{injection}")])?;
+        let replayed = tool.query(&["flip", "replay", &format!("{block_id}:{injection}")])?;
         fork_fresh += u32::from(replayed["same"] != true);
     }
     let deviating =
-        |said: &Value| said["campaign"]["variants"][0]["controls"]["deviating"].as_u64().unwrap_or(u64::MAX);
+        |result: &Value| result["campaign"]["variants"][0]["controls"]["deviating"].as_u64().unwrap_or(u64::MAX);
     Ok(Agreement {
         compared: differences + same,
         step_block: differences,

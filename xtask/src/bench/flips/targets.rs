@@ -1,4 +1,4 @@
-//! What is disturbed, and by which tool.
+//! The programs under test, and the tool.
 
 use crate::papers::sei;
 use crate::shell::{built, command, quiet, root, words};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// A program and how it is asked.
+/// A program and its input.
 pub struct Target {
     pub name: &'static str,
     arguments: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Sums of its input's lines: `break/bits/tests/programs/sums.c`.
+    /// Sums up its input's lines: `break/bits/tests/programs/sums.c`.
     pub fn sums(tool: &Tool, lines: u32) -> Result<Target, String> {
         let (program, input) = (tool.path("sums"), tool.path("lines"));
         quiet(&mut command("cc", &["-O1", "-g", "-o", &program, "break/bits/tests/programs/sums.c"]))?;
@@ -35,7 +35,7 @@ impl Target {
     }
 }
 
-/// The built tool, with a store of its own that begins empty.
+/// The built tool, with an empty store.
 pub struct Tool {
     work: PathBuf,
 }
@@ -58,8 +58,8 @@ impl Tool {
         call
     }
 
-    /// What it says. Findings (1) are no error.
-    pub fn ask(&self, arguments: &[&str]) -> Result<Value, String> {
+    /// Runs the tool and returns its JSON output. Findings (exit code 1) are not an error.
+    pub fn query(&self, arguments: &[&str]) -> Result<Value, String> {
         let mut call = self.faultloom(arguments);
         let output = call.output().map_err(|e| format!("{}: {e}", words(&call)))?;
         if !matches!(output.status.code(), Some(0 | 1)) {
@@ -68,11 +68,11 @@ impl Tool {
         serde_json::from_slice(&output.stdout).map_err(|e| format!("{}: {e}", words(&call)))
     }
 
-    /// A campaign of the paper's seven types: the seconds of the whole command, and what it found.
+    /// Runs a campaign of the paper's seven types. Returns the seconds of the whole command, and the result.
     pub fn campaign(&self, target: &Target, count: u32, seed: u64, more: &[&str]) -> Result<(f64, Variant), String> {
         let begin = Instant::now();
-        let said = self.flip(target, count, seed, more)?;
-        let variant = serde_json::from_value(said["campaign"]["variants"][0].clone());
+        let result = self.flip(target, count, seed, more)?;
+        let variant = serde_json::from_value(result["campaign"]["variants"][0].clone());
         Ok((begin.elapsed().as_secs_f64(), variant.map_err(|e| format!("{}: {e}", target.name))?))
     }
 
@@ -83,6 +83,6 @@ impl Tool {
         arguments.extend(target.arguments.iter().map(String::as_str));
         arguments.push("--");
         arguments.extend(target.program.iter().map(String::as_str));
-        self.ask(&arguments)
+        self.query(&arguments)
     }
 }

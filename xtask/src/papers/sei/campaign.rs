@@ -1,10 +1,10 @@
-//! The campaigns: one line for each variant.
+//! The campaigns: one line per variant.
 
-use super::{Place, SEED, Sizes};
+use super::{SEED, Sizes, Workspace};
 use crate::shell::words;
 use model::campaign::Variant;
 
-/// Debian's memcached with little memory. Its background threads have no part in answering.
+/// Debian's memcached with little memory. Its background threads, which do not answer requests, are off.
 pub const MC: &[&str] =
     &["/usr/bin/memcached", "-U", "0", "-l", "127.0.0.1", "-m", "2", "-o", "no_modern,no_hashexpand", "-t", "1"];
 const MC_4: &[&str] =
@@ -14,74 +14,74 @@ const DNSCACHE: &[&str] = &["/usr/sbin/dnscache"];
 const ALL_TYPES: &str = "CF,WREG,WVAL,WADDR,RADDR,RREG,RVAL";
 const CF_AND_DF: &str = "CF,WREG,WVAL,WADDR,RADDR";
 
-/// What a server is asked, and who reads its replies.
+/// The input of a server, which determines its protocol.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Input {
     Memcached,
-    /// Two sets and a get, of which each flip in the work for one is tried.
+    /// Two sets and a get; every flip during the work for one of them is tried.
     Pair,
     Dns,
 }
 
 pub struct Campaign {
-    /// As the paper's tables name it, where they have it.
+    /// Its name in the paper's tables, if it is there.
     pub name: &'static str,
     pub what: &'static str,
     pub server: &'static [&'static str],
-    pub asked: Asked,
-    /// Connections with unanswered input at a time: with more than one, threads work side by side.
+    pub input: Input,
+    /// Connections with unanswered input at a time: with more than one, threads work concurrently.
     width: u32,
     types: &'static str,
-    /// How a hardened variant shows that it stopped itself or that a message is wrong: arguments of `faultloom flip`.
+    /// Arguments of `faultloom flip` by which detections of a hardened variant are recognized.
     judge: &'static [&'static str],
-    /// The paper's table it stands in; 0: none.
+    /// Its table in the paper; 0: none.
     pub table: u8,
-    /// Every flip in the work for this reply, beside the drawn ones in that work.
+    /// Also try every flip during the work for this reply.
     exhaustive: Option<u32>,
 }
 
 #[rustfmt::skip] // a table
 pub const ALL: &[Campaign] = &[
-    Campaign { name: "mc", what: "memcached, one thread", server: MC, asked: Asked::Memcached, width: 1, types: ALL_TYPES, judge: &[], table: 2, exhaustive: None },
-    Campaign { name: "mc-4", what: "memcached, four threads", server: MC_4, asked: Asked::Memcached, width: 4, types: CF_AND_DF, judge: &[], table: 3, exhaustive: None },
-    Campaign { name: "dnscache", what: "dnscache of djbdns", server: DNSCACHE, asked: Asked::Dns, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: None },
-    Campaign { name: "mc-set", what: "every flip in the work for one set of memcached", server: MC, asked: Asked::Pair, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: Some(1) },
-    Campaign { name: "mc-get", what: "every flip in the work for one get of memcached", server: MC, asked: Asked::Pair, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: Some(2) },
+    Campaign { name: "mc", what: "memcached, one thread", server: MC, input: Input::Memcached, width: 1, types: ALL_TYPES, judge: &[], table: 2, exhaustive: None },
+    Campaign { name: "mc-4", what: "memcached, four threads", server: MC_4, input: Input::Memcached, width: 4, types: CF_AND_DF, judge: &[], table: 3, exhaustive: None },
+    Campaign { name: "dnscache", what: "dnscache of djbdns", server: DNSCACHE, input: Input::Dns, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: None },
+    Campaign { name: "mc-set", what: "every flip in the work for one set of memcached", server: MC, input: Input::Pair, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: Some(1) },
+    Campaign { name: "mc-get", what: "every flip in the work for one get of memcached", server: MC, input: Input::Pair, width: 1, types: ALL_TYPES, judge: &[], table: 0, exhaustive: Some(2) },
 ];
 
-/// What came of one.
+/// A finished campaign.
 pub struct Done {
     pub variant: Variant,
     pub verdict: String,
 }
 
 impl Campaign {
-    /// Goes on with it, begins it, or takes what is there.
-    pub fn run(&self, place: &Place, sizes: &Sizes) -> Result<Done, String> {
-        let runs = place.ask(&["runs", "--limit", "1000"])?;
+    /// Starts the campaign, resumes it, or loads its result.
+    pub fn run(&self, workspace: &Workspace, sizes: &Sizes) -> Result<Done, String> {
+        let runs = workspace.query(&["runs", "--limit", "1000"])?;
         let found = runs.as_array().into_iter().flatten().find(|run| run["title"] == self.name);
         let id = found.and_then(|run| run["id"].as_str().map(str::to_owned));
         match (&id, found.is_some_and(|run| !run["verdict"].is_null())) {
-            (Some(_), true) => println!("   it is there already"),
-            (Some(id), false) => flip(place, &["--resume", id])?,
+            (Some(_), true) => println!("   already complete"),
+            (Some(id), false) => flip(workspace, &["--resume", id])?,
             (None, _) => {
-                let arguments = self.arguments(place, sizes);
-                flip(place, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+                let arguments = self.arguments(workspace, sizes);
+                flip(workspace, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
             }
         }
-        let shown = place.ask(&["show", id.as_deref().unwrap_or("last")])?;
+        let shown = workspace.query(&["show", id.as_deref().unwrap_or("last")])?;
         let variant = serde_json::from_value(shown["campaign"]["variants"][0].clone())
             .map_err(|e| format!("{}: {e}", self.name))?;
         let verdict = shown["run"]["verdict"].as_str().unwrap_or_default().to_owned();
         Ok(Done { variant, verdict })
     }
 
-    fn arguments(&self, place: &Place, sizes: &Sizes) -> Vec<String> {
+    fn arguments(&self, workspace: &Workspace, sizes: &Sizes) -> Vec<String> {
         let variant = format!("{}={}", self.name, self.server.join(" "));
-        let (input, protocol) = match self.asked {
-            Asked::Memcached => (place.path("memcached.trace"), "memcached"),
-            Asked::Pair => (place.path("pair.trace"), "memcached"),
-            Asked::Dns => (place.path("dnscache/input"), "dns"),
+        let (input, protocol) = match self.input {
+            Input::Memcached => (workspace.path("memcached.trace"), "memcached"),
+            Input::Pair => (workspace.path("pair.trace"), "memcached"),
+            Input::Dns => (workspace.path("dnscache/input"), "dns"),
         };
         let (count, controls, seed, width) =
             (sizes.per_type.to_string(), sizes.controls.to_string(), SEED.to_string(), self.width.to_string());
@@ -105,9 +105,9 @@ impl Campaign {
         ]
         .map(str::to_owned)
         .to_vec();
-        if self.asked == Asked::Dns {
+        if self.input == Input::Dns {
             let settings = [
-                format!("ROOT={}", place.path("dnscache/root")),
+                format!("ROOT={}", workspace.path("dnscache/root")),
                 "IP=127.0.0.1".to_owned(),
                 "IPSEND=0.0.0.0".to_owned(),
                 "CACHESIZE=8000".to_owned(),
@@ -115,7 +115,7 @@ impl Campaign {
                 "GID=1".to_owned(),
             ];
             settings.into_iter().for_each(|setting| arguments.extend(["--env".to_owned(), setting]));
-            arguments.extend(["--stdin".to_owned(), place.path("dnscache/seed")]);
+            arguments.extend(["--stdin".to_owned(), workspace.path("dnscache/seed")]);
         }
         if let Some(reply) = self.exhaustive {
             arguments.extend(["--reply".to_owned(), reply.to_string(), "--exhaustive".to_owned()]);
@@ -127,14 +127,14 @@ impl Campaign {
     }
 }
 
-/// With its progress and time left on our own terminal. What it found is no error: undetected ones (1), doubts (5).
-fn flip(place: &Place, arguments: &[&str]) -> Result<(), String> {
-    let mut call = place.faultloom(&["flip"]);
+/// Runs `faultloom flip` with its progress on this terminal. Exit codes for undetected errors (1) and doubts (5) are not errors.
+fn flip(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
+    let mut call = workspace.faultloom(&["flip"]);
     call.args(arguments);
     let status = call.status().map_err(|e| format!("{}: {e}", words(&call)))?;
     match status.code() {
         Some(0 | 1 | 5) => Ok(()),
-        _ => Err(format!("failed ({status}): {}\n  next: make paper-sei goes on where it was", words(&call))),
+        _ => Err(format!("failed ({status}): {}\n  next: make paper-sei resumes it", words(&call))),
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variants_have_names_of_their_own() {
+    fn variants_have_unique_names() {
         let mut names: Vec<&str> = ALL.iter().map(|campaign| campaign.name).collect();
         names.sort_unstable();
         names.dedup();

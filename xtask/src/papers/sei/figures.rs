@@ -1,12 +1,12 @@
-//! Pictures: what flips came to, by their type and by the bit.
+//! Charts of outcomes by type and by bit.
 
 use super::campaign::{Campaign, Done};
 use crate::papers::chart::{Chart, Series};
 use model::campaign::Tally;
 
-/// Bits that are drawn together.
+/// How many bits share a bar.
 const BITS: u16 = 4;
-/// Wider operands are vector registers, which are rare.
+/// Only vector registers, which are rare, are wider.
 const BITS_MAX: u16 = 64;
 
 /// File names and contents.

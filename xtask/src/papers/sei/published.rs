@@ -1,4 +1,4 @@
-//! What the paper's tables say (SEI, tables 2 and 3). Only manifested errors are counted there; shares are of those.
+//! The paper's results (SEI, tables 2 and 3): shares of manifested errors.
 
 pub struct Published {
     pub table: u8,
@@ -38,7 +38,7 @@ pub const ROWS: [Published; 13] = [
     row(3, "DF", "mc-seil", (0.28, Some(58.61), 41.11), 19_088),
 ];
 
-/// Injections of a group and variant: 8,000 of each of its types.
+/// Injections per group and variant: 8,000 of each of its types.
 pub fn tried(group: &str) -> u64 {
     match group {
         "CF" => 8_000,

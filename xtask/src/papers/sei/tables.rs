@@ -1,6 +1,6 @@
 //! The paper's tables with ours beside them.
 
-use super::campaign::{Asked, Campaign, Done};
+use super::campaign::{Campaign, Done, Input};
 use super::published::{ROWS, tried};
 use model::campaign::{Row, Share, Tally};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn beside(all: &All) -> String {
     let mut text = String::new();
     for group in GROUPS {
         all.iter()
-            .filter(|(campaign, _)| campaign.asked == Asked::Dns)
+            .filter(|(campaign, _)| campaign.input == Input::Dns)
             .for_each(|(campaign, done)| ours(&mut text, group, campaign, done));
     }
     text
@@ -121,7 +121,7 @@ fn by_lowest_bits(all: &All) -> String {
             let errors = 100.0 * row.total as f64 / tried(group) as f64;
             let _ = writeln!(text, "| {group} | mc (paper) | not stated | {errors:.1} % | {:.2} % |", row.undetected);
         }
-        for (campaign, done) in all.iter().filter(|(campaign, _)| campaign.asked != Asked::Pair) {
+        for (campaign, done) in all.iter().filter(|(campaign, _)| campaign.input != Input::Pair) {
             for bits in [8, 16, 32, u16::MAX] {
                 let mut tally = Tally::default();
                 for slice in done.variant.by_bit.iter().filter(|slice| slice.group.as_str() == group) {

@@ -1,0 +1,125 @@
+//! Runs one program in the sandbox and reports how it ended: `sandboxed [--forks] [--exec] PROGRAM [ARGUMENT…]`.
+//!
+//! The smallest supervisor there is, to test the sandbox with: a program may send signals to itself and to no other process,
+//! start processes only with `--forks`, and become another program only with `--exec`. Writes one JSON object to standard
+//! output when the program has started, and one when it has ended.
+#![expect(unsafe_code, reason = "waiting for any child has no checked interface")]
+
+use model::{Failure, Family};
+use sandbox::tracee::{Pid, Tracee};
+use sandbox::{Launched, Limits, Program, Sandbox, TracedCall};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+
+const SCRATCH_BYTES: u64 = 64 << 20;
+const LIMITS: Limits = Limits { memory_bytes: 1 << 30, file_bytes: 1 << 20, processes: 20, cpu_seconds: 1 };
+const FAILED: u8 = 1;
+const UNAVAILABLE: u8 = 3;
+
+#[derive(Clone, Copy)]
+struct Permissions {
+    forks: bool,
+    exec: bool,
+}
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut option = |name: &str| {
+        let given = arguments.first().is_some_and(|first| first == name);
+        given.then(|| arguments.remove(0)).is_some()
+    };
+    let permissions = Permissions { forks: option("--forks"), exec: option("--exec") };
+    let status = sandbox::enter(SCRATCH_BYTES, |sandbox| match run(sandbox, &arguments, permissions) {
+        Ok(report) => {
+            println!("{report}");
+            0
+        }
+        Err(failure) => print_failure(&failure),
+    });
+    status.unwrap_or_else(|failure| print_failure(&failure)).into()
+}
+
+fn print_failure(failure: &Failure) -> u8 {
+    eprintln!("{failure}");
+    if failure.family == Family::Bug { FAILED } else { UNAVAILABLE }
+}
+
+fn run(sandbox: &Sandbox, argv: &[String], permissions: Permissions) -> Result<serde_json::Value, Failure> {
+    let io = |e: std::io::Error| Failure::new(Family::Bug, format!("the program cannot be traced: {e}"));
+    let directory = sandbox.create_dir("work").map_err(io)?;
+    let [stdout, stderr] = ["stdout", "stderr"].map(|name| directory.join(name));
+    let env = [("TMPDIR".to_owned(), ".".to_owned())];
+    let program = Program {
+        argv,
+        env: &env,
+        directory: &directory,
+        stdin: None,
+        stdout: &stdout,
+        stderr: &stderr,
+        limits: LIMITS,
+    };
+    let launched = sandbox::launch(sandbox, &program)?;
+    println!("{}", serde_json::json!({ "started": launched.tracee.pid, "user": sandbox.user.uid }));
+    std::io::stdout().flush().map_err(io)?;
+    let mut report = supervise(launched, permissions).map_err(io)?;
+    for (name, path) in [("stdout", stdout), ("stderr", stderr)] {
+        let bytes = std::fs::read(path).map_err(io)?;
+        report[name] = String::from_utf8_lossy(&bytes).into();
+    }
+    Ok(report)
+}
+
+/// Runs the program to its end. Processes that it leaves behind end with the supervisor.
+fn supervise(launched: Launched, permissions: Permissions) -> std::io::Result<serde_json::Value> {
+    let main = launched.tracee.pid;
+    let mut tracees: BTreeMap<Pid, Tracee> = BTreeMap::from([(main, launched.tracee)]);
+    tracees[&main].resume(0)?;
+    let (mut started, mut refused, mut most) = (0, 0, 1);
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
+        if pid < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        if !libc::WIFSTOPPED(status) {
+            tracees.remove(&pid);
+            if pid == main {
+                let ending = match libc::WIFEXITED(status) {
+                    true => format!("exited {}", libc::WEXITSTATUS(status)),
+                    false => format!("killed by {}", libc::WTERMSIG(status)),
+                };
+                return Ok(serde_json::json!({
+                    "ending": ending, "forks": started, "refused": refused, "most": most,
+                }));
+            }
+            continue;
+        }
+        let tracee = match tracees.entry(pid) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => new.insert(Tracee::new(pid)?),
+        };
+        let mut signal = 0;
+        match (status >> 16, libc::WSTOPSIG(status)) {
+            (libc::PTRACE_EVENT_SECCOMP, _) => {
+                let permitted = match TracedCall::from_message(tracee.event_message()?) {
+                    Some(TracedCall::Signal) => sandbox::signals_itself(&tracee.registers()?, pid, pid),
+                    Some(TracedCall::Fork) => permissions.forks,
+                    Some(TracedCall::Exec) => permissions.exec,
+                    None => false,
+                };
+                if !permitted {
+                    refused += 1;
+                    sandbox::deny(tracee)?;
+                }
+            }
+            (0, libc::SIGSTOP) => started += i32::from(pid != main),
+            (0, other) => signal = other,
+            _ => (),
+        }
+        // it may have been killed meanwhile
+        let _ = tracee.resume(signal);
+        most = most.max(tracees.len());
+    }
+}

@@ -1,0 +1,41 @@
+//! Injects every flip during the work for a reply, one per class.
+
+use super::{Injector, select};
+use crate::engine::exhaustive::{self, FlipRange};
+use crate::engine::refusal::Refusal;
+use crate::engine_messages::{Reply, Timings};
+use crate::plan::PlannedFlip;
+use model::flip::{BitPolicy, FlipType};
+use std::time::Instant;
+
+impl Injector<'_> {
+    /// Injects one member of each class of flips during the work for a reply.
+    pub fn exhaust(
+        mut self,
+        reply: usize,
+        types: &[FlipType],
+        bits: BitPolicy,
+        merge: bool,
+        skip: &[u32],
+        only: &[u32],
+    ) -> Result<Timings, Refusal> {
+        let begun = Instant::now();
+        exhaustive::check_types(types)?;
+        let positions = self.profiled.profile.work_for(reply)?;
+        let mut run = self.start("census")?;
+        while run.golden.position < positions.start {
+            let left = positions.start - run.golden.position;
+            run.advance(left)?;
+        }
+        run.golden.single = true;
+        let (classes, census) = exhaustive::classify(&mut run, &FlipRange { positions, types, bits, merge })?;
+        run.run_dir.remove();
+        self.return_code(run);
+        (self.send)(&Reply::Census(census))?;
+        let classes = select(classes, skip, only, |class| class.member.id);
+        let planned: Vec<PlannedFlip> = classes.iter().map(|class| class.member).collect();
+        self.weights = classes.into_iter().map(|class| (class.member.id, class.weights)).collect();
+        self.inject_in_forks(&planned)?;
+        self.finish(begun)
+    }
+}

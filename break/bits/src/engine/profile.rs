@@ -1,0 +1,135 @@
+//! Profiles the undisturbed program: whether it is repeatable, what it writes, and which instructions it executes.
+
+use crate::engine::golden_run::{self, GoldenRun};
+use crate::engine::outputs::{CollectedOutput, difference};
+use crate::engine::refusal::Refusal;
+use crate::engine::site_info::SiteInfoCache;
+use crate::engine::undisturbed_run;
+use crate::engine_messages::{Profile, Program};
+use crate::plan::sites::SiteFilter;
+use crate::plan::stream::Stream;
+use crate::program::executable::ElfProperties;
+use crate::program::inspect;
+use crate::tracing::code::Code;
+use crate::tracing::golden::{GoldenProcess, StepResult};
+use crate::tracing::syscall_policy::SyscallPolicy;
+use model::Failure;
+use model::flip::FlipType;
+use sandbox::Sandbox;
+use sandbox::tracee::Stop;
+use std::time::{Duration, Instant};
+
+/// A program with its golden run.
+pub struct ProfiledProgram {
+    pub stream: Stream,
+    pub code: Code,
+    pub filter: SiteFilter,
+    pub golden_output: CollectedOutput,
+    pub cpu: Duration,
+    pub profile: Profile,
+    /// It starts kernel threads.
+    pub has_threads: bool,
+    pub site_info: SiteInfoCache,
+}
+
+/// Runs the program twice natively and once stepped: all three runs must write the same output.
+pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, Refusal> {
+    let begun = Instant::now();
+    let elf = inspect::check(program, sandbox.user)?;
+    let (first, cpu) = undisturbed_run::run(sandbox, program, "native-1")?;
+    let (second, _) = undisturbed_run::run(sandbox, program, "native-2")?;
+    let golden = first.output(program);
+    if let Some(difference) = difference(&golden, &second.output(program)) {
+        return Err(Failure::environment("two undisturbed runs of the program write different output")
+            .why(difference)
+            .next("make its time, seeds and addresses constant; for a server, --replay does")
+            .into());
+    }
+    let mut run = golden_run::start(sandbox, program, "profile", None)?;
+    let (mut stream, replies) = record_stream(&mut run, program)?;
+    let collected = run.run_dir.collect(program.limits.file_bytes)?;
+    if let Some(difference) = difference(&golden, &collected.output(program)) {
+        return Err(Failure::environment("the program writes different output when it is stepped")
+            .why(difference)
+            .next(match run.policy.threads {
+                0 => "if it reads its own code, breakpoints disturb it: --stepper step uses none, and is slower",
+                _ => "its threads may write in another order when they take turns: let one thread write the results of all",
+            })
+            .into());
+    }
+    run.run_dir.remove();
+    let GoldenRun { golden: GoldenProcess { code, .. }, filter, policy, .. } = run;
+    let has_threads = policy.threads > 0;
+    let mut profile = Profile {
+        instructions: stream.instructions(),
+        sites: code.sites().len() as u64,
+        eligible: Vec::new(),
+        replies,
+        golden,
+        cpu_us: cpu.as_micros() as u64,
+        seconds: begun.elapsed().as_secs_f64(),
+        remarks: remarks(program, &elf, &policy),
+    };
+    if let Some(reply) = program.sites.reply {
+        stream.restrict(&code, profile.work_for(reply)?);
+    }
+    profile.eligible = FlipType::ALL.iter().map(|kind| (*kind, stream.eligible(&code, *kind))).collect();
+    if profile.eligible.iter().all(|(_, count)| *count == 0) {
+        return Err(Failure::request("the site filter excludes every instruction that the program executes")
+            .why("no instruction satisfies all of --symbol, --library, --handler, --except and --reply")
+            .next("omit one of them")
+            .into());
+    }
+    let (golden_output, site_info) = (collected, SiteInfoCache::default());
+    Ok(ProfiledProgram { stream, code, filter, golden_output, cpu, profile, has_threads, site_info })
+}
+
+fn remarks(program: &Program, elf: &ElfProperties, policy: &SyscallPolicy) -> Vec<String> {
+    let stripped = elf.stripped.then(|| format!("{} is stripped: its functions have no names", program.argv[0]));
+    let started = match policy.threads {
+        0 => None,
+        1 => Some("a thread".to_owned()),
+        n => Some(format!("{n} threads")),
+    };
+    let threads = started.map(|started| {
+        format!(
+            "it starts {started}: threads take turns up to a flip and run freely after it; the controls show the effect"
+        )
+    });
+    stripped.into_iter().chain(threads).collect()
+}
+
+/// Steps the program to its end. Also returns its position at each reply.
+fn record_stream(run: &mut GoldenRun, program: &Program) -> Result<(Stream, Vec<u64>), Refusal> {
+    let most = program.limits.instructions;
+    let mut stream = Stream::default();
+    let mut replies = Vec::new();
+    loop {
+        let (result, outside) = run.advance(u64::MAX)?;
+        if std::mem::take(&mut run.policy.shares) {
+            run.descriptors(program)?;
+        }
+        if std::mem::take(&mut run.policy.replied) {
+            replies.push(run.golden.position);
+        }
+        match result {
+            StepResult::Ran(block) => stream.push(block, outside),
+            StepResult::Ended(stop, block) => {
+                stream.push(block, outside);
+                return match stop {
+                    Stop::Exited(_) => Ok((stream, replies)),
+                    stop => Err(Failure::environment("the undisturbed program ends differently when it is stepped")
+                        .why(format!("{} after {} instructions", stop.description(), stream.instructions()))
+                        .next("it may depend on time or memory: run it by hand with less of both")
+                        .into()),
+                };
+            }
+        }
+        if stream.instructions() > most {
+            return Err(Failure::environment(format!("the program executes more than {most} instructions"))
+                .why("each is stepped twice, which takes about a minute for 20 million")
+                .next("give it less input, or raise --max-instructions")
+                .into());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Runs the undisturbed program natively: its output, and whether disturbed runs can be compared with it at all.
+
+use crate::engine::golden_run::launch;
+use crate::engine::outputs::CollectedOutput;
+use crate::engine::refusal::Refusal;
+use crate::engine::run_dir::RunDir;
+use crate::engine::supervisor::{EndedRun, FaultListener, RunLimits, Supervisor};
+use crate::engine_messages::{Limits, Program};
+use crate::tracing::threads::StoppedProcess;
+use model::Failure;
+use model::flip::Ending;
+use sandbox::Sandbox;
+use std::time::{Duration, Instant};
+
+struct Undisturbed;
+
+impl FaultListener for Undisturbed {
+    fn fault_applied(&mut self, _: String, _: bool) {}
+}
+
+/// Returns the output and the CPU time. Fails if the program ends by a signal, does not end, or affects other processes.
+pub fn run(sandbox: &Sandbox, program: &Program, name: &str) -> Result<(CollectedOutput, Duration), Refusal> {
+    let limits = &program.limits;
+    let most = Duration::from_secs(limits.seconds);
+    let run_dir = RunDir::create(sandbox, name, &program.files)?;
+    // the kernel's limit takes effect after ours, which reports the reason
+    let launched = launch(sandbox, program, &run_dir, limits.seconds + 1)?;
+    let begun = Instant::now();
+    let mut supervisor = Supervisor::new(RunLimits { cpu: most, wall: most, threads: usize::MAX });
+    supervisor.add(StoppedProcess::single_threaded(launched.tracee), Undisturbed, 0)?;
+    let ended = loop {
+        if let Some(ended) = supervisor.ended(Duration::from_secs(1))?.pop() {
+            break ended;
+        }
+    };
+    let asleep = ended.cpu < most && begun.elapsed() < most;
+    if let Some(failure) = refusal(&ended, limits, asleep) {
+        let stderr = run_dir.stderr();
+        let stderr = String::from_utf8_lossy(&stderr);
+        let excerpt = if stderr.trim().is_empty() { String::new() } else { format!("; it wrote: {}", stderr.trim()) };
+        let why = failure.why.clone().unwrap_or_default();
+        return Err(failure.why(format!("{why}{excerpt}")).into());
+    }
+    let collected = run_dir.collect(limits.file_bytes)?;
+    run_dir.remove();
+    Ok((collected, ended.cpu))
+}
+
+fn refusal(ended: &EndedRun<Undisturbed>, limits: &Limits, asleep: bool) -> Option<Failure> {
+    let (what, why, next) = match ended.ending {
+        _ if ended.refused_calls > 0 => (
+            "the program starts, replaces or signals other processes".into(),
+            format!(
+                "{} of its system calls did, and a disturbed program must not reach any other",
+                ended.refused_calls
+            ),
+            "run it in the foreground and as one process",
+        ),
+        Ending::Exit(_) => return None,
+        Ending::Signal(libc::SIGXFSZ) => (
+            format!("the undisturbed program writes more than {} bytes to one file", limits.file_bytes),
+            "the output of every run is kept and compared".into(),
+            "reduce its output",
+        ),
+        Ending::Signal(signal) => (
+            format!("the undisturbed program is killed by signal {signal}"),
+            "disturbed runs can be compared only with a run that completes without a signal".into(),
+            "run it by hand with the same arguments, input and environment",
+        ),
+        Ending::Hang if asleep => (
+            "the undisturbed program waits for something that does not happen".into(),
+            "it is idle for so long that every disturbed run would count as a hang".into(),
+            "remove sleeps, and pass its input: --stdin, or for a server --replay",
+        ),
+        Ending::Hang => (
+            format!("the undisturbed program does not end within {} s", limits.seconds),
+            "a campaign runs it thousands of times".into(),
+            "reduce its work; a server ends under --replay",
+        ),
+    };
+    Some(Failure::environment(what).why(why).next(next))
+}

@@ -1,0 +1,12 @@
+//! The golden process under ptrace: stepped by blocks of instructions, its threads in turns, forked at any point.
+
+mod clone_threads;
+pub mod code;
+pub mod descriptors;
+pub mod fork;
+pub mod golden;
+mod scheduler;
+pub mod step;
+pub mod syscall_policy;
+mod thread_calls;
+pub mod threads;

@@ -1,0 +1,125 @@
+//! A process that is held at a flip stands where the injection says, and a debugger finds it so.
+
+use crate::support::{Engine, compiled, draw, possible, program, skipped, written};
+use bit_flips::engine_messages::{Method, Request};
+use model::flip::FlipType;
+use std::process::Command;
+
+/// What gdb says when it looks at a process with these commands. None, told, without gdb.
+fn gdb(pid: i32, commands: &[&str]) -> Option<String> {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-p", &pid.to_string()]);
+    gdb.args(commands.iter().flat_map(|command| ["-ex", command]));
+    match gdb.output() {
+        Ok(output) => Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()),
+        Err(_) => {
+            skipped("gdb is not installed");
+            None
+        }
+    }
+}
+
+fn status(pid: impl std::fmt::Display, field: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_owned()))
+}
+
+#[test]
+fn a_debugger_finds_the_process_before_and_after_the_flip() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("one-line", b"one\n")));
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Rreg, FlipType::Cf], 4);
+    let (injected, _) = engine.inject(&draw, Method::Fresh, &[], &[]);
+    for id in [0, 5] {
+        let usual = injected.iter().find(|one| one.id == id).unwrap();
+        for after in [false, true] {
+            let (held, pid) = engine.hold(&draw, id, after);
+            assert_eq!(Some(&held.injection), usual.injection.as_ref());
+            assert_eq!(held.hit.as_ref(), after.then_some(&usual.effect.hit));
+            assert!(after || held.ip == held.injection.ip, "before the flip, its instruction is next");
+            assert_eq!(status(pid, "TracerPid:").as_deref(), Some("0"), "nobody traces it");
+            if let Some(said) = gdb(pid, &["info registers rip", "kill"]) {
+                assert!(said.contains(&format!("{:#x}", held.ip)), "{said}");
+            } else {
+                Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+            }
+            engine.wait_for_end();
+            assert_eq!(status(pid, "State:"), None, "it has ended");
+        }
+    }
+}
+
+#[test]
+fn after_a_refusal_nothing_is_left_to_flip_in_until_a_program_is_begun_again() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("one-line", b"one\n")));
+    let mut engine = Engine::start();
+    let before = engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Cf], 2);
+    let told = engine.refused(&Request::Hold { draw: draw.clone(), id: 99, after: false });
+    assert!(told.contains("there is no flip with number 99"), "{told}");
+    let inject = Request::Inject { draw: draw.clone(), method: Method::Fork, skip: Vec::new(), only: Vec::new() };
+    assert!(engine.refused(&inject).contains("requested before a program"));
+    let after = engine.begin(&program).unwrap();
+    assert_eq!((after.instructions, after.golden), (before.instructions, before.golden));
+    assert_eq!(engine.inject(&draw, Method::Fork, &[], &[]).0.len(), 10);
+}
+
+#[test]
+fn what_is_held_before_its_flip_goes_on_undisturbed() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("one-line", b"one\n")));
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Cf], 2);
+    let (_, pid) = engine.hold(&draw, 1, false);
+    match gdb(pid, &["handle SIGSTOP nostop noprint nopass", "continue"]) {
+        Some(said) => assert!(said.contains("exited normally"), "{said}"),
+        None => assert!(Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap().success()),
+    }
+    engine.wait_for_end();
+    // the engine is there for more
+    assert_eq!(engine.inject(&draw, Method::Fork, &[], &[]).0.len(), 10);
+}
+
+#[test]
+fn a_process_with_threads_stands_as_a_whole_and_goes_on_as_a_whole() {
+    if !possible() {
+        return;
+    }
+    let program = program(&[&compiled("threads", &["-pthread"]).to_string_lossy(), "queues"], None);
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(&[FlipType::Rreg], 12);
+    let mut others = 0;
+    for id in 0..12 {
+        let (held, pid) = engine.hold(&draw, id, false);
+        let thread = sandbox::host_thread(pid, held.thread).unwrap().expect("it is there");
+        for entry in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+            let one = format!("{pid}/task/{}", entry.unwrap().file_name().to_string_lossy());
+            let state = status(&one, "State:").unwrap();
+            assert!(state.starts_with('T'), "it stands: {state}");
+            assert_eq!(status(&one, "TracerPid:").as_deref(), Some("0"), "nobody traces it");
+        }
+        if thread == pid || others > 0 {
+            Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap();
+        } else {
+            others += 1;
+            let chosen = format!("[t.switch() for t in gdb.selected_inferior().threads() if t.ptid[1] == {thread}]");
+            match gdb(pid, &[&format!("python {chosen}"), "info registers rip", "kill"]) {
+                Some(said) => assert!(said.contains(&format!("{:#x}", held.ip)), "{said}"),
+                None => drop(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap()),
+            }
+        }
+        engine.wait_for_end();
+    }
+    assert!(others > 0, "of 12 flips, none strikes a thread but the first");
+}

@@ -1,0 +1,235 @@
+//! Flips in processes that run already: what is hit is told, nothing stays traced, and what must be left alone is.
+
+use bit_flips::engine_messages::Sites;
+use bit_flips::live::{Target, check_allowed, flip};
+use model::flip::{BitPolicy, FlipType};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const FLIPS: u64 = 12;
+
+fn target(pid: u32, seed: u64) -> Target {
+    Target {
+        pid: pid as i32,
+        types: FlipType::PAPER.to_vec(),
+        bits: BitPolicy::Full,
+        sites: Sites::default(),
+        seed,
+        patience_ms: 5000,
+    }
+}
+
+/// Debian's memcached on a port that it chose, under load until it is dropped.
+struct Memcached {
+    process: Child,
+    port: u16,
+    loaded: Arc<AtomicBool>,
+}
+
+/// Past the test runner, which keeps what passing tests print to itself: skips are counted.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stdout(), "skipped: {why}");
+}
+
+fn memcached() -> Option<PathBuf> {
+    let found = ["/usr/bin/memcached", "/usr/local/bin/memcached"].map(PathBuf::from).into_iter().find(|p| p.exists());
+    if found.is_none() {
+        skipped("memcached is not installed");
+    }
+    found
+}
+
+impl Memcached {
+    fn start(program: &Path, number: u64) -> Memcached {
+        let told = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("live-{}-{number}", std::process::id()));
+        let mut command = Command::new(program);
+        command.args(["-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "2", "-u", "root"]);
+        command.env("MEMCACHED_PORT_FILENAME", &told).stdin(Stdio::null()).stderr(Stdio::null());
+        let mut server = Memcached {
+            process: command.spawn().expect("memcached"),
+            port: 0,
+            loaded: Arc::new(AtomicBool::new(true)),
+        };
+        let begun = Instant::now();
+        while server.port == 0 {
+            assert!(begun.elapsed() < PATIENCE, "memcached does not tell its port");
+            std::thread::sleep(Duration::from_millis(5));
+            let text = std::fs::read_to_string(&told).unwrap_or_default();
+            server.port = text.trim().strip_prefix("TCP INET: ").and_then(|port| port.parse().ok()).unwrap_or(0);
+        }
+        let _ = std::fs::remove_file(told);
+        let (port, loaded) = (server.port, Arc::clone(&server.loaded));
+        std::thread::spawn(move || {
+            while loaded.load(Ordering::Relaxed) {
+                answers(port);
+            }
+        });
+        server
+    }
+
+    fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn runs(&mut self) -> bool {
+        self.process.try_wait().expect("our own child").is_none()
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        self.loaded.store(false, Ordering::Relaxed);
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Whether what is stored comes back.
+fn answers(port: u16) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        stream.write_all(b"set key 0 0 5\r\nvalue\r\nget key\r\n")?;
+        let mut lines = BufReader::new(stream).lines();
+        for expected in ["STORED", "VALUE key 0 5", "value", "END"] {
+            if lines.next().transpose()?.as_deref() != Some(expected) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    ask().unwrap_or(false)
+}
+
+/// Of every thread.
+fn traced(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("TracerPid:") && !line.ends_with("\t0"))
+    })
+}
+
+fn may_trace() -> bool {
+    let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
+    let told = flip(&Target { patience_ms: 50, ..target(child.id(), 1) }, &|| true).expect_err("it does nothing");
+    assert!(told.why.is_some() && told.next.is_some(), "{told}");
+    let _ = child.kill();
+    let _ = child.wait();
+    let possible = !told.to_string().contains("cannot be traced");
+    if !possible {
+        skipped(&told.what);
+    }
+    possible
+}
+
+#[test]
+fn a_running_server_is_hit_once_and_left_alone_afterwards() {
+    let Some(program) = memcached() else { return };
+    if !may_trace() {
+        return;
+    }
+    let mut server = Memcached::start(&program, 0);
+    assert!(answers(server.port), "healthy");
+    let (mut hits, mut harmed) = (0, 0);
+    for seed in 1..=FLIPS {
+        let wound = match flip(&target(server.pid(), seed), &|| true) {
+            Ok(wound) => wound,
+            // it has answered after the last flip, and ended or gone silent by it since
+            Err(told) => {
+                let begun = Instant::now();
+                while server.runs() && answers(server.port) {
+                    assert!(begun.elapsed() < PATIENCE, "{told}");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                harmed += 1;
+                server = Memcached::start(&program, FLIPS + seed);
+                continue;
+            }
+        };
+        assert!(!traced(server.pid()), "seed {seed}: let go");
+        assert!(wound.stepped_us < 150_000, "{wound:?}");
+        assert!(!wound.injection.module.is_empty() && !wound.hit.is_empty(), "{wound:?}");
+        let works = answers(server.port);
+        let runs = server.runs();
+        println!(
+            "{} {} in {}: {} · {}",
+            wound.injection.kind,
+            wound.injection.instruction,
+            wound.injection.symbol.as_deref().unwrap_or("?"),
+            wound.hit,
+            if works {
+                "works"
+            } else if runs {
+                "wrong or silent"
+            } else {
+                "ended"
+            }
+        );
+        hits += u64::from(wound.activated);
+        if !works || !runs {
+            harmed += 1;
+            server = Memcached::start(&program, seed);
+            assert!(answers(server.port), "healthy again");
+        }
+    }
+    assert!(hits > FLIPS / 2, "only {hits} of {FLIPS} flips were brought about");
+    assert!(harmed > 0, "{FLIPS} flips of any bit, and none did harm");
+}
+
+#[test]
+fn a_thread_that_waits_is_let_go_when_nobody_wants_the_flip_any_more() {
+    if !may_trace() {
+        return;
+    }
+    // busy until its input is read, then waits for more
+    let script = "while read line; do :; done";
+    let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().expect("sh");
+    let mut input = shell.stdin.take().expect("a pipe");
+    let (wanted, given_up) = (AtomicBool::new(true), AtomicBool::new(false));
+    let pid = shell.id();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // until it is attached to: then it gets nothing more, and soon waits
+            let begun = Instant::now();
+            while !traced(pid) && !given_up.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
+                input.write_all(b"a line\n").expect("it reads");
+            }
+            while traced(pid) && begun.elapsed() < PATIENCE {
+                wanted.store(false, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let never = Sites { symbols: vec!["no such function".into()], ..Sites::default() };
+        let target = Target { sites: never, ..target(pid, 3) };
+        let told = flip(&target, &|| wanted.load(Ordering::Relaxed)).expect_err("no instruction may be hit");
+        given_up.store(true, Ordering::Relaxed);
+        assert!(told.to_string().contains("nothing was flipped") && told.next.is_some(), "{told}");
+        assert!(!traced(pid), "let go");
+    });
+    drop(input);
+    assert!(shell.wait().unwrap().success(), "it went on undisturbed to its end");
+}
+
+#[test]
+fn what_must_not_be_corrupted_is_refused() {
+    let told = |pid: i32| check_allowed(pid).expect_err("it is refused").to_string();
+    assert!(told(1).contains("first process"), "{}", told(1));
+    assert!(told(std::process::id() as i32).contains("this tool"), "{}", told(std::process::id() as i32));
+    assert!(told(std::os::unix::process::parent_id() as i32).contains("one of its ancestors"));
+    assert!(told(i32::MAX).contains("there is no process"));
+    let own =
+        std::fs::read_link("/proc/thread-self").expect("a thread").file_name().and_then(|id| id.to_str()?.parse().ok());
+    let thread = check_allowed(own.expect("a number")).expect_err("it is refused");
+    assert!(thread.why.unwrap().contains("it is a thread of process"));
+    let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
+    assert!(check_allowed(child.id() as i32).is_ok());
+    let _ = child.kill();
+    let _ = child.wait();
+}

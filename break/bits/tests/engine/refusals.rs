@@ -1,0 +1,203 @@
+//! Programs that are hard to study: each is either studied as any other, or refused before anything is flipped, with what is in
+//! the way, why, and what to do.
+
+use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
+use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Sites, Stepper};
+use model::flip::{Ending, FlipType};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The program that does what its argument says.
+fn misfit(act: &str) -> Program {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let path = MADE.get_or_init(|| compiled("misfit", &[]));
+    program(&[&path.to_string_lossy(), act], None)
+}
+
+/// What the user reads, of which all three parts are there.
+fn refusal(program: &Program) -> String {
+    let told = Engine::start().begin(program).expect_err("it is refused");
+    assert!(told.lines().count() >= 3 && told.lines().all(|line| !line.trim().is_empty()), "what, why, next: {told}");
+    told
+}
+
+#[track_caller]
+fn is_refused(program: &Program, words: &[&str]) {
+    let told = refusal(program);
+    for word in words {
+        assert!(told.contains(word), "{word:?} is not in: {told}");
+    }
+}
+
+/// Studied as any other: golden output, controls like it, flips by forks as by fresh processes.
+fn studied(program: &Program) -> (Profile, String) {
+    let mut engine = Engine::start();
+    let profile = engine.begin(program).unwrap();
+    let draw = draw(&[FlipType::Cf, FlipType::Wreg, FlipType::Rval], 5);
+    let (forked, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
+    let (fresh, _) = engine.inject(&draw, Method::Fresh, &[], &[]);
+    assert_eq!(timings.misses, 0);
+    for control in forked.iter().filter(|one| one.injection.is_none()) {
+        assert_eq!(control.output, None, "a control is golden");
+    }
+    for (one, other) in forked.into_iter().zip(fresh) {
+        assert_eq!(without_ids(one), without_ids(other));
+    }
+    let output = String::from_utf8_lossy(&profile.golden.streams[0].bytes).into_owned();
+    (profile, output)
+}
+
+/// A linker that was made talkative by a flip writes its process id.
+fn without_ids(injected: Injected) -> Injected {
+    Injected { stderr: Vec::new(), ..timeless(injected) }
+}
+
+#[test]
+fn however_it_was_built_it_is_studied() {
+    if !possible() {
+        return;
+    }
+    let built: [&[&str]; 5] = [&["-pie"], &["-no-pie", "-fno-pie"], &["-static"], &["-static-pie"], &["-s"]];
+    for options in built {
+        let program =
+            program(&[&compiled("sums", options).to_string_lossy()], Some(written("two-lines", b"one\ntwo\n")));
+        let (profile, output) = studied(&program);
+        assert_eq!(output.lines().count(), 2, "{options:?}");
+        let said = profile.remarks.iter().any(|remark| remark.contains("stripped"));
+        assert_eq!(said, options == ["-s"], "{:?}", profile.remarks);
+    }
+}
+
+#[test]
+fn names_that_leave_nothing_to_hit_are_refused() {
+    if !possible() {
+        return;
+    }
+    let mut program = misfit("fails");
+    program.sites = Sites { libraries: vec!["libnothing".into()], ..Sites::default() };
+    is_refused(&program, &["the site filter excludes every instruction", "--library"]);
+}
+
+#[test]
+fn a_privileged_program_is_refused() {
+    if !possible() {
+        return;
+    }
+    let path = compiled("misfit", &[]);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    is_refused(&program(&[&path.to_string_lossy(), "fails"], None), &["setuid", "study the copy"]);
+}
+
+#[test]
+fn code_that_changes_is_refused_unless_the_kernel_is_told() {
+    if !possible() {
+        return;
+    }
+    for act in ["jit", "late-jit"] {
+        is_refused(&misfit(act), &["cannot be repeated exactly", "generates code at run time"]);
+    }
+    let open = compiled("misfit", &["-Wl,-z,execstack"]);
+    is_refused(&program(&[&open.to_string_lossy(), "fails"], None), &["both writable and executable", "noexecstack"]);
+    let (_, output) = studied(&misfit("strict-jit"));
+    assert_eq!(output, "42\n43\n");
+}
+
+#[test]
+fn a_program_that_reads_its_own_code_is_stepped_by_the_processor_or_refused() {
+    if !possible() {
+        return;
+    }
+    let block = program(&[&compiled("checksum", &[]).to_string_lossy()], None);
+    let step = Program { stepper: Stepper::Step, ..block.clone() };
+    is_refused(&block, &["writes different output when it is stepped", "stdout differs from byte", "--stepper step"]);
+    let (_, output) = studied(&step);
+    let by_itself = std::process::Command::new(&block.argv[0]).output().unwrap().stdout;
+    assert_eq!(output.as_bytes(), by_itself);
+}
+
+#[test]
+fn what_forks_would_share_is_refused() {
+    if !possible() {
+        return;
+    }
+    is_refused(&misfit("shared"), &["cannot be repeated exactly", "MAP_SHARED"]);
+    is_refused(&misfit("pipe"), &["its forks would share", "pipe:"]);
+    is_refused(&misfit("nameless"), &["its forks would share", "gone (deleted)"]);
+}
+
+#[test]
+fn output_that_is_never_the_same_is_refused_with_the_bytes() {
+    if !possible() {
+        return;
+    }
+    is_refused(&misfit("random"), &["write different output", "stdout differs from byte 1", "this is number"]);
+}
+
+#[test]
+fn what_reaches_for_other_processes_is_refused() {
+    if !possible() {
+        return;
+    }
+    for act in ["forks", "spawns", "daemonises", "becomes", "kills"] {
+        is_refused(&misfit(act), &["starts, replaces or signals other processes", "foreground"]);
+    }
+}
+
+#[test]
+fn what_does_not_end_by_itself_is_refused_soon() {
+    if !possible() {
+        return;
+    }
+    let limited = |act, limits| Program { limits, ..misfit(act) };
+    let begun = Instant::now();
+    is_refused(&limited("loops", Limits { seconds: 1, ..Limits::default() }), &["does not end within 1 s"]);
+    is_refused(&misfit("sleeps"), &["waits for something that does not happen", "--stdin"]);
+    let instructions = Limits { instructions: 100, ..Limits::default() };
+    is_refused(&limited("counts", instructions), &["more than 100 instructions", "--max-instructions"]);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_flood_of_output_is_refused_and_reaches_no_disk() {
+    if !possible() {
+        return;
+    }
+    let limits = Limits { file_bytes: 1 << 20, ..Limits::default() };
+    let flood = Program { limits, ..misfit("floods") };
+    is_refused(&flood, &["writes more than 1048576 bytes to one file", "reduce its output"]);
+}
+
+#[test]
+fn a_crash_is_refused_and_a_failure_is_not() {
+    if !possible() {
+        return;
+    }
+    is_refused(&misfit("crashes"), &["killed by signal 11", "what a pity", "by hand"]);
+    let (_, output) = studied(&misfit("fails"));
+    assert_eq!(output, "no\n");
+    let mut reads_on = misfit("reads-on");
+    reads_on.stdin = Some(written("line", b"one line\n"));
+    let (_, output) = studied(&reads_on);
+    assert_eq!(output, "10000");
+}
+
+#[test]
+fn a_loop_without_an_end_is_a_hang() {
+    if !possible() {
+        return;
+    }
+    let mut program = misfit("counts");
+    program.sites = Sites { symbols: vec!["counts".into()], ..Sites::default() };
+    let mut engine = Engine::start();
+    let profile = engine.begin(&program).unwrap();
+    let (all, _) = engine.inject(&draw(&[FlipType::Rval, FlipType::Wval], 60), Method::Fork, &[], &[]);
+    let hangs: Vec<_> = all.iter().filter(|one| one.effect.ending == Ending::Hang).collect();
+    assert!(!hangs.is_empty(), "of 120 flips of its counter and its bound, none lets it go on");
+    for hang in hangs {
+        assert!(hang.output.is_some(), "what hangs has not written its sum");
+        let least = u64::from(program.limits.hang_times) * profile.cpu_us;
+        assert!(hang.effect.cpu_us >= least.max(program.limits.hang_ms * 1000), "{:?}", hang.effect);
+    }
+}

@@ -1,0 +1,59 @@
+//! Real servers under the replay shim, in the engine: forks of them say what the golden process says, and a flip in a fork
+//! comes to what it comes to in a fresh process.
+
+use crate::support::{Engine, draw, possible, program, skipped, timeless, written};
+use bit_flips::engine_messages::{Method, Program, Replay};
+use model::flip::{Ending, FlipType};
+use replay::memcached_input::{self, Load};
+
+const QUIET: [&str; 9] =
+    ["/usr/bin/memcached", "-U", "0", "-l", "127.0.0.1", "-m", "2", "-o", "no_modern,no_hashexpand"];
+
+/// None, told, where it cannot run.
+fn memcached(threads: &str, commands: u32, width: u32) -> Option<Program> {
+    if !possible() {
+        return None;
+    }
+    if !std::path::Path::new(QUIET[0]).exists() {
+        skipped("memcached is not installed");
+        return None;
+    }
+    let load = Load { commands, large_every: 0, keys: 8, ..Load::default() };
+    let input = written("trace", &memcached_input::trace(&load).to_bytes());
+    let argv = [&QUIET[..], &["-t", threads]].concat();
+    Some(Program { replay: Some(Replay { input, width }), ..program(&argv, None) })
+}
+
+#[test]
+fn forks_of_a_server_with_threads_go_on_as_it_does() {
+    for (threads, width) in [("1", 1), ("4", 3)] {
+        let Some(program) = memcached(threads, 40, width) else { return };
+        let mut engine = Engine::start();
+        let profile = engine.begin(&program).unwrap();
+        assert_eq!(profile.golden.streams.len(), 4);
+        let (injected, timings) = engine.inject(&draw(&[FlipType::Rreg, FlipType::Wval], 20), Method::Fork, &[], &[]);
+        assert_eq!(timings.misses, 0);
+        let (controls, flips): (Vec<_>, Vec<_>) = injected.into_iter().partition(|one| one.injection.is_none());
+        assert_eq!(controls.len(), 8);
+        for control in controls {
+            assert_eq!(control.output, None, "{threads} threads: {}", String::from_utf8_lossy(&control.stderr));
+            assert_eq!(control.effect.ending, Ending::Exit(0));
+        }
+        assert!(flips.iter().any(|flip| flip.output.is_some()), "some flips are seen");
+        assert!(flips.iter().any(|flip| flip.output.is_none()), "some flips are not seen");
+    }
+}
+
+#[test]
+fn a_flip_in_a_fork_of_a_server_is_the_same_in_a_fresh_process() {
+    let Some(program) = memcached("1", 10, 1) else { return };
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let draw = draw(FlipType::PAPER, 1);
+    let (forked, _) = engine.inject(&draw, Method::Fork, &[], &[]);
+    let (fresh, _) = engine.inject(&draw, Method::Fresh, &[], &[]);
+    assert_eq!(forked.len(), fresh.len());
+    for (forked, fresh) in forked.into_iter().zip(fresh) {
+        assert_eq!(timeless(forked), timeless(fresh));
+    }
+}

@@ -1,0 +1,67 @@
+//! Where flips are allowed to strike: by function, by library, while a handler runs, and not elsewhere.
+
+use crate::support::{Engine, compiled, draw, possible, program, written};
+use bit_flips::engine_messages::{Injected, Method, Sites};
+use model::flip::{FlipType, Injection};
+use std::collections::BTreeSet;
+
+fn struck(sites: Sites) -> Vec<Injection> {
+    let lines: String = (0..10).map(|n| format!("line {n}\n")).collect();
+    let mut program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("lines", lines.as_bytes())));
+    program.sites = sites;
+    let mut engine = Engine::start();
+    engine.begin(&program).unwrap();
+    let (all, timings) = engine.inject(&draw(&[FlipType::Cf, FlipType::Rreg], 60), Method::Fork, &[], &[]);
+    assert_eq!(timings.misses, 0);
+    all.into_iter().filter_map(|Injected { injection, .. }| injection).collect()
+}
+
+fn names(one: &str) -> Vec<String> {
+    vec![one.to_owned()]
+}
+
+#[test]
+fn flips_strike_where_they_are_allowed_to() {
+    if !possible() {
+        return;
+    }
+    let modules = |all: &[Injection]| all.iter().map(|i| i.module.clone()).collect::<BTreeSet<_>>();
+    let symbols = |all: &[Injection]| all.iter().filter_map(|i| i.symbol.clone()).collect::<BTreeSet<_>>();
+
+    let everywhere = struck(Sites::default());
+    assert!(modules(&everywhere).len() >= 2, "the program and its library");
+
+    let library = struck(Sites { libraries: names("libc"), ..Sites::default() });
+    assert_eq!(modules(&library), BTreeSet::from(["libc.so.6".to_owned()]));
+
+    let except = struck(Sites { except: names("libc"), ..Sites::default() });
+    assert!(!except.is_empty() && !modules(&except).contains("libc.so.6"));
+
+    let function = struck(Sites { symbols: names("mix"), ..Sites::default() });
+    assert_eq!(symbols(&function), BTreeSet::from(["mix".to_owned()]));
+    assert!(function.iter().all(|i| i.source.as_deref().is_some_and(|source| source.starts_with("sums.c:"))));
+}
+
+#[test]
+fn a_handler_is_struck_with_all_it_calls() {
+    if !possible() {
+        return;
+    }
+    let within: BTreeSet<_> = struck(Sites { handlers: names("puts"), ..Sites::default() })
+        .into_iter()
+        .filter_map(|injection| injection.symbol)
+        .collect();
+    assert!(within.contains("puts") && within.len() > 2, "{within:?}");
+    assert!(!within.contains("mix") && !within.contains("main"), "{within:?}");
+}
+
+#[test]
+fn a_handler_that_nobody_has_is_refused() {
+    if !possible() {
+        return;
+    }
+    let mut program = program(&[&compiled("sums", &[]).to_string_lossy()], None);
+    program.sites = Sites { handlers: names("no_such_function"), ..Sites::default() };
+    let told = Engine::start().begin(&program).unwrap_err();
+    assert!(told.contains("no function is called no_such_function") && told.contains("nm"), "{told}");
+}
