@@ -30,3 +30,6 @@ mod services;
 mod store;
 mod support;
 mod sweep;
+
+#[cfg(feature = "postgres")]
+use support::skipped; // for `postgres`

@@ -9,6 +9,7 @@
 //! are recorded by 8 writers, and the seconds of processor time of this process and of the server; then seconds (the
 //! median of 5) that a slice of that minute and the paper's query take.
 
+#[allow(dead_code)] // tests use more of it
 #[path = "../tests/integration/support/mod.rs"]
 mod support;
 
