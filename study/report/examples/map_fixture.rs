@@ -13,7 +13,8 @@ fn main() -> std::io::Result<()> {
         eprintln!("usage: map_fixture NODES FILE.html");
         std::process::exit(2);
     };
-    let mut run = shop::run(model::KindName::new("map"), "map, 2026-11-21 19:00:00Z … 20:00:00Z", Some(model::Verdict::Pass));
+    let mut run =
+        shop::run(model::KindName::new("map"), "map, 2026-11-21 19:00:00Z … 20:00:00Z", Some(model::Verdict::Pass));
     run.summary = serde_json::Value::Null;
     let mut graph = net::fleet(nodes);
     graph.remarks.push("host-3: looks at intervals: connections that live between two looks are missing".to_owned());

@@ -2,7 +2,7 @@
 
 use crate::{RecordingReport, SweepReport, recording_html, shop, sweep_html};
 use model::sweep::{Case, Sweep};
-use model::{Run, KindName, Verdict};
+use model::{KindName, Run, Verdict};
 
 fn run() -> Run {
     shop::run(KindName::new("sweep"), "GET /", None)
