@@ -2,7 +2,7 @@
 
 use model::Failure;
 use std::path::{Path, PathBuf};
-use target::SdkPlaces;
+use target::SdkPaths;
 
 const JAVA_AGENT: &str = "agent/target/faultloom-agent.jar";
 const NODE_REGISTER: &str = "register.js";
@@ -55,12 +55,12 @@ fn built(name: &str, file: &str, build: &str) -> Result<PathBuf, Failure> {
 }
 
 /// For services that are started here. Where one is missing, its place is still told: who wants it is refused by name.
-pub fn all() -> SdkPlaces {
+pub fn all() -> SdkPaths {
     let in_place = |name: &str, file: &str| {
         let found = folder(name).ok().or_else(|| places().last().map(|source| source.join(name)));
         found.map(|folder| folder.join(file))
     };
-    SdkPlaces {
+    SdkPaths {
         python: in_place("python", PYTHON_BOOT),
         java: in_place("java", JAVA_AGENT),
         node: node().ok().or_else(|| in_place("typescript", NODE_BUILT)),

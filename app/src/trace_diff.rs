@@ -76,29 +76,12 @@ fn row(pair: &Pair) -> serde_json::Value {
     }
 }
 
-/// Longest common subsequence of the calls.
+/// Pairs calls with the same caller, callee and label, in order.
 fn align<'a>(before: &'a Trace, after: &'a Trace) -> Vec<Pair<'a>> {
     let (a, b) = (before.walk(), after.walk());
-    let alike = |x: &Call, y: &Call| x.caller == y.caller && x.callee == y.callee && x.label() == y.label();
-    let mut lengths = vec![vec![0u32; b.len() + 1]; a.len() + 1];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            lengths[i][j] =
-                if alike(a[i], b[j]) { lengths[i + 1][j + 1] + 1 } else { lengths[i + 1][j].max(lengths[i][j + 1]) };
-        }
-    }
-    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
-    while i < a.len() || j < b.len() {
-        if i < a.len() && j < b.len() && alike(a[i], b[j]) {
-            pairs.push((Some(a[i]), Some(b[j])));
-            (i, j) = (i + 1, j + 1);
-        } else if j >= b.len() || (i < a.len() && lengths[i + 1][j] >= lengths[i][j + 1]) {
-            pairs.push((Some(a[i]), None));
-            i += 1;
-        } else {
-            pairs.push((None, Some(b[j])));
-            j += 1;
-        }
-    }
-    pairs
+    let keys = |calls: &[&'a Call]| {
+        calls.iter().map(|c| (c.caller.as_str(), c.callee.as_str(), c.label())).collect::<Vec<_>>()
+    };
+    let pairs = report::lcs::align(&keys(&a), &keys(&b));
+    pairs.into_iter().map(|(i, j)| (i.map(|i| a[i]), j.map(|j| b[j]))).collect()
 }

@@ -163,7 +163,7 @@ fn listeners_become_attached_services_and_stay_as_they_are() {
     service.wait().unwrap();
     let file = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     home.write("target.yaml", &file.replace("    sdk:", "    start_timeout_s: 0.3\n    sdk:"));
-    home.run(&["up", "-d"]).exits(3).says("service 'orders' is not healthy, and is not started here");
+    home.run(&["up", "-d"]).exits(3).says("service 'orders' is not healthy and is not started by this tool");
 }
 
 #[test]

@@ -179,5 +179,5 @@ fn the_shop_that_is_not_repaired_says_so_in_its_log() {
     }
     let home = Home::new("bugs-setting");
     shop_target(&home, "every");
-    home.run(&["record"]).exits(3).says("died at start").says("SHOP_BUGS must be");
+    home.run(&["record"]).exits(3).says("exited at start").says("SHOP_BUGS must be");
 }

@@ -58,13 +58,13 @@ fn a_fault_that_matches_no_call_is_unknown_and_says_which() {
     assert_eq!(
         ran.err,
         "error: fault 'currency/Convrt unavailable' matches no call in the recorded request\n  \
-         calls seen to currency: GetCurrencies, Convert\n  \
+         recorded calls to currency: GetCurrencies, Convert\n  \
          next: did you mean 'currency/Convert'?\n  \
          (verdict: unknown, exit 5)\n"
     );
     shop.run(&["record", "--fault", "curency unavailable"]).exits(5).says("did you mean 'currency'?");
     shop.run(&["record", "--fault", "currency unavailable after GetCurrencies×2"]).exits(5).says("never holds");
-    shop.run(&["record", "--fault", "currency/Convert#40 reset"]).exits(5).says("asks for call 40 of 10");
+    shop.run(&["record", "--fault", "currency/Convert#40 reset"]).exits(5).says("selects call 40 of 10");
     let json = shop.run(&["record", "--json", "--fault", "payment unavailable"]).exits(5).json();
     assert_eq!(json["error"]["exit"], 5);
     assert!(json["error"]["what"].as_str().unwrap().contains("'payment unavailable' matches no call"), "{json}");

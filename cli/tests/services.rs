@@ -187,19 +187,19 @@ fn a_service_that_dies_at_start_is_named_with_its_last_words() {
         "name: dies\nservices:\n  - name: broken\n    command: \"echo cannot find my settings >&2; exit 7\"\n",
     );
     let ran = home.run(&["up"]).exits(3);
-    assert!(ran.err.contains("error: service 'broken' died at start: exit status 7"), "{}", ran.err);
+    assert!(ran.err.contains("error: service 'broken' exited at start: exit status 7"), "{}", ran.err);
     assert!(ran.err.contains("cannot find my settings") && ran.err.contains("next: try it by hand:"), "{}", ran.err);
     home.assert_nothing_runs();
-    home.run(&["up", "-d"]).exits(3).says("died at start: exit status 7").says("cannot find my settings");
+    home.run(&["up", "-d"]).exits(3).says("exited at start: exit status 7").says("cannot find my settings");
     let json = home.run(&["record", "http://127.0.0.1:9/", "--json"]).exits(3).json();
     assert_eq!(
         (json["error"]["exit"].as_u64(), json["error"]["what"].as_str()),
-        (Some(3), Some("service 'broken' died at start: exit status 7"))
+        (Some(3), Some("service 'broken' exited at start: exit status 7"))
     );
     assert!(json["error"]["next"].as_str().unwrap().starts_with("try it by hand:"));
     // one that ends well has not understood that it should stay
     home.write("target.yaml", "name: dies\nservices:\n  - name: brief\n    command: \"true\"\n");
-    home.run(&["up"]).exits(3).says("'brief' died at start").says("must stay in the foreground");
+    home.run(&["up"]).exits(3).says("'brief' exited at start").says("must stay in the foreground");
     // a program that is not there
     home.write("target.yaml", "name: dies\nservices:\n  - name: absent\n    command: [no-such-program]\n");
     home.run(&["up"]).exits(3).says("service 'absent' cannot be started").says("next:");
@@ -219,8 +219,8 @@ fn a_service_that_never_gets_healthy_is_named_with_what_was_seen() {
     for arguments in [&["up"][..], &["up", "-d"], &["sweep"]] {
         home.run(arguments)
             .exits(3)
-            .says("service 'deaf' did not get healthy within 0.5 s")
-            .says("saw last: ")
+            .says("service 'deaf' did not become healthy within 0.5 s")
+            .says("last result: ")
             .says("raise start_timeout_s");
         home.assert_nothing_runs();
     }

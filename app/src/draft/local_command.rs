@@ -268,28 +268,9 @@ fn inside(word: &str, workdir: Option<&str>, folder: &Path) -> String {
     }
 }
 
-/// Words as a shell splits them: blanks, quotes, backslashes. No variables, no substitution.
+/// Words as a shell splits them, without variables or substitution. A text with an unclosed quote is split at spaces.
 pub fn words(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut any) = (Vec::new(), String::new(), None, false);
-    let mut letters = text.chars();
-    while let Some(c) = letters.next() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('\\', Some('"') | None) => word.extend(letters.next()),
-            ('\'' | '"', None) => (quote, any) = (Some(c), true),
-            (c, None) if c.is_whitespace() => {
-                if any || !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-                any = false;
-            }
-            (c, _) => word.push(c),
-        }
-    }
-    if any || !word.is_empty() {
-        words.push(word);
-    }
-    words
+    shell_words::split(text).unwrap_or_else(|_| text.split_whitespace().map(str::to_owned).collect())
 }
 
 #[cfg(test)]

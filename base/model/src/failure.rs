@@ -1,19 +1,19 @@
-//! What the user reads when something is wrong: what failed, the likely reason, the next step.
+//! Error messages for the user: what failed, the likely reason, the next step.
 
 use crate::Exit;
 
-/// The four families of failure. The third, the target's own failing, is data and never becomes a [`Failure`].
+/// Families of failure. A failure of the target is data and never becomes a [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// The request was wrong: unknown key, bad fault text. Exit 2.
     Request,
     /// The environment lacks something: port in use, service not healthy, disk full. Exit 3.
     Environment,
-    /// A safeguard stopped the work, or the user did (Ctrl-C). Exit 4.
+    /// Stopped by a safeguard or by the user (Ctrl-C). Exit 4.
     Aborted,
-    /// The question cannot be answered: a fault that matches no call, a gap. Exit 5.
+    /// No verdict is possible: a fault matches no call, a history is missing. Exit 5.
     Unknown,
-    /// We have a bug. Exit 3, and the text says so.
+    /// A bug in Faultloom. Exit 3; the message asks for a report.
     Bug,
 }
 

@@ -1,11 +1,11 @@
-//! A request fault: which call, what happens to it, and from which moment of the request on.
+//! A request fault: which call it affects, how, and from which moment of the request on.
 //!
 //! 3MileBeach §4.2.2 calls this a FIC (fault injection configuration) with TFIMetas. Ours selects by caller, callee and
-//! call, so that two services calling a third are told apart, and adds `nth` and `max_fires`.
+//! call, which distinguishes two services that call a third, and adds `nth` and `max_fires`.
 
 use serde::{Deserialize, Serialize};
 
-/// What the caller sees. The numbers are those of the wire format (`docs/formats/messages.md`).
+/// The failure that the caller observes. The numbers are those of the wire format (`docs/formats/messages.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -56,7 +56,7 @@ impl FaultKind {
         FaultKind::ALL.into_iter().find(|k| k.as_str() == text)
     }
 
-    /// Whether an argument means anything to the kind.
+    /// Whether the kind uses an argument.
     pub fn takes_arg(self) -> bool {
         self.needs_arg() || self == FaultKind::Hang
     }
@@ -67,7 +67,7 @@ impl FaultKind {
     }
 }
 
-/// Which calls. An empty part matches anything; matching itself is defined in `docs/formats/messages.md`, "Deciding about a send".
+/// Selects calls. An empty part matches anything; matching is defined in `docs/formats/messages.md`, "Deciding about a send".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Selector {
     pub caller: String,
@@ -81,7 +81,7 @@ impl Selector {
     }
 }
 
-/// A temporal prerequisite: so many calls that match have completed (or, if the fault says so, were sent) before.
+/// A temporal prerequisite: `times` matching calls have completed before (or, with [`AfterCounts::Sent`], were sent).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct After {
     #[serde(flatten)]

@@ -7,13 +7,13 @@
 //! catalogue/GET /items/{id} delay 250ms at most 2
 //! ```
 //!
-//! In front, a word without `/` is a callee; behind `after` it is a call. `*` stands for anything.
+//! At the beginning, a word without `/` is a callee; after `after` it is a call. `*` matches anything.
 
 use crate::fault::{After, AfterCounts, Fault, FaultKind, Selector};
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a fault text was refused; the text names the word and what would be right.
+/// Why a fault text was refused: the wrong word and the correct form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FaultTextError(pub String);
@@ -29,7 +29,7 @@ fn any(text: &str) -> String {
 fn selector(text: &str, bare_is_call: bool) -> Result<Selector, FaultTextError> {
     let text = text.trim();
     if text.is_empty() {
-        return refuse("a fault begins with the call it hits, such as 'currency/Convert'");
+        return refuse("a fault begins with the call it affects, such as 'currency/Convert'");
     }
     let (caller, rest) = match text.split_once("->") {
         Some((caller, rest)) => (any(caller.trim()), rest.trim()),
@@ -66,16 +66,16 @@ fn after_entries(text: &str) -> Result<Vec<After>, FaultTextError> {
     for entry in text.split(',') {
         let entry = entry.trim();
         let (name, times) = match entry.rsplit_once('×') {
-            Some((name, times)) => (name, number(times.trim(), "the count behind ×")?),
+            Some((name, times)) => (name, number(times.trim(), "the count after ×")?),
             None => match entry.rsplit_once(" x") {
                 Some((name, times)) if times.trim().parse::<u64>().is_ok() => {
-                    (name, number(times.trim(), "the count behind x")?)
+                    (name, number(times.trim(), "the count after x")?)
                 }
                 _ => (entry, 1),
             },
         };
         if times == 0 {
-            return refuse(format!("'{entry}': a count of 0 holds always; leave the entry out"));
+            return refuse(format!("'{entry}': a count of 0 always holds; remove the entry"));
         }
         entries.push(After { selector: selector(name, true)?, times });
     }
@@ -101,13 +101,13 @@ impl FromStr for Fault {
             .collect();
         let Some(at) = words.iter().position(|(_, word)| FaultKind::parse(word).is_some()) else {
             let kinds: Vec<&str> = FaultKind::ALL.iter().map(|k| k.as_str()).collect();
-            return refuse(format!("'{text}' names no kind of fault; kinds: {}", kinds.join(", ")));
+            return refuse(format!("'{text}' contains no kind of fault; kinds: {}", kinds.join(", ")));
         };
         let kind = FaultKind::parse(words[at].1).expect("just found");
         let mut front = text[..words[at].0].trim();
         let mut fault_nth = 0;
         if let Some((name, nth)) = front.rsplit_once('#') {
-            fault_nth = number(nth, "the number behind #")?;
+            fault_nth = number(nth, "the number after #")?;
             if fault_nth == 0 {
                 return refuse("#0: calls are counted from 1");
             }
@@ -117,7 +117,7 @@ impl FromStr for Fault {
 
         let mut rest = text[words[at].0 + words[at].1.len()..].trim();
         if let Some((head, tail)) = rest.rsplit_once("at most ") {
-            fault.max_fires = number(tail.trim(), "the number behind 'at most'")?;
+            fault.max_fires = number(tail.trim(), "the number after 'at most'")?;
             if fault.max_fires == 0 {
                 return refuse("'at most 0' never fires");
             }
@@ -190,7 +190,7 @@ impl fmt::Display for Fault {
                 (0, AfterCounts::Sent) => " after sent ",
                 _ => ", ",
             })?;
-            // behind `after` a bare word is a call, so a selector of a callee alone keeps its slash
+            // after `after` a bare word is a call, so a selector with only a callee keeps its slash
             let s = &after.selector;
             if !s.callee.is_empty() && s.call.is_empty() {
                 if !s.caller.is_empty() {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_word_is_a_callee_in_front_and_a_call_behind_after() {
+    fn a_bare_word_is_a_callee_first_and_a_call_after_after() {
         let fault: Fault = "currency unavailable after GetCurrencies".parse().unwrap();
         assert_eq!(fault.selector.callee, "currency");
         assert_eq!(fault.after[0].selector.call, "GetCurrencies");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_would_be_right() {
+    fn error_messages_name_the_correct_form() {
         for (text, part) in [
             ("currency/Convert explode", "kinds: unavailable"),
             ("unavailable", "begins with the call"),

@@ -1,6 +1,6 @@
-//! What everything else is about: runs, faults, verdicts, exit codes.
+//! The types that all crates share: runs, faults, verdicts, exit codes.
 //!
-//! Pure data. No crate below this one, no I/O in it; every other crate meets its siblings in these types.
+//! Pure data without I/O. Sibling crates communicate through these types.
 
 pub mod campaign;
 pub mod failure;

@@ -16,7 +16,7 @@ impl RunId {
         RunId(uuid::Uuid::now_v7())
     }
 
-    /// What people type: the last eight hex digits (the first ones are the time and nearly equal within a day).
+    /// The last eight hex digits, for people to type. The first digits are the time and nearly equal within a day.
     pub fn short(&self) -> String {
         let text = self.0.simple().to_string();
         text[text.len() - 8..].to_owned()
@@ -64,7 +64,7 @@ impl fmt::Display for KindName {
     }
 }
 
-/// Where and with what a run was made; figures from different hosts are not compared.
+/// The environment of a run. Measurements from different hosts are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
     pub tool_version: String,
@@ -72,7 +72,7 @@ pub struct HostFacts {
     pub cpus: usize,
 }
 
-/// Metadata of a run. Times are milliseconds since the unix epoch. `spec` and `summary` are JSON whose shape depends on the kind.
+/// Metadata of a run. Times are milliseconds since the unix epoch. `spec` and `summary` are JSON that depends on the kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub id: RunId,
@@ -82,7 +82,7 @@ pub struct Run {
     pub seed: u64,
     pub host: HostFacts,
     pub begin_ms: i64,
-    /// None while the run is going on, or if it was interrupted.
+    /// None while the run is in progress, or if it was interrupted.
     pub end_ms: Option<i64>,
     pub verdict: Option<Verdict>,
     pub summary: serde_json::Value,

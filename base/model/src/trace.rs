@@ -1,4 +1,4 @@
-//! What one request did: the causal tree of its calls.
+//! The trace of one request: the causal tree of its calls.
 //!
 //! A call has a caller's side (sent, ended) and, if the callee answered with a history, a callee's side: its scope with
 //! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks of
@@ -13,15 +13,15 @@ pub enum Protocol {
     Http,
 }
 
-/// How a call ended, as its caller saw it.
+/// How a call ended, as its caller recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "outcome")]
 pub enum Outcome {
-    /// A reply came, with this gRPC code or HTTP status.
+    /// A reply was received, with this gRPC code or HTTP status.
     Replied { status: u32 },
-    /// No reply came; always a gRPC code.
+    /// No reply was received; always a gRPC code.
     Failed { status: u32 },
-    /// The caller answered before this call ended, or its record was cut off.
+    /// The caller replied before this call ended, or its history was truncated.
     Open,
 }
 
@@ -38,9 +38,9 @@ pub struct Call {
     /// Position among the calls of its scope, from 1; the entry call has 0.
     pub number: u32,
     pub caller: String,
-    /// The callee's own name if it answered with a history, else what the caller calls its peer.
+    /// The callee's own name if it returned a history, else the caller's name for its peer.
     pub callee: String,
-    /// The call's name as its caller knows it; fault selectors are matched with this one.
+    /// The caller's name for the call; fault selectors are matched with it.
     pub name: String,
     pub peer: String,
     pub protocol: Protocol,
@@ -59,7 +59,7 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     pub service: String,
-    /// The callee's own name for the call (a route template), empty if it is the caller's.
+    /// The callee's own name for the call (a route template), empty if it equals the caller's.
     pub name: String,
     /// µs since the unix epoch on the service's clock.
     pub start_us: u64,
@@ -71,7 +71,7 @@ pub struct Scope {
 }
 
 impl Outcome {
-    /// Whether the caller got what it asked for: gRPC OK, or an HTTP status below 400.
+    /// Whether the call succeeded: gRPC OK, or an HTTP status below 400.
     pub fn is_ok(self, protocol: Protocol) -> bool {
         match (self, protocol) {
             (Outcome::Replied { status }, Protocol::Grpc) => status == 0,
@@ -86,7 +86,7 @@ impl Outcome {
 }
 
 impl Call {
-    /// What people see: the callee's route if it told one, else the name without a gRPC package and service.
+    /// For display: the callee's route if its history has one, else the name without a gRPC package and service.
     pub fn label(&self) -> &str {
         if let Some(scope) = &self.scope
             && !scope.name.is_empty()
@@ -113,7 +113,7 @@ impl Call {
 }
 
 impl Trace {
-    /// Every call below the entry, each before the calls it caused, in the order in which they were sent.
+    /// Every call below the entry in the order of sending, each before the calls that it caused.
     pub fn walk(&self) -> Vec<&Call> {
         fn visit<'a>(call: &'a Call, out: &mut Vec<&'a Call>) {
             for child in call.calls() {
@@ -126,8 +126,8 @@ impl Trace {
         out
     }
 
-    /// Events as 3MileBeach counts them: send and receive on both sides, as far as each was recorded; the entry call counts
-    /// its callee's two.
+    /// The number of events as 3MileBeach counts them: send and receive on both sides, as far as recorded. Of the entry
+    /// call only its callee's two count.
     pub fn events(&self) -> usize {
         fn of_scope(scope: Option<&Scope>) -> usize {
             scope.map_or(0, |s| 1 + usize::from(s.answered_us.is_some()))
@@ -142,7 +142,7 @@ impl Trace {
         self.walk().into_iter().map(gap).sum::<usize>() + gap(&self.entry)
     }
 
-    /// Requests and replies that were sent, the entry's included.
+    /// The number of requests and replies, including the entry's.
     pub fn messages(&self) -> usize {
         let of = |call: &Call| 1 + usize::from(call.outcome.completed());
         self.walk().into_iter().map(of).sum::<usize>() + of(&self.entry)
@@ -159,7 +159,7 @@ impl Trace {
         names
     }
 
-    /// Whether some service's record was cut off to fit into its reply.
+    /// Whether the history of a service was truncated to fit its carrier.
     pub fn is_truncated(&self) -> bool {
         let cut = |call: &Call| call.scope.as_ref().is_some_and(|s| s.truncated);
         cut(&self.entry) || self.walk().into_iter().any(cut)

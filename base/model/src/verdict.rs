@@ -1,5 +1,5 @@
-//! Verdicts and exit codes. A verdict is pass, fail or *unknown*: a crashed checker, a dropped event, a fault that
-//! never took effect make it unknown, never pass.
+//! Verdicts and exit codes. A verdict is pass, fail or *unknown*: after a crashed checker, a dropped event, or a fault
+//! that never took effect it is unknown, never pass.
 
 use serde::{Deserialize, Serialize};
 

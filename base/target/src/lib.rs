@@ -7,7 +7,7 @@
 //! let options = StartOptions {
 //!     state_dir: ".faultloom/up".into(),
 //!     kept_trust: None,
-//!     sdks: target::SdkPlaces::default(),
+//!     sdks: target::SdkPaths::default(),
 //!     reaper: ReaperCommand::own_binary("reaper"), // `main` calls `target::reaper_main()` for it
 //!     on_event: std::sync::Arc::new(|event| eprintln!("{event}")),
 //! };
@@ -20,40 +20,27 @@
 //! ```
 //!
 //! Services get `FAULTLOOM_TRUST_FILE`, `FAULTLOOM_SERVICE`, `FAULTLOOM_PEERS`, `FAULTLOOM_STATUS`
-//! (`docs/formats/messages.md`) and `FAULTLOOM_UP`, a mark by which everything they start is found again when it has
-//! to end.
+//! (`docs/formats/messages.md`) and `FAULTLOOM_UP`, a mark that identifies everything
+//! they start when it has to end.
 //!
 //! Left out: containers, remote hosts, restarting by policy. Linux only: `/proc`, pidfds.
 
-mod address;
-mod atomic_file;
-mod ending;
-mod event;
-mod grpc_health;
+mod cleanup;
+mod file;
 mod health;
-mod place;
-mod ports;
-mod process_table;
-mod reaper;
 mod sdk;
-mod service_log;
-mod service_process;
 mod state;
-mod status_dir;
-mod supervisor;
-mod target;
-mod target_file;
-mod trust_file;
+mod supervise;
 
-pub use address::{Address, HttpAddress};
-pub use event::Event;
+pub use cleanup::process_table::ProcessId;
+pub use cleanup::reaper::{ReaperCommand, reaper_main};
+pub use file::address::{Address, HttpAddress};
+pub use file::target::{Service, Target};
+pub use file::target_file::UNKNOWN;
 pub use health::Health;
-pub use process_table::ProcessId;
-pub use reaper::{ReaperCommand, reaper_main};
-pub use sdk::{Sdk, SdkPlaces};
-pub use service_process::{Condition, ExitStatus};
-pub use state::{Down, ServiceRecord, UpState, down, is_alive, read_state};
-pub use supervisor::{Crash, OnEvent, ServiceState, StartOptions, Supervisor};
-pub use target::{Service, Target};
-pub use target_file::UNKNOWN;
-pub use trust_file::{Trust, switch_faults};
+pub use sdk::{Sdk, SdkPaths};
+pub use state::trust_file::{Trust, switch_faults};
+pub use state::up_state::{Down, ServiceRecord, UpState, down, is_alive, read_state};
+pub use supervise::event::Event;
+pub use supervise::service_process::{Condition, ExitStatus};
+pub use supervise::supervisor::{Crash, OnEvent, ServiceState, StartOptions, Supervisor};

@@ -1,16 +1,16 @@
-//! How an SDK gets into a service that `up` starts: by a variable of its environment, without a change to its command.
+//! Installs an SDK in a service that `up` starts: by an environment variable, without changing the service's command.
 //!
-//! | `sdk:` | variable | value, in front of what is there already |
+//! | `sdk:` | variable | value, put before an existing one |
 //! |---|---|---|
 //! | `go` | | built in by the wrapper |
 //! | `python` | `PYTHONPATH` | the folder with `sitecustomize.py` |
 //! | `java` | `JAVA_TOOL_OPTIONS` | `-javaagent:` and the agent's jar |
 //! | `node` | `NODE_OPTIONS` | `--require` and the SDK's `register.js` |
 //!
-//! A value that names the SDK already is left as it is: no agent is loaded twice by us.
+//! A value that already names the SDK is not changed, so that no agent is loaded twice.
 
-use crate::event::Event;
-use crate::target::{Service, Target};
+use crate::file::target::{Service, Target};
+use crate::supervise::event::Event;
 use model::Failure;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -26,9 +26,9 @@ pub enum Sdk {
     None,
 }
 
-/// Where the SDKs lie on this machine. Services that want one which is `None` start without it, with a warning.
+/// The SDKs installed on this machine. A service whose SDK is `None` starts without it, with a warning.
 #[derive(Clone, Debug, Default)]
-pub struct SdkPlaces {
+pub struct SdkPaths {
     /// The folder with `sitecustomize.py`.
     pub python: Option<PathBuf>,
     /// The agent's jar.
@@ -49,25 +49,25 @@ impl Sdk {
         Sdk::NAMES[self as usize]
     }
 
-    /// The variable that brings the SDK in, with the value to put in front and what separates it from the rest.
-    pub fn variable(self, place: &Path) -> Option<(&'static str, OsString, &'static str)> {
+    /// The variable that loads the SDK, the value to put first, and the separator to an existing value.
+    pub fn variable(self, path: &Path) -> Option<(&'static str, OsString, &'static str)> {
         match self {
-            Sdk::Python => Some(("PYTHONPATH", place.into(), ":")),
-            Sdk::Java => Some(("JAVA_TOOL_OPTIONS", option("-javaagent:", place), " ")),
-            Sdk::Node => Some(("NODE_OPTIONS", option("--require ", place), " ")),
+            Sdk::Python => Some(("PYTHONPATH", path.into(), ":")),
+            Sdk::Java => Some(("JAVA_TOOL_OPTIONS", option("-javaagent:", path), " ")),
+            Sdk::Node => Some(("NODE_OPTIONS", option("--require ", path), " ")),
             Sdk::Go | Sdk::None => None,
         }
     }
 }
 
-/// The Java launcher and Node.js both split at blanks and both understand double quotes.
+/// The Java launcher and Node.js both split at spaces and both support double quotes.
 fn option(flag: &str, path: &Path) -> OsString {
-    let blanks = path.to_string_lossy().contains(char::is_whitespace);
-    let quote = if blanks { "\"" } else { "" };
+    let has_spaces = path.to_string_lossy().contains(char::is_whitespace);
+    let quote = if has_spaces { "\"" } else { "" };
     [OsStr::new(flag), OsStr::new(quote), path.as_os_str(), OsStr::new(quote)].into_iter().collect()
 }
 
-impl SdkPlaces {
+impl SdkPaths {
     fn of(&self, sdk: Sdk) -> Option<&Path> {
         match sdk {
             Sdk::Python => self.python.as_deref(),
@@ -77,50 +77,54 @@ impl SdkPlaces {
         }
     }
 
-    /// Before anything is started: every SDK that a service wants is there, or is known not to be looked for.
-    pub(crate) fn check(&self, target: &Target, tell: &dyn Fn(&Event)) -> Result<(), Failure> {
+    /// Checks, before anything is started, that the SDK of each service is installed.
+    pub(crate) fn check(&self, target: &Target, on_event: &dyn Fn(&Event)) -> Result<(), Failure> {
         for (sdk, name, file, build) in [
             (Sdk::Python, "Python", "sitecustomize.py", ""),
             (Sdk::Java, "Java", "", "mvn -q -f sdk/java/pom.xml package -DskipTests"),
             (Sdk::Node, "Node.js", "", "npm --prefix sdk/typescript ci && npm --prefix sdk/typescript run build"),
         ] {
             let Some(service) = target.services().iter().find(|service| service.sdk == sdk) else { continue };
-            let Some(place) = self.of(sdk) else {
-                tell(&Event::Warning(format!(
-                    "service '{}' starts without the {name} SDK: no place was given",
+            let Some(path) = self.of(sdk) else {
+                on_event(&Event::Warning(format!(
+                    "service '{}' starts without the {name} SDK: its path is not given",
                     service.name
                 )));
                 continue;
             };
-            if place.join(file).is_file() || (file.is_empty() && place.is_file()) {
+            if path.join(file).is_file() || (file.is_empty() && path.is_file()) {
                 continue;
             }
-            let failure = Failure::environment(format!("no {name} SDK in {}", place.display()));
+            let failure = Failure::environment(format!("no {name} SDK in {}", path.display()));
             return Err(match build {
                 "" => failure
-                    .why(format!("service '{}' wants it (sdk: {}), and {file} is not there", service.name, sdk.name()))
+                    .why(format!(
+                        "service '{}' needs it (sdk: {}), but {file} does not exist",
+                        service.name,
+                        sdk.name()
+                    ))
                     .next(format!("give the folder with {file}, or write sdk: none")),
                 build => failure
-                    .why(format!("service '{}' wants it (sdk: {}), and it is not built", service.name, sdk.name()))
+                    .why(format!("service '{}' needs it (sdk: {}), but it is not built", service.name, sdk.name()))
                     .next(format!("build it ({build}), or write sdk: none")),
             });
         }
         Ok(())
     }
 
-    /// What the service's environment gets besides its own; its own value of the variable, or ours, is extended.
+    /// The variable to set for the service. An existing value, the service's or our own, is extended.
     pub(crate) fn variable(&self, service: &Service) -> Option<(&'static str, OsString)> {
-        let (name, first, between) = service.sdk.variable(self.of(service.sdk)?)?;
+        let (name, first, separator) = service.sdk.variable(self.of(service.sdk)?)?;
         let before = service.environment.get(name).map(OsString::from).or_else(|| std::env::var_os(name));
-        Some((name, extended(first, between, before)))
+        Some((name, extended(first, separator, before)))
     }
 }
 
-fn extended(mut first: OsString, between: &str, before: Option<OsString>) -> OsString {
+fn extended(mut first: OsString, separator: &str, before: Option<OsString>) -> OsString {
     match before.filter(|before| !before.is_empty()) {
         Some(before) if before.to_string_lossy().contains(&*first.to_string_lossy()) => before,
         Some(before) => {
-            first.push(between);
+            first.push(separator);
             first.push(before);
             first
         }
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_values_belong_together() {
+    fn names_match_their_variants() {
         for name in Sdk::NAMES {
             assert_eq!(Sdk::parse(name).unwrap().name(), name);
         }
@@ -141,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_kept_and_no_agent_is_there_twice() {
+    fn existing_values_are_kept_and_no_agent_is_added_twice() {
         let java = |before: Option<&str>| {
-            let (_, first, between) = Sdk::Java.variable(Path::new("/sdk/a.jar")).unwrap();
-            extended(first, between, before.map(OsString::from)).into_string().unwrap()
+            let (_, first, separator) = Sdk::Java.variable(Path::new("/sdk/a.jar")).unwrap();
+            extended(first, separator, before.map(OsString::from)).into_string().unwrap()
         };
         assert_eq!(java(None), "-javaagent:/sdk/a.jar");
         assert_eq!(java(Some("")), "-javaagent:/sdk/a.jar");

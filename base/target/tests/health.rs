@@ -1,4 +1,4 @@
-//! What a health check sees, against small servers in this process.
+//! Health checks against small servers in this process.
 
 use h2::server::SendResponse;
 use std::time::Duration;
@@ -25,13 +25,13 @@ async fn answering(bytes: &'static [u8]) -> String {
 }
 
 #[tokio::test]
-async fn http_wants_a_status_below_400() {
-    let look = async |bytes| health("http", &format!("http://{}/healthz", answering(bytes).await)).check(LIMIT).await;
-    assert_eq!(look(b"HTTP/1.1 200 OK\r\n\r\n").await, Ok(()));
-    assert_eq!(look(b"HTTP/1.0 302 Found\r\n\r\n").await, Ok(()));
-    assert_eq!(look(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").await, Err("HTTP status 503".into()));
-    assert_eq!(look(b"SSH-2.0-x\r\n").await, Err("an answer that is not HTTP/1".into()));
-    assert_eq!(look(b"").await, Err("it closed the connection without an answer".into()));
+async fn http_needs_a_status_below_400() {
+    let check = async |bytes| health("http", &format!("http://{}/healthz", answering(bytes).await)).check(LIMIT).await;
+    assert_eq!(check(b"HTTP/1.1 200 OK\r\n\r\n").await, Ok(()));
+    assert_eq!(check(b"HTTP/1.0 302 Found\r\n\r\n").await, Ok(()));
+    assert_eq!(check(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").await, Err("HTTP status 503".into()));
+    assert_eq!(check(b"SSH-2.0-x\r\n").await, Err("a reply that is not HTTP/1".into()));
+    assert_eq!(check(b"").await, Err("it closed the connection without a reply".into()));
 }
 
 #[tokio::test]
@@ -43,13 +43,13 @@ async fn a_closed_port_refuses() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up() {
+async fn a_silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let limit = Duration::from_millis(50);
     assert_eq!(health("tcp", &address).check(limit).await, Ok(()));
-    assert_eq!(health("http", &format!("http://{address}/")).check(limit).await, Err("no answer within 50 ms".into()));
-    assert_eq!(health("grpc", &address).check(limit).await, Err("no answer within 50 ms".into()));
+    assert_eq!(health("http", &format!("http://{address}/")).check(limit).await, Err("no reply within 50 ms".into()));
+    assert_eq!(health("grpc", &address).check(limit).await, Err("no reply within 50 ms".into()));
 }
 
 /// A gRPC server that answers every call with this message and status; without a message, by headers only.
@@ -84,13 +84,13 @@ fn answer(respond: &mut SendResponse<bytes::Bytes>, message: Option<&'static [u8
 }
 
 #[tokio::test]
-async fn grpc_wants_serving_or_no_health_service() {
-    let look = async |message, status| health("grpc", &grpc(message, status).await).check(LIMIT).await;
-    assert_eq!(look(Some(&[0, 0, 0, 0, 2, 8, 1]), "0").await, Ok(()));
-    assert_eq!(look(Some(&[0, 0, 0, 0, 2, 8, 2]), "0").await, Err("health status NOT_SERVING".into()));
-    assert_eq!(look(Some(&[0, 0, 0, 0, 0]), "0").await, Err("health status 0".into()));
-    assert_eq!(look(None, "12").await, Ok(()));
-    assert_eq!(look(None, "14").await, Err("gRPC status 14".into()));
+async fn grpc_needs_serving_or_no_health_service() {
+    let check = async |message, status| health("grpc", &grpc(message, status).await).check(LIMIT).await;
+    assert_eq!(check(Some(&[0, 0, 0, 0, 2, 8, 1]), "0").await, Ok(()));
+    assert_eq!(check(Some(&[0, 0, 0, 0, 2, 8, 2]), "0").await, Err("health status NOT_SERVING".into()));
+    assert_eq!(check(Some(&[0, 0, 0, 0, 0]), "0").await, Err("health status 0".into()));
+    assert_eq!(check(None, "12").await, Ok(()));
+    assert_eq!(check(None, "14").await, Err("gRPC status 14".into()));
     let not_grpc = health("grpc", &answering(b"HTTP/1.1 400 Bad Request\r\n\r\n").await).check(LIMIT).await;
     assert!(not_grpc.unwrap_err().starts_with("it does not speak HTTP/2"));
 }

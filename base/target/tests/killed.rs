@@ -1,20 +1,18 @@
-//! The tool as a process of its own: asked to end, ended from another process, killed without warning.
+//! The tool as a separate process: interrupted, ended from another process, killed.
 
-mod support;
-
+use crate::support::{Folder, free_port, get, server, wait_for};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
-use support::{Folder, free_port, get, server, wait_for};
 use target::{Down, is_alive, read_state};
 
-/// A target of two services, one with a process that has left its session.
+/// A target of two services, one of which has a process in another session.
 fn up(folder: &Folder) -> (Child, u16) {
     let port = free_port();
     let wild = "  - {name: wild, command: \"setsid sleep 1001 & trap '' TERM; while :; do sleep 1000; done\"}\n";
     folder.target(&(server("a", port) + wild));
     let mut child = folder.target_up();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap() == "up"), "it must come up");
+    assert!(lines.any(|line| line.unwrap() == "up"), "it must start");
     assert!(get(port, "/").contains("hello"));
     (child, port)
 }
@@ -23,7 +21,7 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
-fn nothing_is_left(folder: &Folder) {
+fn assert_nothing_remains(folder: &Folder) {
     wait_for("all processes to end", || folder.processes().is_empty().then_some(()));
     wait_for("the files to go", || {
         ["up.json", "trust", "status"].iter().all(|left| !folder.state().join(left).exists()).then_some(())
@@ -31,12 +29,12 @@ fn nothing_is_left(folder: &Folder) {
 }
 
 #[test]
-fn sigkill_of_the_tool_leaves_nothing() {
+fn sigkill_of_the_tool_leaves_no_process() {
     let folder = Folder::new();
     let (mut child, _) = up(&folder);
     signal(&child, "-KILL");
     child.wait().unwrap();
-    nothing_is_left(&folder);
+    assert_nothing_remains(&folder);
 }
 
 #[test]
@@ -47,16 +45,16 @@ fn sigkill_of_tool_and_reaper_is_cleaned_up_by_down() {
     assert!(Command::new("kill").args(["-KILL", &reaper.to_string()]).status().unwrap().success());
     signal(&child, "-KILL");
     child.wait().unwrap();
-    let state = read_state(&folder.state()).unwrap().expect("nobody was left to remove it");
+    let state = read_state(&folder.state()).unwrap().expect("no process was left to remove it");
     assert!(!is_alive(&state) && get(port, "/").contains("hello"), "its services still run");
     let done = runtime().block_on(target::down(&folder.state())).unwrap();
     let services = vec!["a".to_owned(), "wild".to_owned()];
     assert_eq!(done, Down::CleanedUp { target: "shop".into(), services });
-    nothing_is_left(&folder);
+    assert_nothing_remains(&folder);
 }
 
 #[test]
-fn a_new_start_cleans_up_what_was_left_before() {
+fn a_new_start_cleans_up_after_a_killed_one() {
     let folder = Folder::new();
     let (mut child, port) = up(&folder);
     let reaper = folder.reaper_of(&child);
@@ -67,23 +65,23 @@ fn a_new_start_cleans_up_what_was_left_before() {
     let target = folder.target(&server("a", port));
     runtime().block_on(async {
         let supervisor = target::Supervisor::start(target, options).await.unwrap();
-        assert_eq!(events.lock().unwrap()[0], "stopping what was left of shop");
+        assert_eq!(events.lock().unwrap()[0], "stopping the remaining processes of shop");
         assert_eq!(folder.processes().len(), 1, "only the new service");
         supervisor.stop().await.unwrap();
     });
-    nothing_is_left(&folder);
+    assert_nothing_remains(&folder);
 }
 
 #[test]
 fn down_from_another_process_stops_everything() {
     let folder = Folder::new();
     let (mut child, _) = up(&folder);
-    // Somebody has to take its exit status, or it stays as a zombie.
+    // Without a wait it would remain as a zombie.
     let waiting = std::thread::spawn(move || child.wait().unwrap());
     let done = runtime().block_on(target::down(&folder.state())).unwrap();
     assert!(matches!(done, Down::Stopped { .. }), "{done:?}");
     assert!(waiting.join().unwrap().success());
-    nothing_is_left(&folder);
+    assert_nothing_remains(&folder);
     assert_eq!(runtime().block_on(target::down(&folder.state())).unwrap(), Down::NothingUp);
 }
 
@@ -98,7 +96,7 @@ fn sigint_to_the_whole_terminal_group_ends_in_order() {
     signal(&child, "-INT");
     assert!(child.wait().unwrap().success());
     assert!(folder.processes().is_empty());
-    nothing_is_left(&folder);
+    assert_nothing_remains(&folder);
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -11,7 +11,7 @@ fn keys(schema: &Value, pointer: &str) -> BTreeSet<String> {
     properties.keys().cloned().collect()
 }
 
-/// The keys that the reader names when it meets one it does not know.
+/// The keys that the reader lists in its message about an unknown key.
 fn accepted(before: &str) -> BTreeSet<String> {
     let text = format!("{before}zzzzzzzzzzzzzz: 1\n");
     let failure = target::Target::parse(&text, Path::new("/t/target.yaml"), "target.yaml").unwrap_err();
@@ -30,7 +30,7 @@ fn schema_and_reader_accept_the_same_keys() {
     }
 }
 
-/// Every target file of the repository, and those that the tests of `init` expect.
+/// Every target file of the repository, and those in the goldens of `init`.
 fn target_files() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
@@ -48,7 +48,7 @@ fn target_files() -> Vec<(String, String)> {
     for entry in std::fs::read_dir(root.join("cli/tests/goldens")).unwrap().flatten() {
         let text = std::fs::read_to_string(entry.path()).unwrap();
         if let Some((_, drafted)) = text.split_once("$ cat target.yaml\n") {
-            // a port that a test takes anew each time is written as a word there
+            // goldens have words for ports that differ from run to run
             let drafted = drafted.replace("PORT1", "8001").replace("PORT2", "8002");
             files.push((entry.path().display().to_string(), drafted));
         }
@@ -57,18 +57,17 @@ fn target_files() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_target_file_is_as_the_schema_says() {
+fn every_target_file_follows_the_schema() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let files = target_files();
     assert!(files.len() >= 5, "{}", files.len());
     for (file, text) in files {
         let value: Value = serde_saphyr::from_str(&text).unwrap();
-        let objections: Vec<String> =
-            validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path)).collect();
-        // what is open is refused by both, everything else accepted by both
+        let errors: Vec<String> = validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path)).collect();
+        // both refuse open values and accept everything else
         let loads = target::Target::parse(&text, Path::new("/t/target.yaml"), "t").is_ok();
-        assert_eq!(loads, objections.is_empty(), "{file}: {objections:?}");
+        assert_eq!(loads, errors.is_empty(), "{file}: {errors:?}");
         assert_eq!(loads, !text.contains("TODO"), "{file}");
     }
     for example in schema["examples"].as_array().unwrap() {

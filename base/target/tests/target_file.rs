@@ -1,6 +1,4 @@
-//! What a target file means, and what is said about one that is wrong (goldens of the whole text).
-
-mod support;
+//! The meaning of target files, and the messages about wrong ones (goldens).
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +34,7 @@ fn parse(text: &str) -> Result<Target, model::Failure> {
 }
 
 #[test]
-fn every_key_means_what_it_says() {
+fn every_key_is_read() {
     let shop = parse(SHOP).unwrap();
     assert_eq!(shop.name, "shop");
     assert_eq!(shop.entry.as_ref().unwrap().to_string(), "http://127.0.0.1:8080/");
@@ -60,7 +58,7 @@ fn every_key_means_what_it_says() {
 }
 
 #[test]
-fn peers_name_every_address_under_which_a_caller_may_know_it() {
+fn peers_list_every_address_that_a_caller_may_use() {
     let peers = parse(SHOP).unwrap().peers();
     let expected = [
         "127.0.0.1:8080=frontend",
@@ -87,7 +85,7 @@ fn wrong_files_get_a_clear_message() {
         ("missing name", "services: []\n".into()),
         ("neither command nor address", "name: shop\nservices:\n  - name: cart\n".into()),
         (
-            "environment of what is not started",
+            "environment of an attached service",
             "name: shop\nservices:\n  - {name: cart, listens: [\"127.0.0.1:1\"], environment: {A: 1}}\n".into(),
         ),
         (
@@ -131,11 +129,11 @@ fn wrong_files_get_a_clear_message() {
         assert_eq!(failure.exit(), model::Exit::Usage, "{name}");
         text += &format!("# {name}\n{failure}\n\n");
     }
-    support::golden("target_file", &text);
+    crate::support::golden("target_file", &text);
 }
 
 #[test]
-fn a_missing_file_is_said_to_be_missing() {
+fn a_missing_file_has_a_clear_message() {
     let failure = Target::load("/nowhere/target.yaml").unwrap_err();
     assert_eq!(failure.what, "cannot read the target file /nowhere/target.yaml");
     assert!(failure.why.unwrap().starts_with("no such file"));

@@ -1,13 +1,11 @@
-//! Starting, watching and ending real processes.
+//! Starting, monitoring and ending real processes.
 
-mod support;
-
+use crate::support::{Folder, free_port, get, server, wait_for};
 use std::net::TcpListener;
-use support::{Folder, free_port, get, server, wait_for};
 use target::{Condition, ExitStatus, Supervisor, read_state, switch_faults};
 
-/// Replaces what differs from run to run.
-fn settled(text: &str, folder: &Folder, names: &[(&str, String)]) -> String {
+/// Replaces the parts that differ from run to run.
+fn normalize(text: &str, folder: &Folder, names: &[(&str, String)]) -> String {
     let mut text = text.replace(folder.0.to_str().unwrap(), "FOLDER");
     for (name, value) in names {
         text = text.replace(value.as_str(), name);
@@ -23,7 +21,7 @@ async fn failure(folder: &Folder, services: &str) -> model::Failure {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn healthy_services_are_stopped_without_a_trace_but_their_logs() {
+async fn stopped_services_leave_only_their_logs() {
     let folder = Folder::new();
     let (a, b) = (free_port(), free_port());
     let shows = "  - name: shows\n    command: env; exec sleep 1000\n    environment: {COLOUR: 7}\n    support: true\n";
@@ -57,7 +55,7 @@ async fn healthy_services_are_stopped_without_a_trace_but_their_logs() {
     supervisor.stop().await.unwrap();
     assert!(folder.processes().is_empty());
     assert!(!supervisor.status_dir().exists());
-    assert!(supervisor.crashed().is_empty(), "what was stopped has not crashed");
+    assert!(supervisor.crashed().is_empty(), "a stopped service has not crashed");
     assert!(!trust_file.exists() && read_state(&folder.state()).unwrap().is_none());
     assert_eq!(folder.log("a"), "serving\n");
     let events = events.lock().unwrap();
@@ -66,13 +64,13 @@ async fn healthy_services_are_stopped_without_a_trace_but_their_logs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sdks_come_in_front_of_what_a_service_says_itself() {
+async fn sdks_are_put_before_a_services_own_values() {
     let folder = Folder::new();
     let mut options = folder.options();
     let (jar, register) = (folder.file("agent.jar", ""), folder.file("register.js", ""));
     folder.file("sitecustomize.py", "");
     options.sdks =
-        target::SdkPlaces { java: Some(jar.clone()), node: Some(register.clone()), python: Some(folder.0.clone()) };
+        target::SdkPaths { java: Some(jar.clone()), node: Some(register.clone()), python: Some(folder.0.clone()) };
     let shows = |name: &str, sdk: &str, environment: &str| {
         format!("  - {{name: {name}, sdk: {sdk}, command: 'env; exec sleep 1000', environment: {{{environment}}}}}\n")
     };
@@ -106,12 +104,12 @@ async fn stubborn_and_runaway_processes_are_ended_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attached_service_is_looked_at_and_left_alone() {
+async fn an_attached_service_is_checked_but_not_managed() {
     let folder = Folder::new();
     let (a, b) = (free_port(), free_port());
     let attached = format!("  - {{name: outside, listens: [\"127.0.0.1:{b}\"], start_timeout_s: 0.3}}\n");
     let text = failure(&folder, &(server("a", a) + &attached)).await.to_string();
-    support::golden("not_attached", &settled(&(text + "\n"), &folder, &[("PORT", b.to_string())]));
+    crate::support::golden("not_attached", &normalize(&(text + "\n"), &folder, &[("PORT", b.to_string())]));
 
     let mut outside = std::process::Command::new("python3")
         .args([folder.0.join("server.py").as_os_str(), b.to_string().as_ref()])
@@ -133,10 +131,10 @@ async fn an_attached_service_is_looked_at_and_left_alone() {
     let keys = std::fs::read_to_string(&kept).unwrap();
     assert_eq!((supervisor.trust_text(), supervisor.trust_file()), (keys.clone(), kept.as_path()));
     supervisor.stop().await.unwrap();
-    assert!(get(b, "/").contains("hello"), "what was not started here is not stopped here");
+    assert!(get(b, "/").contains("hello"), "an attached service is not stopped");
 
     let again = Supervisor::start(target, options).await.unwrap();
-    assert_eq!(again.trust_text(), keys, "the keys stay, or attached services would have to be started again");
+    assert_eq!(again.trust_text(), keys, "the keys are kept, so attached services need no restart");
     again.stop().await.unwrap();
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -145,7 +143,7 @@ async fn an_attached_service_is_looked_at_and_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_dies_at_start_shows_its_log() {
+async fn a_service_that_exits_at_start_shows_its_log() {
     let folder = Folder::new();
     let port = free_port();
     let dies = "  - name: dies\n    command: \"for n in 1 2 3 4 5 6 7 8 9 10 11; do echo line $n; done; exit 3\"\n    \
@@ -153,12 +151,15 @@ async fn a_service_that_dies_at_start_shows_its_log() {
     let text = failure(&folder, &(server("a", port) + dies)).await.to_string();
     let killed = failure(&folder, "  - {name: killed, command: 'kill -9 $$'}\n").await.to_string();
     let daemon = failure(&folder, "  - {name: daemon, command: 'sleep 1000 & echo gone'}\n").await.to_string();
-    support::golden("dies_at_start", &settled(&[text, killed, daemon, String::new()].join("\n\n"), &folder, &[]));
+    crate::support::golden(
+        "dies_at_start",
+        &normalize(&[text, killed, daemon, String::new()].join("\n\n"), &folder, &[]),
+    );
     assert_eq!(folder.log("dies").lines().count(), 11, "the log is kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_never_gets_healthy_shows_what_was_seen() {
+async fn a_service_that_never_becomes_healthy_shows_its_last_check() {
     let folder = Folder::new();
     let (closed, sick) = (free_port(), free_port());
     let sleeps = format!(
@@ -168,11 +169,11 @@ async fn a_service_that_never_gets_healthy_shows_what_was_seen() {
     let health = format!("    health: {{http: \"http://127.0.0.1:{sick}/sick\"}}\n    start_timeout_s: 3\n");
     let also = failure(&folder, &(server("sick", sick) + &health)).await.to_string();
     let names = [("CLOSED", closed.to_string()), ("SICK", sick.to_string())];
-    support::golden("never_healthy", &settled(&[text, also, String::new()].join("\n\n"), &folder, &names));
+    crate::support::golden("never_healthy", &normalize(&[text, also, String::new()].join("\n\n"), &folder, &names));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_started_is_said_before_or_at_once() {
+async fn a_service_that_cannot_be_started_is_reported_at_once() {
     let folder = Folder::new();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = holder.local_addr().unwrap().port();
@@ -199,11 +200,11 @@ async fn what_cannot_be_started_is_said_before_or_at_once() {
     text.push(String::new());
     let pid = format!("{comm} (pid {})", std::process::id());
     let names = [("PORT", port.to_string()), ("NAME (pid PID)", pid)];
-    support::golden("cannot_start", &settled(&text.join("\n\n"), &folder, &names));
+    crate::support::golden("cannot_start", &normalize(&text.join("\n\n"), &folder, &names));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_is_told_once_and_a_restart_continues_the_log() {
+async fn a_crash_is_reported_once_and_a_restart_continues_the_log() {
     let folder = Folder::new();
     let (a, b) = (free_port(), free_port());
     let supervisor = folder.start(&(server("a", a) + &server("b", b))).await.unwrap();
@@ -211,7 +212,7 @@ async fn a_crash_is_told_once_and_a_restart_continues_the_log() {
     get(a, "/crash");
     let crash = wait_for("the crash", || supervisor.crashed().pop());
     assert_eq!((crash.service.as_str(), crash.status), ("a", ExitStatus::Code(7)));
-    assert_eq!(crash.log_tail, ["serving", "crashing as asked"]);
+    assert_eq!(crash.log_tail, ["serving", "crashing on request"]);
     assert!(supervisor.crashed().is_empty());
     assert_eq!(supervisor.states()[0].condition, Condition::Exited(ExitStatus::Code(7)));
 
@@ -220,7 +221,7 @@ async fn a_crash_is_told_once_and_a_restart_continues_the_log() {
     let states = supervisor.states();
     assert!(states.iter().all(|state| state.condition == Condition::Healthy) && states[0].pid != before);
     assert!(get(a, "/").contains("hello") && supervisor.crashed().is_empty());
-    assert_eq!(folder.log("a"), "serving\ncrashing as asked\nserving\n");
+    assert_eq!(folder.log("a"), "serving\ncrashing on request\nserving\n");
     assert_eq!(read_state(&folder.state()).unwrap().unwrap().services[0].process.map(|id| id.pid), states[0].pid);
 
     supervisor.restart("b").await.unwrap(); // one that runs
@@ -237,7 +238,7 @@ async fn a_restart_that_fails_leaves_the_others_running() {
     let supervisor = folder.start(&(server("a", a) + &server("b", b))).await.unwrap();
     folder.file("server.py", "raise SystemExit('broken now')");
     let failure = supervisor.restart("a").await.unwrap_err();
-    assert_eq!(failure.what, "service 'a' died at start: exit status 1");
+    assert_eq!(failure.what, "service 'a' exited at start: exit status 1");
     assert!(failure.why.unwrap().ends_with("\n  broken now"), "only this start's lines");
     assert!(supervisor.crashed().is_empty() && get(b, "/").contains("hello"));
     supervisor.stop().await.unwrap();
@@ -255,7 +256,7 @@ async fn a_second_up_in_the_same_folder_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_start_leaves_nothing() {
+async fn a_canceled_start_leaves_no_process() {
     let folder = Folder::new();
     let never = format!("  - {{name: a, command: [sleep, 1000], listens: [\"127.0.0.1:{}\"]}}\n", free_port());
     let (options, events) = folder.options_with_events();

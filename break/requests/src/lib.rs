@@ -1,6 +1,6 @@
-//! Request faults: what a fault matches in a recorded request, and the spaces of faults that follow from one.
+//! Request faults: the calls of a recorded request that a fault matches, and the fault spaces derived from a request.
 //!
-//! Pure: a trace in, faults out. Sources: 3MileBeach §3.2 (temporal discretisation), §5.3.1 (the three strategies).
+//! Pure functions from traces to faults. Sources: 3MileBeach §3.2 (temporal discretization), §5.3.1 (the three strategies).
 
 pub mod resolve;
 pub mod space;

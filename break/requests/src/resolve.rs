@@ -1,30 +1,30 @@
-//! Whether a fault can take effect at all: a fault that matches no recorded call would leave the verdict unknown, so it is
-//! refused before anything is sent, with what would have matched.
+//! Checks whether a fault can take effect. A fault that matches no recorded call would make the verdict unknown, so it is refused
+//! before anything is sent, with a list of the calls that exist.
 
 use model::trace::{Call, Trace};
 use model::{Failure, Fault, Selector};
 use wire::select::{call_matches, callee_matches, matches};
 
-/// What the callee must be called in a selector so that the caller's SDK, which only knows its peer, recognises it when it sends.
+/// The callee's name for a selector that the caller's SDK can match: at the send it only has the name of its peer.
 pub fn callee_at_sender(call: &Call) -> &str {
     if callee_matches(&call.callee, &call.peer) { &call.callee } else { &call.peer }
 }
 
-/// The same for the call's name: the short or the route name if it picks this call, else the caller's own.
+/// The same for the call's name: the label if it selects this call, else the caller's own name.
 pub fn name_at_sender(call: &Call) -> &str {
     if call_matches(call.label(), &call.name) { call.label() } else { &call.name }
 }
 
-fn as_sender_sees(selector: &Selector, calls: &[&Call]) -> Selector {
-    let strictly = |call: &&&Call| matches(selector, &call.caller, &call.peer, &call.name);
-    if calls.iter().any(|call| strictly(&call)) {
+fn for_sender(selector: &Selector, calls: &[&Call]) -> Selector {
+    let matches_at_sender = |call: &&&Call| matches(selector, &call.caller, &call.peer, &call.name);
+    if calls.iter().any(|call| matches_at_sender(&call)) {
         return selector.clone();
     }
     let Some(call) = calls.iter().find(|call| selects(selector, call)) else {
         return selector.clone();
     };
-    let part = |wanted: &str, ours: &str| {
-        if wanted.is_empty() { String::new() } else { ours.to_owned() }
+    let part = |selected: &str, at_sender: &str| {
+        if selected.is_empty() { String::new() } else { at_sender.to_owned() }
     };
     Selector {
         caller: selector.caller.clone(),
@@ -33,21 +33,21 @@ fn as_sender_sees(selector: &Selector, calls: &[&Call]) -> Selector {
     }
 }
 
-/// Checks the faults and rewrites names that only callees know about themselves into those that their callers use.
+/// Checks the faults and replaces names that only callees use by the names that their callers use.
 pub fn resolve(faults: &[Fault], trace: &Trace) -> Result<Vec<Fault>, Failure> {
     check(faults, trace)?;
     let calls = trace.walk();
     let mut resolved = faults.to_vec();
     for fault in &mut resolved {
-        fault.selector = as_sender_sees(&fault.selector, &calls);
+        fault.selector = for_sender(&fault.selector, &calls);
         for after in &mut fault.after {
-            after.selector = as_sender_sees(&after.selector, &calls);
+            after.selector = for_sender(&after.selector, &calls);
         }
     }
     Ok(resolved)
 }
 
-/// Whether `selector` picks this call, by its caller's name for it or by the callee's own.
+/// Whether `selector` matches this call, by its caller's names or by the callee's own.
 pub fn selects(selector: &Selector, call: &Call) -> bool {
     let names = [call.name.as_str(), call.label()];
     let peers = [call.peer.as_str(), call.callee.as_str()];
@@ -63,24 +63,24 @@ pub fn check(faults: &[Fault], trace: &Trace) -> Result<(), Failure> {
             return Err(no_match(&format!("fault '{fault}'"), &fault.selector, &calls));
         }
         if fault.nth > hits {
-            return Err(Failure::unknown(format!("fault '{fault}' asks for call {} of {hits}", fault.nth))
+            return Err(Failure::unknown(format!("fault '{fault}' selects call {} of {hits}", fault.nth))
                 .why(format!("the recorded request makes {hits} such call{}", if hits == 1 { "" } else { "s" })));
         }
         for after in &fault.after {
-            let seen = calls.iter().filter(|call| selects(&after.selector, call)).count() as u64;
-            if seen == 0 {
+            let count = calls.iter().filter(|call| selects(&after.selector, call)).count() as u64;
+            if count == 0 {
                 return Err(no_match(
                     &format!("the prerequisite '{}' of fault '{fault}'", after.selector),
                     &after.selector,
                     &calls,
                 ));
             }
-            if seen < after.times {
+            if count < after.times {
                 return Err(Failure::unknown(format!(
                     "the prerequisite '{}×{}' of fault '{fault}' never holds",
                     after.selector, after.times
                 ))
-                .why(format!("the recorded request makes {seen} such call{}", if seen == 1 { "" } else { "s" })));
+                .why(format!("the recorded request makes {count} such call{}", if count == 1 { "" } else { "s" })));
             }
         }
     }
@@ -94,9 +94,8 @@ fn no_match(what: &str, selector: &Selector, calls: &[&Call]) -> Failure {
     }
     let mut callees: Vec<&str> = calls.iter().map(|c| c.callee.as_str()).collect();
     dedup(&mut callees);
-    let callee_known =
-        selector.callee.is_empty() || calls.iter().any(|c| selects(&Selector::callee(&selector.callee), c));
-    if !callee_known {
+    let is_callee = selector.callee.is_empty() || calls.iter().any(|c| selects(&Selector::callee(&selector.callee), c));
+    if !is_callee {
         let failure = failure.why(format!("services called: {}", callees.join(", ")));
         return match closest(&selector.callee, &callees) {
             Some(name) => {
@@ -111,9 +110,12 @@ fn no_match(what: &str, selector: &Selector, calls: &[&Call]) -> Failure {
         .map(|c| c.label())
         .collect();
     dedup(&mut names);
-    let whom =
-        if selector.callee.is_empty() { "calls seen".to_owned() } else { format!("calls seen to {}", selector.callee) };
-    let failure = failure.why(format!("{whom}: {}", names.join(", ")));
+    let scope = if selector.callee.is_empty() {
+        "recorded calls".to_owned()
+    } else {
+        format!("recorded calls to {}", selector.callee)
+    };
+    let failure = failure.why(format!("{scope}: {}", names.join(", ")));
     match closest(&selector.call, &names) {
         Some(name) => failure.next(format!("did you mean '{}'?", Selector { call: name.into(), ..selector.clone() })),
         None => failure,
@@ -121,13 +123,13 @@ fn no_match(what: &str, selector: &Selector, calls: &[&Call]) -> Failure {
 }
 
 fn dedup(names: &mut Vec<&str>) {
-    let mut seen = std::collections::HashSet::new();
-    names.retain(|name| seen.insert(*name));
+    let mut unique = std::collections::HashSet::new();
+    names.retain(|name| unique.insert(*name));
 }
 
-fn closest<'a>(wanted: &str, names: &[&'a str]) -> Option<&'a str> {
-    let best = names.iter().map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), *name)).min()?;
-    (!wanted.is_empty() && best.0 <= wanted.len() / 2).then_some(best.1)
+fn closest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    let best = names.iter().map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), *other)).min()?;
+    (!name.is_empty() && best.0 <= name.len() / 2).then_some(best.1)
 }
 
 /// Levenshtein distance.
@@ -157,13 +159,13 @@ mod tests {
         assert_eq!(
             failure.to_string(),
             "error: fault 'currency/Convrt unavailable' matches no call in the recorded request\n  \
-             calls seen to currency: GetCurrencies, Convert\n  next: did you mean 'currency/Convert'?"
+             recorded calls to currency: GetCurrencies, Convert\n  next: did you mean 'currency/Convert'?"
         );
         assert_eq!(failure.exit(), model::Exit::Unknown);
     }
 
     #[test]
-    fn a_callee_known_by_its_own_name_is_faulted_by_its_address() {
+    fn a_callee_selected_by_its_own_name_is_faulted_by_its_address() {
         let mut trace = home();
         for call in &mut trace.entry.scope.as_mut().unwrap().calls {
             call.peer = "127.0.0.1:7001".into();

@@ -1,4 +1,4 @@
-//! Fault spaces: the sites that a recorded request offers, each with the fault that would be put there.
+//! Fault spaces: the sites of a recorded request, each with the fault to inject there.
 //!
 //! | space | a site is | cases |
 //! |---|---|---|
@@ -6,10 +6,10 @@
 //! | all-services | a service of the target is down, called or not | every subset (exhaustive RLFI) |
 //! | temporal | one single call fails | every subset (TFI) |
 //! | crash-points | a service is down from one moment of the request on | one site at a time |
-//! | guided | as temporal, chosen as the sweep learns | no more than are needed for every distinct local behaviour |
+//! | guided | as temporal | chosen during the sweep, only as many as distinct local behaviors need |
 //!
-//! The moments of a crash are those that its callers can tell apart: before its first call, after its first completed one, and so
-//! on. Two crashes between the same two calls look the same from outside (3MileBeach §3.2).
+//! The moments of a crash are those that callers can distinguish: before the first call, after the first completed one, and so
+//! on. Two crashes between the same two calls have the same effect (3MileBeach §3.2).
 
 use crate::resolve::{callee_at_sender, name_at_sender};
 use model::sweep::Site;
@@ -46,13 +46,13 @@ impl SpaceKind {
         SpaceKind::ALL.into_iter().find(|s| s.as_str() == text)
     }
 
-    /// Whether a case is any subset of the sites (else exactly one site, or whatever guidance picks).
+    /// Whether every subset of the sites is a case.
     pub fn is_power_set(self) -> bool {
         matches!(self, SpaceKind::Services | SpaceKind::AllServices | SpaceKind::Temporal)
     }
 }
 
-/// What happens at a site: a kind of fault and its argument.
+/// The fault injected at the sites of a space: its kind and argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     pub kind: FaultKind,
@@ -63,13 +63,14 @@ pub struct Effect {
 pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effect) -> Vec<Site> {
     let fault = |selector| Fault::new(effect.kind, selector).arg(effect.arg);
     match space {
-        SpaceKind::Services => {
-            called(trace).into_iter().map(|name| Site { fault: fault(down(trace, &name)), label: name }).collect()
-        }
+        SpaceKind::Services => called(trace)
+            .into_iter()
+            .map(|name| Site { fault: fault(all_calls_to(trace, &name)), label: name })
+            .collect(),
         SpaceKind::AllServices => {
             let mut names = called(trace);
             names.extend(services.iter().filter(|s| **s != trace.entry.callee && !called(trace).contains(s)).cloned());
-            names.into_iter().map(|name| Site { fault: fault(down(trace, &name)), label: name }).collect()
+            names.into_iter().map(|name| Site { fault: fault(all_calls_to(trace, &name)), label: name }).collect()
         }
         SpaceKind::Temporal | SpaceKind::Guided => trace
             .walk()
@@ -77,7 +78,7 @@ pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effec
             .zip(occurrences(trace))
             .map(|(call, (nth, of))| {
                 let label = if of == 1 { call.label().to_owned() } else { format!("{}#{nth}", call.label()) };
-                Site { label, fault: fault(exactly(call)).nth(nth) }
+                Site { label, fault: fault(exact_selector(call)).nth(nth) }
             })
             .collect::<Vec<_>>()
             .disambiguated(trace),
@@ -86,7 +87,7 @@ pub fn sites(space: SpaceKind, trace: &Trace, services: &[String], effect: Effec
             for name in called(trace) {
                 let sends = trace.walk().into_iter().filter(|c| c.callee == name).count() as u64;
                 for k in 0..sends {
-                    let selector = down(trace, &name);
+                    let selector = all_calls_to(trace, &name);
                     let crash = fault(selector.clone());
                     sites.push(match k {
                         0 => Site { label: format!("{name} from the start"), fault: crash },
@@ -110,15 +111,14 @@ fn called(trace: &Trace) -> Vec<String> {
     names
 }
 
-/// Every call to this service, named as its callers know it.
-fn down(trace: &Trace, service: &str) -> Selector {
+/// Selects every call to this service, by its callers' name for it.
+fn all_calls_to(trace: &Trace, service: &str) -> Selector {
     let at_sender = trace.walk().into_iter().find(|c| c.callee == service).map_or(service, callee_at_sender);
     Selector::callee(at_sender)
 }
 
-/// A selector for exactly this kind of call. The short gRPC name is used, it saves room in the envelope; an HTTP call is told by
-/// the callee's route.
-pub fn exactly(call: &Call) -> Selector {
+/// Selects exactly this kind of call: by the short gRPC name, which saves bytes in the envelope, or by the callee's HTTP route.
+pub fn exact_selector(call: &Call) -> Selector {
     Selector {
         caller: call.caller.clone(),
         callee: callee_at_sender(call).to_owned(),
@@ -126,20 +126,20 @@ pub fn exactly(call: &Call) -> Selector {
     }
 }
 
-/// For every call of the walk: it is the n-th of so many that its selector matches.
+/// For every call of the walk: its number among the calls with the same selector, and their count.
 fn occurrences(trace: &Trace) -> Vec<(u64, u64)> {
-    let mut seen: BTreeMap<(String, String, String), u64> = BTreeMap::new();
+    let mut counts: BTreeMap<(String, String, String), u64> = BTreeMap::new();
     let key = |call: &Call| (call.caller.clone(), call.callee.clone(), call.label().to_owned());
     let nth: Vec<_> = trace
         .walk()
         .into_iter()
         .map(|call| {
-            let n = seen.entry(key(call)).or_default();
+            let n = counts.entry(key(call)).or_default();
             *n += 1;
             (key(call), *n)
         })
         .collect();
-    nth.into_iter().map(|(key, n)| (n, seen[&key])).collect()
+    nth.into_iter().map(|(key, n)| (n, counts[&key])).collect()
 }
 
 trait Disambiguated {
@@ -147,7 +147,7 @@ trait Disambiguated {
 }
 
 impl Disambiguated for Vec<Site> {
-    /// Two callees with a call of the same name: the label gets its callee, and its caller where that is needed too.
+    /// Adds the callee to labels that occur twice, and the caller if they still do.
     fn disambiguated(mut self, trace: &Trace) -> Vec<Site> {
         let calls = trace.walk();
         for with in [|c: &Call| format!("{}/", c.callee), |c: &Call| format!("{}→", c.caller)] {
@@ -242,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn equal_names_at_two_callees_are_told_apart() {
+    fn equal_names_at_two_callees_get_distinct_labels() {
         let mut trace = home();
         trace.entry.scope.as_mut().unwrap().calls[5].name = "/shop.S/ListProducts".into();
         let labels: Vec<String> = sites(SpaceKind::Temporal, &trace, &[], DOWN).into_iter().map(|s| s.label).collect();

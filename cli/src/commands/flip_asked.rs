@@ -84,8 +84,8 @@ fn commands(args: &Flip) -> Result<Vec<(String, Vec<String>)>, Failure> {
             Failure::request(format!("--variant '{text}' is not NAME=COMMAND"))
                 .next("such as --variant hardened=./server-hardened")
         })?;
-        let argv =
-            words(command).ok_or_else(|| Failure::request(format!("--variant '{text}': a quote is not closed")))?;
+        let argv = shell_words::split(command)
+            .map_err(|_| Failure::request(format!("--variant '{text}': a quote is not closed")))?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || !name.chars().all(fits) || argv.is_empty() {
             return Err(Failure::request(format!("--variant '{text}' is not NAME=COMMAND"))
@@ -175,24 +175,6 @@ fn found(name: &str) -> Result<PathBuf, Failure> {
         .map(|folder| folder.join(name))
         .find(is_program)
         .ok_or_else(|| missing().next(format!("name it by its path: faultloom flip -- ./{name}")))
-}
-
-/// Words of a command, with single and double quotes. None if one is not closed.
-fn words(text: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in text.chars() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => words.extend(word.take()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    quote.is_none().then_some(words)
 }
 
 #[cfg(test)]

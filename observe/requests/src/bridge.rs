@@ -1,11 +1,11 @@
-//! A request whose envelope also travels in `traceparent` and `baggage`, for services that know OpenTelemetry only.
+//! Requests whose envelope is also sent in `traceparent` and `baggage`, for services that support only OpenTelemetry.
 
 use crate::credentials::Start;
 use crate::request::RequestSpec;
 use std::borrow::Cow;
 use wire::bridge::{TraceParent, baggage_out, traceparent_out};
 
-/// The request as it leaves: with both headers if it asks for a bridge, else as it is.
+/// The request to send: with both headers if it requires a bridge, else unchanged.
 pub fn bridged<'a>(spec: &'a RequestSpec, start: &Start) -> Cow<'a, RequestSpec> {
     if !spec.bridge {
         return Cow::Borrowed(spec);
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_bridge_stays_as_it_is() {
+    fn a_request_without_a_bridge_is_unchanged() {
         assert_eq!(headers(false, &[("Baggage", "a=1")]), [("Baggage".to_owned(), "a=1".to_owned())]);
     }
 

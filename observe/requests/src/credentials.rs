@@ -1,4 +1,4 @@
-//! What is needed to ask for a history or to plan faults: the keys of the target's environment.
+//! Keys that permit histories and faults in the target's environment.
 
 use model::{Failure, Fault};
 use wire::WireError;
@@ -6,7 +6,7 @@ use wire::call_id;
 use wire::envelope::{Accept, Hop, Signed, assemble, counters};
 use wire::trust::{Purpose, Trust};
 
-/// Envelopes live this long. Far below the format's ten minutes: nobody waits two minutes for a reply here.
+/// Lifetime of an envelope: longer than any timeout of a request here, and far below the format's ten minutes.
 const LIFETIME_SECONDS: u64 = 120;
 
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Credentials {
     trust: Trust,
 }
 
-/// A request about to start: its envelope and the ids in it.
+/// The envelope of a request that is about to be sent, and the ids in it.
 pub struct Start {
     pub envelope: Vec<u8>,
     pub trace_id: [u8; 16],
@@ -33,8 +33,8 @@ impl Credentials {
         Ok(Credentials { trust })
     }
 
-    /// A fresh envelope for one request. `run` ties it to a run, if there is one; with faults it is signed by the fault key, else by the trace key.
-    /// `bridge` permits it to travel in `baggage` as well.
+    /// A new envelope for one request, signed with the fault key if there are faults, else with the trace key. `run`: the run that
+    /// it belongs to. `bridge`: it may also be sent in `baggage`.
     pub fn start(
         &self,
         run: Option<[u8; 16]>,
@@ -45,7 +45,7 @@ impl Credentials {
     ) -> Result<Start, Failure> {
         let purpose = if faults.is_empty() { Purpose::Trace } else { Purpose::Fault };
         let key = self.trust.key_for(purpose).or_else(|| self.trust.key_for(Purpose::Fault)).ok_or_else(|| {
-            Failure::environment("the target's trust settings have no key for this")
+            Failure::environment("the target's trust settings have no key for this request")
                 .next("`faultloom up` makes a trace key and a fault key")
         })?;
         let trace_id = *uuid::Uuid::now_v7().as_bytes();

@@ -1,9 +1,9 @@
-//! A unary gRPC call over HTTP/2, and messages from JSON by way of `.proto` files.
+//! Unary gRPC calls over HTTP/2, and conversion of messages from and to JSON with `.proto` files.
 //!
-//! Only what a starter of requests needs: one call at a time on one connection, raw messages. A gRPC library would bring its own idea of
-//! messages and hide trailers of failed calls.
+//! One call at a time on one connection, with serialized messages. A gRPC library would require generated messages and hide the
+//! trailers of failed calls.
 
-use crate::http1::NoReply;
+use crate::connection::{self, NoReply, RequestSender};
 use crate::recording::RECEIVE_LIMIT;
 use crate::request::RequestSpec;
 use base64::Engine;
@@ -16,11 +16,21 @@ use model::Failure;
 use prost_reflect::prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use std::path::Path;
+use tokio::net::TcpStream;
 use wire::carrier::split_field;
 
-pub struct Connection {
-    sender: Option<SendRequest<Full<Bytes>>>,
-    authority: String,
+pub type Connection = connection::Connection<SendRequest<Full<Bytes>>>;
+
+impl RequestSender for SendRequest<Full<Bytes>> {
+    async fn is_usable(&mut self) -> bool {
+        self.ready().await.is_ok()
+    }
+
+    async fn handshake(stream: TcpStream) -> hyper::Result<Self> {
+        let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
 }
 
 pub struct Raw {
@@ -32,39 +42,8 @@ pub struct Raw {
 }
 
 impl Connection {
-    pub fn new(authority: &str) -> Connection {
-        Connection { sender: None, authority: authority.to_owned() }
-    }
-
-    async fn ready(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, NoReply> {
-        let usable = match &mut self.sender {
-            Some(sender) => sender.ready().await.is_ok(),
-            None => false,
-        };
-        if !usable {
-            let stream = tokio::net::TcpStream::connect(&self.authority)
-                .await
-                .map_err(|e| NoReply::unreachable(&self.authority, &e))?;
-            let _ = stream.set_nodelay(true);
-            let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
-                .await
-                .map_err(|e| NoReply::unavailable(e.to_string()))?;
-            tokio::spawn(connection);
-            self.sender = Some(sender);
-        }
-        Ok(self.sender.as_mut().expect("just connected"))
-    }
-
     pub async fn call(&mut self, spec: &RequestSpec, envelope: &[u8]) -> Result<Raw, NoReply> {
-        let limit = std::time::Duration::from_millis(spec.timeout_ms);
-        let result = match tokio::time::timeout(limit, self.exchange(spec, envelope)).await {
-            Ok(result) => result,
-            Err(_) => Err(NoReply::timeout(spec.timeout_ms)),
-        };
-        if result.is_err() {
-            self.sender = None;
-        }
-        result
+        self.within(spec.timeout_ms, async |connection| connection.exchange(spec, envelope).await).await
     }
 
     async fn exchange(&mut self, spec: &RequestSpec, envelope: &[u8]) -> Result<Raw, NoReply> {
@@ -97,7 +76,7 @@ impl Connection {
             .collect()
             .await
             .map_err(|e| NoReply::unavailable(format!("reading the reply: {e}")))?;
-        // a call that fails at once has its trailers in the head
+        // a call that fails at once sends its trailers as headers
         let trailers = collected.trailers().cloned().unwrap_or(parts.headers);
         let text = |name: &str| trailers.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let Some(status) = text("grpc-status").and_then(|s| s.parse::<u32>().ok()) else {
@@ -114,7 +93,7 @@ impl Connection {
     }
 }
 
-/// Turns JSON into the request message of `method` (`/package.Service/Method`), by the given `.proto` file.
+/// Converts JSON to the request message of `method` (`/package.Service/Method`), by the given `.proto` file.
 pub fn message_from_json(proto: &Path, method: &str, json: &str) -> Result<Vec<u8>, Failure> {
     let input = method_of(proto, method)?.input();
     let mut deserializer = serde_json::Deserializer::from_str(json);
@@ -123,7 +102,7 @@ pub fn message_from_json(proto: &Path, method: &str, json: &str) -> Result<Vec<u
     Ok(message.encode_to_vec())
 }
 
-/// Turns a reply message into JSON, if it parses.
+/// Converts a reply message to JSON.
 pub fn message_to_json(proto: &Path, method: &str, message: &[u8]) -> Result<String, Failure> {
     let output = method_of(proto, method)?.output();
     let message = DynamicMessage::decode(output.clone(), message)
@@ -138,7 +117,7 @@ fn method_of(proto: &Path, method: &str) -> Result<prost_reflect::MethodDescript
     let pool = DescriptorPool::from_file_descriptor_set(set)
         .map_err(|e| Failure::request(format!("{} cannot be used", proto.display())).why(e.to_string()))?;
     let (service, name) = method.trim_start_matches('/').split_once('/').unwrap_or((method, ""));
-    let known = || {
+    let methods = || {
         pool.services()
             .flat_map(|s| {
                 s.methods().map(|m| format!("/{}/{}", m.parent_service().full_name(), m.name())).collect::<Vec<_>>()
@@ -147,6 +126,6 @@ fn method_of(proto: &Path, method: &str) -> Result<prost_reflect::MethodDescript
             .join(", ")
     };
     pool.get_service_by_name(service).and_then(|s| s.methods().find(|m| m.name() == name)).ok_or_else(|| {
-        Failure::request(format!("{} has no method {method}", proto.display())).why(format!("methods: {}", known()))
+        Failure::request(format!("{} has no method {method}", proto.display())).why(format!("methods: {}", methods()))
     })
 }

@@ -1,92 +1,41 @@
-//! One kept-alive HTTP/1.1 connection. A sweep has one per worker; nothing is shared between them, so no case can wait for another.
+//! HTTP/1.1 requests.
 
+use crate::connection::{self, NoReply, RequestSender};
 use crate::request::RequestSpec;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use model::trace::Outcome;
+use tokio::net::TcpStream;
 
-/// Bodies beyond this are not read to their end.
+/// Larger bodies are not read to their end.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-pub struct Connection {
-    sender: Option<SendRequest<Full<Bytes>>>,
-    authority: String,
+pub type Connection = connection::Connection<SendRequest<Full<Bytes>>>;
+
+impl RequestSender for SendRequest<Full<Bytes>> {
+    async fn is_usable(&mut self) -> bool {
+        self.ready().await.is_ok()
+    }
+
+    async fn handshake(stream: TcpStream) -> hyper::Result<Self> {
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
 }
 
-/// A reply as it came, tail and all.
+/// A reply as received, including a tail.
 pub struct Raw {
     pub status: u16,
     pub headers: http::HeaderMap,
     pub body: Bytes,
 }
 
-/// No reply: a gRPC code as the format wants it, and words.
-#[derive(Debug)]
-pub struct NoReply {
-    pub code: u32,
-    pub reason: String,
-    /// No connection could be made, so nothing was sent.
-    pub unreachable: bool,
-}
-
-impl NoReply {
-    pub fn new(code: u32, reason: impl Into<String>) -> NoReply {
-        NoReply { code, reason: reason.into(), unreachable: false }
-    }
-
-    pub fn unavailable(reason: impl Into<String>) -> NoReply {
-        NoReply::new(14, reason)
-    }
-
-    pub fn unreachable(authority: &str, error: &std::io::Error) -> NoReply {
-        NoReply { unreachable: true, ..NoReply::unavailable(format!("connecting to {authority}: {error}")) }
-    }
-
-    pub fn timeout(ms: u64) -> NoReply {
-        NoReply::new(4, format!("no reply within {ms} ms"))
-    }
-
-    pub fn outcome(&self) -> Outcome {
-        Outcome::Failed { status: self.code }
-    }
-}
-
 impl Connection {
-    pub fn new(authority: &str) -> Connection {
-        Connection { sender: None, authority: authority.to_owned() }
-    }
-
-    async fn ready(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, NoReply> {
-        let usable = match &mut self.sender {
-            Some(sender) => sender.ready().await.is_ok(),
-            None => false,
-        };
-        if !usable {
-            let stream = tokio::net::TcpStream::connect(&self.authority)
-                .await
-                .map_err(|e| NoReply::unreachable(&self.authority, &e))?;
-            let _ = stream.set_nodelay(true);
-            let (sender, connection) =
-                handshake(TokioIo::new(stream)).await.map_err(|e| NoReply::unavailable(e.to_string()))?;
-            tokio::spawn(connection);
-            self.sender = Some(sender);
-        }
-        Ok(self.sender.as_mut().expect("just connected"))
-    }
-
-    /// Sends once; if a kept-alive connection turns out to be closed before anything was sent, on a fresh one.
+    /// Sends once, or on a new connection if the kept-alive one was closed before anything was sent.
     pub async fn send(&mut self, spec: &RequestSpec, envelope: Option<&str>) -> Result<Raw, NoReply> {
-        let limit = std::time::Duration::from_millis(spec.timeout_ms);
-        let sent = match tokio::time::timeout(limit, self.exchange(spec, envelope)).await {
-            Ok(result) => result,
-            Err(_) => Err(NoReply::timeout(spec.timeout_ms)),
-        };
-        if sent.is_err() {
-            self.sender = None; // a late reply must not be taken for the next request's
-        }
-        sent
+        self.within(spec.timeout_ms, async |connection| connection.exchange(spec, envelope).await).await
     }
 
     async fn exchange(&mut self, spec: &RequestSpec, envelope: Option<&str>) -> Result<Raw, NoReply> {

@@ -1,8 +1,9 @@
-//! Recording one request: send it with a signed envelope, take the history from its reply, return the tree.
+//! Records requests: sends one with a signed envelope, takes the history from its reply, returns the tree.
 //!
-//! This is 3MileBeach's thick client (§5.1.3). It needs no collector: the reply itself carries the causal history.
+//! This is 3MileBeach's thick client (§5.1.3). It needs no collector, because the reply carries the causal history.
 
 mod bridge;
+mod connection;
 pub mod credentials;
 pub mod grpc;
 pub mod http1;

@@ -1,16 +1,16 @@
-//! Requests that leave something behind: an order empties its cart, so the next one needs another customer or a cart filled anew.
+//! Requests with side effects: an order empties its cart, so the next one needs another customer or a refilled cart.
 //!
-//! `{case}` in the path, a header or the body stands for a number that no other request of this process or of an earlier one has;
-//! requests to be sent `before` share it. They are sent clean, as any client would, and must be answered below 400.
+//! `{case}` in the path, a header or the body expands to a number that is unique over all requests of this and earlier processes.
+//! The requests to be sent `before` get the same number. They are sent without an envelope, and their status must be below 400.
 
 use crate::request::RequestSpec;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MARK: &str = "{case}";
+const PLACEHOLDER: &str = "{case}";
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A number for one request: the process's start in milliseconds, then a count. Digits only, so it fits everywhere.
+/// A unique number: the start of the process in milliseconds, then a counter. Digits only, so it is valid everywhere.
 pub(crate) fn number() -> String {
     static START: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
     let start = START.get_or_init(|| {
@@ -21,28 +21,28 @@ pub(crate) fn number() -> String {
 
 impl RequestSpec {
     fn is_numbered(&self) -> bool {
-        self.path.contains(MARK)
-            || self.headers.iter().any(|(_, value)| value.contains(MARK))
-            || self.body.windows(MARK.len()).any(|w| w == MARK.as_bytes())
+        self.path.contains(PLACEHOLDER)
+            || self.headers.iter().any(|(_, value)| value.contains(PLACEHOLDER))
+            || self.body.windows(PLACEHOLDER.len()).any(|w| w == PLACEHOLDER.as_bytes())
     }
 
-    /// Whether a request like this can be sent again and again and find what the first one found.
+    /// Whether repetitions of the request meet the same state as the first one.
     pub fn is_repeatable(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD") || self.is_numbered() || !self.before.is_empty()
     }
 
-    /// With `{case}` filled in.
+    /// The request with `{case}` replaced.
     pub(crate) fn with_number(&self, number: &str) -> Cow<'_, RequestSpec> {
         if !self.is_numbered() {
             return Cow::Borrowed(self);
         }
         let mut spec = self.clone();
-        spec.path = spec.path.replace(MARK, number);
+        spec.path = spec.path.replace(PLACEHOLDER, number);
         for (_, value) in &mut spec.headers {
-            *value = value.replace(MARK, number);
+            *value = value.replace(PLACEHOLDER, number);
         }
         if let Ok(text) = std::str::from_utf8(&spec.body) {
-            spec.body = text.replace(MARK, number).into_bytes();
+            spec.body = text.replace(PLACEHOLDER, number).into_bytes();
         }
         Cow::Owned(spec)
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_gets_the_same_number_and_plain_requests_stay() {
+    fn all_placeholders_get_the_same_number_and_plain_requests_are_unchanged() {
         let mut spec = RequestSpec::parse("http://127.0.0.1:8080/cart/{case}", "POST").unwrap();
         spec.headers.push(("cookie".into(), "user=u{case}".into()));
         spec.body = b"id={case}".to_vec();

@@ -1,35 +1,35 @@
-//! Sending a request with a plan and joining its reply into a trace.
+//! Sends a request with a plan and joins its reply into a trace.
 
 use crate::bridge::bridged;
-use crate::credentials::Credentials;
-use crate::grpc;
-use crate::http1::Connection;
+use crate::connection::NoReply;
+use crate::credentials::{Credentials, Start};
 use crate::numbered;
 use crate::request::{RequestSpec, Transport};
+use crate::{grpc, http1};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use model::trace::{Outcome, Protocol, Trace};
 use model::{Failure, Fault};
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::carrier::split_tail;
 use wire::envelope::Accept;
 use wire::history;
 use wire::tree::{self, EntryCall};
 
-/// What we can take in a gRPC reply.
+/// The largest gRPC reply that is accepted, in bytes.
 pub(crate) const RECEIVE_LIMIT: u64 = 64 << 20;
 
-/// What came back, and what the request did on its way.
+/// The reply to a request, and its trace.
 pub struct Reply {
     pub outcome: Outcome,
     /// Body without tail; for gRPC the message without the field.
     pub body: Bytes,
     pub latency_us: u64,
-    /// Why there was no reply.
+    /// Why there was no reply, or the status message of a failed gRPC call.
     pub reason: Option<String>,
-    /// Nobody listens there, or the name is not known: nothing was sent.
+    /// No connection could be made, so nothing was sent.
     pub unreachable: bool,
     /// Size of the history in bytes, 0 without one.
     pub history_bytes: usize,
@@ -49,10 +49,10 @@ impl Reply {
 pub struct Sender {
     credentials: Credentials,
     run: Option<[u8; 16]>,
-    http: Option<Connection>,
+    http: Option<http1::Connection>,
     grpc: Option<grpc::Connection>,
-    /// For what is sent before, which may go elsewhere.
-    before: HashMap<String, Connection>,
+    /// Connections for the requests sent before, by authority.
+    before: HashMap<String, http1::Connection>,
 }
 
 impl Sender {
@@ -60,9 +60,9 @@ impl Sender {
         Sender { credentials, run, http: None, grpc: None, before: HashMap::new() }
     }
 
-    /// An error means that the request could not even be made (keys missing, plan too large); an unreachable target is data.
+    /// Replaces `{case}`, sends the `before` requests, then the request.
     ///
-    /// `{case}` in the request is filled in, and what it needs `before` is sent first; if that fails, so does this.
+    /// Errors: the request cannot be built (no key, plan too large), or a `before` request failed. An unreachable target is data.
     pub async fn send(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
         let number = numbered::number();
         for before in &spec.before {
@@ -76,11 +76,12 @@ impl Sender {
     }
 
     async fn prepare(&mut self, spec: &RequestSpec) -> Result<(), Failure> {
-        let connection = self.before.entry(spec.authority.clone()).or_insert_with(|| Connection::new(&spec.authority));
+        let connection =
+            self.before.entry(spec.authority.clone()).or_insert_with(|| http1::Connection::new(&spec.authority));
         let failed = |why: String| {
-            Failure::environment(format!("what is sent before failed: {} {}", spec.method, spec.url()))
+            Failure::environment(format!("a request of --before failed: {} {}", spec.method, spec.url()))
                 .why(why)
-                .next("the request proper was not sent; look at the service's log")
+                .next("the request itself was not sent; check the service's log")
         };
         match connection.send(spec, None).await {
             Ok(raw) if raw.status < 400 => Ok(()),
@@ -89,57 +90,45 @@ impl Sender {
         }
     }
 
-    /// The same request without an envelope: clean traffic, as any client would send it.
+    /// Sends the request without an envelope.
     pub async fn send_clean(&mut self, spec: &RequestSpec) -> Result<(u16, Bytes), String> {
-        let connection = self.http.get_or_insert_with(|| Connection::new(&spec.authority));
+        let connection = self.http.get_or_insert_with(|| http1::Connection::new(&spec.authority));
         connection.send(spec, None).await.map(|raw| (raw.status, raw.body)).map_err(|e| e.reason)
     }
 
     async fn send_http(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
         let start = self.credentials.start(self.run, spec.bridge, faults, Accept { field: false, tail: true }, 0)?;
         let header = URL_SAFE_NO_PAD.encode(&start.envelope);
-        let connection = self.http.get_or_insert_with(|| Connection::new(&spec.authority));
+        let connection = self.http.get_or_insert_with(|| http1::Connection::new(&spec.authority));
         let begin = Instant::now();
-        let raw = connection.send(&bridged(spec, &start), Some(&header)).await;
-        let latency_us = begin.elapsed().as_micros() as u64;
-        let mut unreachable = false;
-        let (outcome, body, history, reason) = match raw {
-            Ok(raw) => {
-                let (body, history) = split(&raw.headers, raw.body);
-                (Outcome::Replied { status: raw.status.into() }, body, history, None)
-            }
-            Err(none) => {
-                unreachable = none.unreachable;
-                (Outcome::Failed { status: none.code }, Bytes::new(), None, Some(none.reason))
-            }
-        };
-        let reply = join(spec, Protocol::Http, start.trace_id, start.call, latency_us, outcome, body, history, reason);
-        Ok(Reply { unreachable, ..reply })
+        let received = connection.send(&bridged(spec, &start), Some(&header)).await.map(|raw| {
+            let (body, history) = split(&raw.headers, raw.body);
+            Received { status: raw.status.into(), body, history, reason: None }
+        });
+        Ok(join(spec, Protocol::Http, &start, begin.elapsed(), received))
     }
 
     async fn send_grpc(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
-        let start = self.credentials.start(
-            self.run,
-            spec.bridge,
-            faults,
-            Accept { field: true, tail: false },
-            RECEIVE_LIMIT,
-        )?;
+        let accept = Accept { field: true, tail: false };
+        let start = self.credentials.start(self.run, spec.bridge, faults, accept, RECEIVE_LIMIT)?;
         let connection = self.grpc.get_or_insert_with(|| grpc::Connection::new(&spec.authority));
         let begin = Instant::now();
-        let raw = connection.call(&bridged(spec, &start), &start.envelope).await;
-        let latency_us = begin.elapsed().as_micros() as u64;
-        let mut unreachable = false;
-        let (outcome, body, history, reason) = match raw {
-            Ok(raw) => (Outcome::Replied { status: raw.status }, raw.message, raw.history, raw.reason),
-            Err(none) => {
-                unreachable = none.unreachable;
-                (Outcome::Failed { status: none.code }, Bytes::new(), None, Some(none.reason))
-            }
-        };
-        let reply = join(spec, Protocol::Grpc, start.trace_id, start.call, latency_us, outcome, body, history, reason);
-        Ok(Reply { unreachable, ..reply })
+        let received = connection.call(&bridged(spec, &start), &start.envelope).await.map(|raw| Received {
+            status: raw.status,
+            body: raw.message,
+            history: raw.history,
+            reason: raw.reason,
+        });
+        Ok(join(spec, Protocol::Grpc, &start, begin.elapsed(), received))
     }
+}
+
+/// A reply of either transport.
+struct Received {
+    status: u32,
+    body: Bytes,
+    history: Option<Bytes>,
+    reason: Option<String>,
 }
 
 fn split(headers: &http::HeaderMap, body: Bytes) -> (Bytes, Option<Bytes>) {
@@ -153,21 +142,22 @@ fn split(headers: &http::HeaderMap, body: Bytes) -> (Bytes, Option<Bytes>) {
     (body, history.map(Bytes::from))
 }
 
-#[allow(clippy::too_many_arguments)] // one place joins what the two transports found
 fn join(
     spec: &RequestSpec,
     protocol: Protocol,
-    trace_id: [u8; 16],
-    call: u64,
-    latency_us: u64,
-    outcome: Outcome,
-    body: Bytes,
-    history: Option<Bytes>,
-    reason: Option<String>,
+    start: &Start,
+    latency: Duration,
+    received: Result<Received, NoReply>,
 ) -> Reply {
+    let unreachable = received.as_ref().is_err_and(|none| none.unreachable);
+    let (outcome, body, history, reason) = match received {
+        Ok(reply) => (Outcome::Replied { status: reply.status }, reply.body, reply.history, reply.reason),
+        Err(none) => (none.outcome(), Bytes::new(), None, Some(none.reason)),
+    };
+    let latency_us = latency.as_micros() as u64;
     let entry = EntryCall {
-        trace_id,
-        call,
+        trace_id: start.trace_id,
+        call: start.call,
         name: spec.name(),
         peer: spec.authority.clone(),
         protocol,
@@ -176,5 +166,5 @@ fn join(
     };
     let history_bytes = history.as_ref().map_or(0, Bytes::len);
     let decoded = history.and_then(|bytes| history::decode(&bytes).ok());
-    Reply { outcome, body, latency_us, reason, unreachable: false, history_bytes, trace: tree::trace(entry, decoded) }
+    Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace: tree::trace(entry, decoded) }
 }

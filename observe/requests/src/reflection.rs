@@ -17,9 +17,9 @@ const VERSIONS: [&str; 2] = ["v1", "v1alpha"];
 const LIMIT_MS: u64 = 2000;
 const SERVICES_MAX: usize = 200;
 
-/// Full methods such as `/shop.Currency/Convert`, sorted; empty if nobody answers to reflection there.
+/// Full methods such as `/shop.Currency/Convert`, sorted; empty if the server does not support reflection.
 ///
-/// Errors: only a request that cannot be made; a server without reflection is none.
+/// Errors: the request cannot be built. A server without reflection is not an error.
 pub async fn methods(credentials: &Credentials, authority: &str) -> Result<Vec<String>, Failure> {
     for version in VERSIONS {
         let url = format!("grpc://{authority}/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
@@ -47,14 +47,14 @@ pub async fn methods(credentials: &Credentials, authority: &str) -> Result<Vec<S
     Ok(Vec::new())
 }
 
-fn methods_of(file: &[u8], wanted: &str) -> Vec<String> {
+fn methods_of(file: &[u8], service_name: &str) -> Vec<String> {
     let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
     let package = text(fields(file, 2).next());
     let mut found = Vec::new();
     for service in fields(file, 6) {
         let name = text(fields(service, 1).next());
         let full = if package.is_empty() { name } else { format!("{package}.{name}") };
-        if full == wanted {
+        if full == service_name {
             let methods = fields(service, 2).map(|method| text(fields(method, 1).next()));
             found.extend(methods.map(|method| format!("/{full}/{method}")));
         }
@@ -77,7 +77,7 @@ fn varint(mut value: u64, to: &mut Vec<u8>) {
     to.push(value as u8);
 }
 
-/// The contents of every length-delimited field of this number; ends where the bytes are no message any more.
+/// The contents of every length-delimited field of this number; ends at the first malformed field.
 fn fields(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     let mut rest = message;
     std::iter::from_fn(move || {

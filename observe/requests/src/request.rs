@@ -1,4 +1,4 @@
-//! What is sent: an HTTP request, or a unary gRPC call.
+//! The request to send: HTTP, or a unary gRPC call.
 
 use model::Failure;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub enum Transport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body(pub Vec<u8>);
 
-/// One request, ready to be sent as often as wanted. For gRPC `path` is the full method and `body` the serialized message.
+/// A request that can be sent repeatedly. For gRPC, `path` is the full method and `body` the serialized message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSpec {
     pub transport: Transport,
@@ -23,16 +23,16 @@ pub struct RequestSpec {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub timeout_ms: u64,
-    /// Whether the envelope also travels in `traceparent` and `baggage`.
+    /// Whether the envelope is also sent in `traceparent` and `baggage`.
     #[serde(default)]
     pub bridge: bool,
-    /// Sent clean before each request, in this order: what it needs to find.
+    /// Requests sent without an envelope before each repetition, in this order, to prepare its state.
     #[serde(default)]
     pub before: Vec<RequestSpec>,
 }
 
 impl RequestSpec {
-    /// How long a reply is waited for, unless something else is said.
+    /// The default timeout for a reply.
     pub const TIMEOUT_MS: u64 = 10_000;
 
     /// `http://host[:port]/path`, or `grpc://host:port/package.Service/Method`.
@@ -44,7 +44,7 @@ impl RequestSpec {
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("a URL begins with http:// or grpc://"))?;
         if let Some(c) = url.chars().find(|c| c.is_control() || c.is_whitespace()) {
-            return Err(refuse(&format!("a URL has no {c:?} in it; a blank is written %20")));
+            return Err(refuse(&format!("a URL must not contain {c:?}; write a space as %20")));
         }
         let transport = match scheme.to_ascii_lowercase().as_str() {
             "http" => Transport::Http,
@@ -52,14 +52,14 @@ impl RequestSpec {
             "https" => {
                 return Err(refuse("TLS is not supported here; name the service's plain listener"));
             }
-            _ => return Err(refuse("only http:// and grpc:// are understood")),
+            _ => return Err(refuse("only http:// and grpc:// are supported")),
         };
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) => (&rest[..at], &rest[at..]),
             None => (rest, ""),
         };
         if authority.contains('@') {
-            return Err(refuse("a user and a password in front of the host are not sent; use -H 'authorization: …'"));
+            return Err(refuse("a user and a password before the host are not supported; use -H 'authorization: …'"));
         }
         let authority = with_port(authority).map_err(|why| refuse(&why))?;
         let path = path.split('#').next().unwrap_or("");
@@ -68,7 +68,7 @@ impl RequestSpec {
             return Err(refuse("a gRPC path is /package.Service/Method"));
         }
         if !is_token(method) {
-            return Err(Failure::request(format!("{method:?} is no HTTP method")).next("such as -X GET or -X POST"));
+            return Err(Failure::request(format!("{method:?} is not an HTTP method")).next("such as -X GET or -X POST"));
         }
         let method = if transport == Transport::Grpc { "POST".to_owned() } else { method.to_uppercase() };
         Ok(RequestSpec {
@@ -92,10 +92,10 @@ impl RequestSpec {
         let (name, value) = header.split_once(':').ok_or_else(|| refuse("it has no colon".to_owned()))?;
         let (name, value) = (name.trim(), value.trim());
         if !is_token(name) {
-            return Err(refuse(format!("{name:?} cannot be the name of a header")));
+            return Err(refuse(format!("{name:?} is not a valid header name")));
         }
         if let Some(c) = value.chars().find(|c| c.is_control() && *c != '\t') {
-            return Err(refuse(format!("a value has no {c:?} in it")));
+            return Err(refuse(format!("a value must not contain {c:?}")));
         }
         self.headers.push((name.to_lowercase(), value.to_owned()));
         Ok(())
@@ -117,27 +117,27 @@ impl RequestSpec {
     }
 }
 
-/// A word as HTTP allows it for methods and names of headers.
+/// Whether HTTP allows the text as a method or header name.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// `host`, `host:port` or `[::1]:port`; without a port it gets that of HTTP. Or why not.
+/// Checks `host`, `host:port` or `[::1]:port`, and adds port 80 if there is none. The error is the reason.
 fn with_port(authority: &str) -> Result<String, String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
-            let (address, port) = rest.split_once(']').ok_or("the bracket of its address is not closed")?;
+            let (address, port) = rest.split_once(']').ok_or("the bracket around its address is not closed")?;
             if address.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err(format!("'{address}' is no IPv6 address"));
+                return Err(format!("'{address}' is not an IPv6 address"));
             }
             let port = match port {
                 "" => None,
-                port => Some(port.strip_prefix(':').ok_or("behind the bracket comes a colon and a port")?),
+                port => Some(port.strip_prefix(':').ok_or("the bracket must be followed by a colon and a port")?),
             };
             (&authority[..address.len() + 2], port)
         }
         None if authority.matches(':').count() > 1 => {
-            return Err("an IPv6 address stands in brackets, such as [::1]:8080".to_owned());
+            return Err("an IPv6 address needs brackets, such as [::1]:8080".to_owned());
         }
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused_with_the_reason() {
+    fn invalid_urls_and_methods_are_refused_with_the_reason() {
         for (url, why) in [
             ("127.0.0.1:8080", "begins with"),
             ("https://x/", "TLS"),
@@ -184,13 +184,13 @@ mod tests {
             ("http://x:65536/", "ports are 1 to 65535"),
             ("http://x:+80/", "ports are 1 to 65535"),
             ("http://x:http/", "ports are 1 to 65535"),
-            ("http://::1/", "in brackets"),
+            ("http://::1/", "needs brackets"),
             ("http://[::1/", "not closed"),
-            ("http://[shop]/", "no IPv6 address"),
+            ("http://[shop]/", "not an IPv6 address"),
             ("http://[::1]8080/", "a colon and a port"),
             ("http://:80/", "no host"),
             ("http://x/a b", "%20"),
-            ("http://x/a\u{1b}", "has no"),
+            ("http://x/a\u{1b}", "must not contain"),
             ("http://anna:secret@x/", "a user and a password"),
         ] {
             let failure = RequestSpec::parse(url, "GET").unwrap_err();
@@ -198,12 +198,12 @@ mod tests {
         }
         for method in ["", "GE T", "GET\n", "GÉT"] {
             let failure = RequestSpec::parse("http://x/", method).unwrap_err();
-            assert!(failure.what.contains("is no HTTP method"), "{failure}");
+            assert!(failure.what.contains("is not an HTTP method"), "{failure}");
         }
     }
 
     #[test]
-    fn addresses_and_schemes_are_read_as_users_write_them() {
+    fn addresses_and_schemes_are_normalized() {
         for (url, authority) in
             [("http://[::1]:8080/", "[::1]:8080"), ("http://[::1]/", "[::1]:80"), ("HTTP://shop:08080#x", "shop:8080")]
         {
@@ -212,15 +212,15 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_checked_before_they_are_sent() {
+    fn headers_are_checked() {
         let mut r = RequestSpec::parse("http://x/", "GET").unwrap();
         r.add_header("Accept:  text/html; q=1 ").unwrap();
         assert_eq!(r.headers, [("accept".to_owned(), "text/html; q=1".to_owned())]);
         for (header, why) in [
             ("no colon", "no colon"),
-            (": x", "name of a header"),
-            ("a b: x", "name of a header"),
-            ("a: x\r\nb: y", "no '\\r'"),
+            (": x", "header name"),
+            ("a b: x", "header name"),
+            ("a: x\r\nb: y", "must not contain '\\r'"),
         ] {
             let failure = r.add_header(header).unwrap_err();
             assert!(failure.why.as_deref().unwrap_or_default().contains(why), "{header}: {failure}");

@@ -1,13 +1,14 @@
-//! Two requests side by side: which call of one is which call of the other.
+//! Compares two requests: which call of one corresponds to which call of the other.
 //!
 //! Calls of the same scope are matched in order by peer and name (longest common subsequence, the earliest of equal
-//! ones), then the calls below them likewise. Service clocks are never compared: a scope is drawn centred in the bar of
-//! the call that caused it, as if the way there and the way back took equally long.
+//! ones), then the calls below them likewise. Service clocks are never compared: a scope is drawn in the center of the
+//! bar of the call that caused it, as if both directions took equally long.
 
+use crate::lcs;
 use model::trace::{Call, Outcome, Trace};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// A call with its place on the request's time axis, in µs since the request was sent.
+/// A call with its position on the request's time axis, in µs since the request was sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'a> {
     pub call: &'a Call,
@@ -20,9 +21,9 @@ pub(crate) struct Placed<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Change {
     Same,
-    /// Ended well in the good request, not in the other.
+    /// Succeeded in the good request, but not in the other.
     Failed,
-    /// Ended in another way than in the good request.
+    /// Ended differently from the good request.
     Other,
     Missing,
     Extra,
@@ -34,11 +35,11 @@ pub(crate) struct Node<'a> {
     pub now: Option<Placed<'a>>,
     pub change: Change,
     pub children: Vec<Node<'a>>,
-    /// Equal for calls that look and went the same, with everything below them.
+    /// Equal for calls with equal display and outcome, including all calls below.
     pub shape: u64,
-    /// Something to see here or below: a change, a failure, a fault, a gap.
+    /// A change, a failure, a fault or a gap here or below.
     pub notable: bool,
-    /// Calls below.
+    /// The number of calls below.
     pub below: usize,
 }
 
@@ -146,7 +147,7 @@ fn join<'a>(good: Option<Placed<'a>>, now: Option<Placed<'a>>, compare: bool) ->
     }
     let mut previous = None;
     for child in &children {
-        // ten equal calls below look like nine: they are one row
+        // a row of equal calls counts once, as it is drawn as one row
         if previous.replace(child.shape) != Some(child.shape) {
             child.shape.hash(&mut h);
         }
@@ -156,48 +157,10 @@ fn join<'a>(good: Option<Placed<'a>>, now: Option<Placed<'a>>, compare: bool) ->
     Node { good, now, change, children, shape: h.finish(), notable, below }
 }
 
-/// Pairs of indices in the order to draw them; every index of both sides appears once.
+/// Pairs of indices in display order; every index of both sides appears once.
 fn match_up(left: &[Placed], right: &[Placed]) -> Vec<(Option<usize>, Option<usize>)> {
-    let (a, b): (Vec<u64>, Vec<u64>) = (left.iter().map(key).collect(), right.iter().map(key).collect());
-    let head = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let tail = a[head..].iter().rev().zip(b[head..].iter().rev()).take_while(|(x, y)| x == y).count();
-    let (m, n) = (a.len() - head - tail, b.len() - head - tail);
-    let mut pairs: Vec<_> = (0..head).map(|i| (Some(i), Some(i))).collect();
-    let (a_mid, b_mid) = (&a[head..head + m], &b[head..head + n]);
-    // a table of 16 million entries is where time and memory begin to show; beyond that, show both middles unmatched
-    let table = if m * n <= 1 << 24 { lengths(a_mid, b_mid) } else { Vec::new() };
-    let at = |i: usize, j: usize| table.get(i * (n + 1) + j).copied().unwrap_or(0);
-    let (mut i, mut j) = (0, 0);
-    while i < m || j < n {
-        if i < m && j < n && a_mid[i] == b_mid[j] {
-            pairs.push((Some(head + i), Some(head + j)));
-            (i, j) = (i + 1, j + 1);
-        } else if j == n || (i < m && at(i + 1, j) >= at(i, j + 1)) {
-            pairs.push((Some(head + i), None));
-            i += 1;
-        } else {
-            pairs.push((None, Some(head + j)));
-            j += 1;
-        }
-    }
-    pairs.extend((0..tail).map(|i| (Some(head + m + i), Some(head + n + i))));
-    pairs
-}
-
-/// Lengths of the longest common subsequences of all suffixes; row stride `b.len() + 1`.
-fn lengths(a: &[u64], b: &[u64]) -> Vec<u16> {
-    let stride = b.len() + 1;
-    let mut table = vec![0u16; (a.len() + 1) * stride];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            table[i * stride + j] = if a[i] == b[j] {
-                table[(i + 1) * stride + j + 1].saturating_add(1)
-            } else {
-                table[(i + 1) * stride + j].max(table[i * stride + j + 1])
-            };
-        }
-    }
-    table
+    let keys = |calls: &[Placed]| calls.iter().map(key).collect::<Vec<u64>>();
+    lcs::align(&keys(left), &keys(right))
 }
 
 #[cfg(test)]
@@ -231,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_centred_in_its_call_and_never_begins_before_it() {
+    fn a_scope_is_centered_in_its_call_and_never_begins_before_it() {
         let trace = shop::checkout();
         let node = one(&trace);
         fn check(node: &Node) {

@@ -91,7 +91,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
         put!(out, "<li>{}", text(sentence));
     }
     if bug.story.is_empty() {
-        out.push_str("<li class=muted>Not told.");
+        out.push_str("<li class=muted>Not recorded.");
     }
     put!(
         out,
@@ -109,7 +109,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
         text(&f.callee),
         text(&f.call)
     );
-    put!(out, "<h4>See it again</h4>{}", command(&without_secrets(&bug.again)));
+    put!(out, "<h4>Reproduce it</h4>{}", command(&without_secrets(&bug.again)));
     let limit = if index < FULL_BUGS { ROWS } else { ROWS_LATER };
     put!(
         out,
@@ -147,7 +147,7 @@ fn summary(bug: &Bug, sweep: &Sweep) -> String {
     .filter(|(n, _)| *n > 0)
     .map(|(n, words)| words.replace("{}", &counted(n, "call")))
     .collect();
-    if parts.is_empty() { "The same calls were made and ended in the same way.".to_owned() } else { parts.join(" ") }
+    if parts.is_empty() { "The same calls were made, with the same outcomes.".to_owned() } else { parts.join(" ") }
 }
 
 #[cfg(test)]

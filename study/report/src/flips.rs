@@ -37,12 +37,8 @@ pub(crate) fn html(report: &FlipReport) -> String {
             counted(warnings as u64, "note")
         );
     }
-    let mut sections = vec![Section {
-        id: "outcomes",
-        title: "What became of them",
-        figure: count(tried),
-        body: tables::outcomes(campaign),
-    }];
+    let mut sections =
+        vec![Section { id: "outcomes", title: "Outcomes", figure: count(tried), body: tables::outcomes(campaign) }];
     if !tables::is_external(campaign) {
         sections.push(Section {
             id: "hit",

@@ -1,4 +1,4 @@
-//! One fault space drawn: every case a cell, glyph and colour for what came of it. Small spaces are cells that can be
+//! A fault space: every case is a cell whose glyph and color show the outcome. Small spaces are cells that can be
 //! walked with the arrow keys; large ones are one point per case, with the shares per
 //! site and per pair of sites beside them as tables.
 
@@ -20,7 +20,7 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
     if !large || cases.is_map() {
         put!(out, "<div class=\"field{}\" data-space={index}>", if large { " large" } else { "" });
         map(&mut out, cases, large);
-        out.push_str("<aside class=case aria-live=polite hidden><p class=hint>Point at a case, or use the arrow keys, to see what was faulted and what came of it.</p></aside></div>");
+        out.push_str("<aside class=case aria-live=polite hidden><p class=hint>Point at a case, or use the arrow keys, to see its faults and its outcome.</p></aside></div>");
         legend(&mut out, cases);
     }
     if cases.is_map() && cases.space.sites.len() > 1 {
@@ -33,7 +33,7 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
     if !large && !cases.is_map() {
         out.push_str("<p class=how>Each cell is one case, those with the fewest faults first.</p>");
     }
-    // shares mean nothing among few cases that were picked for what they may tell
+    // shares mean nothing among the few cases that guided exploration picks
     if large {
         out.push_str("<div class=pair>");
         out.push_str(&influence(cases));
@@ -154,7 +154,7 @@ fn legend(out: &mut String, cases: &Cases) {
     for (result, words) in [
         (Result::Fail, "fails"),
         (Result::Pass, "passes"),
-        (Result::Unaffected, "passes, no fault was reached"),
+        (Result::Unaffected, "passed; no fault was reached"),
         (Result::Unknown, "unknown"),
         (Result::NotRun, "not run"),
     ] {

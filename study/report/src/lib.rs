@@ -1,4 +1,4 @@
-//! One self-contained HTML page for a run: what was found, how it came about, how to see it again.
+//! One self-contained HTML page for a run: the findings, their causes, and the commands that reproduce them.
 //!
 //! Everything is rendered here, so the page can be read without script; the script adds what needs a pointer or keys
 //! (looking at single cases, copying commands). Nothing is loaded from anywhere, and nothing that came from a recorded
@@ -20,6 +20,7 @@ mod graph;
 mod grid;
 mod layers;
 mod layout;
+pub mod lcs;
 mod map;
 mod net;
 mod notes;
@@ -70,7 +71,7 @@ pub struct RecordingReport<'a> {
     pub sockets: Option<SocketsBeside<'a>>,
 }
 
-/// What the kernel's sockets showed meanwhile, and how it compares with the recorded calls.
+/// Connections seen at the sockets during the run, compared with the recorded calls.
 #[derive(Clone, Copy)]
 pub struct SocketsBeside<'a> {
     pub graph: &'a Graph,

@@ -86,20 +86,20 @@ pub(crate) fn of_sweep(run: &Run, sweep: &Sweep, cases: &[Case]) -> Vec<Note> {
     }
     notes.extend(of_trace(&sweep.good, "the good request"));
     if !sweep.good.entry.is_ok() {
-        notes.push(warning("The request that serves as the good one did not end well itself.".to_owned()));
+        notes.push(warning("The good request itself did not succeed.".to_owned()));
     }
     let unaffected = sum(|s| s.unaffected);
     if unaffected > 0 {
-        notes.push(remark(format!("{} unaffected: the request never reached a call that was to fail, because it does not go there or because an earlier fault changed what it did next. They show that the request does not depend on those faults, not that it survives them.", are(unaffected, "passing case"))));
+        notes.push(remark(format!("In {} no fault was reached: the request does not make the faulted calls, or an earlier fault changed what it did next. They show that the request does not depend on these calls, not that it tolerates their failure.", counted(unaffected, "passing case"))));
     }
     if sweep.repeated > 0 {
         notes.push(remark(format!(
-            "{} run again because a service crashed for real and had to come back first.",
+            "{} sent again because a service crashed and was restarted.",
             if sweep.repeated == 1 { "1 case was".to_owned() } else { format!("{} cases were", count(sweep.repeated)) }
         )));
     }
     notes.push(remark(
-        "Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar."
+        "Clocks of different services are never compared: a callee's part of a bar is centered in its caller's bar."
             .to_owned(),
     ));
     notes

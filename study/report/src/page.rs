@@ -93,7 +93,7 @@ pub(crate) fn render(page: &Page) -> String {
     }
     put!(
         out,
-        "</main><footer class=wide><p>Everything in this page is inside this file; it loads nothing and sends nothing. Run {}.</p></footer>\n",
+        "</main><footer class=wide><p>This file is self-contained: it loads nothing and sends nothing. Run {}.</p></footer>\n",
         page.run.id
     );
     put!(

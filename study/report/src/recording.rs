@@ -25,9 +25,9 @@ pub(crate) fn html(report: &RecordingReport) -> String {
             as u64
     };
     let fate = if traces.iter().any(Trace::is_truncated) {
-        "is not seen to have fired; a service's record was cut off, so it may have."
+        "is not recorded as fired; a history was truncated, so it may have."
     } else {
-        "never fired: no call matched it, or its moment never came."
+        "never fired: no call matched it, or its condition never held."
     };
     for (i, fault) in faults.iter().enumerate().filter(|(i, _)| fired(*i) == 0) {
         remarks.push(notes::Note {
@@ -39,7 +39,7 @@ pub(crate) fn html(report: &RecordingReport) -> String {
     remarks.push(notes::Note {
         warns: false,
         words:
-            "Clocks of different services are never compared: a callee's part of a bar is centred in its caller's bar."
+            "Clocks of different services are never compared: a callee's part of a bar is centered in its caller's bar."
                 .to_owned(),
     });
 
@@ -63,7 +63,7 @@ pub(crate) fn html(report: &RecordingReport) -> String {
     }
 
     let mut body = String::from(
-        "<p class=sum>Light bars: from the call to its end, as its caller saw it; dark inside: the callee's own part.</p>",
+        "<p class=sum>Light bars: the call as recorded by its caller; dark inside: the callee's own part.</p>",
     );
     if traces.is_empty() {
         body = "<p class=none>No request was recorded.</p>".to_owned();

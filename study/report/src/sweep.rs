@@ -29,7 +29,7 @@ pub(crate) fn html(report: &SweepReport) -> String {
     }
     let good = &sweep.good;
     let mut good_body = format!(
-        "<p class=sum>{} to {}, answered in {}. Light bars: from the call to its end, as its caller saw it; dark inside: the callee's own part.</p>",
+        "<p class=sum>{} to {}, answered in {}. Light bars: the call as recorded by its caller; dark inside: the callee's own part.</p>",
         counted(good.walk().len() as u64, "call"),
         counted(good.services().len() as u64 - 1, "other service"),
         good.entry.duration_us().map_or("unknown time".to_owned(), duration)
@@ -74,7 +74,7 @@ pub(crate) fn html(report: &SweepReport) -> String {
         },
     ];
     if let Some(sockets) = sockets {
-        // behind the services, whose calls it is compared with
+        // after the services, whose calls it is compared with
         sections.insert(3, map::beside(&sockets));
     }
     page::render(&Page {
@@ -154,13 +154,16 @@ fn none_found(sweep: &Sweep) -> String {
     let sum = |of: fn(&Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
     match (sum(|s| s.cases), sum(|s| s.failures), sum(|s| s.unknown)) {
         (0, ..) => "Nothing was run, so nothing was found.".to_owned(),
-        (_, 0, 0) => "✓ No bug found: every request was answered as expected, whatever was faulted.".to_owned(),
+        (_, 0, 0) => "✓ No bug found: every request was answered as expected, despite the injected faults.".to_owned(),
         (_, 0, unknown) => format!(
             "No bug found, but {} without a verdict.",
             if unknown == 1 { "1 case is".to_owned() } else { format!("{} cases are", count(unknown)) }
         ),
         (_, failures, _) => {
-            format!("No bug was worked out from the {}; see the fault spaces below.", counted(failures, "failing case"))
+            format!(
+                "The {} could not be reduced to a bug; see the fault spaces below.",
+                counted(failures, "failing case")
+            )
         }
     }
 }
@@ -171,7 +174,7 @@ fn space_head(space: &Space) -> String {
         "all-services" => "every subset of all services of the target",
         "temporal" => "every subset of the single calls of the good request",
         "crash-points" => "one service down, from each of its calls on",
-        "guided" => "only cases that can still tell something new",
+        "guided" => "only cases that can show a new behavior",
         _ => "",
     };
     let mut out = String::new();
@@ -185,18 +188,18 @@ fn space_head(space: &Space) -> String {
     );
     put!(
         out,
-        "<b class=ko>{} fail</b> ({} %) · {} pass, {} of them unaffected · {} unknown · {}</p>",
+        "<b class=ko>{} fail</b> ({} %) · {} passed; in {} no fault was reached · {} unknown · {}</p>",
         count(space.failures),
         percent(space.failures, space.cases),
         count(space.passes),
         count(space.unaffected),
         count(space.unknown),
-        counted(space.behaviors, "different behaviour")
+        counted(space.behaviors, "distinct behavior")
     );
     out
 }
 
-/// Callees that were to fail but take no part in the request.
+/// Callees with planned faults that are not part of the request.
 fn untouched(sweep: &Sweep, services: &Services) -> String {
     let mut names: Vec<&str> = sweep
         .spaces

@@ -1,4 +1,4 @@
-//! The table twin of a fault space: its minimal failing sets, and its first failing and unknown cases, for readers
+//! The tables of a fault space: its minimal failing sets, and its first failing and unknown cases, for readers
 //! without script, without colour or without eyes.
 
 use crate::cases::Cases;
@@ -49,8 +49,8 @@ pub(crate) fn minimal_sets(space: &Space) -> String {
     }
     put!(
         out,
-        "<div class=minimal><h4>{} <small>no smaller set that was run fails</small></h4><ul class=sets>",
-        words::counted(n as u64, "minimal failing set")
+        "<div class=minimal><h4>{} <small>smallest failing combinations tested</small></h4><ul class=sets>",
+        words::counted(n as u64, "failing combination")
     );
     space.minimal.iter().take(SETS).for_each(|sites| out.push_str(&set(space, sites)));
     out.push_str("</ul>");
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn minimal_sets_are_counted() {
         let (sweep, _) = shop::sweep();
-        assert!(minimal_sets(&sweep.spaces[2]).contains("10 minimal failing sets"));
-        assert!(minimal_sets(&sweep.spaces[0]).contains("1 minimal failing set "));
+        assert!(minimal_sets(&sweep.spaces[2]).contains("10 failing combinations"));
+        assert!(minimal_sets(&sweep.spaces[0]).contains("1 failing combination "));
     }
 
     #[test]

@@ -91,9 +91,9 @@ impl Timeline<'_> {
         while at < groups.len() {
             let alike = kinds[at..].iter().take_while(|k| k.is_some() && **k == kinds[at]).count();
             let (shown, words) = match kinds[at] {
-                Some(Change::Same) => (0, "as in the good request"),
-                Some(Change::Missing) => (4, "further, missing too"),
-                Some(Change::Extra) => (4, "further, extra too"),
+                Some(Change::Same) => (0, "unchanged"),
+                Some(Change::Missing) => (4, "also missing"),
+                Some(Change::Extra) => (4, "also extra"),
                 _ => (1, ""),
             };
             if alike < shown + FOLD {
@@ -268,7 +268,7 @@ impl Timeline<'_> {
             );
         }
         if call.scope.as_ref().is_some_and(|s| s.truncated) {
-            self.out.push_str(" <span class=gp title=\"the callee's history was cut off\">◌ cut off</span>");
+            self.out.push_str(" <span class=gp title=\"the callee's history was truncated\">◌ truncated</span>");
         }
         self.out.push_str("</span></span>");
     }
@@ -345,7 +345,7 @@ mod tests {
             call.name = format!("Convert{i}");
         }
         let html = difference(&trace, &trace, &services(&trace), 300);
-        assert!(html.contains("20 calls as in the good request"));
+        assert!(html.contains("20 calls unchanged"));
     }
 
     fn nested(branches: usize) -> Trace {
@@ -372,7 +372,7 @@ mod tests {
         let (good, mut now) = (nested(100), nested(100));
         now.entry.scope.as_mut().unwrap().calls.truncate(10);
         let html = difference(&good, &now, &services(&good), 300);
-        assert!(html.contains("172 calls further, missing too"), "{html}");
+        assert!(html.contains("172 calls also missing"), "{html}");
         assert_eq!(html.matches("<details").count(), html.matches("</details").count());
     }
 }

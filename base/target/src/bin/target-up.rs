@@ -1,7 +1,7 @@
-//! The smallest program around the supervisor: tests kill it, by SIGTERM and by SIGKILL.
+//! A minimal program around the supervisor. Tests kill it by SIGTERM and by SIGKILL.
 //!
 //! `target-up up TARGET STATE_DIR` starts and waits for SIGTERM or SIGINT; `target-up down STATE_DIR` stops it from
-//! another process; `target-up reaper` is what it starts itself.
+//! another process; `target-up reaper` is the reaper that it starts.
 
 use model::Failure;
 use std::io::Write;
@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if words == ["reaper"] {
+    if words.first() == Some(&"reaper") {
         target::reaper_main();
     }
     let runtime = match tokio::runtime::Runtime::new() {
@@ -39,8 +39,8 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// Whoever started this may have stopped reading.
-fn say(line: &str) {
+/// Ignores errors: the reader of the output may have ended.
+fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -51,9 +51,9 @@ async fn up(file: &str, state_dir: &Path) -> Result<(), Failure> {
     let options = StartOptions {
         state_dir: state_dir.to_owned(),
         kept_trust: None,
-        sdks: target::SdkPlaces::default(),
+        sdks: target::SdkPaths::default(),
         reaper: ReaperCommand::own_binary("reaper"),
-        on_event: Arc::new(|event| say(&event.to_string())),
+        on_event: Arc::new(|event| print(&event.to_string())),
     };
     let target = Target::load(file)?;
     let stopped = Failure::new(model::Family::Aborted, "stopped before everything was healthy");
@@ -62,7 +62,7 @@ async fn up(file: &str, state_dir: &Path) -> Result<(), Failure> {
         _ = terminate.recv() => return Err(stopped),
         _ = interrupt.recv() => return Err(stopped),
     };
-    say("up");
+    print("up");
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

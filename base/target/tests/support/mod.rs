@@ -1,5 +1,4 @@
-//! Folders, free ports, small services and looks at the process table for the tests beside this folder.
-#![allow(dead_code)] // each test file uses its part
+//! Folders, free ports, small services, and queries of the process table.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,14 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use target::{ReaperCommand, StartOptions, Supervisor, Target};
 
-/// A service that accepts connections, answers every HTTP request with `hello` and its own pid, and crashes with
-/// status 7 when asked for /crash.
+/// A service that answers every HTTP request with `hello` and its own pid, and crashes with status 7 on /crash.
 pub const SERVER: &str = r#"
 import http.server, os, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/crash":
-            print("crashing as asked", flush=True)
+            print("crashing on request", flush=True)
             os._exit(7)
         body = ("hello %d" % os.getpid()).encode()
         self.send_response(503 if self.path == "/sick" else 200)
@@ -77,7 +75,7 @@ impl Folder {
         Supervisor::start(self.target(services), self.options()).await
     }
 
-    /// Every process that has this folder in its command line or its environment: what a test must not leave.
+    /// Every process with this folder in its command line or its environment. None may remain after a test.
     pub fn processes(&self) -> Vec<i32> {
         let needle = self.0.to_str().unwrap().as_bytes();
         let own = std::process::id() as i32;
@@ -94,12 +92,12 @@ impl Folder {
         std::fs::read_to_string(self.state().join(format!("logs/{service}.log"))).unwrap_or_default()
     }
 
-    /// The reaper that a supervising process has started.
+    /// The reaper of a supervising process.
     pub fn reaper_of(&self, supervisor: &Child) -> i32 {
         children_of(supervisor.id(), "faultloom-reaper")[0]
     }
 
-    /// A program of its own around the supervisor.
+    /// A separate program around the supervisor.
     pub fn target_up(&self) -> Child {
         Command::new(env!("CARGO_BIN_EXE_target-up"))
             .args([Path::new("up"), &self.0.join("target.yaml"), &self.state()])
@@ -115,7 +113,7 @@ impl Drop for Folder {
     }
 }
 
-/// A port nobody listens on now.
+/// A port without a listener.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -138,10 +136,10 @@ pub fn get(port: u16, path: &str) -> String {
 }
 
 /// Waits until a condition holds; fails the test after 15 s.
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(begin.elapsed() < Duration::from_secs(15), "waited 15 s for {what}");
@@ -159,7 +157,7 @@ pub fn golden(name: &str, text: &str) {
     assert_eq!(text, expected, "{} differs; BLESS=1 rewrites it", path.display());
 }
 
-/// Children of a process whose command line begins so.
+/// Children of a process, by the beginning of their command lines.
 pub fn children_of(parent: u32, begins: &str) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten();
     let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());

@@ -1,10 +1,10 @@
-//! What the supervisor tells while it works: one line each, for progress on the terminal.
+//! Progress events of the supervisor; each is displayed as one line.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Left-overs of an `up` that was killed are being stopped first.
+    /// The remaining processes of an `up` that was killed are being stopped first.
     CleaningUp {
         target: String,
     },
@@ -15,7 +15,7 @@ pub enum Event {
         service: String,
         after: Duration,
     },
-    /// Nothing is broken, but the user may have expected something else.
+    /// Nothing failed, but the user may have expected something else.
     Warning(String),
     Restarting {
         service: String,
@@ -31,7 +31,7 @@ pub enum Event {
 impl std::fmt::Display for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Event::CleaningUp { target } => write!(f, "stopping what was left of {target}"),
+            Event::CleaningUp { target } => write!(f, "stopping the remaining processes of {target}"),
             Event::Starting { service } => write!(f, "{service} starting"),
             Event::Healthy { service, after } => {
                 write!(f, "{service} healthy after {:.1} s", after.as_secs_f64())

@@ -1,7 +1,7 @@
-//! The target file as it is written: its keys, and what is said about a file that cannot be read.
+//! The syntax of the target file: its keys, and messages about errors.
 //!
 //! Unknown keys and wrong types are refused with their line. The keys here and in `spec/target.schema.json` are
-//! the same; a test compares them. What the values mean is decided in `target.rs`.
+//! the same; a test compares them. `target.rs` interprets the values.
 
 use model::Failure;
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,8 @@ impl<'de> Deserialize<'de> for CommandEntry {
     }
 }
 
-/// What each key holds, for messages about wrong types.
-const HOLDS: [(&str, &str); 14] = [
+/// The value of each key, for messages about wrong types.
+const VALUES: [(&str, &str); 14] = [
     ("name", "a text, such as shop"),
     ("entry", "an address for requests, such as http://127.0.0.1:8080/"),
     ("services", "a list of services, each beginning with '- name: …'"),
@@ -85,7 +85,7 @@ const HOLDS: [(&str, &str); 14] = [
     ("grpc", "an address, such as 127.0.0.1:7001"),
 ];
 
-/// `file` is how the user wrote the path; messages begin with it.
+/// `file`: the path as the user wrote it; messages begin with it.
 pub(crate) fn parse(text: &str, file: &str) -> Result<TargetFile, Failure> {
     serde_saphyr::from_str(text).map_err(|error| explain(text, file, error.without_snippet()))
 }
@@ -108,31 +108,31 @@ fn explain(text: &str, file: &str, error: &serde_saphyr::Error) -> Failure {
             }
         }
         Error::SerdeMissingField { field, .. } => Failure::request(format!("{at}: '{field}' is missing"))
-            .why(format!("it holds {}", holds(field).unwrap_or("a value")))
+            .why(format!("its value is {}", value_of(field).unwrap_or("a value")))
             .next(format!("add '{field}: …' there")),
         Error::DuplicateMappingKey { key, .. } => {
-            Failure::request(format!("{at}: '{}' is there twice", key.as_deref().unwrap_or("a key")))
+            Failure::request(format!("{at}: '{}' appears twice", key.as_deref().unwrap_or("a key")))
                 .next("remove one of the two")
         }
         other => {
-            let said = other.to_string();
-            let said = match said.split(" at line ").next().unwrap_or(&said) {
+            let text = other.to_string();
+            let problem = match text.split(" at line ").next().unwrap_or(&text) {
                 "expected mapping start" => "a mapping (key: value) is expected here",
                 "expected sequence start" => "a list is expected here",
                 "expected string scalar" => "a text is expected here",
                 other => other,
             };
             let key = key_before(source, column);
-            // Errors about the YAML itself say nothing about one key's type.
+            // Other errors concern the YAML itself, not the type of one key.
             let about_type =
                 ["a ", "expected", "invalid type", "invalid bool", "invalid float", "invalid int", "cannot des"];
-            match key.and_then(|key| Some((key, holds(key)?))) {
-                Some((key, what)) if about_type.iter().any(|start| said.starts_with(start)) => {
+            match key.and_then(|key| Some((key, value_of(key)?))) {
+                Some((key, what)) if about_type.iter().any(|start| problem.starts_with(start)) => {
                     Failure::request(format!("{at}: wrong value for '{key}'"))
                         .why(format!("the line is: {}\nit must be {what}", source.trim()))
                         .next("correct the line")
                 }
-                _ => Failure::request(format!("{at}: {said}"))
+                _ => Failure::request(format!("{at}: {problem}"))
                     .why(format!("the line is: {}", source.trim()))
                     .next("correct the line; long texts and texts with ': ' or '#' need quotes"),
             }
@@ -140,47 +140,47 @@ fn explain(text: &str, file: &str, error: &serde_saphyr::Error) -> Failure {
     }
 }
 
-/// What `faultloom init` could not find out: a text that begins like this. Refused by name until somebody knows.
+/// `faultloom init` writes values that it cannot determine as texts with this prefix. They are refused until replaced.
 pub const UNKNOWN: &str = "TODO";
 
-pub(crate) fn refuse_unknown(file: &TargetFile, shown: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_open_values(file: &TargetFile, shown: &str) -> Result<(), Failure> {
     let mut open = Vec::new();
-    let mut look = |at: String, text: &str| {
+    let mut check = |at: String, text: &str| {
         if let Some(rest) = text.strip_prefix(UNKNOWN) {
-            let asked = rest.trim_start_matches([':', ' ']);
-            open.push(if asked.is_empty() { at } else { format!("{at}: {asked}") });
+            let question = rest.trim_start_matches([':', ' ']);
+            open.push(if question.is_empty() { at } else { format!("{at}: {question}") });
         }
     };
-    file.entry.iter().for_each(|text| look("entry".into(), text));
+    file.entry.iter().for_each(|text| check("entry".into(), text));
     for service in &file.services {
         let at = |key: &str| format!("{} of service '{}'", key, service.name);
         match &service.command {
-            Some(CommandEntry::Shell(text)) => look(at("command"), text),
-            Some(CommandEntry::Words(words)) => words.iter().for_each(|word| look(at("command"), word)),
+            Some(CommandEntry::Shell(text)) => check(at("command"), text),
+            Some(CommandEntry::Words(words)) => words.iter().for_each(|word| check(at("command"), word)),
             None => {}
         }
-        service.directory.iter().for_each(|text| look(at("directory"), text));
-        service.sdk.iter().for_each(|text| look(at("sdk"), text));
-        service.listens.iter().flatten().for_each(|text| look(at("listens"), text));
+        service.directory.iter().for_each(|text| check(at("directory"), text));
+        service.sdk.iter().for_each(|text| check(at("sdk"), text));
+        service.listens.iter().flatten().for_each(|text| check(at("listens"), text));
         for (name, text) in service.environment.iter().flatten() {
-            look(at(&format!("environment {name}")), text);
+            check(at(&format!("environment {name}")), text);
         }
         let health = service.health.iter().flat_map(|health| [&health.http, &health.tcp, &health.grpc]);
-        health.flatten().for_each(|text| look(at("health"), text));
+        health.flatten().for_each(|text| check(at("health"), text));
     }
     match open.len() {
         0 => Ok(()),
         n => Err(Failure::request(format!("{shown} has {n} TODO{} left", if n == 1 { "" } else { "s" }))
             .why(open.join("\n"))
-            .next("write there what only you know, then try again")),
+            .next("replace each TODO by its value, then try again")),
     }
 }
 
-fn holds(key: &str) -> Option<&'static str> {
-    HOLDS.iter().find(|(name, _)| *name == key).map(|(_, what)| *what)
+fn value_of(key: &str) -> Option<&'static str> {
+    VALUES.iter().find(|(name, _)| *name == key).map(|(_, what)| *what)
 }
 
-/// The key whose value begins at `column` (1-based), if it stands on the same line.
+/// The key whose value begins at `column` (1-based), if it is on the same line.
 fn key_before(source: &str, column: usize) -> Option<&str> {
     let end = source.char_indices().nth(column.saturating_sub(1)).map_or(source.len(), |(at, _)| at);
     let before = &source[..end];

@@ -1,8 +1,8 @@
-//! The folder where the SDKs of one `up` say what they are (`FAULTLOOM_STATUS`, `docs/formats/messages.md`).
+//! The folder with the status files of the SDKs of one `up` (`FAULTLOOM_STATUS`, `docs/formats/messages.md`).
 //!
-//! It carries the mark of its `up` in a file `.up`, so that nobody removes the folder of a later one.
+//! A file `.up` in it holds the mark of its `up`, so that the folder of a later one is not removed by mistake.
 
-use crate::atomic_file::{self, cannot_write};
+use crate::state::atomic_file::{self, cannot_write};
 use model::Failure;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(crate) fn create(state_dir: &Path, mark: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Nothing happens if the folder is another `up`'s.
+/// Does nothing if the folder belongs to another `up`.
 pub(crate) fn remove(folder: &Path, mark: &str) {
     if std::fs::read_to_string(folder.join(MARK_FILE)).is_ok_and(|text| text == mark) {
         let _ = std::fs::remove_dir_all(folder);

@@ -1,7 +1,7 @@
-//! Processes as `/proc` shows them, named so that a recycled pid is never mistaken for the process meant.
+//! Processes from `/proc`, identified so that a reused pid is never mistaken for the original process.
 //!
-//! A [`ProcessId`] is a pid and a start time. Signals go through a pidfd that is opened first and whose start time
-//! is looked at afterwards, so they reach that process or none. Linux 5.3 or newer.
+//! A [`ProcessId`] is a pid and a start time. A signal is sent through a pidfd whose start time is verified after
+//! opening, so it reaches that process or none. Linux 5.3 or newer.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -13,18 +13,18 @@ pub struct ProcessId {
     pub start_ticks: u64,
 }
 
-/// What one line of `/proc/<pid>/stat` says.
+/// The fields of `/proc/<pid>/stat` that are used here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat {
     pub id: ProcessId,
     pub parent: i32,
     pub group: i32,
-    /// Still runs; false for a zombie, which only waits for its parent to take its exit status.
+    /// Still runs; false for a zombie, whose exit status its parent has not collected yet.
     pub alive: bool,
 }
 
 impl ProcessId {
-    /// The process that has this pid now.
+    /// The process that currently has this pid.
     pub fn of(pid: i32) -> Option<ProcessId> {
         stat(pid).map(|stat| stat.id)
     }
@@ -39,7 +39,7 @@ impl ProcessId {
         stat(self.pid).is_some_and(|stat| stat.id == *self && stat.alive)
     }
 
-    /// Sends a signal to exactly this process; if it is gone, nothing happens.
+    /// Sends a signal to exactly this process; does nothing if it has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return;
@@ -47,7 +47,7 @@ impl ProcessId {
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
             return;
         };
-        // The handle is bound to whatever has the pid now; only if that is still ours may it be signalled.
+        // The handle refers to the process that has the pid now; it is signaled only if that is the same one.
         if ProcessId::of(self.pid) == Some(*self) {
             let _ = pidfd_send_signal(handle, signal);
         }
@@ -65,18 +65,18 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     parse_stat(pid, &String::from_utf8_lossy(&text))
 }
 
-/// `pid (name) state parent group … threads(20) … start(22) …`; the name may contain blanks and brackets.
+/// `pid (name) state parent group … threads(20) … start(22) …`; the name may contain spaces and parentheses.
 fn parse_stat(pid: i32, text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<i64>().ok();
     let threads = number(20)?;
-    // A process whose first thread has ended shows as a zombie while its other threads run.
+    // If its first thread has ended, a process appears as a zombie although other threads run.
     let alive = !matches!(*fields.first()?, "Z" | "X" | "x") || threads > 1;
     let id = ProcessId { pid, start_ticks: number(22)? as u64 };
     Some(Stat { id, parent: number(4)? as i32, group: number(5)? as i32, alive })
 }
 
-/// All processes, in no particular order. Those that come and go while looking may be missing.
+/// All processes, in no particular order. Short-lived ones may be missing.
 pub(crate) fn all() -> Vec<Stat> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn all() -> Vec<Stat> {
     entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The value of a variable in the environment the process was started with; `None` also if it may not be read.
+/// The value of a variable in the initial environment of the process; `None` also without permission to read it.
 pub(crate) fn variable(pid: i32, name: &str) -> Option<String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     environment.split(|byte| *byte == 0).find_map(|entry| {
@@ -93,7 +93,7 @@ pub(crate) fn variable(pid: i32, name: &str) -> Option<String> {
     })
 }
 
-/// Name of the program, at most 15 bytes, as the kernel knows it.
+/// The kernel's name of the program, at most 15 bytes.
 pub(crate) fn name(pid: i32) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| name.trim().to_owned())
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_brackets_does_not_shift_the_fields() {
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
         let line = "7 (a) b (c) S 3 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4711 9 9";
         let stat = parse_stat(7, line).unwrap();
         assert_eq!((stat.parent, stat.group, stat.id.start_ticks, stat.alive), (3, 7, 4711, true));

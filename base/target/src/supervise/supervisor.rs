@@ -1,27 +1,29 @@
-//! Starts a target's services, watches them, and ends them: all of them, whatever happens.
+//! Starts a target's services, monitors them, and ends all of them in every case.
 //!
-//! Invariant: from the first service on, a reaper process knows what was started (`reaper.rs`), and `up.json` says
-//! it to other terminals (`state.rs`). Every way out goes through one function, [`Inner::end_all`]: `stop`, a failed
-//! start, a start that is cancelled (its future is dropped), `Drop`. SIGKILL is the reaper's.
+//! Invariant: from the first service on, a reaper process has a list of everything started (`reaper.rs`), and
+//! `up.json` holds it for other terminals (`up_state.rs`). Every way out goes through one function,
+//! [`Inner::end_all`]: `stop`, a failed start, a start that is canceled (its future is dropped), `Drop`. The reaper
+//! handles SIGKILL.
 //!
-//! A service that exits by itself is data, not an error: [`Supervisor::crashed`] tells, [`Supervisor::restart`]
-//! starts it again, [`Supervisor::give_up`] leaves it ended.
+//! A service that exits by itself is data, not an error: [`Supervisor::crashed`] reports it, [`Supervisor::restart`]
+//! starts it again, [`Supervisor::give_up`] does not.
 
-use crate::address::Address;
-use crate::atomic_file::{self, cannot_write};
-use crate::ending::{Belongings, GRACE};
-use crate::event::Event;
+use crate::cleanup::owned_processes::{GRACE, OwnedProcesses};
+use crate::cleanup::process_table::{self, ProcessId};
+use crate::cleanup::reaper::{Reaper, ReaperCommand};
+use crate::file::address::Address;
+use crate::file::target::Target;
 use crate::health::ALIVE_FOR;
-use crate::place::Place;
-use crate::process_table::{self, ProcessId};
-use crate::reaper::{Reaper, ReaperCommand};
-use crate::sdk::SdkPlaces;
-use crate::service_log::ServiceLog;
-use crate::service_process::{Condition, ExitStatus, ServiceProcess, Surroundings};
-use crate::state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
-use crate::target::Target;
-use crate::trust_file::{Trust, hex, random};
-use crate::{ports, state, status_dir};
+use crate::sdk::SdkPaths;
+use crate::state::atomic_file::{self, cannot_write};
+use crate::state::trust_file::{Trust, hex, random};
+use crate::state::up_state::{ServiceRecord, UpState, read_state, state_file, would_not_end};
+use crate::state::{status_dir, up_state};
+use crate::supervise::event::Event;
+use crate::supervise::instance::ServiceInstance;
+use crate::supervise::ports;
+use crate::supervise::service_log::ServiceLog;
+use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -29,24 +31,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// One look at a service's health takes at most this long.
-const LOOK_LIMIT: Duration = Duration::from_secs(1);
-/// Between two looks: short at first, because most services are up in a few hundred milliseconds.
-const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+/// Time limit of one health check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+/// First and longest pause between health checks: most services are ready in a few hundred milliseconds.
+const CHECK_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
 
 pub type OnEvent = Arc<dyn Fn(&Event) + Send + Sync>;
 
 #[derive(Clone)]
 pub struct StartOptions {
-    /// Trust settings that outlive this `up`, for services that something else starts; made if missing. Fresh keys if
-    /// `None`.
+    /// A permanent file with trust settings, for services that something else starts; created if missing. `None`: new
+    /// keys for this `up` only.
     pub kept_trust: Option<PathBuf>,
-    /// Holds logs, trust file and state; made if missing. One `up` at a time.
+    /// For logs, trust file and state; created if missing. One `up` at a time.
     pub state_dir: PathBuf,
-    pub sdks: SdkPlaces,
-    /// How the binary runs [`crate::reaper_main`].
+    pub sdks: SdkPaths,
+    /// The command that runs [`crate::reaper_main`].
     pub reaper: ReaperCommand,
-    /// Called from several threads; must not block, nor ask the supervisor anything.
+    /// Called from several threads; must neither block nor call the supervisor.
     pub on_event: OnEvent,
 }
 
@@ -84,7 +86,7 @@ struct Inner {
     mark: String,
     trust: Trust,
     trust_file: PathBuf,
-    /// Where SDKs say what they are; emptied at the start, removed at the end.
+    /// The status folder of the SDKs; emptied at the start, removed at the end.
     status: PathBuf,
     peers: String,
     running: Mutex<Running>,
@@ -94,7 +96,7 @@ struct Inner {
 
 struct Running {
     /// In the order of the target's services; shorter while they are being started.
-    services: Vec<Place>,
+    services: Vec<ServiceInstance>,
     reaper: Option<Reaper>,
     /// Held as long as something may run; released by the kernel if we are killed.
     lock: Option<File>,
@@ -105,12 +107,12 @@ impl Supervisor {
     ///
     /// Dropping the future (Ctrl-C in a `select!`) stops what was started, blocking for up to 6 s.
     ///
-    /// Errors: another `up` uses the folder, a port is in use, a program is missing, a service dies or does not get
-    /// healthy in its time, the disk is full. Everything that was started is stopped by then.
+    /// Errors: another `up` uses the folder, a port is in use, a program is missing, a service exits or does not become
+    /// healthy in time, the disk is full. Everything that was started has been stopped.
     pub async fn start(target: Target, options: StartOptions) -> Result<Supervisor, Failure> {
         let prepared = tokio::task::spawn_blocking(move || Inner::prepare(target, options)).await;
-        let inner = prepared.unwrap_or_else(|error| Err(bug("preparing broke off", &error.to_string())))?;
-        // From here on, leaving this function in any way stops everything.
+        let inner = prepared.unwrap_or_else(|error| Err(bug("preparing the start failed", &error.to_string())))?;
+        // From here on, every return from this function stops everything.
         let supervisor = Supervisor { inner: Arc::new(inner) };
         let outcome = supervisor.start_services().await;
         match outcome {
@@ -139,26 +141,26 @@ impl Supervisor {
             waits.spawn(async move { inner.wait_healthy(at).await });
         }
         while let Some(waited) = waits.join_next().await {
-            waited.unwrap_or_else(|error| Err(bug("waiting for health broke off", &error.to_string())))?;
+            waited.unwrap_or_else(|error| Err(bug("waiting for health failed", &error.to_string())))?;
         }
-        // One that was healthy may have died while others were waited for.
+        // A healthy service may have exited while others were starting.
         for at in 0..self.inner.target.services().len() {
-            let condition = self.inner.running().services[at].look();
+            let condition = self.inner.running().services[at].poll();
             if let Condition::Exited(status) = condition {
-                return Err(self.inner.died_at_start(at, status));
+                return Err(self.inner.exited_at_start(at, status));
             }
         }
         self.inner.write_state()
     }
 
-    /// SIGTERM to every service, after 3 s SIGKILL; removes the trust file and the state, keeps the logs. Nothing
-    /// happens the second time.
+    /// Sends SIGTERM to every service, after 3 s SIGKILL; removes the trust file and the state, keeps the logs. Does
+    /// nothing when called again.
     ///
     /// Errors: a process that even SIGKILL does not end.
     pub async fn stop(&self) -> Result<(), Failure> {
         let inner = self.inner.clone();
         let task = tokio::task::spawn_blocking(move || inner.end_all());
-        task.await.unwrap_or_else(|error| Err(bug("stopping broke off", &error.to_string())))
+        task.await.unwrap_or_else(|error| Err(bug("stopping failed", &error.to_string())))
     }
 
     /// All services in the order of the target file. Does not block.
@@ -166,24 +168,24 @@ impl Supervisor {
         let mut running = self.inner.running();
         let services = self.inner.target.services().iter().zip(running.services.iter_mut());
         services
-            .map(|(service, place)| ServiceState {
+            .map(|(service, instance)| ServiceState {
                 name: service.name.clone(),
-                pid: place.id().map(|id| id.pid),
-                condition: place.look(),
-                uptime: place.since().0.elapsed(),
+                pid: instance.id().map(|id| id.pid),
+                condition: instance.poll(),
+                uptime: instance.since().0.elapsed(),
                 addresses: service.listens.clone(),
-                log: place.log().map(|log| log.path.clone()),
+                log: instance.log().map(|log| log.path.clone()),
                 support: service.support,
             })
             .collect()
     }
 
-    /// Services that have exited by themselves since this was last asked. Costs one system call per service.
+    /// Services that have exited by themselves since the last call. One system call per service.
     pub fn crashed(&self) -> Vec<Crash> {
         let mut running = self.inner.running();
         let mut crashes = Vec::new();
-        for (service, place) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
-            if let Some((status, log)) = place.crashed() {
+        for (service, instance) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
+            if let Some((status, log)) = instance.take_crash() {
                 let (log_tail, log) = (log.tail(), log.path.clone());
                 crashes.push(Crash { service: service.name.clone(), status, log_tail, log });
             }
@@ -191,7 +193,7 @@ impl Supervisor {
         crashes
     }
 
-    /// Ends what is left of a service, starts it again and waits until it is healthy. Its log is continued.
+    /// Ends the remaining processes of a service, starts it again and waits until it is healthy. Its log is continued.
     ///
     /// Errors: as for [`Supervisor::start`]; the other services keep running.
     pub async fn restart(&self, name: &str) -> Result<(), Failure> {
@@ -202,14 +204,16 @@ impl Supervisor {
                 .why(format!("services: {}", names.join(", "))));
         };
         if services[at].is_attached() {
-            return Err(Failure::request(format!("service '{name}' is not started here, so it cannot be restarted"))
-                .next("restart it where it was started"));
+            return Err(Failure::request(format!(
+                "service '{name}' is not started by this tool, so it cannot be restarted"
+            ))
+            .next("restart it where it was started"));
         }
         let _one_at_a_time = self.inner.restarts.lock().await;
         (self.inner.options.on_event)(&Event::Restarting { service: name.to_owned() });
         let inner = self.inner.clone();
         let relaunched = tokio::task::spawn_blocking(move || inner.relaunch(at)).await;
-        relaunched.unwrap_or_else(|error| Err(bug("restarting broke off", &error.to_string())))?;
+        relaunched.unwrap_or_else(|error| Err(bug("restarting failed", &error.to_string())))?;
         let healthy = self.inner.wait_healthy(at).await;
         if healthy.is_err() {
             self.end(at).await?;
@@ -218,13 +222,13 @@ impl Supervisor {
         healthy
     }
 
-    /// Ends what is left of a service that has crashed, and starts it no more. The other services keep running.
+    /// Ends the remaining processes of a crashed service and does not start it again. The other services keep running.
     ///
     /// Errors: a process that even SIGKILL does not end, the disk is full.
     pub async fn give_up(&self, crash: &Crash) -> Result<(), Failure> {
         let services = self.inner.target.services();
         let Some(at) = services.iter().position(|service| service.name == crash.service) else { return Ok(()) };
-        let _not_while_restarting = self.inner.restarts.lock().await;
+        let _no_restart_meanwhile = self.inner.restarts.lock().await;
         self.end(at).await?;
         self.inner.write_state()
     }
@@ -232,29 +236,29 @@ impl Supervisor {
     async fn end(&self, at: usize) -> Result<(), Failure> {
         let inner = self.inner.clone();
         let ended = tokio::task::spawn_blocking(move || inner.end_one(at)).await;
-        ended.unwrap_or_else(|error| Err(bug("ending a service broke off", &error.to_string())))
+        ended.unwrap_or_else(|error| Err(bug("ending a service failed", &error.to_string())))
     }
 
     pub fn target(&self) -> &Target {
         &self.inner.target
     }
 
-    /// The environment its services accept envelopes for.
+    /// The environment whose envelopes its services accept.
     pub fn environment(&self) -> &str {
         &self.inner.trust.environment
     }
 
-    /// The trust settings with their keys, for whoever signs requests.
+    /// The trust settings with their keys, for signing requests.
     pub fn trust_text(&self) -> String {
         self.inner.trust.text()
     }
 
-    /// The folder where SDKs say what they are.
+    /// The folder with the status files of the SDKs.
     pub fn status_dir(&self) -> &Path {
         &self.inner.status
     }
 
-    /// What `switch_faults` wants.
+    /// The argument for [`crate::switch_faults`].
     pub fn trust_file(&self) -> &Path {
         &self.inner.trust_file
     }
@@ -285,7 +289,7 @@ impl Inner {
         )?;
         let mark = hex(&random::<16>()?);
         let (trust, trust_file) = match &options.kept_trust {
-            Some(kept) => (Trust::kept(kept, &target.name)?, kept.clone()),
+            Some(kept) => (Trust::load_or_create(kept, &target.name)?, kept.clone()),
             None => (Trust::generate(&target.name)?, options.state_dir.join("trust")),
         };
         let kept = options.kept_trust.is_some();
@@ -321,12 +325,12 @@ impl Inner {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts one service's process in its place. The lock is held throughout: who stops everything meanwhile either
-    /// finds the process in its place or has been here before.
+    /// Starts the process of one service. The lock is held throughout, so that a concurrent stop either finds the
+    /// process or has completed before.
     fn launch(&self, at: usize) -> Result<(), Failure> {
         let service = &self.target.services()[at];
         let log = self.options.state_dir.join("logs").join(format!("{}.log", service.name));
-        let around = Surroundings {
+        let shared = SharedEnvironment {
             mark: &self.mark,
             trust_file: &self.trust_file,
             peers: &self.peers,
@@ -338,26 +342,26 @@ impl Inner {
             return Err(Failure::new(Family::Aborted, "the target has been stopped"));
         }
         if service.is_attached() {
-            running.services.push(Place::attached());
+            running.services.push(ServiceInstance::attached());
             return Ok(());
         }
         (self.options.on_event)(&Event::Starting { service: service.name.clone() });
-        let started = ServiceProcess::start(service, log, &around)?;
+        let started = ServiceProcess::start(service, log, &shared)?;
         let leader = started.id;
         match running.services.get_mut(at) {
-            Some(place) => *place = Place::Started(started),
-            None => running.services.push(Place::Started(started)),
+            Some(instance) => *instance = ServiceInstance::Started(started),
+            None => running.services.push(ServiceInstance::Started(started)),
         }
-        let told = running.reaper.as_mut().map_or(Ok(()), |reaper| reaper.leader(leader));
-        told.or_else(|_| self.replace_reaper(running))
+        let announced = running.reaper.as_mut().map_or(Ok(()), |reaper| reaper.announce_leader(leader));
+        announced.or_else(|_| self.replace_reaper(running))
     }
 
-    /// A new reaper that knows everything the one before knew: somebody has killed that.
+    /// Starts a new reaper with the same announcements, after the previous one was killed.
     fn replace_reaper(&self, running: &mut Running) -> Result<(), Failure> {
         let mut reaper = self.start_reaper()?;
-        let processes = running.services.iter().filter_map(Place::process);
+        let processes = running.services.iter().filter_map(ServiceInstance::process);
         for process in processes.filter(|process| process.condition != Condition::Stopped) {
-            reaper.leader(process.id)?;
+            reaper.announce_leader(process.id)?;
         }
         if let Some(before) = running.reaper.replace(reaper) {
             before.done();
@@ -367,9 +371,9 @@ impl Inner {
 
     fn start_reaper(&self) -> Result<Reaper, Failure> {
         let mut reaper = Reaper::start(&self.options.reaper, &self.mark)?;
-        reaper.file(&self.trust_file)?;
-        reaper.file(&state_file(&self.options.state_dir))?;
-        reaper.folder(&self.status)?;
+        reaper.announce_file(&self.trust_file)?;
+        reaper.announce_file(&state_file(&self.options.state_dir))?;
+        reaper.announce_folder(&self.status)?;
         Ok(reaper)
     }
 
@@ -385,78 +389,81 @@ impl Inner {
     async fn wait_healthy(&self, at: usize) -> Result<(), Failure> {
         let service = &self.target.services()[at];
         let started = self.running().services[at].since().0;
-        let (mut pause, longest) = LOOK_EVERY;
-        let mut seen = String::from("nothing yet");
+        let (mut pause, pause_max) = CHECK_PAUSES;
+        let mut observed = String::from("nothing yet");
         loop {
             let left = service.start_timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
-                return Err(self.never_healthy(at, &seen));
+                return Err(self.never_healthy(at, &observed));
             }
-            let looked = service.health.check(left.min(LOOK_LIMIT)).await;
-            let condition = self.running().services[at].look();
+            let result = service.health.check(left.min(CHECK_TIMEOUT)).await;
+            let condition = self.running().services[at].poll();
             if let Condition::Exited(status) = condition {
-                return Err(self.died_at_start(at, status));
+                return Err(self.exited_at_start(at, status));
             }
             let alive_long_enough = service.health != crate::Health::Alive || started.elapsed() >= ALIVE_FOR;
-            match looked {
+            match result {
                 Ok(()) if alive_long_enough => break,
-                Ok(()) => seen = "alive".into(),
-                Err(other) => seen = other,
+                Ok(()) => observed = "alive".into(),
+                Err(state) => observed = state,
             }
             tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 3 / 2).min(longest);
+            pause = (pause * 3 / 2).min(pause_max);
         }
-        self.running().services[at].healthy();
+        self.running().services[at].set_healthy();
         (self.options.on_event)(&Event::Healthy { service: service.name.clone(), after: started.elapsed() });
         Ok(())
     }
 
-    fn died_at_start(&self, at: usize, status: ExitStatus) -> Failure {
+    fn exited_at_start(&self, at: usize, status: ExitStatus) -> Failure {
         let service = &self.target.services()[at];
         let log = self.running().services[at].log().map(ServiceLog::tail_text).unwrap_or_default();
         let next = match status {
             ExitStatus::Code(0) => "its command must stay in the foreground; start it without a daemon option".into(),
             _ => format!("try it by hand: cd {} && {}", service.directory.display(), service.command_line()),
         };
-        Failure::environment(format!("service '{}' died at start: {status}", service.name)).why(log).next(next)
+        Failure::environment(format!("service '{}' exited at start: {status}", service.name)).why(log).next(next)
     }
 
-    fn never_healthy(&self, at: usize, seen: &str) -> Failure {
+    fn never_healthy(&self, at: usize, observed: &str) -> Failure {
         let service = &self.target.services()[at];
         let Some(log) = self.running().services[at].log().map(ServiceLog::tail_text) else {
-            return Failure::environment(format!("service '{}' is not healthy, and is not started here", service.name))
-                .why(format!("its check ({}) saw last: {seen}", service.health))
-                .next("start it the way it is always started, or give it a `command` in the target file");
+            return Failure::environment(format!(
+                "service '{}' is not healthy and is not started by this tool",
+                service.name
+            ))
+            .why(format!("its check ({}), last result: {observed}", service.health))
+            .next("start it as usual, or give it a `command` in the target file");
         };
         Failure::environment(format!(
-            "service '{}' did not get healthy within {} s",
+            "service '{}' did not become healthy within {} s",
             service.name,
             service.start_timeout.as_secs_f64()
         ))
-        .why(format!("its check ({}) saw last: {seen}\n{}", service.health, log))
-        .next("if it is only slow, raise start_timeout_s; otherwise correct its `health`, or the service")
+        .why(format!("its check ({}), last result: {observed}\n{}", service.health, log))
+        .next("if it only starts slowly, raise start_timeout_s; otherwise correct its `health` or the service")
     }
 
     /// Ends one service and reaps it. Blocks for up to 6 s.
     fn end_one(&self, at: usize) -> Result<(), Failure> {
         let name = &self.target.services()[at].name;
-        let mut belongings = Belongings::new(&self.mark, ProcessId::current()).of_service(name);
-        let leader = self.running().services[at].stopping();
-        leader.into_iter().for_each(|leader| belongings.add_leader(leader));
-        let left = belongings.end(GRACE);
+        let mut processes = OwnedProcesses::new(&self.mark, ProcessId::current()).of_service(name);
+        let leader = self.running().services[at].mark_stopping();
+        leader.into_iter().for_each(|leader| processes.add_leader(leader));
+        let left = processes.end(GRACE);
         if !left.is_empty() {
             return Err(would_not_end(&left));
         }
         let running = &mut *self.running();
         running.services[at].reap();
         if let (Some(reaper), Some(leader)) = (&mut running.reaper, leader) {
-            let _ = reaper.gone(leader); // if it has been killed, the next launch replaces it
+            let _ = reaper.announce_end(leader); // if it was killed, the next start replaces it
         }
         Ok(())
     }
 
-    /// Ends everything, removes what was for this up only, tells the reaper. Blocks for up to 6 s. If something would
-    /// not end, its state, lock and reaper stay, and the next call tries again.
+    /// Ends everything, removes the files of this `up`, ends the reaper. Blocks for up to 6 s. If a process does not
+    /// end, state, lock and reaper remain, and the next call tries again.
     fn end_all(&self) -> Result<(), Failure> {
         let begin = Instant::now();
         let services = match &*self.running() {
@@ -467,20 +474,20 @@ impl Inner {
             (self.options.on_event)(&Event::Stopping { services });
         }
         {
-            // Held to the end, so that a second caller returns only when everything has ended.
+            // Locked to the end, so that a second caller returns only when everything has ended.
             let running = &mut *self.running();
             if running.lock.is_none() {
                 return Ok(());
             }
-            let mut belongings = Belongings::new(&self.mark, ProcessId::current());
-            for leader in running.services.iter_mut().filter_map(Place::stopping) {
-                belongings.add_leader(leader);
+            let mut processes = OwnedProcesses::new(&self.mark, ProcessId::current());
+            for leader in running.services.iter_mut().filter_map(ServiceInstance::mark_stopping) {
+                processes.add_leader(leader);
             }
-            let left = belongings.end(GRACE);
+            let left = processes.end(GRACE);
             if !left.is_empty() {
                 return Err(would_not_end(&left));
             }
-            running.services.iter_mut().for_each(Place::reap);
+            running.services.iter_mut().for_each(ServiceInstance::reap);
             self.state(&running.services).remove_files(&self.options.state_dir);
             if let Some(reaper) = running.reaper.take() {
                 reaper.done();
@@ -496,15 +503,15 @@ impl Inner {
     fn write_state(&self) -> Result<(), Failure> {
         let mut running = self.running();
         if running.lock.is_none() {
-            return Ok(()); // stopped meanwhile
+            return Ok(()); // already stopped
         }
         running.services.iter_mut().for_each(|process| {
-            process.look();
+            process.poll();
         });
         self.state(&running.services).write(&self.options.state_dir)
     }
 
-    fn state(&self, services: &[Place]) -> UpState {
+    fn state(&self, services: &[ServiceInstance]) -> UpState {
         let unix_ms =
             |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |past| past.as_millis() as u64);
         UpState {
@@ -518,16 +525,16 @@ impl Inner {
             boot: process_table::boot_id(),
             supervisor: ProcessId::current(),
             services: (self.target.services().iter().zip(services))
-                .map(|(service, place)| ServiceRecord {
+                .map(|(service, instance)| ServiceRecord {
                     name: service.name.clone(),
-                    process: place.id(),
-                    started_unix_ms: unix_ms(place.since().1),
-                    healthy: place.is_healthy(),
-                    given_up: place.is_ended(),
+                    process: instance.id(),
+                    started_unix_ms: unix_ms(instance.since().1),
+                    healthy: instance.is_healthy(),
+                    given_up: instance.is_ended(),
                     health: service.health.clone(),
                     sdk: service.sdk,
                     addresses: service.listens.clone(),
-                    log: place.log().map(|log| log.path.clone()),
+                    log: instance.log().map(|log| log.path.clone()),
                     support: service.support,
                 })
                 .collect(),
@@ -543,10 +550,10 @@ fn lock(state_dir: &Path) -> Result<File, Failure> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(_) => {
-            let other = read_state(state_dir).ok().flatten().filter(state::is_alive);
+            let other = read_state(state_dir).ok().flatten().filter(up_state::is_alive);
             let what = match other {
                 Some(state) => format!("{} is already up (pid {})", state.target, state.supervisor),
-                None => "a target is already up or going down".to_owned(),
+                None => "a target is already up or stopping".to_owned(),
             };
             Err(Failure::environment(what)
                 .why(format!("its state is in {}", state_dir.display()))

@@ -1,12 +1,12 @@
-//! The application under study, checked: what each service is, where it listens, how it starts.
+//! The checked application under study: what each service is, where it listens, how it starts.
 //!
-//! Paths are absolute here. A target that loads can be started as far as the file can tell; whether its programs
-//! exist and its ports are free is found out at start.
+//! Paths are absolute. Loading finds all errors that the file alone can show; whether programs exist and ports are free
+//! is checked at start.
 
-use crate::address::{Address, HttpAddress};
-use crate::health::{Health, in_words};
+use crate::file::address::{Address, HttpAddress};
+use crate::file::target_file::{self, CommandEntry, HealthEntry, ServiceEntry, did_you_mean};
+use crate::health::{Health, describe_io_error};
 use crate::sdk::Sdk;
-use crate::target_file::{self, CommandEntry, HealthEntry, ServiceEntry, did_you_mean};
 use model::Failure;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Target {
     pub name: String,
     /// Absolute path of the target file.
     pub file: PathBuf,
-    /// Where requests go by default.
+    /// The default URL of requests.
     pub entry: Option<HttpAddress>,
     services: Vec<Service>,
 }
@@ -62,8 +62,8 @@ impl Target {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::request(format!("cannot read the target file {shown}"))
-                .why(in_words(&error))
-                .next("check the path; docs/guides/first-minutes.md shows what a target file looks like")
+                .why(describe_io_error(&error))
+                .next("check the path; docs/guides/first-minutes.md shows an example")
         })?;
         let file = path.canonicalize().map_err(|error| {
             Failure::request(format!("cannot resolve the target file {shown}")).why(error.to_string())
@@ -71,13 +71,13 @@ impl Target {
         Target::parse(&text, &file, &shown)
     }
 
-    /// As [`Target::load`], from text. `file` must be absolute; `shown` is what messages call it.
+    /// As [`Target::load`], from text. `file` must be absolute; `shown` is the path in messages.
     pub fn parse(text: &str, file: &Path, shown: &str) -> Result<Target, Failure> {
-        let written = target_file::parse(text, shown)?;
-        target_file::refuse_unknown(&written, shown)?;
+        let parsed = target_file::parse(text, shown)?;
+        target_file::refuse_open_values(&parsed, shown)?;
         let folder = file.parent().unwrap_or(Path::new("/"));
-        check_name(&written.name, TARGET_NAME_BYTES, &format!("{shown}: the target's name"))?;
-        let entry = match &written.entry {
+        check_name(&parsed.name, TARGET_NAME_BYTES, &format!("{shown}: the target's name"))?;
+        let entry = match &parsed.entry {
             Some(text) => Some(HttpAddress::parse(text).map_err(|reason| {
                 Failure::request(format!("{shown}: entry '{text}' cannot be used"))
                     .why(reason)
@@ -85,20 +85,20 @@ impl Target {
             })?),
             None => None,
         };
-        if written.services.is_empty() {
+        if parsed.services.is_empty() {
             return Err(Failure::request(format!("{shown}: the list of services is empty"))
                 .next("add at least one service with a name and a command"));
         }
         let mut services = Vec::new();
-        for entry in written.services {
+        for entry in parsed.services {
             services.push(Service::check(entry, folder, shown)?);
         }
-        let target = Target { name: written.name, file: file.to_owned(), entry, services };
+        let target = Target { name: parsed.name, file: file.to_owned(), entry, services };
         target.check_unique(shown)?;
         Ok(target)
     }
 
-    /// All services in file order, those for support included.
+    /// All services in file order, including support services.
     pub fn services(&self) -> &[Service] {
         &self.services
     }
@@ -110,7 +110,7 @@ impl Target {
         (!rest.services.is_empty()).then_some(rest)
     }
 
-    /// Names of the application's own services in file order: what fault spaces are made of.
+    /// Names of the application's own services, without support services, in file order. Fault spaces consist of these.
     pub fn own_services(&self) -> Vec<&str> {
         self.services.iter().filter(|service| !service.support).map(|service| service.name.as_str()).collect()
     }
@@ -201,12 +201,12 @@ impl Service {
         })
     }
 
-    /// Not started here: something else does that.
+    /// Started by something else.
     pub fn is_attached(&self) -> bool {
         self.command.is_empty()
     }
 
-    /// The command as one line a user can paste into a shell.
+    /// The command as one line to paste into a shell.
     pub fn command_line(&self) -> String {
         let quote = |word: &String| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
@@ -219,17 +219,17 @@ impl Service {
     }
 }
 
-/// Without a command only its address can tell anything about a service.
+/// A service without a command is observed only at its address.
 fn check_attached(entry: &ServiceEntry, at: &str) -> Result<(), Failure> {
     if entry.listens.as_ref().is_none_or(Vec::is_empty) && entry.health.is_none() {
         return Err(Failure::request(format!("{at} has neither a command nor an address"))
-            .why("a service without a command is one that runs already, and needs `listens` or `health`")
+            .why("a service without a command must be running already, and needs `listens` or `health`")
             .next("add 'command: …', a list of words such as [\"./server\", \"--port\", \"8080\"]; or 'listens: …'"));
     }
     let without_effect = [("environment", entry.environment.is_some()), ("directory", entry.directory.is_some())];
-    match without_effect.iter().find(|(_, there)| *there) {
+    match without_effect.iter().find(|(_, is_set)| *is_set) {
         Some((key, _)) => Err(Failure::request(format!("{at}: {key} has no effect without a command"))
-            .why("a service without a command is not started here")
+            .why("a service without a command is not started by this tool")
             .next("add its command, or remove that line")),
         None => Ok(()),
     }

@@ -1,14 +1,14 @@
-//! One service as a process: how it is started, and what is known about it since.
+//! One service as a process: how it is started, and its state.
 //!
 //! Each service leads a process group of its own, so a Ctrl-C in the terminal reaches only the tool. A service that
-//! exits is not reaped until the rest of its group has been ended: while its zombie stands in the process table, its
-//! group id cannot become somebody else's.
+//! exits is not reaped until the rest of its group has been ended: while its zombie is in the process table, its
+//! group id cannot be reused.
 
-use crate::health::in_words;
-use crate::process_table::ProcessId;
-use crate::sdk::SdkPlaces;
-use crate::service_log::ServiceLog;
-use crate::target::Service;
+use crate::cleanup::process_table::ProcessId;
+use crate::file::target::Service;
+use crate::health::describe_io_error;
+use crate::sdk::SdkPaths;
+use crate::supervise::service_log::ServiceLog;
 use model::Failure;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::io::ErrorKind;
@@ -26,9 +26,9 @@ pub enum ExitStatus {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Started, not yet found healthy.
+    /// Started, not healthy yet.
     Starting,
-    /// Was found healthy, and has not exited since.
+    /// Became healthy and has not exited since.
     Healthy,
     Exited(ExitStatus),
     /// Ended by the supervisor.
@@ -43,23 +43,27 @@ pub(crate) struct ServiceProcess {
     pub started: Instant,
     pub started_at: SystemTime,
     pub condition: Condition,
-    /// Set while its exit would be a crash that nobody has been told of.
-    pub watched: bool,
+    /// Its exit counts as a crash that has not been reported yet.
+    pub has_unreported_exit: bool,
     reaped: bool,
 }
 
-/// What every service gets besides its own environment.
-pub(crate) struct Surroundings<'a> {
+/// Settings that every service gets in addition to its own environment.
+pub(crate) struct SharedEnvironment<'a> {
     pub mark: &'a str,
     pub trust_file: &'a Path,
     pub peers: &'a str,
     pub status: &'a Path,
-    pub sdks: &'a SdkPlaces,
+    pub sdks: &'a SdkPaths,
 }
 
 impl ServiceProcess {
     /// Starts the service; returns once its program runs.
-    pub fn start(service: &Service, log: std::path::PathBuf, around: &Surroundings) -> Result<ServiceProcess, Failure> {
+    pub fn start(
+        service: &Service,
+        log: std::path::PathBuf,
+        shared: &SharedEnvironment,
+    ) -> Result<ServiceProcess, Failure> {
         if !service.directory.is_dir() {
             return Err(Failure::request(format!(
                 "service '{}': its directory {} does not exist",
@@ -75,21 +79,21 @@ impl ServiceProcess {
             .current_dir(&service.directory)
             .envs(&service.environment)
             .env_remove("FAULTLOOM_TRUST")
-            .env("FAULTLOOM_TRUST_FILE", around.trust_file)
+            .env("FAULTLOOM_TRUST_FILE", shared.trust_file)
             .env("FAULTLOOM_SERVICE", &service.name)
-            .env("FAULTLOOM_PEERS", around.peers)
-            .env("FAULTLOOM_STATUS", around.status)
-            .env(crate::ending::MARK_VARIABLE, around.mark)
+            .env("FAULTLOOM_PEERS", shared.peers)
+            .env("FAULTLOOM_STATUS", shared.status)
+            .env(crate::cleanup::owned_processes::MARK_VARIABLE, shared.mark)
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
             .process_group(0);
-        if let Some((name, value)) = around.sdks.variable(service) {
+        if let Some((name, value)) = shared.sdks.variable(service) {
             command.env(name, value);
         }
         let child = command.spawn().map_err(|error| cannot_start(service, &error))?;
         let pid = child.id() as i32;
-        // Not reaped before we say so, so the pid is its own.
+        // It is not reaped yet, so the pid is not reused.
         let id = ProcessId::of(pid).unwrap_or(ProcessId { pid, start_ticks: 0 });
         Ok(ServiceProcess {
             child,
@@ -98,13 +102,13 @@ impl ServiceProcess {
             started: Instant::now(),
             started_at: SystemTime::now(),
             condition: Condition::Starting,
-            watched: false,
+            has_unreported_exit: false,
             reaped: false,
         })
     }
 
-    /// Looks whether it has exited, without blocking and without reaping it.
-    pub fn look(&mut self) -> Condition {
+    /// Checks whether it has exited, without blocking and without reaping it.
+    pub fn poll(&mut self) -> Condition {
         if matches!(self.condition, Condition::Starting | Condition::Healthy) {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             let pid = Pid::from_raw(self.id.pid);
@@ -117,26 +121,26 @@ impl ServiceProcess {
         self.condition
     }
 
-    pub fn healthy(&mut self) {
+    pub fn set_healthy(&mut self) {
         self.condition = Condition::Healthy;
-        self.watched = true;
+        self.has_unreported_exit = true;
     }
 
-    /// From now on its exit is our doing, not a crash. Gives its first process, if the process table still has it.
-    pub fn stopping(&mut self) -> Option<ProcessId> {
-        if !matches!(self.look(), Condition::Exited(_)) {
+    /// From now on its exit is not a crash. Returns its first process if the process table still contains it.
+    pub fn mark_stopping(&mut self) -> Option<ProcessId> {
+        if !matches!(self.poll(), Condition::Exited(_)) {
             self.condition = Condition::Stopped;
-            self.watched = false;
+            self.has_unreported_exit = false;
         }
         (!self.reaped).then_some(self.id)
     }
 
-    /// Whether it has been ended, with all that it left.
+    /// Whether it has been ended and reaped.
     pub fn is_ended(&self) -> bool {
         self.reaped
     }
 
-    /// Takes the exit status of a process that has been ended. Blocks until it exits.
+    /// Collects the exit status of an ended process. Blocks until it exits.
     pub fn reap(&mut self) {
         let _ = self.child.wait();
         self.reaped = true;
@@ -153,10 +157,10 @@ fn cannot_start(service: &Service, error: &std::io::Error) -> Failure {
         ErrorKind::NotFound => failure
             .why(format!("no program '{program}' is in PATH"))
             .next("install it, or correct `command` in the target file"),
-        ErrorKind::PermissionDenied => failure
-            .why(format!("{program} may not be executed"))
-            .next(format!("make it executable: chmod +x {program}")),
-        _ => failure.why(format!("{program}: {}", in_words(error))).next(format!(
+        ErrorKind::PermissionDenied => {
+            failure.why(format!("{program} is not executable")).next(format!("make it executable: chmod +x {program}"))
+        }
+        _ => failure.why(format!("{program}: {}", describe_io_error(error))).next(format!(
             "try it by hand: cd {} && {}",
             service.directory.display(),
             service.command_line()

@@ -1,16 +1,16 @@
-//! `up.json`: what is up, for `ps` and `down` in another terminal.
+//! `up.json`: the state of a running target, for `ps` and `down` in another terminal.
 //!
-//! Written by rename at every change, removed when everything is stopped. It holds no keys, only the path of the
-//! trust file. If the supervisor was killed and its reaper too, the file stays and [`down`] cleans up by it.
+//! Replaced by rename at every change, removed when everything is stopped. It holds no keys, only the path of the
+//! trust file. If the supervisor and its reaper were killed, the file remains and [`down`] uses it to clean up.
 
-use crate::address::{Address, HttpAddress};
-use crate::atomic_file;
-use crate::ending::{Belongings, GRACE};
+use crate::cleanup::owned_processes::{GRACE, OwnedProcesses};
+use crate::cleanup::process_table::{self, ProcessId};
+use crate::cleanup::reaper::remove_marked;
+use crate::file::address::{Address, HttpAddress};
 use crate::health::Health;
-use crate::process_table::{self, ProcessId};
-use crate::reaper::remove_marked;
 use crate::sdk::Sdk;
-use crate::status_dir;
+use crate::state::atomic_file;
+use crate::state::status_dir;
 use model::Failure;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -20,35 +20,35 @@ use std::time::{Duration, Instant, SystemTime};
 const FILE: &str = "up.json";
 const FORMAT: u32 = 2;
 /// How long [`down`] waits for the supervisor before it ends everything itself.
-const DOWN_PATIENCE: Duration = Duration::from_secs(10);
+const DOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpState {
-    /// 2. A file with another number is refused.
+    /// 2; a file with another number is refused.
     pub format: u32,
     pub target: String,
     pub target_file: PathBuf,
     pub entry: Option<HttpAddress>,
     pub environment: String,
     pub trust_file: PathBuf,
-    /// Value of `FAULTLOOM_UP` in every process of this up.
+    /// The value of `FAULTLOOM_UP` in every process of this `up`.
     pub mark: String,
-    /// Start times are comparable only within one boot.
+    /// The boot id: start times are comparable only within one boot.
     pub boot: String,
     pub supervisor: ProcessId,
-    /// In the order of the target file; those not started yet are missing.
+    /// In the order of the target file, without those that are not started yet.
     pub services: Vec<ServiceRecord>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServiceRecord {
     pub name: String,
-    /// Its first process; `None` if it is attached: something else has started it.
+    /// Its first process; `None` if it is attached, that is, started by something else.
     pub process: Option<ProcessId>,
     pub started_unix_ms: u64,
-    /// Was found healthy after its start; [`Health::check`] of `health` tells about now.
+    /// Whether it became healthy after its start. Use [`Health::check`] of `health` for its current state.
     pub healthy: bool,
-    /// It kept crashing, or could not be started again: this up starts it no more.
+    /// It kept crashing or could not be restarted, so this `up` does not start it again.
     #[serde(default)]
     pub given_up: bool,
     pub health: Health,
@@ -59,7 +59,7 @@ pub struct ServiceRecord {
 }
 
 impl ServiceRecord {
-    /// Whether its first process still runs; of an attached service only its health can tell.
+    /// Whether its first process still runs. Always true for an attached service: only its health is observable.
     pub fn is_alive(&self) -> bool {
         self.process.is_none_or(|process| process.is_alive())
     }
@@ -70,24 +70,24 @@ impl ServiceRecord {
     }
 }
 
-/// What [`down`] did.
+/// The result of [`down`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Down {
     /// There was no `up` in this state folder.
     NothingUp,
     /// The supervisor stopped its services.
     Stopped { target: String, services: Vec<String> },
-    /// The supervisor was dead or did not answer: what was left of it has been stopped from here.
+    /// The supervisor was dead or did not respond, so the remaining processes were stopped from here.
     CleanedUp { target: String, services: Vec<String> },
 }
 
-/// The state of the `up` in this folder, `None` if there is none. Says nothing about whether it still runs.
+/// The state of the `up` in this folder, `None` if there is none. It may not run any more, see [`is_alive`].
 pub fn read_state(state_dir: &Path) -> Result<Option<UpState>, Failure> {
     let path = state_file(state_dir);
     let unreadable = |why: String| {
         Failure::environment(format!("cannot read {}", path.display()))
             .why(why)
-            .next("if nothing of the target runs any more, remove that file")
+            .next("if no process of the target is running, remove that file")
     };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -97,7 +97,7 @@ pub fn read_state(state_dir: &Path) -> Result<Option<UpState>, Failure> {
     let state: UpState = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
     match state.format {
         FORMAT => Ok(Some(state)),
-        other => Err(unreadable(format!("it has format {other}, this version reads format {FORMAT}"))),
+        other => Err(unreadable(format!("its format is {other}, but this version reads format {FORMAT}"))),
     }
 }
 
@@ -106,26 +106,27 @@ pub fn is_alive(state: &UpState) -> bool {
     state.boot == process_table::boot_id() && state.supervisor.is_alive()
 }
 
-/// Stops the `up` of this folder from another process: asks its supervisor, waits up to 10 s, then ends what is left.
+/// Stops the `up` of this folder from another process: signals its supervisor, waits up to 10 s, then ends the
+/// remaining processes.
 ///
 /// Errors: the state cannot be read, or a process would not end (family `Environment`).
 pub async fn down(state_dir: &Path) -> Result<Down, Failure> {
     let state_dir = state_dir.to_owned();
     let task = tokio::task::spawn_blocking(move || down_blocking(&state_dir));
-    task.await.unwrap_or_else(|error| Err(Failure::new(model::Family::Bug, "down broke off").why(error.to_string())))
+    task.await.unwrap_or_else(|error| Err(Failure::new(model::Family::Bug, "down failed").why(error.to_string())))
 }
 
 fn down_blocking(state_dir: &Path) -> Result<Down, Failure> {
     let Some(state) = read_state(state_dir)? else {
         return Ok(Down::NothingUp);
     };
-    let mut belongings = state.belongings();
-    let asked = is_alive(&state);
-    if asked {
+    let mut processes = state.processes();
+    let was_alive = is_alive(&state);
+    if was_alive {
         state.supervisor.signal(Signal::TERM);
         let begin = Instant::now();
-        while begin.elapsed() < DOWN_PATIENCE {
-            if !state.supervisor.is_alive() && belongings.alive().is_empty() {
+        while begin.elapsed() < DOWN_TIMEOUT {
+            if !state.supervisor.is_alive() && processes.alive().is_empty() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(30));
@@ -133,14 +134,14 @@ fn down_blocking(state_dir: &Path) -> Result<Down, Failure> {
     }
     let services = state.services.iter().map(|service| service.name.clone()).collect();
     let target = state.target.clone();
-    match asked && !state.supervisor.is_alive() && belongings.alive().is_empty() {
+    match was_alive && !state.supervisor.is_alive() && processes.alive().is_empty() {
         true => {
             state.remove_files(state_dir);
             Ok(Down::Stopped { target, services })
         }
         false => {
             if is_alive(&state) {
-                state.supervisor.signal(Signal::KILL); // or it would take our ending its services for crashes
+                state.supervisor.signal(Signal::KILL); // or it would treat the end of its services as crashes
             }
             state.clean_up(state_dir)?;
             Ok(Down::CleanedUp { target, services })
@@ -153,15 +154,16 @@ impl UpState {
 
     /// Replaces the file in the folder.
     pub(crate) fn write(&self, state_dir: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| Failure::new(model::Family::Bug, "the state cannot be written").why(error.to_string()))?;
+        let text = serde_json::to_string_pretty(self).map_err(|error| {
+            Failure::new(model::Family::Bug, "the state cannot be serialized").why(error.to_string())
+        })?;
         atomic_file::write(&state_file(state_dir), &(text + "\n"))
     }
 
-    /// Ends what is left of an `up` whose supervisor is gone, and removes its files. Blocks for up to 6 s.
+    /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to 6 s.
     pub(crate) fn clean_up(&self, state_dir: &Path) -> Result<(), Failure> {
         if self.boot == process_table::boot_id() {
-            let left = self.belongings().end(GRACE);
+            let left = self.processes().end(GRACE);
             if !left.is_empty() {
                 return Err(would_not_end(&left));
             }
@@ -176,10 +178,10 @@ impl UpState {
         remove_marked(&state_file(state_dir), &self.mark);
     }
 
-    fn belongings(&self) -> Belongings {
-        let mut belongings = Belongings::new(&self.mark, self.supervisor);
-        self.services.iter().filter_map(|service| service.process).for_each(|leader| belongings.add_leader(leader));
-        belongings
+    fn processes(&self) -> OwnedProcesses {
+        let mut processes = OwnedProcesses::new(&self.mark, self.supervisor);
+        self.services.iter().filter_map(|service| service.process).for_each(|leader| processes.add_leader(leader));
+        processes
     }
 }
 
@@ -192,7 +194,7 @@ pub(crate) fn would_not_end(left: &[ProcessId]) -> Failure {
         .iter()
         .map(|process| format!("{} (pid {})", process_table::name(process.pid).unwrap_or_default(), process.pid))
         .collect();
-    Failure::environment("some processes did not end, not even by SIGKILL")
+    Failure::environment("some processes did not end, even after SIGKILL")
         .why(names.join(", "))
         .next("they are stuck in the kernel (a disk or network file system); look at them with `ps`")
 }

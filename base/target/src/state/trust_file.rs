@@ -1,14 +1,14 @@
-//! Trust settings made for one `up`: who may ask its services for a history, who may plan faults.
+//! The trust settings of one `up`: keys that permit histories and faults.
 //!
 //! The text form is documented in `docs/formats/messages.md`, "Trust settings". The file is replaced by rename, so
-//! an SDK never reads half of it. Keys are never printed by anything here.
+//! an SDK never reads a part of it. Nothing here prints keys.
 
-use crate::atomic_file;
+use crate::state::atomic_file;
 use model::Failure;
 use std::io::Read;
 use std::path::Path;
 
-/// One environment with a trace key `t1` and a fault key `f1`, if it was made here.
+/// One environment, with a trace key `t1` and a fault key `f1` if generated here.
 #[derive(Clone)]
 pub struct Trust {
     pub environment: String,
@@ -30,11 +30,10 @@ impl Trust {
         Ok(Trust { environment, text })
     }
 
-    /// The settings in a file that stays; made with new keys, readable by its owner only, if it is not there. Its
-    /// folder is made too.
+    /// The settings in a permanent file. If it does not exist, it is created with new keys, readable by its owner only.
     ///
     /// Errors: the file cannot be read or written, or names no environment.
-    pub fn kept(file: &Path, target_name: &str) -> Result<Trust, Failure> {
+    pub fn load_or_create(file: &Path, target_name: &str) -> Result<Trust, Failure> {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -49,12 +48,12 @@ impl Trust {
         let environment = text.lines().find_map(|line| line.trim().strip_prefix("environment "));
         let environment = environment.map(|name| name.trim().to_owned()).ok_or_else(|| {
             Failure::environment(format!("the trust file {} names no environment", file.display()))
-                .next("remove it to have one made anew; services that use it must then be started again")
+                .next("remove it and a new one is generated; then restart the services that use it")
         })?;
         Ok(Trust { environment, text })
     }
 
-    /// The whole text, keys included: for the trust file, and for whoever signs requests.
+    /// The whole text, keys included: for the trust file, and for signing requests.
     pub fn text(&self) -> String {
         self.text.clone()
     }
@@ -68,7 +67,7 @@ fn cannot_read(file: &Path, error: &std::io::Error) -> Failure {
 /// Keeps everything else in the file. Blocks for one small read and write.
 pub fn switch_faults(trust_file: &Path, on: bool) -> Result<(), Failure> {
     let text = std::fs::read_to_string(trust_file)
-        .map_err(|error| cannot_read(trust_file, &error).next("is the target up? `faultloom ps` tells"))?;
+        .map_err(|error| cannot_read(trust_file, &error).next("check with `faultloom ps` whether the target is up"))?;
     let line = if on { "faults on" } else { "faults off" };
     let mut lines: Vec<&str> = text.lines().filter(|line| line.split_whitespace().next() != Some("faults")).collect();
     lines.push(line);
@@ -79,7 +78,7 @@ pub fn switch_faults(trust_file: &Path, on: bool) -> Result<(), Failure> {
 pub(crate) fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
     let mut bytes = [0; BYTES];
     std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(|error| {
-        Failure::environment("cannot read /dev/urandom, so no keys can be made").why(error.to_string())
+        Failure::environment("cannot read /dev/urandom, so no keys can be generated").why(error.to_string())
     })?;
     Ok(bytes)
 }

@@ -1,27 +1,27 @@
-//! One unary call of `grpc.health.v1.Health/Check` on a fresh connection, by `h2` alone.
+//! One unary call of `grpc.health.v1.Health/Check` on a new connection, with `h2` only.
 //!
-//! The request message is empty (the whole server is meant); of the reply only field 1 matters: 1 is SERVING.
+//! The request message is empty (it stands for the whole server). Only field 1 of the reply matters: 1 is SERVING.
 //!
 //! ```text
 //! request body   00 00 00 00 00            not compressed, length 0
 //! reply body     00 00 00 00 02  08 01     not compressed, length 2, field 1 = varint 1
 //! ```
 
-use crate::address::Address;
+use crate::file::address::Address;
 use bytes::Bytes;
 use tokio::net::TcpStream;
 
 const UNIMPLEMENTED: &str = "12";
 
-/// The error is what was seen instead of SERVING. A server without the health service counts as healthy: it accepts
-/// connections and speaks gRPC.
+/// The error is the state other than SERVING. A server without the health service counts as healthy: it accepts
+/// connections and implements gRPC.
 pub(crate) async fn check(stream: TcpStream, address: &Address) -> Result<(), String> {
     let no_http2 = |error: h2::Error| format!("it does not speak HTTP/2: {error}");
     let (sender, connection) = h2::client::handshake(stream).await.map_err(no_http2)?;
     tokio::select! {
-        seen = call(sender, address) => seen,
+        result = call(sender, address) => result,
         ended = connection => match ended {
-            Ok(()) => Err("it closed the connection without an answer".into()),
+            Ok(()) => Err("it closed the connection without a reply".into()),
             Err(error) => Err(no_http2(error)),
         },
     }
@@ -44,10 +44,10 @@ async fn call(sender: h2::client::SendRequest<Bytes>, address: &Address) -> Resu
     let mut message = Vec::new();
     while let Some(data) = body.data().await {
         let data = data.map_err(text)?;
-        // The peer may send no more than its window until told that this was taken; a health reply never fills it.
+        // Flow control is not updated: a health reply never fills the initial window.
         message.extend_from_slice(&data);
         if message.len() > 4096 {
-            return Err("an answer far too long for a health check".into());
+            return Err("a reply far too long for a health check".into());
         }
     }
     let trailers = body.trailers().await.map_err(text)?;
@@ -59,10 +59,10 @@ async fn call(sender: h2::client::SendRequest<Bytes>, address: &Address) -> Resu
             Some(1) => Ok(()),
             Some(2) => Err("health status NOT_SERVING".into()),
             Some(other) => Err(format!("health status {other}")),
-            None => Err("a health reply that cannot be read".into()),
+            None => Err("a health reply that cannot be decoded".into()),
         },
         Some(code) => Err(format!("gRPC status {code}")),
-        None => Err("an answer without a gRPC status".into()),
+        None => Err("a reply without a gRPC status".into()),
     }
 }
 

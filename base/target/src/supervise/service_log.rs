@@ -1,17 +1,17 @@
 //! A service's log: one file, appended over restarts, and the last lines of the latest start for messages.
 
-use crate::atomic_file::cannot_write;
+use crate::state::atomic_file::cannot_write;
 use model::Failure;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How many lines messages show.
+/// The number of lines in messages.
 const TAIL_LINES: usize = 10;
 const TAIL_BYTES: u64 = 16 * 1024;
 const LINE_CHARS: usize = 200;
 
-/// Where in a log file a start of the service begins.
+/// The part of a log file that belongs to one start of the service.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceLog {
     pub path: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct ServiceLog {
 }
 
 impl ServiceLog {
-    /// Opens for appending; gives the log and two handles for standard output and standard error.
+    /// Opens for appending. Returns the log and two handles, for standard output and standard error.
     pub fn open(path: PathBuf) -> Result<(ServiceLog, File, File), Failure> {
         let file =
             File::options().append(true).create(true).open(&path).map_err(|error| cannot_write(&path, &error))?;
@@ -28,12 +28,12 @@ impl ServiceLog {
         Ok((ServiceLog { path, begin }, file, second))
     }
 
-    /// The last lines since this start, at most 10, each at most 200 characters.
+    /// The last lines of this start, at most 10, each at most 200 characters.
     pub fn tail(&self) -> Vec<String> {
         read_tail(&self.path, self.begin).unwrap_or_default()
     }
 
-    /// The same as text for a message: where the log is, then its lines.
+    /// The same as text for a message: the path, then the lines.
     pub fn tail_text(&self) -> String {
         let tail = self.tail();
         match tail.is_empty() {

@@ -1,55 +1,55 @@
-//! Are the addresses free on which services want to listen, and if not, who holds them?
+//! Checks that the listen addresses of services are free; if not, finds the process that holds them.
 //!
-//! A bind tells (also when a wildcard listener is in the way); `/proc` names the holder if it belongs to this user.
+//! A bind detects use, also by a wildcard listener. `/proc` identifies the holder if it belongs to this user.
 
-use crate::ending::MARK_VARIABLE;
-use crate::process_table;
-use crate::target::Service;
+use crate::cleanup::owned_processes::MARK_VARIABLE;
+use crate::cleanup::process_table;
+use crate::file::target::Service;
 use model::Failure;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
 /// Fails if any listen address of these services is in use. Blocks for a few binds; resolves host names.
 pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: &str) -> Result<(), Failure> {
-    let mut taken = Vec::new();
+    let mut in_use = Vec::new();
     for service in services {
         for address in &service.listens {
-            // Only "in use" matters: that a port needs privileges, or an address is not ours, the service will say.
+            // Only "in use" matters: the service itself reports a privileged port or an address of another host.
             let bound = TcpListener::bind((address.host.as_str(), address.port));
             if bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
-                taken.push((service, address));
+                in_use.push((service, address));
             }
         }
     }
-    let Some((service, address)) = taken.first() else {
+    let Some((service, address)) = in_use.first() else {
         return Ok(());
     };
-    let what = match taken.len() {
+    let what = match in_use.len() {
         1 => format!("port {} is in use, but service '{}' listens on {address}", address.port, service.name),
-        ports => format!("{ports} ports are in use on which services listen"),
+        ports => format!("{ports} ports on which services listen are in use"),
     };
-    let (mut lines, mut ours) = (Vec::new(), false);
-    for (service, address) in &taken {
-        let wanted = match taken.len() {
+    let (mut lines, mut is_other_up) = (Vec::new(), false);
+    for (service, address) in &in_use {
+        let prefix = match in_use.len() {
             1 => String::new(),
             _ => format!("{address} ({}): ", service.name),
         };
         match holder(address.port) {
             Some(pid) => {
-                ours |= process_table::variable(pid, MARK_VARIABLE).is_some();
+                is_other_up |= process_table::variable(pid, MARK_VARIABLE).is_some();
                 let name = process_table::name(pid).unwrap_or_default();
-                lines.push(format!("{wanted}held by {name} (pid {pid})"));
+                lines.push(format!("{prefix}held by {name} (pid {pid})"));
             }
-            None => lines.push(format!("{wanted}held by a process that this user may not see")),
+            None => lines.push(format!("{prefix}held by a process of another user")),
         }
     }
-    Err(Failure::environment(what).why(lines.join("\n")).next(match ours {
+    Err(Failure::environment(what).why(lines.join("\n")).next(match is_other_up {
         true => "it was started by another `faultloom up`: stop that with `faultloom down`".to_owned(),
         false => format!("stop that process, or change the port in {file}"),
     }))
 }
 
-/// The process that listens on a TCP port, if `/proc` lets us see it.
+/// The process that listens on a TCP port, if `/proc` shows it to this user.
 fn holder(port: u16) -> Option<i32> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()

@@ -1,10 +1,11 @@
-//! Is a service ready? One look at it, without a client library: a TCP connect, the first line of an HTTP reply, or
-//! one unary gRPC call.
+//! Health checks of services, without a client library: a TCP connect, the first line of an HTTP reply, or one unary
+//! gRPC call.
 //!
-//! A check says what it saw, in words for the user; deciding how often to look is the supervisor's.
+//! The error of a check is text for the user. The supervisor decides how often to check.
 
-use crate::address::{Address, HttpAddress};
-use crate::grpc_health;
+mod grpc;
+
+use crate::file::address::{Address, HttpAddress};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,27 +24,27 @@ pub enum Health {
     Http(HttpAddress),
     /// A connection is accepted.
     Tcp(Address),
-    /// `grpc.health.v1.Health/Check` of the whole server says SERVING, or is not implemented.
+    /// `grpc.health.v1.Health/Check` of the whole server returns SERVING, or is not implemented.
     Grpc(Address),
-    /// Nothing to connect to: the process lives for 300 ms.
+    /// No address to connect to: the process has run for 300 ms.
     Alive,
 }
 
 impl Health {
-    /// Looks once, for at most `limit`. The error is what was seen instead, such as `connection refused`.
-    /// [`Health::Alive`] is always fine here: only the process table can tell.
+    /// Checks once, for at most `limit`. The error is the observed state, such as `connection refused`.
+    /// [`Health::Alive`] always passes here: only the process table has that information.
     pub async fn check(&self, limit: Duration) -> Result<(), String> {
-        let look = async {
+        let check = async {
             match self {
                 Health::Http(url) => http(url).await,
                 Health::Tcp(address) => connect(address).await.map(drop),
-                Health::Grpc(address) => grpc_health::check(connect(address).await?, address).await,
+                Health::Grpc(address) => grpc::check(connect(address).await?, address).await,
                 Health::Alive => Ok(()),
             }
         };
-        match tokio::time::timeout(limit, look).await {
-            Ok(seen) => seen,
-            Err(_) => Err(format!("no answer within {} ms", limit.as_millis())),
+        match tokio::time::timeout(limit, check).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("no reply within {} ms", limit.as_millis())),
         }
     }
 }
@@ -61,7 +62,7 @@ impl std::fmt::Display for Health {
 
 async fn connect(address: &Address) -> Result<TcpStream, String> {
     let Address { host, port } = address.reachable();
-    TcpStream::connect((host.as_str(), port)).await.map_err(|error| in_words(&error))
+    TcpStream::connect((host.as_str(), port)).await.map_err(|error| describe_io_error(&error))
 }
 
 async fn http(url: &HttpAddress) -> Result<(), String> {
@@ -70,18 +71,18 @@ async fn http(url: &HttpAddress) -> Result<(), String> {
         "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: faultloom-health\r\nAccept: */*\r\nConnection: close\r\n\r\n",
         url.path, url.address
     );
-    stream.write_all(request.as_bytes()).await.map_err(|error| in_words(&error))?;
+    stream.write_all(request.as_bytes()).await.map_err(|error| describe_io_error(&error))?;
     let mut head = Vec::new();
     while !head.contains(&b'\n') && head.len() < 1024 {
-        let read = stream.read_buf(&mut head).await.map_err(|error| in_words(&error))?;
+        let read = stream.read_buf(&mut head).await.map_err(|error| describe_io_error(&error))?;
         if read == 0 {
             break;
         }
     }
     if head.is_empty() {
-        return Err("it closed the connection without an answer".into());
+        return Err("it closed the connection without a reply".into());
     }
-    // Read on to the end, or the service would log a broken connection at every look.
+    // Read to the end, or the service would log a broken connection at every check.
     let mut rest = (&mut stream).take(64 * 1024);
     let _ = tokio::time::timeout(REST_LIMIT, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
     let line = String::from_utf8_lossy(&head);
@@ -91,12 +92,12 @@ async fn http(url: &HttpAddress) -> Result<(), String> {
     match status {
         Some(status) if version.starts_with("HTTP/1.") && (200..400).contains(&status) => Ok(()),
         Some(status) if version.starts_with("HTTP/1.") => Err(format!("HTTP status {status}")),
-        _ => Err("an answer that is not HTTP/1".into()),
+        _ => Err("a reply that is not HTTP/1".into()),
     }
 }
 
-/// An I/O error in words, without the `(os error 111)`.
-pub(crate) fn in_words(error: &std::io::Error) -> String {
+/// An I/O error as text, without the `(os error 111)`.
+pub(crate) fn describe_io_error(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     let mut letters = text.chars();

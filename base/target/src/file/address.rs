@@ -19,7 +19,7 @@ pub struct HttpAddress {
 }
 
 impl Address {
-    /// Errors say what is wrong with the text, without repeating it.
+    /// The error names the problem, without repeating the text.
     pub fn parse(text: &str) -> Result<Address, &'static str> {
         let (host, port) = text.rsplit_once(':').ok_or("it has no ':port'")?;
         let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or("its port is not a number from 1 to 65535")?;
@@ -56,7 +56,7 @@ impl Address {
         Address { host: host.to_owned(), port: self.port }
     }
 
-    /// Every text under which a caller on this machine may know the address, the written one first.
+    /// Every text that a caller on this machine may use for the address, the written one first.
     pub fn names(&self) -> Vec<String> {
         let mut names = vec![self.to_string()];
         let mut add = |name: String| {
@@ -91,7 +91,7 @@ impl HttpAddress {
         let address =
             if port_at_end { Address::parse(authority)? } else { Address::parse(&format!("{authority}:80"))? };
         if path.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err("its path contains a blank");
+            return Err("its path contains a space");
         }
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         Ok(HttpAddress { address, path })

@@ -1,0 +1,130 @@
+//! Finds and ends all processes of an `up`.
+//!
+//! A process belongs to an `up` if it is a service's first process or in that process's group, if it descends from
+//! one that belongs, or if its environment carries the mark of this `up` (`FAULTLOOM_UP`), which survives a change of
+//! session and the death of its parents. Not found: a process that has left the group, has lost its parents *and* was
+//! started with an empty environment.
+//!
+//! A group id is trusted only while the group's leader is in the process table (a zombie counts): later the kernel may
+//! reuse the number.
+
+use crate::cleanup::process_table::{self, ProcessId, Stat};
+use rustix::process::Signal;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Set for every service; its value is the mark of the `up`.
+pub(crate) const MARK_VARIABLE: &str = "FAULTLOOM_UP";
+/// Time between SIGTERM and SIGKILL.
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
+const AFTER_KILL: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedProcesses {
+    mark: String,
+    /// Only this service's processes, by `FAULTLOOM_SERVICE`; all of the `up` if `None`.
+    service: Option<String>,
+    /// No process that started earlier belongs to the `up`.
+    since_ticks: u64,
+    leaders: Vec<ProcessId>,
+    /// Processes found so far; kept because the evidence may disappear.
+    found: HashSet<ProcessId>,
+}
+
+impl OwnedProcesses {
+    pub fn new(mark: &str, since: ProcessId) -> OwnedProcesses {
+        OwnedProcesses {
+            mark: mark.to_owned(),
+            service: None,
+            since_ticks: since.start_ticks,
+            leaders: Vec::new(),
+            found: HashSet::new(),
+        }
+    }
+
+    pub fn of_service(mut self, name: &str) -> OwnedProcesses {
+        self.service = Some(name.to_owned());
+        self
+    }
+
+    /// A service's first process, which leads a group of its own.
+    pub fn add_leader(&mut self, leader: ProcessId) {
+        self.leaders.push(leader);
+    }
+
+    pub fn remove_leader(&mut self, leader: ProcessId) {
+        self.leaders.retain(|other| *other != leader);
+    }
+
+    /// The owned processes that run now.
+    pub fn alive(&mut self) -> Vec<ProcessId> {
+        let own_pid = std::process::id() as i32;
+        let table: Vec<Stat> = process_table::all().into_iter().filter(|stat| stat.id.pid != own_pid).collect();
+        let groups: HashSet<i32> =
+            table.iter().map(|stat| stat.id).filter(|id| self.leaders.contains(id)).map(|id| id.pid).collect();
+        let mut owned: HashSet<i32> = HashSet::new();
+        for stat in &table {
+            let belongs = self.found.contains(&stat.id)
+                || groups.contains(&stat.group)
+                || (stat.alive && stat.id.start_ticks >= self.since_ticks && self.is_marked(stat.id.pid));
+            if belongs {
+                owned.insert(stat.id.pid);
+            }
+        }
+        loop {
+            let more: Vec<i32> = table
+                .iter()
+                .filter(|stat| owned.contains(&stat.parent) && !owned.contains(&stat.id.pid))
+                .map(|stat| stat.id.pid)
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            owned.extend(more);
+        }
+        let alive: Vec<ProcessId> =
+            table.iter().filter(|stat| stat.alive && owned.contains(&stat.id.pid)).map(|stat| stat.id).collect();
+        self.found.extend(alive.iter().copied());
+        alive
+    }
+
+    fn is_marked(&self, pid: i32) -> bool {
+        process_table::variable(pid, MARK_VARIABLE).as_deref() == Some(self.mark.as_str())
+            && self
+                .service
+                .as_ref()
+                .is_none_or(|name| process_table::variable(pid, "FAULTLOOM_SERVICE").as_deref() == Some(name.as_str()))
+    }
+
+    /// Sends SIGTERM to all, after `grace` SIGKILL, until none is left. Returns those that did not end (stuck in the
+    /// kernel). Blocks for at most `grace` and 3 s.
+    pub fn end(&mut self, grace: Duration) -> Vec<ProcessId> {
+        let begin = Instant::now();
+        let mut terminated = HashSet::new();
+        let mut empty_polls = 0;
+        loop {
+            let alive = self.alive();
+            // A process forked while the table was read may be missed once, but not twice.
+            empty_polls = if alive.is_empty() { empty_polls + 1 } else { 0 };
+            if empty_polls == 2 {
+                return Vec::new();
+            }
+            let elapsed = begin.elapsed();
+            if elapsed >= grace + AFTER_KILL {
+                return alive;
+            }
+            for process in alive {
+                if elapsed >= grace {
+                    process.signal(Signal::KILL);
+                } else if terminated.insert(process) {
+                    process.signal(Signal::TERM);
+                    process.signal(Signal::CONT); // a stopped process does not handle SIGTERM
+                }
+            }
+            if empty_polls == 0 {
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Services as processes: starting them, waiting until they are healthy, restarting and stopping them.
+
+pub(crate) mod event;
+pub(crate) mod instance;
+pub(crate) mod ports;
+pub(crate) mod service_log;
+pub(crate) mod service_process;
+pub(crate) mod supervisor;
