@@ -21,7 +21,7 @@ fn statements(name: &str) -> String {
 async fn record_shop(flowdb: &FlowDb) {
     let (mut web_1, mut web_3, mut db) = (Agent::new(1), Agent::new(3), Agent::new(2));
     db.host.name = "db-2".to_owned();
-    db.web = support::service(&db.host.id, ServiceKind::Unit, "postgresql");
+    db.web = crate::support::service(&db.host.id, ServiceKind::Unit, "postgresql");
     let at = T0 + 30 * MINUTE;
     let mut window = db.window(at);
     window.listeners = Some(vec![db.listener("0.0.0.0", 5432)]);
@@ -75,7 +75,7 @@ async fn what_depends_on_a_port_and_the_other_questions() {
             let sql = statements(name);
             let answer = match database.url.starts_with("postgres") {
                 #[cfg(feature = "postgres")]
-                true => support::postgres::Cluster::shared().unwrap().sql("guide", &sql),
+                true => crate::support::postgres::Cluster::shared().unwrap().sql("guide", &sql),
                 _ => sqlite(&database.url, &sql),
             };
             answer.lines().map(str::to_owned).collect()
@@ -99,7 +99,7 @@ async fn what_depends_on_a_port_and_the_other_questions() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn roles_have_the_rights_they_need_and_no_others() {
-    let Some(cluster) = support::postgres::Cluster::shared() else { return };
+    let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
     let owner = cluster.database("roles");
     cluster.sql("roles", &statements("roles (PostgreSQL)"));
     let before = FlowDb::open(&cluster.url("faultloom_agent", "roles")).await.err().unwrap();
@@ -126,7 +126,7 @@ async fn roles_have_the_rights_they_need_and_no_others() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn retention_by_the_owner_does_what_the_agent_does_for_its_own() {
-    let Some(cluster) = support::postgres::Cluster::shared() else { return };
+    let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
     let flowdb = FlowDb::open(&cluster.database("retention")).await.unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
     let days_ago = |days: i64| now.div_euclid(support::HOUR) * support::HOUR - days * support::DAY;

@@ -30,7 +30,7 @@ async fn a_newer_sqlite_schema_is_rejected_unchanged() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn a_newer_postgresql_schema_is_rejected() {
-    let Some(cluster) = support::postgres::Cluster::shared() else { return };
+    let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
     let url = cluster.database("newer");
     FlowDb::open(&url).await.unwrap().close().await;
     cluster.sql("newer", "UPDATE schema_version SET version = 9");

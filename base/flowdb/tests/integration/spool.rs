@@ -321,7 +321,7 @@ async fn an_outage_of_sqlite_loses_nothing() {
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_postgresql_loses_nothing() {
-    let Some(mut cluster) = support::postgres::Cluster::own("outage") else { return };
+    let Some(mut cluster) = crate::support::postgres::Cluster::own("outage") else { return };
     let url = cluster.database("flowdb");
     survives_an_outage("spool-postgres", &url, |away| if away { cluster.down() } else { cluster.up() }).await;
 }
@@ -330,13 +330,13 @@ async fn an_outage_of_postgresql_loses_nothing() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn a_rejected_window_is_stored_separately_and_the_next_is_recorded() {
-    let Some(cluster) = support::postgres::Cluster::shared() else { return };
+    let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
     let flowdb = FlowDb::open(&cluster.database("refused")).await.unwrap();
     let folder = Folder::new("spool-refused");
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
     let mut windows = busy_windows(&mut Agent::new(1), 3);
     let name: String = (0..1000).map(|_| uuid::Uuid::now_v7().to_string()).collect();
-    let endless = support::service(&windows[1].host.id, flows::ServiceKind::Unit, &name);
+    let endless = crate::support::service(&windows[1].host.id, flows::ServiceKind::Unit, &name);
     windows[1].services.push(endless);
     windows[1].losses.recursion = 9;
     windows.iter().for_each(|window| spool.append(window).unwrap());

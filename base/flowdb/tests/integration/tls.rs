@@ -7,7 +7,7 @@ use flowdb::FlowDb;
 #[tokio::test]
 async fn nothing_is_sent_to_a_server_with_another_certificate() {
     if std::process::Command::new("openssl").arg("version").output().is_err() {
-        return support::skipped("openssl is not installed");
+        return crate::support::skipped("openssl is not installed");
     }
     let Some(mut cluster) = Cluster::own("tls") else { return };
     let (port, authority) = cluster.with_tls();
