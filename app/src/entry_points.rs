@@ -1,7 +1,8 @@
 //! Entry points of the target, each with the command that records it.
 //!
-//! They are the entry of the target file, every call that a service of a recorded request answered, and the methods that
-//! running gRPC services offer by server reflection. Nothing is started, and no request is sent except for reflection.
+//! They are the entry of the target file, every call that a service of a recorded request answered, and the methods
+//! that running gRPC services offer by server reflection. Nothing is started, and no request is sent except for
+//! reflection.
 
 use crate::Context;
 use crate::kinds::recording::TRACES;

@@ -1,7 +1,7 @@
 //! How one service gets its SDK and its trust settings where something else than `up` starts it: the lines, by form.
 //!
-//! Keys are named by the path of their file, never written out, unless asked for. In an image and in a pod the SDK lies
-//! in `/opt/faultloom` and the keys are mounted when it starts.
+//! Keys are referred to by the path of their file, and printed only on request. In an image and in a pod the SDK is in
+//! `/opt/faultloom` and the keys are mounted at the start.
 
 use crate::text::quoted;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Where the SDKs lie: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
+//! Where the SDKs are: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
 
 use model::Failure;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,8 @@ fn built(name: &str, file: &str, build: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// For services that are started here. Where one is missing, its place is still told: who wants it is refused by name.
+/// For services that are started here. A missing SDK has its expected path, so that a service that needs it is refused
+/// by name.
 pub fn all() -> SdkPaths {
     let in_place = |name: &str, file: &str| {
         let found = folder(name).ok().or_else(|| places().last().map(|source| source.join(name)));

@@ -1,7 +1,6 @@
-//! What the SDKs of running services say about themselves (`docs/formats/messages.md`, "Status file").
+//! Status files that the SDKs of running services write (`docs/formats/messages.md`, "Status file").
 //!
-//! The files are written by the target: what cannot be read is left out, sizes are bounded, and only processes that
-//! still run count.
+//! The target writes them, so unreadable files are ignored, sizes are limited, and only running processes count.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -16,7 +15,7 @@ pub struct Status {
     pub sdk: String,
     pub version: String,
     pub runtime: String,
-    /// `keys`, or why the SDK is deaf.
+    /// `keys`, or why the SDK is inactive.
     pub trust: String,
     #[serde(default)]
     pub libraries: Vec<Library>,
@@ -51,7 +50,7 @@ impl Status {
     }
 }
 
-/// Of all processes in these folders that run now, in no particular order.
+/// The status files in these folders whose process is running, in no particular order.
 pub fn read(folders: &[&Path]) -> Vec<Status> {
     let mut found = Vec::new();
     for folder in folders {
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_runs_and_can_be_read_counts() {
+    fn only_readable_files_of_running_processes_count() {
         let folder = std::env::temp_dir().join(format!("faultloom-status-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let status = |pid: u32| {

@@ -1,4 +1,4 @@
-//! The target as a command meets it: already up, started for the duration of the command, or run by somebody else.
+//! The target of a command: already up, started for the duration of the command, or run by something else.
 
 use crate::event::Progress;
 use crate::{Context, Event};
@@ -90,7 +90,8 @@ pub fn trust_file(context: &Context) -> Result<PathBuf, Failure> {
 }
 
 impl TargetSession {
-    /// A target that is up is used as it is; otherwise the target file's services are started until [`TargetSession::close`].
+    /// A target that is up is used as it is; otherwise the target file's services are started until
+    /// [`TargetSession::close`].
     pub async fn open(context: &Context) -> Result<TargetSession, Failure> {
         TargetSession::open_with(context, None).await
     }
@@ -212,7 +213,7 @@ impl TargetControl for Started {
 }
 
 impl TargetControl for Running {
-    /// The `up` in the other terminal restarts what crashed; here we only notice and wait.
+    /// The `up` in the other terminal restarts what crashed; this only waits for it.
     fn restart_crashed(&self) -> Restarts<'_> {
         Box::pin(async {
             let mut state = self.one_at_a_time.lock().await;

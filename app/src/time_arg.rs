@@ -1,13 +1,13 @@
-//! Times as users type them: `15m` ago, `14:30` of today, or in full. All in UTC, as everything that is printed.
+//! Times as users type them: `15m` ago, `14:30` today, or in full. All in UTC, like every time that is printed.
 
 use std::str::FromStr;
 
-/// A moment in milliseconds since the epoch, or a while before now.
+/// Milliseconds since the epoch, or a time before now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeArg {
     Ago(Span),
     At(i64),
-    /// Milliseconds since midnight, of the last day on which that was.
+    /// Milliseconds since midnight, today or yesterday, whichever is the last one in the past.
     Today(i64),
 }
 
@@ -18,14 +18,14 @@ pub struct Span {
 }
 
 const DAY_MS: i64 = 86_400_000;
-/// Ten years: longer is a slip of the finger.
+/// Ten years: more is a typing error.
 const SPAN_MAX_MS: i64 = 3_650 * DAY_MS;
 
 impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Span, String> {
-        let wrong = || format!("'{text}' is no length of time: a whole number with s, m, h or d, such as 15m");
+        let wrong = || format!("'{text}' is not a length of time: use a whole number with s, m, h or d, such as 15m");
         let unit = text.chars().next_back().ok_or_else(wrong)?;
         let unit_ms = match unit {
             's' => 1_000,
@@ -37,7 +37,7 @@ impl FromStr for Span {
         let number: i64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
         match number.checked_mul(unit_ms) {
             Some(ms @ 1..=SPAN_MAX_MS) => Ok(Span { ms }),
-            _ => Err(format!("'{text}' is out of range: a length of time is from 1s to ten years")),
+            _ => Err(format!("'{text}' is out of range: from 1s to ten years")),
         }
     }
 }
@@ -62,7 +62,7 @@ impl FromStr for TimeArg {
             let minutes = i64::from(time.hour()) * 60 + i64::from(time.minute());
             return Ok(TimeArg::Today((minutes * 60 + i64::from(time.second())) * 1_000));
         }
-        Err(format!("'{text}' is no time: 15m (ago), 14:30 (today, UTC) or 2026-11-21T14:30:00Z"))
+        Err(format!("'{text}' is not a time: use 15m (ago), 14:30 (today, UTC) or 2026-11-21T14:30:00Z"))
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_what_they_look_like() {
+    fn times_are_parsed_in_every_form() {
         let now = 1_795_289_400_000; // 2026-11-21 19:30 UTC
         for (text, ms) in [
             ("15m", now - 900_000),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_refused() {
+    fn typing_errors_are_refused() {
         for text in
             ["", "m", "0m", "-5m", "5", "5w", "99999d", "9223372036854775807d", "25:00", "yesterday", "５m", "m5"]
         {

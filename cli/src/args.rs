@@ -8,7 +8,7 @@ mod map;
 
 pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
 pub use fleet::{AgentServe, AgentTrust};
-pub use flip::{Flip, FlipDraw, FlipPart, FlipReplay};
+pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;
 pub use map::{Map, Origin, Range};
 
@@ -272,10 +272,12 @@ pub struct Sweep {
     pub request: Request,
     #[command(flatten)]
     pub expect: Expect,
-    /// services, all-services, temporal, crash-points, guided; may be repeated [default: services, crash-points, guided]
+    /// services, all-services, temporal, crash-points, guided; may be repeated [default: services, crash-points,
+    /// guided]
     #[arg(long = "space", short = 's', value_name = "SPACE")]
     pub spaces: Vec<String>,
-    /// What the faults do: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply, corrupt-reply; may be repeated
+    /// What the faults do: unavailable, reset, deadline, 'status 13', 'delay 200ms', hang, lost-reply, empty-reply,
+    /// corrupt-reply; may be repeated
     #[arg(long = "kind", short = 'k', value_name = "KIND", default_value = "unavailable")]
     pub kinds: Vec<String>,
     /// Requests in flight at once

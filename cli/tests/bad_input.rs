@@ -1,4 +1,5 @@
-//! What users get wrong: each with what failed, the reason, the next step, and the right exit code. Nothing is started for it.
+//! What users get wrong: each with what failed, the reason, the next step, and the right exit code. Nothing is started
+//! for it.
 
 use crate::support::{Home, free_ports, kill_dash_9, wait_for};
 

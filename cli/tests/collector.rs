@@ -1,5 +1,6 @@
-//! Requests that come from outside with nothing of ours, drawn by the service they reach, arrive at an OpenTelemetry Collector:
-//! each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and `lab/collector`.
+//! Requests that come from outside with nothing of ours, drawn by the service they reach, arrive at an OpenTelemetry
+//! Collector: each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and
+//! `lab/collector`.
 
 use crate::support::relays::{KINDS, LANGUAGES, Relays};
 use crate::support::{Home, free_ports, repository, skipped, wait_for};
@@ -173,7 +174,8 @@ fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     Ok(((first.service.clone(), kind, second.service.clone()), first.parent.clone()))
 }
 
-/// A request as any client sends it, with these header lines; the reply must tell of the whole journey and have nothing of ours.
+/// A request as any client sends it, with these header lines; the reply must tell of the whole journey and have nothing
+/// of ours.
 fn visit(relays: &Relays, (caller, kind, callee): (usize, &str, usize), headers: &str) {
     let reply = get(relays.port(caller), &[relays.stop(kind, callee)], headers);
     let words = format!("{} {kind} {}: {reply}", LANGUAGES[caller], LANGUAGES[callee]);

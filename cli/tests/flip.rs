@@ -391,7 +391,7 @@ int main(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); printf("
         &[],
     );
     for (words, code, why) in [
-        (vec![], 2, "which program"),
+        (vec![], 2, "no program to flip bits in"),
         (vec!["--", "./no-such"], 2, "there is no program './no-such'"),
         (vec!["--", "./text"], 2, "there is no program './text'"),
         (vec!["--", "./chance"], 3, "write different output"),

@@ -170,7 +170,7 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
         assert!(Command::new("kill").args([&format!("-{signal}"), "--", &group]).status().unwrap().success());
         let ran = tool.wait();
         if signal != "KILL" {
-            ran.exits(4).says("the process was let go");
+            ran.exits(4).says("the process was released");
         }
         home.assert_nothing_runs();
         assert_eq!(held(&pid), Vec::<String>::new(), "{signal}");

@@ -1,4 +1,5 @@
-//! The guide "Your own application in ten minutes": its commands, one after the other, on a copy of the application they are shown on.
+//! The guide "Your own application in ten minutes": its commands, one after the other, on a copy of the application
+//! they are shown on.
 
 use crate::support::{Home, Started, guide, repository, skipped};
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! No blast radius: hundreds of fault plans in flight at once, beside clean traffic, and every outcome is what it is alone.
+//! No blast radius: hundreds of fault plans in flight at once, beside clean traffic, and every outcome is what it is
+//! alone.
 
 use crate::support::{Random, Shop, seed, soak};
 use model::trace::{Call, Outcome, Trace};

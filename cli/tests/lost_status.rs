@@ -1,5 +1,5 @@
-//! A gRPC reply whose message came and whose status was lost is no reply: all four languages record a failed call, with what the
-//! message brought of the callee's history. With `lab/relay`.
+//! A gRPC reply whose message came and whose status was lost is no reply: all four languages record a failed call, with
+//! what the message brought of the callee's history. With `lab/relay`.
 
 use crate::support::relays::{LANGUAGES, Relays};
 use crate::support::severed::Severed;

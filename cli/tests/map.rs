@@ -1,4 +1,5 @@
-//! `faultloom map` as its user types it: on a store whose content is known, between hosts, and on the shop while it runs.
+//! `faultloom map` as its user types it: on a store whose content is known, between hosts, and on the shop while it
+//! runs.
 
 use crate::support::{Home, Started, repository};
 use flowdb::FlowDb;

@@ -1,5 +1,6 @@
-//! Four languages as callers and callees of each other, over HTTP, gRPC and gRPC streams: whole histories, and every fault
-//! as its caller's library would show the real one. Each journey is A → B → A, so that histories nest. With `lab/relay`.
+//! Four languages as callers and callees of each other, over HTTP, gRPC and gRPC streams: whole histories, and every
+//! fault as its caller's library would show the real one. Each journey is A → B → A, so that histories nest. With
+//! `lab/relay`.
 
 use crate::support::Ran;
 use crate::support::relays::{KINDS, LANGUAGES, Relays};
@@ -48,7 +49,8 @@ fn healthy(json: &Value, caller: &str, kind: &str, callee: &str) -> Result<(), S
     let twice = matches!(kind, "watch" | "collect" | "talk");
     let names = match twice {
         false => vec![caller, callee, caller],
-        // the journey is made twice at each stream: by the callee, and by the caller when the callee asks it twice each time
+        // the journey is made twice at each stream: by the callee, and by the caller when the callee asks it twice each
+        // time
         true => [vec![caller], [vec![callee], vec![caller; 2]].concat().repeat(2)].concat(),
     };
     let page: Value =

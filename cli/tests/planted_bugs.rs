@@ -1,4 +1,5 @@
-//! Repaired, the shop has no bug that a sweep could find; with checks missing at seeded places, the sweep finds each of them.
+//! Repaired, the shop has no bug that a sweep could find; with checks missing at seeded places, the sweep finds each of
+//! them.
 
 use crate::support::{Home, Ran, Random, Shop, can_shop, seed, shop_target, soak};
 use serde_json::Value;
@@ -127,7 +128,8 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
                         .unwrap()
                 })
                 .collect();
-            // that the recommendations fail without the catalogue is the same bug of the page, met one call further down
+            // that the recommendations fail without the catalogue is the same bug of the page, met one call further
+            // down
             let mut other: BTreeSet<&String> = found.difference(&possible).collect();
             if possible.contains("recommendation/ListRecommendations") {
                 other.remove(&"catalogue/ListProducts".to_owned());
@@ -138,8 +140,9 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
     println!("pages with planted bugs: {pages:?}");
 }
 
-/// An order empties the cart that it needs: every case is a customer of its own, who fills a cart first. Calls without which there is no
-/// order fail the page by design (503), planted or not; only the two steps after the charge can be missing checks.
+/// An order empties the cart that it needs: every case is a customer of its own, who fills a cart first. Calls without
+/// which there is no order fail the page by design (503), planted or not; only the two steps after the charge can be
+/// missing checks.
 fn checkout(shop: &Shop, form: &str) -> BTreeSet<String> {
     let before = format!("POST {} product_id=mug-01&quantity=2", shop.url("/cart"));
     let url = shop.url("/checkout");

@@ -1,4 +1,5 @@
-//! `record`, and what looks at recordings: `runs`, `show`, `diff`, `report`, `doctor`, `ps`, `faults`. Against the shop.
+//! `record`, and what looks at recordings: `runs`, `show`, `diff`, `report`, `doctor`, `ps`, `faults`. Against the
+//! shop.
 
 use crate::support::{Home, Shop, repository, shop_target, wait_for};
 

@@ -1,4 +1,5 @@
-//! Sweeps that are cut short, by Ctrl-C, by SIGKILL, by a service that really crashes: nothing is lost, nothing is left.
+//! Sweeps that are cut short, by Ctrl-C, by SIGKILL, by a service that really crashes: nothing is lost, nothing is
+//! left.
 
 use crate::support::{Home, Shop, Started, can_shop, kill_dash_9, shop_target, wait_for};
 use serde_json::Value;

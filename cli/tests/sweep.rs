@@ -102,7 +102,8 @@ fn a_sweep_is_told_in_words_and_kept() {
     assert_eq!((name.as_str(), *tests, *failures, *errors), ("temporal", 10, 10, 0), "one per minimal failing set");
 }
 
-/// Reads a JUnit file with Python's parser: name, tests, failures and errors of each suite, which must be what is in it.
+/// Reads a JUnit file with Python's parser: name, tests, failures and errors of each suite, which must be what is in
+/// it.
 fn junit_suites(text: &str) -> Vec<(String, u64, u64, u64)> {
     let script = "
 import sys, json, xml.etree.ElementTree as E

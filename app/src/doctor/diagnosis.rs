@@ -98,7 +98,7 @@ pub fn diagnose(context: &Context, service: &Service, evidence: &Evidence, ours:
         return diagnosis(State::Left, why.to_owned(), None);
     }
     if let Some(deaf) = statuses.iter().find(|status| !status.has_keys()) {
-        return diagnosis(State::Gap, format!("its SDK is deaf: {}", deaf.trust), Some(install()));
+        return diagnosis(State::Gap, format!("its SDK is inactive: {}", deaf.trust), Some(install()));
     }
     if let (Some(Some(theirs)), Some(ours)) = (evidence.trust.get(name), ours)
         && theirs.canonicalize().ok() != ours.canonicalize().ok()
@@ -117,25 +117,29 @@ pub fn diagnose(context: &Context, service: &Service, evidence: &Evidence, ours:
         };
     }
     if !refused.is_empty() {
-        let next = "docs/support.md says which versions are known";
+        let next = "docs/support.md lists the supported versions";
         return diagnosis(State::Gap, refused.join("; "), Some(next.into()));
     }
     if statuses.iter().all(|status| status.libraries.is_empty()) {
-        let next = "in a bundle hooks find nothing: leave libraries out of it, or use the one-line import";
-        return diagnosis(State::Gap, "its SDK is there and has keys, but hooked no library".into(), Some(next.into()));
+        let next = "hooks cannot find libraries in a bundle: exclude them from it, or use the one-line import";
+        return diagnosis(
+            State::Gap,
+            "its SDK is loaded and has keys, but hooked no library".into(),
+            Some(next.into()),
+        );
     }
     if service.health == Health::Alive && service.listens.is_empty() {
         return diagnosis(
             State::Answers,
-            "its SDK is there and has keys; it has no address to be asked at".into(),
+            "its SDK is loaded and has keys; it has no address to send a request to".into(),
             None,
         );
     }
     if evidence.unrouted.contains(name) {
-        let why = "its SDK is there and has keys; it knows no page of the name it was asked for";
+        let why = "its SDK is loaded and has keys; the test path has no handler";
         let next = format!("{} URL, of a request that goes there", context.command("record"));
         return diagnosis(State::Ready, why.into(), Some(next));
     }
-    let next = "a proxy in between, or a server library that no hook knows: docs/support.md";
-    diagnosis(State::Gap, "its SDK is there and has keys, but its answer brought no history".into(), Some(next.into()))
+    let next = "check for a proxy in between or an unsupported server library: docs/support.md";
+    diagnosis(State::Gap, "its SDK is loaded and has keys, but its reply has no history".into(), Some(next.into()))
 }

@@ -1,7 +1,7 @@
 //! Checks of a target: which services return a history, which do not and why, and what to do next.
 //!
-//! Every service is started or, if it runs already, contacted. There are three kinds of evidence: the service's reply to
-//! a request with an envelope, the recorded request of the target's entry, and the status files of the SDKs.
+//! Every service is started or, if it runs already, contacted. There are three kinds of evidence: the service's reply
+//! to a request with an envelope, the recorded request of the target's entry, and the status files of the SDKs.
 
 use super::diagnosis::{Diagnosis, Evidence, diagnose};
 use crate::Context;

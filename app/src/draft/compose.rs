@@ -94,7 +94,7 @@ fn place(services: &[ComposeService]) -> Vec<Vec<Option<u16>>> {
     places
 }
 
-/// The port itself if nobody has it; its neighbours if it can be moved. Below 1024 a port needs privileges.
+/// The port itself if it is free; one of its neighbors if it can be moved. Below 1024 a port needs privileges.
 fn free(taken: &mut BTreeSet<u16>, port: u16, movable: bool) -> Option<u16> {
     let first = if port < 1024 { port.checked_add(8000)? } else { port };
     let found = match movable {
@@ -213,7 +213,8 @@ fn container(read: &ComposeService, place: &[Option<u16>], shown: &str) -> Servi
     service
 }
 
-/// A container's own check, as one from outside: a URL that curl or wget asks, gRPC's probe. Others have no counterpart.
+/// A container's own check, as one from outside: a URL that curl or wget asks, gRPC's probe. Others have no
+/// counterpart.
 fn health(test: &[String], ports: &[Port], place: &[Option<u16>]) -> Option<Guess<(&'static str, String)>> {
     let words: Vec<String> = test.iter().flat_map(|word| words(word)).collect();
     let here = |port: u16| {

@@ -1,8 +1,8 @@
 //! Ports of a compose file: what a container listens on, and what this machine reaches it by.
 //!
 //! In containers every service may listen on 8080. On one machine each needs a port of its own: the published one if
-//! there is one, else the container's own, else a free neighbour; the variable or the flag that says the port is changed
-//! with it. Where nothing says it, the question is left open.
+//! there is one, else the container's own, else a free neighbour; the variable or the flag that says the port is
+//! changed with it. Where nothing says it, the question is left open.
 
 use super::node::Node;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The listeners of this machine as a target of attached services.
 //!
 //! `/proc/net/tcp` names the sockets, `/proc/<pid>/fd` who holds them, as far as this user may see. A socket that a
-//! parent shares with its workers is the parent's. Nobody is asked, nothing is connected to.
+//! parent shares with its workers is the parent's. Nothing is connected to.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
@@ -30,8 +30,9 @@ pub struct Process {
 pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
     let found = holding(ports);
     let mut draft = from_processes(&found);
-    let seen: BTreeSet<u16> = found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
-    for port in ports.iter().filter(|port| !seen.contains(port)) {
+    let found_ports: BTreeSet<u16> =
+        found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
+    for port in ports.iter().filter(|port| !found_ports.contains(port)) {
         draft.notes.push(format!("port {port}: nothing listens there that this user may see"));
     }
     if draft.services.is_empty() {

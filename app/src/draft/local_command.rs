@@ -1,7 +1,7 @@
 //! A command that was meant for a container, as it can be started from the source beside it.
 //!
-//! In a container programs lie at absolute paths that were built or copied there. Here they lie where the language's own
-//! tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a virtual
+//! In a container programs lie at absolute paths that were built or copied there. Here they lie where the language's
+//! own tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a virtual
 //! environment. Where it is not clear which, the question is left open.
 
 use super::{Command, Guess, guess, likely, open};

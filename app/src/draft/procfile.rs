@@ -62,7 +62,7 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
-/// `PORT=1 NAME=value program …`: the variables, and the rest. Values that only a shell knows stay with the rest.
+/// `PORT=1 NAME=value program …`: the variables, and the rest. Values that only a shell can expand stay with the rest.
 fn assignments(command: &str) -> (Vec<(String, String)>, &str) {
     let mut variables = Vec::new();
     let mut rest = command.trim_start();

@@ -1,6 +1,7 @@
 //! A folder of start scripts as a target: one service per script.
 //!
-//! A script's name without `start-` or `run-` is the service's. Its text is read for its language and its port, never run.
+//! A script's name without `start-` or `run-` is the service's. Its text is read for its language and its port, never
+//! run.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::local_command::words;

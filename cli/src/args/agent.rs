@@ -12,30 +12,30 @@ pub struct Agent {
     pub part: Option<AgentPart>,
     #[command(flatten)]
     pub seeing: Seeing,
-    /// Where windows, the spool and the counters are kept [default: /var/lib/faultloom for root, else `agent` below --home]
+    /// Folder of windows, spool and counters [default: /var/lib/faultloom for root, else `agent` below --home]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The fleet's store, which gets every window as well: postgres://user@host/name
+    /// Also write every window to the store of a fleet: postgres://user@host/name
     #[arg(long, value_name = "URL", env = "FAULTLOOM_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
-    /// Print one window and end
+    /// Print one window and exit
     #[arg(long)]
     pub once: bool,
-    /// End after so long
+    /// Exit after this time
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "once")]
     pub length: Option<Duration>,
-    /// What agents of one host agree on, so that there is only one
+    /// Lock name; prevents two agents on a host
     #[arg(long, value_name = "NAME", default_value = ::agent::lock::NAME)]
     pub lock: String,
 }
 
 #[derive(Subcommand)]
 pub enum AgentPart {
-    /// Print a systemd unit that has the rights of one mode and no more
+    /// Print a systemd unit with the least privileges for one mode
     Unit(AgentUnit),
-    /// Answer other hosts what this one's agent saw, over TLS; needs no rights but to read
+    /// Serve this agent's observations to other hosts over TLS; needs no privileges except to read them
     Serve(AgentServe),
-    /// Put a host on the list of those that may be asked, with its key and token
+    /// Add a host to the list of hosts to query, with its key and token
     Trust(AgentTrust),
 }
 
@@ -43,14 +43,14 @@ pub enum AgentPart {
 pub struct AgentUnit {
     #[command(flatten)]
     pub seeing: Seeing,
-    /// With a fleet's store, named in /etc/faultloom/agent.env
+    /// Include the store of a fleet, configured in /etc/faultloom/agent.env
     #[arg(long)]
     pub fleet: bool,
 }
 
 #[derive(ClapArgs, Clone)]
 pub struct Seeing {
-    /// By which means connections are seen
+    /// How connections are observed
     #[arg(long, value_enum, default_value_t = SeeingMode::Auto)]
     pub mode: SeeingMode,
     /// Length of a window
@@ -60,13 +60,13 @@ pub struct Seeing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum SeeingMode {
-    /// The best that this host allows; says which, and why
+    /// The best method that this host supports; prints which, and why
     Auto,
-    /// Counted in the kernel: every connection, with its owner
+    /// eBPF: counts every connection in the kernel, with its owner
     Ebpf,
-    /// Asked for at intervals: misses what lives between two looks
+    /// Polling: connections shorter than the interval are missed
     Polling,
-    /// Asked for at intervals, without owners of other users' sockets
+    /// Polling, without the owners of other users' sockets
     Tuples,
 }
 

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub struct AgentServe {
-    /// Where other hosts ask
+    /// Address to listen on for other hosts
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
     pub listen: SocketAddr,
     /// The agent's folder [default: as `faultloom agent`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Key and token, made at first start [default: `serve` below --home]
+    /// Folder of key and token, created at the first start [default: `serve` below --home]
     #[arg(long, value_name = "DIR")]
     pub keys: Option<PathBuf>,
-    /// Where Prometheus asks for the agent's counters
+    /// Address of the agent's metrics for Prometheus
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7412")]
     pub metrics: SocketAddr,
-    /// Tell no counters
+    /// Serve no metrics
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
 }
@@ -27,9 +27,9 @@ pub struct AgentServe {
 pub struct AgentTrust {
     /// HOST:PORT of the other host's `agent serve`
     pub address: String,
-    /// sha256:…, as it prints it
+    /// sha256:…, as `agent serve` prints it
     pub fingerprint: String,
-    /// Its token, or @FILE with it, beside the list of hosts
+    /// Its token, or @FILE that contains it, in the folder of the host list
     #[arg(long, value_name = "TOKEN")]
     pub token: String,
     /// The list of hosts [default: `hosts` below --home]

@@ -1,6 +1,8 @@
 //! Arguments of `faultloom flip`.
 
 use super::flip_live::FlipLive;
+use app::kinds::flip::spec::{DrawSpec, ExternalSpec, FlipSpec, JudgeSpec, SiteSpec};
+use app::spec::Version;
 use bit_flips::engine_messages::Stepper;
 use clap::{Args as ClapArgs, Subcommand};
 use model::flip::{BitPolicy, FlipType};
@@ -8,7 +10,7 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
-#[command(after_help = "The program runs contained: no network, no file but its own, an unprivileged user.\n\
+#[command(after_help = "The program runs in a sandbox: no network, only its own files, an unprivileged user.\n\
     Exit codes: 0 no undetected error, 1 undetected errors, 5 the campaign proves nothing.")]
 pub struct Flip {
     #[command(subcommand)]
@@ -23,7 +25,7 @@ pub struct Flip {
     pub judge: FlipJudge,
     #[command(flatten)]
     pub external: FlipExternal,
-    /// Go on with a campaign that was interrupted, with what it was asked then
+    /// Resume an interrupted campaign with its original options
     #[arg(long, value_name = "RUN", conflicts_with_all = ["program", "variants", "seed", "types", "count", "width", "external"])]
     pub resume: Option<String>,
     /// The program and its arguments, after `--`
@@ -31,11 +33,59 @@ pub struct Flip {
     pub program: Vec<String>,
 }
 
+impl Flip {
+    pub fn spec(&self) -> FlipSpec {
+        let Flip { what, draw, sites, judge, external, .. } = self;
+        FlipSpec {
+            version: Version,
+            program: self.program.clone(),
+            variants: what.variants.clone(),
+            stdin: what.stdin.clone(),
+            files: what.files.clone(),
+            env: what.env.clone(),
+            replay: what.replay.clone(),
+            connections: what.connections,
+            max_instructions: what.max_instructions,
+            stepper: what.stepper,
+            draw: DrawSpec {
+                types: draw.types.clone(),
+                count: draw.count,
+                width: draw.width,
+                bits: draw.bits,
+                seed: draw.seed,
+                controls: draw.controls,
+            },
+            sites: SiteSpec {
+                symbols: sites.symbols.clone(),
+                libraries: sites.libraries.clone(),
+                handlers: sites.handlers.clone(),
+                except: sites.except.clone(),
+                reply: sites.reply,
+                exhaustive: sites.exhaustive,
+            },
+            judge: JudgeSpec {
+                protocol: judge.protocol.clone(),
+                check: judge.check.clone(),
+                abort_status: judge.abort_status,
+                abort_marker: judge.abort_marker.clone(),
+                errors: judge.errors.clone(),
+                command: judge.command.clone(),
+            },
+            external: external.external.clone().map(|command| ExternalSpec {
+                command,
+                runs: external.runs,
+                server: external.server.clone(),
+                run_timeout_ms: external.run_timeout_ms,
+            }),
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub enum FlipPart {
-    /// One injection of a campaign again, in a fresh process
+    /// Repeat one injection of a campaign in a fresh process
     Replay(FlipReplay),
-    /// Flip bits in a process that runs already. Corrupts it
+    /// Flip bits in a running process (this corrupts it)
     Live(FlipLive),
 }
 
@@ -47,13 +97,14 @@ pub struct FlipReplay {
     /// Stop right after the flip, in gdb
     #[arg(long)]
     pub gdb: bool,
-    /// Stop right before it instead
+    /// Stop right before the flip instead
     #[arg(long, requires = "gdb")]
     pub before: bool,
 }
 
 /// What runs.
 #[derive(ClapArgs)]
+#[command(next_help_heading = "Program")]
 pub struct FlipWhat {
     /// Standard input of the program
     #[arg(long, value_name = "FILE")]
@@ -61,28 +112,29 @@ pub struct FlipWhat {
     /// A file to have in the working directory; may be repeated
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// An environment variable; nothing is inherited but PATH; may be repeated
+    /// An environment variable; only PATH is inherited; may be repeated
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// The program is a server: this input trace is what its clients send
+    /// The program is a server, and its clients send this input trace
     #[arg(long, value_name = "INPUT")]
     pub replay: Option<PathBuf>,
     /// How many of its connections may have unanswered input at a time
     #[arg(long, value_name = "N", requires = "replay", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub connections: u32,
-    /// A further program to set beside, `NAME=COMMAND`; may be repeated
+    /// Another program to compare with, `NAME=COMMAND`; may be repeated
     #[arg(long = "variant", value_name = "NAME=COMMAND")]
     pub variants: Vec<String>,
     /// Refuse a golden run of more instructions than this
     #[arg(long, value_name = "N", default_value_t = 400_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_instructions: u64,
-    /// How the golden process is brought to a point: by blocks, or by single steps, which is slow
+    /// How the process is run to a flip: by blocks, or by single steps, which is slow
     #[arg(long, value_name = "HOW", default_value = "block", value_parser = stepper)]
     pub stepper: Stepper,
 }
 
 /// What is drawn.
 #[derive(ClapArgs)]
+#[command(next_help_heading = "Faults")]
 pub struct FlipDraw {
     /// CF, WREG, WVAL, WADDR, RADDR, RREG, RVAL, TEXT, ASC [default: the first seven]
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = flip_type)]
@@ -90,7 +142,7 @@ pub struct FlipDraw {
     /// Flips per type [default: 200]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "width", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub count: Option<u32>,
-    /// As many flips as it takes for intervals at most so many percentage points wide
+    /// As many flips as make the intervals at most this many percentage points wide
     #[arg(long, value_name = "PERCENT", value_parser = width)]
     pub width: Option<f64>,
     /// Which bits may flip: full or low32
@@ -98,13 +150,14 @@ pub struct FlipDraw {
     pub bits: BitPolicy,
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Fault-free forks among the flips
+    /// Fault-free runs among the flips
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub controls: u32,
 }
 
-/// Where flips may strike. All that is given must hold.
+/// Where flips may be injected. All that is given must hold.
 #[derive(ClapArgs)]
+#[command(next_help_heading = "Sites")]
 pub struct FlipSites {
     /// Only in this function; may be repeated
     #[arg(long = "symbol", value_name = "NAME")]
@@ -112,7 +165,7 @@ pub struct FlipSites {
     /// Only in this program or library, by file name; may be repeated
     #[arg(long = "library", value_name = "NAME")]
     pub libraries: Vec<String>,
-    /// Only while this function runs, with all it calls; may be repeated
+    /// Only while this function runs, including all it calls; may be repeated
     #[arg(long = "handler", value_name = "NAME")]
     pub handlers: Vec<String>,
     /// Not in this program or library; may be repeated
@@ -121,38 +174,41 @@ pub struct FlipSites {
     /// Only in the work for this reply of the program, from 0
     #[arg(long, value_name = "N")]
     pub reply: Option<usize>,
-    /// Then try every flip there is in that work, and set the drawn ones beside them
+    /// Then also try every flip in that work and compare the drawn ones with it
     #[arg(long, requires = "reply")]
     pub exhaustive: bool,
 }
 
-/// What its clients notice.
+/// How outputs are judged, as clients would.
 #[derive(ClapArgs)]
+#[command(next_help_heading = "Checks")]
 pub struct FlipJudge {
-    /// How outputs are read: lines, memcached or dns
+    /// How outputs are parsed: lines, memcached or dns
     #[arg(long, value_name = "NAME", default_value = "lines")]
     pub protocol: String,
-    /// The check sum that clients verify: crc-line
+    /// The checksum that clients verify: crc-line
     #[arg(long, value_name = "NAME")]
     pub check: Option<String>,
-    /// The exit status with which a hardened program stops itself
+    /// The exit status by which a hardened program stops itself
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub abort_status: Option<i32>,
     /// What a hardened program writes to standard error when it stops itself
     #[arg(long, value_name = "TEXT")]
     pub abort_marker: Option<String>,
-    /// Lines that begin so are error messages; may be repeated
+    /// Lines that begin with this are error messages; may be repeated
     #[arg(long = "error", value_name = "TEXT")]
     pub errors: Vec<String>,
-    /// Ask this command about each deviating output: JSON on its standard input; prints none, undetected, hardening or otherwise
+    /// Classify each deviating output with this command: JSON on its standard input; it prints none, undetected,
+    /// hardening or otherwise
     #[arg(long = "judge", value_name = "COMMAND")]
     pub command: Option<String>,
 }
 
 /// Instead of flips: a disturbance of your own.
 #[derive(ClapArgs)]
+#[command(next_help_heading = "External disturbance")]
 pub struct FlipExternal {
-    /// Classify runs while this command acts (lowers the voltage, say). It ends when they do
+    /// Classify runs while this command disturbs the machine (lowers the voltage, for example)
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["types", "count", "width"])]
     pub external: Option<String>,
     /// How many runs
@@ -184,5 +240,57 @@ fn width(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim().parse::<f64>() {
         Ok(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("a number of percentage points from 0.01 to 100".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use campaign::Spec;
+    use clap::Parser;
+    use model::Failure;
+
+    fn resolved(words: &[&str]) -> Result<Spec, Failure> {
+        match Args::try_parse_from(["faultloom", "flip"].iter().chain(words)).unwrap().command {
+            Command::Flip(args) => args.spec().resolve(),
+            _ => unreachable!("the verb is flip"),
+        }
+    }
+
+    #[test]
+    fn defaults_make_sense_with_nothing_but_a_program() {
+        let spec = resolved(&["--", "true", "-x"]).unwrap();
+        assert_eq!(spec.draw.types.len(), 7);
+        assert_eq!(spec.variants[0].name, "true");
+        assert!(spec.variants[0].program.argv[0].ends_with("/bin/true") && spec.variants[0].program.argv[1] == "-x");
+        assert_eq!(spec.rules.protocol, "lines");
+    }
+
+    #[test]
+    fn variants_have_names_and_commands() {
+        let spec =
+            resolved(&["--variant", "b=true 'x y' \"\"", "--types", "cf,rreg,cf", "-n", "5", "--", "true"]).unwrap();
+        assert_eq!(spec.variants[1].program.argv[1..], ["x y", ""]);
+        assert_eq!(spec.draw.types, [(FlipType::Cf, 5), (FlipType::Rreg, 5)]);
+        for (words, why) in [
+            (vec!["--variant", "true=true", "--", "true"], "two variants are named 'true'"),
+            (vec!["--variant", "x", "--", "true"], "NAME=COMMAND"),
+            (vec!["--variant", "x=true 'y", "--", "true"], "not closed"),
+            (vec![], "no program to flip bits in"),
+            (vec!["--", "no-such-program"], "no program"),
+            (vec!["--stdin", "/no/such", "--", "true"], "is not a file"),
+            (vec!["--env", "x", "--", "true"], "NAME=VALUE"),
+            (vec!["--external", "true", "--replay", "/dev/null", "--server", "localhost"], "is not HOST:PORT"),
+            (vec!["--protocol", "http", "--", "true"], "no protocol 'http'"),
+            (vec!["--protocol", "dns", "--error", "x", "--", "true"], "--error is for lines"),
+            (
+                vec!["--reply", "0", "--exhaustive", "--types", "CF,ASC", "--", "true"],
+                "ASC cannot be tried exhaustively",
+            ),
+        ] {
+            let failure = resolved(&words).unwrap_err();
+            assert!(failure.to_string().contains(why) && failure.exit() == model::Exit::Usage, "{failure}");
+        }
     }
 }

@@ -7,29 +7,30 @@ use model::flip::{BitPolicy, FlipType};
 #[derive(ClapArgs)]
 #[command(
     after_help = "Nothing is contained and nothing can be undone: a wrong bit may reach the process's files, its data and its clients.\n\
-    Restart it afterwards. Flips that can be repeated, in a copy that is contained: faultloom flip --replay INPUT -- PROGRAM\n\
-    Exit codes: 0 no wrong reply was seen, 1 wrong replies, 4 stopped, 5 it proves nothing (no --check, for instance)."
+    Restart it afterwards. For flips that can be repeated, in a sandboxed copy: faultloom flip --replay INPUT -- PROGRAM\n\
+    Exit codes: 0 no wrong reply observed, 1 wrong replies, 4 stopped, 5 unknown (without --check, for example)."
 )]
 pub struct FlipLive {
-    /// The process
+    /// The process id
     #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: i32,
-    /// Yes, this process and its data may be lost
+    /// Confirms that this process and its data may be lost
     #[arg(long)]
     pub yes_corrupt_it: bool,
-    /// Asks the process as its clients do, and fails if a reply is wrong. It runs before, during and after each flip
+    /// Checks the process as its clients would and fails if a reply is wrong. It runs before, during and after each
+    /// flip
     #[arg(long, value_name = "COMMAND")]
     pub check: Option<String>,
     /// How many flips, one after the other
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: u32,
-    /// CF, WREG, WVAL, WADDR, RADDR, RREG, RVAL, TEXT, ASC: one of them is drawn each time [default: the first seven]
+    /// CF, WREG, WVAL, WADDR, RADDR, RREG, RVAL, TEXT, ASC: one is drawn each time [default: the first seven]
     #[arg(long, alias = "type", value_name = "TYPES", value_delimiter = ',', value_parser = flip_type)]
     pub types: Vec<FlipType>,
     /// Which bits may flip: full or low32
     #[arg(long, value_name = "POLICY", default_value = "full", value_parser = bits)]
     pub bits: BitPolicy,
-    /// For what is drawn; the process itself is never twice in the same state [default: another one each time]
+    /// Seed of the draws; the process itself is never twice in the same state [default: a new one each time]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Only in this function; may be repeated

@@ -130,7 +130,8 @@ fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
     let Seeing { mode, interval } = &args.seeing;
     let program = std::env::current_exe()
         .map_err(|e| Failure::environment(format!("the path of this program is not known: {e}")))?;
-    // a unit is written for a host that is known; without a choice it is the best way, and refused where that does not work
+    // a unit is written for a host that is known; without a choice it is the best way, and refused where that does not
+    // work
     let source = match self::mode(*mode) {
         Mode::Auto => Source::Ebpf,
         Mode::Only(source) => source,

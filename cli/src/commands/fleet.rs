@@ -44,7 +44,7 @@ pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure
     let metrics = match (!args.no_metrics).then_some(args.metrics) {
         Some(at) => {
             let listener = TcpListener::bind(at).await.map_err(|e| {
-                Failure::environment(format!("{at} cannot be listened on: {e}")).next("choose another with --metrics")
+                Failure::environment(format!("cannot listen on {at}: {e}")).next("choose another with --metrics")
             })?;
             let at = listener.local_addr().ok();
             tokio::spawn(serve_metrics(listener, state.join(metrics::FILE)));
@@ -58,10 +58,10 @@ pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure
             json!({"listens": address, "fingerprint": fingerprint.to_string(), "token": token_file, "metrics": metrics})
         );
     } else {
-        println!("answers at {address} what {} knows; Ctrl-C ends", state.display());
+        println!("serving {} at {address}; Ctrl-C stops", state.display());
         println!("fingerprint {fingerprint}");
         if let Some(at) = metrics {
-            println!("counters at http://{at}/metrics");
+            println!("metrics at http://{at}/metrics");
         }
         println!(
             "whoever may ask copies {} and runs:\n  faultloom agent trust {address} {fingerprint} --token @{}",
@@ -106,7 +106,7 @@ pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
     if context.common.json {
         println!("{}", json!({"trusted": args.address, "hosts": file}));
     } else {
-        println!("{} is in {}", args.address, file.display());
+        println!("added {} to {}", args.address, file.display());
         println!("next: {} --hosts {}", context.command("map"), quoted(&file.display().to_string()));
     }
     Ok(Exit::Pass)

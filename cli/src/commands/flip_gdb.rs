@@ -1,40 +1,35 @@
-//! `faultloom flip replay --gdb`: one injection again, stopped at the flip for a debugger.
+//! `faultloom flip replay --gdb`: one injection, stopped at the flip for a debugger.
 
-use crate::commands::flip::engine;
 use crate::context::Context;
+use app::kinds::flip::repeat::HeldInjection;
 use app::text::printable;
 use bit_flips::engine_messages::Held;
-use campaign::Repeat;
-use campaign::repeat::{HeldProcess, wait_for_end};
-use model::{Exit, Failure, Family};
+use model::{Exit, Failure};
 use serde_json::json;
 use std::io;
 use std::process::Command;
 
 /// The process ends with gdb; without gdb, on Ctrl-C.
-pub fn replay(context: &Context, repeat: &Repeat, before: bool) -> Result<Exit, Failure> {
-    let stop = context.cancel.flag();
-    let mut engine = engine()?;
-    let held = repeat.hold(&mut engine, !before, &stop)?;
-    let HeldProcess { held, pid, thread } =
-        held.ok_or_else(|| Failure::new(Family::Aborted, "the replay was stopped"))?;
+pub fn replay(context: &Context, mut injection: HeldInjection) -> Result<Exit, Failure> {
+    let (pid, thread) = (injection.process.pid, injection.process.thread);
     if context.common.json {
-        println!("{}", json!({"pid": pid, "thread": thread.unwrap_or(pid), "held": held}));
+        println!("{}", json!({"pid": pid, "thread": thread.unwrap_or(pid), "held": injection.process.held}));
     } else {
-        print!("{}", summary(&held));
+        print!("{}", summary(&injection.process.held));
     }
     match gdb(pid, thread).status() {
         Ok(_) => Ok(Exit::Pass),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             context.say(format!(" gdb is not installed. The process stays until Ctrl-C: {}", words(&gdb(pid, thread))));
-            wait_for_end(&mut engine, &stop)?;
+            injection.wait(context)?;
             Ok(Exit::Pass)
         }
         Err(e) => Err(Failure::environment(format!("gdb cannot be started: {e}"))),
     }
 }
 
-/// gdb must not deliver the SIGSTOP by which the engine stopped the process. `thread`: the one that is hit, if not the first.
+/// gdb must not deliver the SIGSTOP by which the engine stopped the process. `thread`: the one that is hit, if not the
+/// first.
 fn gdb(pid: i32, thread: Option<i32>) -> Command {
     let mut gdb = Command::new("gdb");
     let pid = pid.to_string();

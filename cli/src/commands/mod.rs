@@ -10,7 +10,6 @@ mod export;
 mod faults;
 mod fleet;
 mod flip;
-mod flip_asked;
 mod flip_engine;
 mod flip_gdb;
 mod flip_live;

@@ -1,4 +1,5 @@
-//! `faultloom go …` and `faultloom python …`: the language's own tool with the SDK in it. This process is replaced by it.
+//! `faultloom go …` and `faultloom python …`: the language's own tool with the SDK in it. This process is replaced by
+//! it.
 
 use app::sdk_paths;
 use model::{Exit, Failure};
@@ -25,7 +26,7 @@ fn wrapper() -> Result<PathBuf, Failure> {
     match status {
         Ok(status) if status.success() => Ok(binary),
         Ok(_) => Err(Failure::environment("the Go wrapper cannot be built")
-            .why("see the compiler's words above")
+            .why("see the compiler's output above")
             .next("`go version` should be 1.24 or newer")),
         Err(e) => Err(Failure::environment("`go` cannot be started")
             .why(e.to_string())

@@ -1,4 +1,4 @@
-//! Bugs in words.
+//! The bugs of a sweep.
 
 use app::text::plural;
 use app::text::printable;

@@ -1,4 +1,5 @@
-//! A campaign of bit flips in a terminal: the paper's columns with their intervals, and what must be known to believe them.
+//! A campaign of bit flips in a terminal: the paper's columns with their intervals, and what must be known to believe
+//! them.
 
 use super::flip_parts::{exhaustive, latency};
 use app::text::printable;
@@ -11,13 +12,6 @@ fn rough(n: u64) -> String {
         0..10_000 => grouped(n),
         10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
         _ => format!("{} M", grouped(n / 1_000_000)),
-    }
-}
-
-pub fn golden_so_far(instructions: u64) -> String {
-    match instructions {
-        0 => "golden run".to_owned(),
-        n => format!("golden run, {} instructions", rough(n)),
     }
 }
 

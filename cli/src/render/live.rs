@@ -1,4 +1,4 @@
-//! Flips in a running process, in a terminal: each with what it hit and what its clients saw, and how the process is now.
+//! Flips in a running process, in a terminal: what each hit, what clients observed, and the state of the process.
 
 use super::flip::tables;
 use super::flip_story::place;
@@ -7,19 +7,19 @@ use app::text::printable;
 use model::campaign::{Campaign, LiveProcess, Logged, Variant};
 use model::flip::FlipType;
 
-/// Flips that are told one by one.
-const TOLD: usize = 20;
+/// Flips that are listed one by one.
+const LISTED_MAX: usize = 20;
 
-/// The process that was struck, if this was no campaign.
+/// The running process whose bits were flipped. None for a campaign in a sandbox.
 pub fn of(campaign: &Campaign) -> Option<(&Variant, &LiveProcess)> {
     campaign.variants.iter().find_map(|variant| variant.live.as_ref().map(|process| (variant, process)))
 }
 
-/// Everything there is to know: flips, their sum, doubts, and what to do with the process. With `all`, every flip.
-pub fn told(campaign: &Campaign, variant: &Variant, process: &LiveProcess, doubts: &[String], all: bool) -> String {
+/// The flips, their sum, doubts, and what to do with the process. With `all`, every flip.
+pub fn text(campaign: &Campaign, variant: &Variant, process: &LiveProcess, doubts: &[String], all: bool) -> String {
     let tried = variant.tally.tried();
     let mut out = format!(" {} · process {} · {}\n\n", printable(&variant.name), process.pid, plural(tried, "flip"));
-    let most = if all { usize::MAX } else { TOLD };
+    let most = if all { usize::MAX } else { LISTED_MAX };
     for logged in process.flips.iter().take(most) {
         out.push_str(&flip(logged));
     }
@@ -59,7 +59,7 @@ fn flip(logged: &Logged) -> String {
     out
 }
 
-/// What came of it, and how that was seen.
+/// The outcome, and how it was observed.
 fn outcome(logged: &Logged) -> String {
     let ended = logged.live.is_some_and(|live| !live.runs);
     let parts = [ended.then(|| "the process has ended".to_owned()), logged.remark.as_ref().map(|r| printable(r))];
@@ -77,9 +77,9 @@ fn sum(variant: &Variant) -> String {
         (tally.inactive, "not brought about"),
         (tally.unjudged, "not judged"),
     ];
-    let told: Vec<String> =
+    let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
-    if told.is_empty() { "nothing was flipped".to_owned() } else { told.join(" · ") }
+    if parts.is_empty() { "nothing was flipped".to_owned() } else { parts.join(" · ") }
 }
 
 #[cfg(test)]
@@ -137,13 +137,13 @@ mod tests {
             variants,
         };
         let (variant, process) = of(&campaign).unwrap();
-        told(&campaign, variant, process, &[], false)
+        super::text(&campaign, variant, process, &[], false)
     }
 
     #[test]
-    fn each_flip_is_told_with_its_place_and_what_came_of_it() {
+    fn each_flip_has_its_location_and_its_outcome() {
         let wrong = logged(Some(Outcome::Undetected), true, Some("the check ended with status 1: wrong"));
-        let told = text(vec![wrong], Tally { undetected: 1, ..Tally::default() }, true);
+        let shown = text(vec![wrong], Tally { undetected: 1, ..Tally::default() }, true);
         let expected = [
             " server · process 11 · 1 flip",
             "",
@@ -154,15 +154,15 @@ mod tests {
             " 1 undetected",
             " the process runs, and stays as corrupt as it is: restart it before you rely on it",
         ];
-        assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn many_flips_are_a_table_and_an_ended_process_is_told() {
+    fn many_flips_are_a_table_and_an_ended_process_is_reported() {
         let flips: Vec<Logged> = (0..30).map(|_| logged(Some(Outcome::Otherwise), false, None)).collect();
-        let told = text(flips, Tally { otherwise: 30, ..Tally::default() }, false);
-        assert!(told.contains("and 10 more flips") && told.contains("of these undetected"), "{told}");
-        assert!(told.contains("detected otherwise · the process has ended"), "{told}");
-        assert!(told.ends_with("the process has ended: start it again\n"), "{told}");
+        let shown = text(flips, Tally { otherwise: 30, ..Tally::default() }, false);
+        assert!(shown.contains("and 10 more flips") && shown.contains("of these undetected"), "{shown}");
+        assert!(shown.contains("detected otherwise · the process has ended"), "{shown}");
+        assert!(shown.ends_with("the process has ended: start it again\n"), "{shown}");
     }
 }

@@ -1,4 +1,5 @@
-//! A progress line with rate and time left: a bar on a terminal, a line every few seconds elsewhere, nothing when asked to be quiet.
+//! A progress line with rate and time left: a bar on a terminal, a line every few seconds elsewhere, nothing with
+//! `--quiet`.
 
 use app::text::{grouped, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -16,10 +17,6 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn words(name: &str, words: String) -> Line {
-        Line { name: name.to_owned(), done: 0, total: 0, words }
-    }
-
     pub fn counts(name: &str, done: u64, total: u64, words: String) -> Line {
         Line { name: name.to_owned(), done, total, words }
     }

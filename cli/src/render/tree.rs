@@ -1,4 +1,4 @@
-//! A trace as a tree with timing bars. Equal neighbours are drawn as one row, `Convert ×10`.
+//! A trace as a tree with timing bars. Equal neighbors are drawn as one row, `Convert ×10`.
 
 use app::text::{grouped, milliseconds, outcome, printable};
 use model::Fault;
@@ -13,7 +13,7 @@ const BAR: usize = 18;
 pub const ROWS_MAX: usize = 400;
 
 pub struct Style {
-    /// Draw every call, also equal neighbours.
+    /// Draw every call, also equal neighbors.
     pub expanded: bool,
     pub rows_max: usize,
 }
@@ -33,8 +33,8 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     out
 }
 
-/// Where the callee's scope begins inside the caller's bar: in the middle of what the caller waited and the callee did not work, since
-/// their clocks are never compared.
+/// Where the callee's scope begins inside the caller's bar: in the middle of what the caller waited and the callee did
+/// not work, since their clocks are never compared.
 fn offset(call: &Call, base: u64) -> u64 {
     let waited = call.duration_us().unwrap_or(0);
     let worked = call.scope.as_ref().and_then(|s| s.answered_us).unwrap_or(waited);
@@ -66,7 +66,7 @@ impl Drawer<'_> {
             self.row(&format!("{indent}{}", if last { "└─ " } else { "├─ " }), group, base);
             let below = format!("{indent}{}", if last { "   " } else { "│  " });
             if group.iter().any(|c| !c.calls().is_empty()) {
-                // of equal neighbours the first one's calls stand for all
+                // the calls of the first of equal neighbors stand for all
                 self.calls(group[0].calls(), &below, offset(&group[0], base));
             }
         }

@@ -12,7 +12,7 @@ use model::trace::Trace;
 
 /// Requests that are drawn without `--all`.
 const TRACES_MAX: usize = 3;
-/// Injections that are told per variant without `--all`.
+/// Injections that are listed per variant without `--all`.
 const STORIES_MAX: usize = 3;
 /// Columns that a changed call, row or injection takes at least and at most.
 const SUBJECT: std::ops::RangeInclusive<usize> = 10..=52;
@@ -89,7 +89,7 @@ fn space_line(space: &Space) -> String {
 
 fn campaign(campaign: &Campaign, doubts: &[String], all: bool) {
     if let Some((variant, process)) = live::of(campaign) {
-        print!("\n{}", live::told(campaign, variant, process, doubts, all));
+        print!("\n{}", live::text(campaign, variant, process, doubts, all));
         return;
     }
     for variant in &campaign.variants {

@@ -1,4 +1,5 @@
-//! Running the `faultloom` command as its user does: a folder of its own, exit codes, what it says, what it leaves behind.
+//! Running the `faultloom` command as its user does: a folder of its own, exit codes, what it says, what it leaves
+//! behind.
 
 #![allow(dead_code)] // every test file uses another part
 
@@ -108,7 +109,8 @@ impl Home {
         self.path.join(name)
     }
 
-    /// Whether a program can be run contained here; one flip in it is tried. Where the environment refuses that, it is a skip.
+    /// Whether a program can be run contained here; one flip in it is tried. Where the environment refuses that, it is
+    /// a skip.
     pub fn can_contain(&self, program: &str) -> bool {
         let tried = self.run(&["flip", "-q", "-n", "1", "--types", "CF", "--controls", "1", "--", program]);
         if tried.status.code() == Some(3) && (tried.err.contains("contained") || tried.err.contains("traced")) {

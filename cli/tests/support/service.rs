@@ -1,5 +1,5 @@
-//! A service inside the test that does what an SDK does, by the reference implementation: it takes envelopes, asks `stock` for
-//! something (or fails to, if a fault says so), answers 500 if that failed, and sends its history back.
+//! A service inside the test that does what an SDK does, by the reference implementation: it takes envelopes, asks
+//! `stock` for something (or fails to, if a fault says so), answers 500 if that failed, and sends its history back.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

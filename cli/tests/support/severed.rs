@@ -56,8 +56,8 @@ impl Severed {
     }
 }
 
-/// From the client to the server, to the client's own end: what nobody reads any more would turn the cut into a reset, which may
-/// overtake the message. Tells when the client has answered the PING.
+/// From the client to the server, to the client's own end: what nobody reads any more would turn the cut into a reset,
+/// which may overtake the message. Tells when the client has answered the PING.
 fn ask(mut from: TcpStream, mut to: TcpStream, tell: &Sender<()>) {
     let _ = from.set_read_timeout(Some(PATIENCE));
     let mut buffer = [0; 16 << 10];
@@ -74,8 +74,9 @@ fn ask(mut from: TcpStream, mut to: TcpStream, tell: &Sender<()>) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// From the server to the client, frame by frame, until the status that is to be lost. The client has taken the message by then, which it
-/// proves by answering a PING: libraries that see a message and the connection's end at once may lose the former, or make up a status of their own.
+/// From the server to the client, frame by frame, until the status that is to be lost. The client has taken the message
+/// by then, which it proves by answering a PING: libraries that see a message and the connection's end at once may lose
+/// the former, or make up a status of their own.
 fn answer(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
     let mut with_message = Vec::new(); // streams
     while let Ok(frame) = frame(&mut from) {

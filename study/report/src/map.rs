@@ -56,7 +56,8 @@ pub(crate) fn html(report: &MapReport) -> String {
 /// The sockets of an application beside its recorded calls.
 pub(crate) fn beside(sockets: &SocketsBeside) -> Section {
     let with = |seen: ObservedBy| sockets.rows.iter().filter(|row| row.observed_by == seen).count() as u64;
-    let (both, only_sockets, only_messages) = (with(ObservedBy::Both), with(ObservedBy::Sockets), with(ObservedBy::Messages));
+    let (both, only_sockets, only_messages) =
+        (with(ObservedBy::Both), with(ObservedBy::Sockets), with(ObservedBy::Messages));
     let mut body = format!(
         "<p class=sum>What the kernel's sockets showed while the requests were recorded, beside the calls in their messages: {} in both, {} only in the sockets, {} only in the messages.</p>",
         counted(both, "edge"),

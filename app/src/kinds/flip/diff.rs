@@ -1,11 +1,12 @@
-//! Two campaigns compared: injection by injection if they flipped the same bits of the same program, else by their shares.
+//! Two campaigns compared: injection by injection if they flipped the same bits of the same program, else by their
+//! shares.
 
 use super::{results, spec_of};
 use crate::Context;
 use crate::kind::{Difference, StoredRun};
 use crate::text::grouped;
 use crate::view::{Block, Change, Mark, View};
-use campaign::log::INJECTIONS;
+use ::campaign::log::INJECTIONS;
 use model::Failure;
 use model::campaign::{Campaign, Logged, Row, Share, percent};
 use model::flip::Outcome;

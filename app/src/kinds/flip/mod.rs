@@ -1,19 +1,26 @@
 //! Campaigns of bit flips in one program, and flips in a running process.
 
+pub mod campaign;
 mod diff;
+pub mod live;
+pub mod repeat;
+pub mod spec;
 
 use crate::history::REPORT_FILE;
 use crate::kind::{Difference, RunKind, Selection, StoredRun, Traces};
 use crate::text::plural;
 use crate::view::{Block, View};
 use crate::{Context, register_kind};
-use campaign::{Spec, log};
+use ::campaign::{EngineClient, Spec, log, tracer_client};
+use bit_flips::live::{Injection, Target};
 use model::campaign::Campaign;
 use model::{Failure, KindName, Run};
 use report::{FlipReport, flip_html};
 use runs::RunDir;
 use serde_json::json;
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 pub const NAME: KindName = KindName::new("flip");
 
@@ -45,6 +52,25 @@ fn results(context: &Context, stored: &StoredRun) -> Result<Campaign, Failure> {
         )));
     }
     stored.dir.read_json(log::CAMPAIGN)
+}
+
+/// The verb by which this executable runs the flip engine. A front end must serve it.
+pub const ENGINE_VERB: &str = "flip-engine";
+/// The verb by which this executable traces a running process. A front end must serve it.
+pub const TRACER_VERB: &str = "flip-tracer";
+
+fn own_executable() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|e| Failure::environment(format!("this program's own file is not found: {e}")))
+}
+
+/// An engine, which ends when this is dropped.
+fn engine() -> Result<EngineClient, Failure> {
+    EngineClient::start(&own_executable()?, &[OsStr::new(ENGINE_VERB)])
+}
+
+/// Makes one flip in a running process; see [`tracer_client::flip`].
+fn tracer_flip(target: &Target, stop: &AtomicBool) -> Result<Injection, Failure> {
+    tracer_client::flip(&own_executable()?, &[OsStr::new(TRACER_VERB)], target, stop)
 }
 
 /// Writes the page of a finished campaign into its folder.

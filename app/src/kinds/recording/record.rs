@@ -1,7 +1,7 @@
 //! Sends a request and records everything it did.
 //!
-//! With faults the request is sent twice: once without them, so that each fault can be checked against calls that really
-//! happen, and once with them. A fault that never fires leaves the verdict unknown.
+//! With faults the request is sent twice: once without them, so that each fault can be checked against calls that
+//! really happen, and once with them. A fault that never fires leaves the verdict unknown.
 
 use super::{FAULTS, NAME, TRACES};
 use crate::event::Progress;

@@ -58,8 +58,8 @@ pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> 
     std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
 }
 
-/// That the JUnit file can be written is made sure before the sweep, not found out behind it. What is in the file stays until then.
-pub fn is_writable(path: &Path) -> Result<(), Failure> {
+/// Checks before a sweep that its JUnit file can be written. Its content stays until then.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(Ok(()), std::fs::create_dir_all);
     parent.and_then(|()| std::fs::File::options().create(true).append(true).open(path)).map(drop).map_err(|e| {
         Failure::environment(format!("{} cannot be written: {e}", path.display()))

@@ -52,7 +52,7 @@ impl Swept {
 pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure> {
     spec.check()?;
     if let Some(path) = &spec.junit {
-        junit::is_writable(path)?;
+        junit::check_writable(path)?;
     }
     let store = context.store().await?;
     let session = TargetSession::open(context).await?;
@@ -77,7 +77,7 @@ pub async fn resume(
     junit_file: Option<&Path>,
 ) -> Result<Swept, Failure> {
     if let Some(path) = junit_file {
-        junit::is_writable(path)?;
+        junit::check_writable(path)?;
     }
     let store = context.store().await?;
     let (stored, spec) = stored_sweep(&store, text).await?;

@@ -105,12 +105,12 @@ impl Services {
             .ok()
             .and_then(|process| Some((process.stat().ok().filter(|stat| stat.id == owner.process)?, process)));
         match alive {
-            Some((stat, process)) => self.from_proc(owner, &stat, &process),
-            None => self.from_captured(owner),
+            Some((stat, process)) => self.read_process(owner, &stat, &process),
+            None => self.captured_process(owner),
         }
     }
 
-    fn from_proc(&mut self, owner: &Owner, stat: &Stat, process: &ProcDir) -> ProcessInfo {
+    fn read_process(&mut self, owner: &Owner, stat: &Stat, process: &ProcDir) -> ProcessInfo {
         let invocation = invocation(process, stat, owner);
         let groups =
             process.read("cgroup").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Services {
     }
 
     /// For a process that has ended, or of which only the cgroup is known.
-    fn from_captured(&mut self, owner: &Owner) -> ProcessInfo {
+    fn captured_process(&mut self, owner: &Owner) -> ProcessInfo {
         let path = owner.cgroup.and_then(|id| self.cgroups.path(id));
         let captured = owner
             .executable

@@ -125,6 +125,7 @@ impl Cluster {
     }
 
     /// Its pid.
+    #[allow(dead_code)] // the end-to-end tests include this file
     pub fn postmaster(&self) -> u32 {
         let file = std::fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         file.lines().next().unwrap().parse().unwrap()
