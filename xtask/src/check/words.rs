@@ -1,13 +1,13 @@
 //! The words that this repository does not use, each with its replacement and the reason.
 //!
-//! A reader who is new here must understand names, comments and messages at first reading. The list keeps words out that an earlier version
-//! of the code had; it is not a style guide. A line that needs a banned word (a key on disk, a quotation) says `words: allow` in a comment
-//! or stands in a file of [`EXEMPT`].
+//! A new reader must understand names, comments and messages at first reading. The list excludes words that an earlier
+//! version of the code used; it is not a style guide. A line that needs a banned word (a key on disk, a quotation) has
+//! a comment `words: allow` with the reason, or its file is in [`EXEMPT`].
 
 use crate::shell::{quiet, root};
 use regex::RegexBuilder;
 
-/// A banned word as a regular expression without regard to case, its replacement, and why.
+/// A banned word as a case-insensitive regular expression, its replacement, and the reason.
 struct Banned(&'static str, &'static str, &'static str);
 
 const PERSON: &str = "data and programs are not people";
@@ -65,7 +65,7 @@ const BANNED: &[Banned] = &[
     Banned(r"\banalys(e|es|ed|ing)\b", "analyze", AMERICAN),
 ];
 
-/// Files that keep what they say: the license, recorded decisions, the history of changes, data, and this list.
+/// Files that are not checked: the license, recorded decisions, the history of changes, data, and this list.
 const EXEMPT: &[&str] = &[
     ":!LICENSE",
     ":!CHANGELOG.md",
@@ -83,7 +83,7 @@ const EXEMPT: &[&str] = &[
     ":!bench/results/*",
 ];
 
-/// Fails with every line that has a banned word.
+/// Fails if a line has a banned word. The error lists all of them.
 pub fn check() -> Result<String, String> {
     let mut listed = crate::shell::command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let listed = quiet(listed.args(["--", "."]).args(EXEMPT))?;
@@ -97,7 +97,7 @@ pub fn check() -> Result<String, String> {
         .collect::<Result<_, _>>()?;
     let mut found = Vec::new();
     for file in files.split('\0').filter(|file| !file.is_empty()) {
-        // a binary file or a deleted one has no words
+        // skips binary and deleted files
         let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.contains("words: allow")) {
             for (regex, Banned(_, replacement, reason)) in &banned {
@@ -120,7 +120,7 @@ mod tests {
     use regex::RegexBuilder;
 
     #[test]
-    fn every_entry_is_a_regular_expression_that_spares_its_replacement() {
+    fn every_entry_is_a_regular_expression_that_does_not_match_its_replacement() {
         for banned in BANNED {
             let regex = RegexBuilder::new(banned.0).case_insensitive(true).build().unwrap();
             assert!(!regex.is_match(banned.1), "{} forbids its own replacement", banned.0);
