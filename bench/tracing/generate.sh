@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the committed Go and Python code for proto/chain.proto anew, into gen/ and python/; `make test` does so and refuses a
-# difference.
+# Generates the committed Go and Python code of proto/chain.proto in gen/ and python/. `make test` runs it and fails if
+# the result differs.
 set -eu
 
 cd "$(dirname "$0")"

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub struct Goal {
     pub name: String,
     pub value: f64,
-    /// In words with its direction: `≤ 0.35`.
+    /// The limit with its relation, such as `≤ 0.35`.
     pub goal: String,
     pub met: bool,
 }
@@ -35,8 +35,8 @@ impl Goal {
         Goal { name: name.into(), value, goal: format!("≥ {limit}"), met: value >= limit }
     }
 
-    pub fn equals(name: impl Into<String>, value: f64, wanted: f64) -> Goal {
-        Goal { name: name.into(), value, goal: format!("= {wanted}"), met: value == wanted }
+    pub fn equals(name: impl Into<String>, value: f64, expected: f64) -> Goal {
+        Goal { name: name.into(), value, goal: format!("= {expected}"), met: value == expected }
     }
 }
 

@@ -1,17 +1,19 @@
-//! Builds of this workspace: which profile, which features, and the test binaries.
+//! Builds this workspace: profile, features and test binaries.
 //!
-//! Everything that `make test` runs is built by one command with one set of features ([`build_tests`]): a second command with other
-//! features would compile the same dependencies again. Benches build with the profile `bench-tool`, see Cargo.toml.
+//! One command with one set of features builds everything that `make test` runs ([`build_tests`]). A second command
+//! with other features would compile the same dependencies again. Benches build with the profile `bench-tool`, see
+//! Cargo.toml.
 
 use crate::shell::{combined, command, note, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Features beyond the default ones that tests need. The demo does without PostgreSQL, so it is not a default.
+/// Arguments that enable the non-default features of the tests. PostgreSQL is no default, because the demo does not
+/// need it.
 const FEATURES: [&str; 3] = ["--workspace", "--features", "faultloom/postgres"];
 
-/// The profile of this program, and so of everything that it builds: `dev`, or `bench-tool` in benches.
+/// The profile of this program, which is also used for everything that it builds: `dev`, or `bench-tool` in benches.
 fn profile() -> String {
     let own = std::env::current_exe().unwrap_or_default();
     let folder = own.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
@@ -21,12 +23,12 @@ fn profile() -> String {
     }
 }
 
-/// Set for this program by `make test`, which has built everything before.
+/// Environment variable that `make test` sets for nested runs of this program, because it has built everything already.
 pub const PREBUILT: &str = "FAULTLOOM_PREBUILT";
-/// The same within this process.
+/// Like [`PREBUILT`], within this process.
 static IS_PREBUILT: AtomicBool = AtomicBool::new(false);
 
-/// `cargo build` of packages, examples or both, with the profile that this program was built with.
+/// Runs `cargo build` with `arguments` and the profile of this program.
 pub fn build(arguments: &[&str]) -> Result<(), String> {
     if IS_PREBUILT.load(Ordering::Relaxed) || std::env::var_os(PREBUILT).is_some() {
         return Ok(());
@@ -36,7 +38,7 @@ pub fn build(arguments: &[&str]) -> Result<(), String> {
 
 pub fn clippy() -> Result<(), String> {
     let strict = ["--all-targets", "--", "--deny", "warnings"];
-    succeed(&[&["clippy", "--quiet"], &FEATURES[..], &strict].concat())
+    run_and_capture(&[&["clippy", "--quiet"], &FEATURES[..], &strict].concat())
 }
 
 /// Builds and runs the unit tests of libraries and programs.
@@ -52,7 +54,7 @@ pub fn unit_tests() -> Result<String, String> {
     }
 }
 
-fn succeed(arguments: &[&str]) -> Result<(), String> {
+fn run_and_capture(arguments: &[&str]) -> Result<(), String> {
     let mut call = command("cargo", arguments);
     match combined(&mut call)? {
         (true, _) => Ok(()),
@@ -66,9 +68,9 @@ pub struct TestBinary {
     /// Name of the target, such as `main` for `tests/main.rs`.
     pub target: String,
     pub path: PathBuf,
-    /// The folder that its tests expect to run in.
+    /// The working directory of its tests.
     pub folder: PathBuf,
-    /// Unit tests of a library or program.
+    /// Whether it has the unit tests of a library or program.
     pub is_unit: bool,
 }
 
@@ -103,10 +105,10 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
 }
 
 impl TestBinary {
-    /// The command that runs it, with arguments of the test harness.
+    /// The command that runs it. `arguments` are those of the test harness.
     pub fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut call = command(&self.path.to_string_lossy(), arguments);
-        // as cargo does it
+        // same working directory and variable as with `cargo test`
         call.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         call
     }

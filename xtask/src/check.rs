@@ -1,6 +1,8 @@
-//! `make check`: what a contributor runs before each commit. Areas by toolchain, so that each needs only its own.
+//! `make check`: the checks before each commit. There is one area per toolchain, so that an area needs only its own
+//! tools.
 
 pub mod links;
+pub mod width;
 pub mod words;
 
 use crate::areas::{self, Area};
@@ -21,7 +23,7 @@ fn areas() -> Vec<Area> {
     ]
 }
 
-/// All areas, or the named ones.
+/// Runs all areas, or the named ones.
 pub fn check(only: &[&str]) -> Result<(), String> {
     let all = areas();
     if let Some(unknown) = only.iter().find(|name| all.iter().all(|area| area.name != **name)) {
@@ -45,7 +47,7 @@ fn rust() -> Result<String, String> {
 }
 
 fn text() -> Result<String, String> {
-    Ok(format!("{}, {}", places()?, links::check()?))
+    Ok(format!("{}, {}", machine_paths()?, links::check()?))
 }
 
 fn go() -> Result<String, String> {
@@ -84,7 +86,8 @@ fn vet() -> Result<(), String> {
     Ok(())
 }
 
-/// The layer of a folder; a crate may use layers below its own, and crates of `base` one another.
+/// Top-level folders and their layers. A crate may depend on lower layers. Crates of `base` may also depend on each
+/// other.
 const LAYERS: [(&str, u8); 10] = [
     ("base", 0),
     ("observe", 1),
@@ -98,26 +101,27 @@ const LAYERS: [(&str, u8); 10] = [
     ("xtask", 7),
 ];
 
-/// One-way dependencies: base; then observe, break, harden; then study; then app; then serve; then cli. Siblings meet in base and in the stores.
+/// Fails if a crate depends on its own or a higher layer, see [`LAYERS`]. Folders of the same layer share code through
+/// `base` only.
 pub fn layers() -> Result<String, String> {
-    let mut homes: BTreeMap<String, (String, u8)> = BTreeMap::new();
+    let mut locations: BTreeMap<String, (String, u8)> = BTreeMap::new();
     let mut manifests = Vec::new();
     for path in manifest_paths()? {
         let text = std::fs::read_to_string(root().join(&path)).map_err(|e| format!("{path}: {e}"))?;
         let top = path.split('/').next().unwrap_or_default().to_owned();
         let layer = LAYERS.iter().find(|(folder, _)| *folder == top).map(|(_, layer)| *layer);
-        let layer = layer.ok_or_else(|| format!("{path}: '{top}' is no folder of the layout"))?;
+        let layer = layer.ok_or_else(|| format!("{path}: folder '{top}' has no layer"))?;
         let name = text.lines().find_map(|l| l.strip_prefix("name = \"")).and_then(|l| l.strip_suffix('"'));
-        homes.insert(name.ok_or_else(|| format!("{path} has no name"))?.to_owned(), (top.clone(), layer));
+        locations.insert(name.ok_or_else(|| format!("{path} has no name"))?.to_owned(), (top.clone(), layer));
         manifests.push((path, top, layer, text));
     }
     let mut wrong = Vec::new();
     for (path, top, layer, text) in &manifests {
         for dependency in dependencies(text) {
-            let Some((other, below)) = homes.get(&dependency) else { continue };
-            let allowed = below < layer || (other == top && top == "base");
+            let Some((other, dependency_layer)) = locations.get(&dependency) else { continue };
+            let allowed = dependency_layer < layer || (other == top && top == "base");
             if !allowed {
-                wrong.push(format!("{path}: {top} must not use {dependency} of {other}"));
+                wrong.push(format!("{path}: {top} must not depend on {dependency} in {other}"));
             }
         }
     }
@@ -130,7 +134,7 @@ fn manifest_paths() -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Names under [dependencies]; what tests alone use may come from anywhere.
+/// Names in `[dependencies]`. Dev-dependencies are not restricted.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut inside = false;
     let mut names = Vec::new();
@@ -144,12 +148,12 @@ fn dependencies(manifest: &str) -> Vec<String> {
     names
 }
 
-/// Nothing in the repository names a place on the machine it was written on, or a host that packages come from.
-pub fn places() -> Result<String, String> {
+/// Fails if a tracked file contains the path of this checkout or of the home directory.
+pub fn machine_paths() -> Result<String, String> {
     let home = std::env::var("HOME").unwrap_or_default();
     let here = root().to_string_lossy().into_owned();
     for needle in [here.as_str(), home.as_str()] {
-        // a home of `/` or `/root` would find too much that is meant
+        // short paths such as `/` or `/root` have intended uses
         if needle.len() < 6 {
             continue;
         }
@@ -166,7 +170,7 @@ pub fn places() -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn only_real_dependencies_count() {
+    fn dev_dependencies_are_ignored() {
         let manifest = "[package]\nname = \"a\"\n[dependencies]\nmodel.workspace = true\nclap = { workspace = true }\n[dev-dependencies]\nstore.workspace = true\n";
         assert_eq!(super::dependencies(manifest), ["model", "clap"]);
     }

@@ -1,4 +1,6 @@
-//! Conformance: every SDK over every vector. The vectors' `expect` comes from the reference implementation; the programs never see it.
+//! Conformance: runs every SDK over every vector and compares the results.
+//!
+//! The reference implementation writes `expect` of each vector. The conformance programs do not read it.
 
 pub mod mutants;
 
@@ -22,7 +24,7 @@ pub fn conform() -> Result<String, String> {
     conform_of(&LANGUAGES)
 }
 
-/// The same for some of the programs; only their toolchains are needed.
+/// Like [`conform`], for the named programs. Needs only their toolchains.
 pub fn conform_of(names: &[&str]) -> Result<String, String> {
     let vectors = root().join("spec/vectors");
     let expected = expected(&vectors)?;
@@ -34,7 +36,7 @@ pub fn conform_of(names: &[&str]) -> Result<String, String> {
     table(&expected, &results)
 }
 
-/// Vector name to the program's result.
+/// Runs a program over all vectors. Returns its result by vector name.
 fn compute(program: &Program, vectors: &Path) -> Result<BTreeMap<String, String>, String> {
     let mut call = command(&program.argv[0], &[]);
     call.args(&program.argv[1..]).arg(vectors);
@@ -64,13 +66,13 @@ fn program(name: &str) -> Result<Program, String> {
             Ok(Program { name: "go", argv: vec![go] })
         }
         "python" => {
-            // `env`, because the package need not be installed
+            // PYTHONPATH, so that the package need not be installed
             let source = format!("PYTHONPATH={}", path("sdk/python/src"));
             let argv = ["env", &source, "python3", "-m", "faultloom.conform"].map(str::to_owned).to_vec();
             Ok(Program { name: "python", argv })
         }
         "java" => {
-            setup::build_agent()?; // builds the whole project unless it is up to date
+            setup::build_agent()?; // builds the whole Maven project, including conform
             let classes =
                 format!("{}:{}", path("sdk/java/core/target/classes"), path("sdk/java/conform/target/classes"));
             let argv = ["java", "-cp", &classes, "dev.faultloom.conform.Main"].map(str::to_owned).to_vec();
@@ -84,7 +86,7 @@ fn program(name: &str) -> Result<Program, String> {
     }
 }
 
-/// Vector name to its kind and canonical expected result.
+/// Kind and canonical expected result by vector name.
 fn expected(vectors: &Path) -> Result<BTreeMap<String, (String, String)>, String> {
     let mut all = BTreeMap::new();
     for group in ["good", "bad"] {
@@ -100,7 +102,7 @@ fn expected(vectors: &Path) -> Result<BTreeMap<String, (String, String)>, String
     Ok(all)
 }
 
-/// Prints the parity table and returns the counts in words.
+/// Prints the parity table and returns the counts as text.
 fn table(
     expected: &BTreeMap<String, (String, String)>,
     results: &[(&str, BTreeMap<String, String>)],
@@ -116,22 +118,23 @@ fn table(
     for (kind, names) in kinds {
         let mut line = format!("{kind:<12} {:>8}", names.len());
         for (program, lines) in results {
-            let mut right = 0;
+            let mut correct = 0;
             for name in &names {
-                // parsed and printed again, since the order of keys and blanks does not matter
-                let got = lines.get(*name).and_then(|l| serde_json::from_str::<Value>(l).ok()).map(|v| v.to_string());
-                if got.as_deref() == Some(&expected[*name].1) {
-                    right += 1;
+                // parsed and serialized again, because key order and whitespace do not matter
+                let actual =
+                    lines.get(*name).and_then(|l| serde_json::from_str::<Value>(l).ok()).map(|v| v.to_string());
+                if actual.as_deref() == Some(&expected[*name].1) {
+                    correct += 1;
                 } else {
                     failures.push(format!(
-                        "{program} {name}\n  expected {}\n  got      {}",
+                        "{program} {name}\n  expected {}\n  actual   {}",
                         expected[*name].1,
-                        got.unwrap_or("nothing".into())
+                        actual.unwrap_or("nothing".into())
                     ));
                 }
             }
-            passed += right;
-            line += &format!(" {right:>10}");
+            passed += correct;
+            line += &format!(" {correct:>10}");
         }
         note(&line);
     }
@@ -143,7 +146,7 @@ fn table(
     Err(format!("{sums}\n{}", first.collect::<Vec<_>>().join("\n")))
 }
 
-/// Rewrites the vectors, the goldens of messages about target files and of exports, and the kernel's programs.
+/// Rewrites the vectors, the goldens of target-file messages and of exports, and the BPF objects.
 pub fn bless() -> Result<(), String> {
     crate::cargo::build(&["--package", "wire"])?;
     run(&mut command(&built("wire-vectors"), &["spec/vectors"]))?;

@@ -1,6 +1,7 @@
-//! `make demo`: the first minute. Set-up, the shop, one request whole, three spaces swept, the bugs in words, a report to open.
+//! `make demo`: a first tour. It builds and starts the shop, records one request, sweeps four fault spaces, compares
+//! the map and writes a report.
 //!
-//! It uses the tool as anybody would, by its command line, and prints what the tool says.
+//! It uses the command line of the tool, as a user does, and passes the output through.
 
 use crate::map_demo::DemoAgent;
 use crate::setup::{self, JDK, MAVEN, MEMCACHED, NODE, NPM, Up};
@@ -30,10 +31,10 @@ pub fn demo() -> Result<(), String> {
         Ok(format!("{} services healthy", started.services()))
     })?;
     let result = tour(&mut steps, &out, &mut agent);
-    // the shop is stopped whatever happened
+    // also after a failed tour
     let stopped = steps.run("stop", || {
         let stopped = up.take().map_or(Ok(0), Up::stop)?;
-        Ok(format!("{stopped} processes, nothing left behind"))
+        Ok(format!("{stopped} processes stopped"))
     });
     let summary = result?;
     stopped?;
@@ -42,7 +43,7 @@ pub fn demo() -> Result<(), String> {
     Ok(())
 }
 
-/// Relative, where it is below the root, so that the commands it prints can be copied.
+/// Path of the tool, relative to the root if it lies below it, so that printed commands are short and can be copied.
 fn tool() -> String {
     let built = built("faultloom");
     let below = Path::new(&built).strip_prefix(root()).map(|path| path.to_string_lossy().into_owned());
@@ -55,8 +56,8 @@ fn faultloom(arguments: &[&str]) -> Command {
     call
 }
 
-/// Runs the tool with --json; exit 1 (the target failed) is a result, not an error.
-fn ask(arguments: &[&str]) -> Result<Value, String> {
+/// Runs the tool with --json. Exit status 1 (the target failed) is a result, not an error.
+fn run_json(arguments: &[&str]) -> Result<Value, String> {
     let mut call = faultloom(arguments);
     call.arg("--json");
     let output = call.output().map_err(|e| format!("{}: {e}", words(&call)))?;
@@ -69,9 +70,9 @@ fn ask(arguments: &[&str]) -> Result<Value, String> {
 fn tour(steps: &mut Steps, out: &std::path::Path, agent: &mut DemoAgent) -> Result<Summary, String> {
     let mut recorded = Value::Null;
     steps.run("record", || {
-        // the first requests meet cold connections
-        ask(&["record", "--count", "2"])?;
-        recorded = ask(&["record"])?;
+        // the first requests open connections and take longer
+        run_json(&["record", "--count", "2"])?;
+        recorded = run_json(&["record"])?;
         let s = &recorded["summary"];
         Ok(format!(
             "GET /   {} messages, {} services, {}",
@@ -86,45 +87,46 @@ fn tour(steps: &mut Steps, out: &std::path::Path, agent: &mut DemoAgent) -> Resu
         println!();
         let mut arguments = vec!["sweep"];
         SPACES.iter().for_each(|s| arguments.extend(["--space", s]));
-        sweep = swept(&arguments)?;
+        sweep = run_sweep(&arguments)?;
         Ok(SPACES.join(", "))
     })?;
     let mut map = Value::Null;
     steps.run("map", || {
-        let beside = match agent.stop() {
-            Some(state) => ask(&["map", "--state", &state, "--beside", "last"]),
-            // what is kept open can still be looked at
-            None => ask(&["map", "--now", "--beside", "last"]),
+        let comparison = match agent.stop() {
+            Some(state) => run_json(&["map", "--state", &state, "--beside", "last"]),
+            // without an agent, only connections that are still open appear
+            None => run_json(&["map", "--now", "--beside", "last"]),
         };
-        match beside {
+        match comparison {
             Ok(compared) => map = compared,
             Err(reason) => return Ok(format!("skipped: {}", reason.lines().nth(1).unwrap_or(&reason))),
         }
-        let [both, sockets, messages] = ["both", "sockets", "messages"].map(|what| seen(&map, what));
+        let [both, sockets, messages] = ["both", "sockets", "messages"].map(|source| edges_observed_by(&map, source));
         Ok(format!("{both} edges in sockets and messages, {sockets} only in sockets, {messages} only in messages"))
     })?;
     let report = out.join("report.html").to_string_lossy().into_owned();
-    steps.run("report", || ask(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
+    steps
+        .run("report", || run_json(&["report", "last", "--output", &report]).map(|_| "out/demo/report.html".into()))?;
     Ok(Summary { recorded, sweep, map })
 }
 
 /// The sweep with its own progress on the terminal; the result is read from the store afterwards.
-fn swept(arguments: &[&str]) -> Result<Value, String> {
+fn run_sweep(arguments: &[&str]) -> Result<Value, String> {
     let mut call = faultloom(arguments);
     let status = call.status().map_err(|e| format!("{}: {e}", words(&call)))?;
     if !matches!(status.code(), Some(0 | 1)) {
         return Err(format!("failed ({status}): {}", words(&call)));
     }
-    Ok(ask(&["show", "last"])?["sweep"].clone())
+    Ok(run_json(&["show", "last"])?["sweep"].clone())
 }
 
 fn gaps(n: u64) -> String {
     if n == 0 { "no gaps".into() } else { format!("{n} gaps") }
 }
 
-/// Edges of the comparison that were seen by `what`.
-fn seen(map: &Value, what: &str) -> usize {
-    map["rows"].as_array().into_iter().flatten().filter(|row| row["seen"] == what).count()
+/// Number of edges in the comparison whose source is `source`: `both`, `sockets` or `messages`.
+fn edges_observed_by(map: &Value, source: &str) -> usize {
+    map["rows"].as_array().into_iter().flatten().filter(|row| row["seen"] == source).count()
 }
 
 struct Summary {
@@ -135,31 +137,46 @@ struct Summary {
 
 fn write_summary(steps: &Steps, summary: Summary, out: &std::path::Path) -> Result<(), String> {
     let languages = languages();
-    let state: Value = json!(
+    let edges = |source: &str| edges_observed_by(&summary.map, source);
+    let stages: Value = json!(
         steps
             .seconds()
             .iter()
             .map(|(name, s)| (name.clone(), json!((s * 100.0).round() / 100.0)))
             .collect::<serde_json::Map<_, _>>()
     );
-    let spaces: serde_json::Map<String, Value> = summary.sweep["spaces"].as_array().into_iter().flatten().map(|s| {
-        (s["name"].as_str().unwrap_or_default().to_owned(), json!({"cases": s["cases"], "failures": s["failures"], "unknown": s["unknown"], "behaviours": s["patterns"], "seconds": s["seconds"]}))
-    }).collect();
-    let bugs: Vec<Value> = summary.sweep["bugs"].as_array().into_iter().flatten().map(|b| {
-        json!({"name": b["name"], "title": b["title"], "minimal_fault_set": fault_texts(&b["again"]), "failing_cases": b["failing_cases"]})
-    }).collect();
+    let space = |s: &Value| {
+        json!({
+            "cases": s["cases"], "failures": s["failures"], "unknown": s["unknown"],
+            "behaviours": s["patterns"], // words: allow, a key on disk
+            "seconds": s["seconds"],
+        })
+    };
+    let spaces: serde_json::Map<String, Value> = summary.sweep["spaces"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|s| (s["name"].as_str().unwrap_or_default().to_owned(), space(s)))
+        .collect();
+    let bug = |b: &Value| {
+        json!({
+            "name": b["name"], "title": b["title"], "minimal_fault_set": fault_arguments(&b["again"]),
+            "failing_cases": b["failing_cases"],
+        })
+    };
+    let bugs: Vec<Value> = summary.sweep["bugs"].as_array().into_iter().flatten().map(bug).collect();
     let value = json!({
-        "services": own_services()?, "languages": languages.len(), "language_names": languages,
+        "services": application_services()?, "languages": languages.len(), "language_names": languages,
         "events": summary.recorded["summary"]["events"], "gaps": summary.recorded["summary"]["gaps"],
-        "map": {"both": seen(&summary.map, "both"), "sockets": seen(&summary.map, "sockets"), "messages": seen(&summary.map, "messages")},
-        "spaces": spaces, "bugs_found": bugs, "stages": state, "commit": text("git", &["rev-parse", "--short", "HEAD"]),
+        "map": {"both": edges("both"), "sockets": edges("sockets"), "messages": edges("messages")},
+        "spaces": spaces, "bugs_found": bugs, "stages": stages, "commit": text("git", &["rev-parse", "--short", "HEAD"]),
     });
     let path = out.join("summary.json");
     std::fs::write(&path, format!("{value:#}\n")).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The texts of the faults in the command that reproduces a bug.
-fn fault_texts(again: &Value) -> Vec<String> {
+/// The `--fault` arguments of the command that reproduces a bug.
+fn fault_arguments(again: &Value) -> Vec<String> {
     again
         .as_str()
         .unwrap_or_default()
@@ -170,19 +187,22 @@ fn fault_texts(again: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The lines of the target file that matter here; the tool itself has read and checked it before.
-fn target_lines(key: &str) -> Result<Vec<String>, String> {
+/// Values of all lines of the target file that start with `key`. A full parser is not needed: the tool has validated
+/// the file.
+fn target_values(key: &str) -> Result<Vec<String>, String> {
     let path: PathBuf = root().join(TARGET);
     let file = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(file.lines().filter_map(|l| l.trim().strip_prefix(key)).map(|v| v.trim().to_owned()).collect())
 }
 
-fn own_services() -> Result<usize, String> {
-    Ok(target_lines("- name:")?.len() - target_lines("support: true")?.len())
+/// Services without support services such as caches.
+fn application_services() -> Result<usize, String> {
+    Ok(target_values("- name:")?.len() - target_values("support: true")?.len())
 }
 
 fn languages() -> Vec<String> {
-    let mut names: Vec<String> = target_lines("sdk:").unwrap_or_default().into_iter().filter(|l| l != "none").collect();
+    let mut names: Vec<String> =
+        target_values("sdk:").unwrap_or_default().into_iter().filter(|l| l != "none").collect();
     names.sort();
     names.dedup();
     names

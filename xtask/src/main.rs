@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         ["soak"] => test::soak(),
         ["check", areas @ ..] => check::check(areas),
         ["check-words"] => check::words::check().map(|summary| println!("{summary}")),
+        ["check-width"] => check::width::check().map(|summary| println!("{summary}")),
         ["conform"] => conform::conform().map(|sums| println!("{sums}")),
         ["conform", "mutants", seed] => seed.parse().map_err(|_| "a seed is a number".to_owned()).and_then(|seed| {
             conform::mutants::compare(seed, conform::mutants::MANY).map(|counts| println!("{counts}"))
@@ -32,10 +33,9 @@ fn main() -> ExitCode {
         ["bless"] => conform::bless(),
         ["bench", name] => bench::bench(name),
         ["papers", name] => papers::papers(name),
-        _ => {
-            Err("usage: xtask demo | test [AREA…] | soak | check [AREA…] | conform [mutants SEED] | bless | bench NAME | papers NAME"
-                .to_owned())
-        }
+        _ => Err("usage: xtask demo | test [AREA…] | soak | check [AREA…] | check-words | check-width | \
+             conform [mutants SEED] | bless | bench NAME | papers NAME"
+            .to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! The papers' measurements, done again with what we have: one command each.
+//! Replications of the papers' measurements, one command each.
 
 mod chart;
 pub mod sei;

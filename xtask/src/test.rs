@@ -1,4 +1,4 @@
-//! `make test`: the list of areas, set-up included, and what each does.
+//! `make test`: the areas of the test run, including set-up.
 
 mod binaries;
 mod counts;
@@ -6,7 +6,7 @@ mod soak;
 
 pub use soak::soak;
 
-use crate::areas::{self, Area, Ended};
+use crate::areas::{self, Area, Outcome};
 use crate::cargo::PREBUILT;
 use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
@@ -14,11 +14,11 @@ use crate::setup::{
 use crate::shell::{built, command, quiet, root, text};
 use crate::{bpf_objects, check, conform};
 use binaries::{binaries, build_rust};
-use counts::{add, counted, failed, failure, skip, sums};
+use counts::{add_passed, counted, failed, record_failure, record_skip, sums};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Set-up comes first and in this order; `set-up` on the command line stands for all of it.
+/// Areas of the set-up, in order. `set-up` on the command line selects all of them.
 const SET_UP: [&str; 4] = ["packages", "build-rust", "build-sdks", "build-apps"];
 
 fn areas() -> Vec<Area> {
@@ -29,7 +29,7 @@ fn areas() -> Vec<Area> {
         area("build-rust", 6, &["packages"], build_rust),
         area("build-sdks", 4, &["packages"], build_sdks),
         area("build-apps", 3, &["build-rust", "build-sdks"], build_apps),
-        // what takes longest starts first
+        // the longest areas start first
         area("tool", 6, &["build-apps"], tool),
         area("sdk-go", 4, &["packages"], sdk_go),
         area("sdk-java", 4, &["build-sdks"], sdk_java),
@@ -46,18 +46,18 @@ fn areas() -> Vec<Area> {
     ]
 }
 
-/// All areas, or the named ones: what they need (the set-up) is then taken as done.
+/// Runs all areas, or the named ones. For named areas, the set-up must have run before.
 pub fn test(only: &[&str]) -> Result<(), String> {
     let all = areas();
-    let named = |name: &str| only.contains(&name) || (only.contains(&"set-up") && SET_UP.contains(&name));
+    let is_selected = |name: &str| only.contains(&name) || (only.contains(&"set-up") && SET_UP.contains(&name));
     if let Some(unknown) = only.iter().find(|name| **name != "set-up" && all.iter().all(|area| area.name != **name)) {
         let names: Vec<&str> = all.iter().map(|area| area.name).collect();
         return Err(format!("there is no area '{unknown}'; areas: set-up, {}", names.join(", ")));
     }
-    // the tool is built by the first area
+    // the tool exists if an earlier run has built it
     let is_cold = !std::path::Path::new(&built("faultloom")).exists();
     let begin = Instant::now();
-    let chosen = all.into_iter().filter(|area| only.is_empty() || named(area.name)).collect();
+    let chosen = all.into_iter().filter(|area| only.is_empty() || is_selected(area.name)).collect();
     let ended = areas::run(chosen, "test")?;
     let seconds = begin.elapsed().as_secs_f64();
     if only.is_empty() {
@@ -66,11 +66,11 @@ pub fn test(only: &[&str]) -> Result<(), String> {
     summarize(&ended, seconds)
 }
 
-/// Prints minutes per area and the totals. The last line is the sum of all tests.
-fn summarize(ended: &[Ended], seconds: f64) -> Result<(), String> {
+/// Prints minutes per area and the totals. The last line has the counts of all tests.
+fn summarize(ended: &[Outcome], seconds: f64) -> Result<(), String> {
     println!("\n {:<11} {:>7} {:>7}", "area", "minutes", "budget");
     for area in ended {
-        let over = if area.seconds > f64::from(area.budget_min) * 60.0 { "  over its budget" } else { "" };
+        let over = if area.seconds > f64::from(area.budget_min) * 60.0 { "  over budget" } else { "" };
         println!(" {:<11} {:>7.1} {:>7}{over}", area.name, area.seconds / 60.0, area.budget_min);
     }
     println!(" {:<11} {:>7.1}   logs: out/test/AREA.log\n", "total", seconds / 60.0);
@@ -78,16 +78,16 @@ fn summarize(ended: &[Ended], seconds: f64) -> Result<(), String> {
     if !failures.is_empty() {
         println!("failed areas: {}", failures.join(", "));
     }
-    // a build or a lint that failed without counting tests counts as one
+    // a failed build or lint without test counts is counted as one failure
     if !failures.is_empty() && failed() == 0 {
-        failure();
+        record_failure();
     }
     println!("{}", sums());
     if failures.is_empty() { Ok(()) } else { Err(format!("{} of {} areas failed", failures.len(), ended.len())) }
 }
 
-/// Keeps the minutes of a full run for `make bench-build`.
-fn record_minutes(ended: &[Ended], seconds: f64, is_cold: bool) -> Result<(), String> {
+/// Writes the minutes of a full run to `out/test/minutes.json` for `make bench-build`.
+fn record_minutes(ended: &[Outcome], seconds: f64, is_cold: bool) -> Result<(), String> {
     let minutes = |seconds: f64| (seconds / 6.0).round() / 10.0;
     let areas: serde_json::Map<String, serde_json::Value> =
         ended.iter().map(|area| (area.name.to_owned(), minutes(area.seconds).into())).collect();
@@ -130,35 +130,38 @@ fn build_apps() -> Result<String, String> {
 fn checks() -> Result<String, String> {
     check::format()?;
     check::layers()?;
-    check::places()?;
+    check::machine_paths()?;
     check::lint()?;
     bpf_objects::drift()?;
     generated()?;
-    Ok("format, layers, places, lint, drift".into())
+    Ok("format, layers, paths, lint, drift".into())
 }
 
-/// Generated code is what its generator writes now. Without the tools, and without a registry that has them, it is a skip.
+/// Fails if committed generated code differs from the output of its generator. Skipped if the generator cannot be
+/// installed.
 fn generated() -> Result<(), String> {
     let listed = text("git", &["ls-files", "*/generate.sh"]);
     let changes = || quiet(&mut command("git", &["diff", "--", "lab", "bench"])).map(|output| output.stdout);
     let before = changes()?;
     for script in listed.lines() {
         if let Err(e) = quiet(&mut command("sh", &[script])) {
-            skip(&format!("{script}: {}", e.lines().last().unwrap_or_default()));
+            record_skip(&format!("{script}: {}", e.lines().last().unwrap_or_default()));
         }
     }
     match changes()? == before {
         true => Ok(()),
-        false => Err("generated code is not what its generate.sh writes now: review `git diff`, and commit it".into()),
+        false => {
+            Err("generated code differs from the output of its generate.sh: review `git diff` and commit it".into())
+        }
     }
 }
 
-/// Everything but the tool's end-to-end tests and the tests of the kernel's sockets, which have areas of their own.
+/// All Rust tests except the end-to-end tests of the tool and the tests of `sockets`, which have their own areas.
 fn rust_tests() -> Result<String, String> {
     binaries(|test| test.package != "sockets" && (test.package != "faultloom" || test.is_unit), &[], &[])
 }
 
-/// Counts of connections depend on what the kernel delivers in time, so nothing else runs beside them.
+/// These tests run alone, because under load the kernel drops events and the counts of connections differ.
 fn socket_tests() -> Result<String, String> {
     binaries(|test| test.package == "sockets", &[], &[])
 }
@@ -168,7 +171,7 @@ fn tool() -> Result<String, String> {
 }
 
 fn vectors() -> Result<String, String> {
-    conform::conform().inspect(|sums| add(sums))
+    conform::conform().inspect(|sums| add_passed(sums))
 }
 
 fn sdk_go() -> Result<String, String> {
@@ -179,7 +182,7 @@ fn sdk_go() -> Result<String, String> {
     Ok(counts.to_string())
 }
 
-/// Modules below a module, which its own `./...` leaves out.
+/// Nested Go modules, which `./...` of the outer module does not include.
 fn nested_modules(folder: &str) -> Result<Vec<PathBuf>, String> {
     let pattern = format!("{folder}/*/**/go.mod");
     let output =
@@ -204,11 +207,11 @@ fn sdk_python() -> Result<String, String> {
 fn sdk_java() -> Result<String, String> {
     let maven = ["--batch-mode", "--no-transfer-progress"];
     let all = counted(command("mvn", &maven).arg("test").current_dir(root().join("sdk/java")))?;
-    // the oldest Java that is supported: what libraries and threads do is tried again with services on it
+    // tests of libraries and threads also run with services on the oldest supported Java
     let java = match setup::java_11() {
         Ok(java) => java,
         Err(e) => {
-            skip(&format!("Java 11: {}", e.lines().last().unwrap_or_default()));
+            record_skip(&format!("Java 11: {}", e.lines().last().unwrap_or_default()));
             return Ok(all.to_string());
         }
     };
@@ -238,35 +241,35 @@ fn shop() -> Result<String, String> {
     Ok((counts + counted(&mut command(&python.to_string_lossy(), &pytest))?).to_string())
 }
 
-/// This program again, with another target of the Makefile in its quick form.
-fn quick(words: &[&str]) -> Result<(), String> {
-    let mut call = command(&built("xtask"), words);
+/// Runs this program with `arguments` in the quick form of benches.
+fn quick(arguments: &[&str]) -> Result<(), String> {
+    let mut call = command(&built("xtask"), arguments);
     quiet(call.env("FAULTLOOM_BENCH", "quick").env(PREBUILT, "1")).map(|_| ())
 }
 
-/// That what measures the agent runs.
+/// Checks that the measurements of the agent run.
 fn map() -> Result<String, String> {
     if text("id", &["-u"]) != "0" {
         for area in ["bench sockets", "papers transtracer"] {
-            skip(&format!("{area}: a network namespace of its own needs root"));
+            record_skip(&format!("{area}: creating a network namespace needs root"));
         }
         return Ok(String::new());
     }
     quick(&["bench", "sockets"])?;
     quick(&["papers", "transtracer"])?;
-    Ok("they run".into())
+    Ok("completed".into())
 }
 
-/// Campaigns of bit flips in programs and servers: that what measures them runs, and that its short cuts change nothing.
+/// Checks that the measurements of bit-flip campaigns run, and that optimizations do not change results.
 fn flips() -> Result<String, String> {
     let tool = built("faultloom");
-    let tried = command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "true"])
+    let trial = command(&tool, &["--home", "out/bench/flips-tried", "flip", "--quiet", "--count", "1", "--", "true"])
         .output()
         .map_err(|e| format!("{tool}: {e}"))?;
-    let refused = String::from_utf8_lossy(&tried.stderr);
-    if tried.status.code() == Some(3) {
+    let refused = String::from_utf8_lossy(&trial.stderr);
+    if trial.status.code() == Some(3) {
         for area in ["bench flips", "papers sei"] {
-            skip(&format!("{area}: {}", refused.lines().next().unwrap_or_default()));
+            record_skip(&format!("{area}: {}", refused.lines().next().unwrap_or_default()));
         }
         return Ok(String::new());
     }
@@ -275,7 +278,7 @@ fn flips() -> Result<String, String> {
     no_differences()
 }
 
-/// Equalities hold on a busy machine as well, unlike times.
+/// Fails if a `_differences` goal of the bench is not met. Unlike durations, these do not depend on load.
 fn no_differences() -> Result<String, String> {
     let path = root().join("bench/results/quick-flips.json");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -287,13 +290,13 @@ fn no_differences() -> Result<String, String> {
         .filter(|goal| goal["met"] == false)
         .filter_map(|goal| goal["name"].as_str().filter(|name| name.ends_with("_differences")))
         .collect();
-    if unmet.is_empty() { Ok("they run; no differences".into()) } else { Err(format!("not 0: {}", unmet.join(", "))) }
+    if unmet.is_empty() { Ok("completed, no differences".into()) } else { Err(format!("not 0: {}", unmet.join(", "))) }
 }
 
-/// Only that benches run; their figures mean nothing on a shared machine.
+/// Checks only that benches run. Their figures are not meaningful on a busy machine.
 fn benches() -> Result<String, String> {
     for name in ["sweep", "attach", "tracing"] {
         quick(&["bench", name])?;
     }
-    Ok("they run".into())
+    Ok("completed".into())
 }

@@ -8,7 +8,7 @@
 //
 // The services with Faultloom are the untraced source built by faultloom-go. tracing_*.go has what a build adds.
 //
-//	chain node [NEXT [CALLS]]              a service; it calls the one at address NEXT, CALLS times per request (default 1)
+//	chain node [NEXT [CALLS]]              a service; calls address NEXT, CALLS times per request (default 1)
 //	chain load ADDRESS HOPS CALLS SAMPLE   the load generator; HOPS and CALLS of a request, and one in SAMPLE is traced
 //	chain sink                             OTLP receiver, gRPC and HTTP, that counts spans
 //

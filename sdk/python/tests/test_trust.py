@@ -89,18 +89,18 @@ def test_keys_rotate_at_runtime(own_peer, tmp_path):
     write(file, trust_text())
     front = own_peer("flask_app", service="front", FAULTLOOM_TRUST_FILE=str(file))
 
-    def heard(signer):
+    def is_accepted(signer):
         return not chain(front, front, signer)[1].events[1].gap
 
-    assert heard(old) and not heard(new)
+    assert is_accepted(old) and not is_accepted(new)
     write(file, trust_text(TRACE_KEY, old.key, new.key))
-    assert until(lambda: heard(new)) and heard(old)
+    assert until(lambda: is_accepted(new)) and is_accepted(old)
     write(file, trust_text(TRACE_KEY, new.key))
-    assert until(lambda: not heard(old)) and heard(new)
+    assert until(lambda: not is_accepted(old)) and is_accepted(new)
     file.unlink()
-    assert until(lambda: not heard(new))
+    assert until(lambda: not is_accepted(new))
     write(file, trust_text())
-    assert until(lambda: heard(old))
+    assert until(lambda: is_accepted(old))
 
 
 def test_a_trace_key_permits_a_history_and_no_faults(peers):

@@ -1,6 +1,7 @@
-//! How long it takes from `faultloom init` to the first recorded tree of an application that the tool has never seen: what a newcomer
-//! types, without the time they need for typing. On a fresh copy of `lab/tickets` each round; its own build is not counted,
-//! what Faultloom adds to it is.
+//! `make bench-attach`: time from `faultloom init` to the first recorded tree of a new application.
+//!
+//! It runs the commands of a new user, without the time for typing. Each round works on a fresh copy of `lab/tickets`.
+//! The build of the application itself is not counted; the rebuild with the Go wrapper is.
 
 use super::statistics::Interval;
 use super::{Goal, finish};
@@ -43,12 +44,12 @@ pub fn bench() -> Result<(), String> {
 fn measure() -> Result<[f64; STEPS.len()], String> {
     let folder = fresh_copy()?;
     quiet(command("./build.sh", &[]).current_dir(&folder))?;
-    // nothing of what the wrapper made before may be there
+    // an empty cache, so that the wrapper compiles everything in each round
     let cache = folder.join("go-cache");
     let tool = built("faultloom");
-    let run = |place: &Path, arguments: &[&str]| {
+    let run = |folder: &Path, arguments: &[&str]| {
         let begin = Instant::now();
-        let output = quiet(command(&tool, arguments).current_dir(place).env("GOCACHE", &cache))?;
+        let output = quiet(command(&tool, arguments).current_dir(folder).env("GOCACHE", &cache))?;
         Ok::<_, String>((begin.elapsed().as_secs_f64(), output.stdout))
     };
     let init = run(&folder, &["init", "Procfile"])?.0;
@@ -59,14 +60,14 @@ fn measure() -> Result<[f64; STEPS.len()], String> {
     let (record, output) = recorded?;
     let tree: Value = serde_json::from_slice(&output).map_err(|e| format!("record: {e}"))?;
     if tree["summary"]["gaps"] != 0 || tree["summary"]["calls"] != 4 {
-        return Err(format!("the tree is not whole: {}", tree["summary"]));
+        return Err(format!("the tree is incomplete: {}", tree["summary"]));
     }
     quiet(command("chmod", &["-R", "u+w"]).arg(&folder))?;
     std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     Ok([init, build, up, record])
 }
 
-/// The application as it is committed.
+/// Copies the committed files of the application to a new folder.
 fn fresh_copy() -> Result<PathBuf, String> {
     let folder = root().join("out/bench/attach");
     let failed = |e: std::io::Error| format!("{}: {e}", folder.display());

@@ -1,7 +1,9 @@
-//! `make bench-build`: what a contributor waits for. A cold demo and check in fresh clones, minutes of the last full test run, sizes.
+//! `make bench-build`: how long a contributor waits. Durations of a cold demo and check in fresh clones and of the last
+//! full test run, and sizes.
 //!
-//! *Cold* means a fresh clone with an empty build folder and an empty Go build cache. Downloaded packages (cargo, Go, npm, Maven, pip) are
-//! there, since the network is not what is measured. Takes about ten minutes and needs 10 GB below `out/`, which it removes.
+//! *Cold* means a fresh clone with an empty build folder and an empty Go build cache. Downloaded packages (cargo, Go,
+//! npm, Maven, pip) stay cached, because the network is not measured. The bench takes about ten minutes and needs 10 GB
+//! below `out/`, which it removes.
 
 use super::{Goal, finish};
 use crate::cargo;
@@ -52,7 +54,7 @@ impl Cost {
     }
 }
 
-/// A clone of the last commit, removed when this is dropped.
+/// A clone of the last commit, removed on drop.
 struct Clone(PathBuf);
 
 impl Clone {
@@ -72,7 +74,7 @@ impl Clone {
         let (begin, before) = (Instant::now(), children_cpu_s());
         quiet(&mut make)?;
         let cost = Cost { seconds: begin.elapsed().as_secs_f64(), cpu_s: children_cpu_s() - before };
-        println!(" {:<14} {:>5.0} s, {:>5.0} s of processor time", words(&make), cost.seconds, cost.cpu_s);
+        println!(" {:<14} {:>5.0} s, {:>5.0} s of CPU time", words(&make), cost.seconds, cost.cpu_s);
         Ok(cost)
     }
 }
@@ -83,10 +85,10 @@ impl Drop for Clone {
     }
 }
 
-/// Processor time of all processes that were started from here and have ended, in seconds.
+/// CPU time of all child processes that have exited, in seconds.
 fn children_cpu_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // the name of the program is in parentheses and may hold blanks
+    // the program name is in parentheses and may contain spaces
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
     let per_second: f64 = text("getconf", &["CLK_TCK"]).parse().unwrap_or(100.0);

@@ -1,9 +1,11 @@
-//! Medians and their intervals. Machines are shared and noisy: figures are compared within a round, and the ratios of many rounds give
-//! a median with a distribution-free interval.
+//! Medians and their confidence intervals.
+//!
+//! Benches run on shared, noisy machines. They compare figures within a round and report the median of many rounds with
+//! a distribution-free interval.
 
 use serde::Serialize;
 
-/// A median and the 95 % interval around it.
+/// A median and its 95 % confidence interval.
 #[derive(Clone, Copy, Serialize)]
 pub struct Interval {
     pub low: f64,
@@ -45,7 +47,7 @@ pub fn median_interval(values: &[f64]) -> (f64, f64, f64) {
     (sorted[k - 1], median, sorted[n - k])
 }
 
-/// SplitMix64, for the order of what is compared.
+/// SplitMix64, for the random order of variants in a round.
 pub struct Shuffle(pub u64);
 
 impl Shuffle {
@@ -81,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_inside_a_limit_with_both_its_ends() {
+    fn an_interval_is_within_a_limit_if_both_ends_are() {
         assert!(Interval { low: -2.0, median: 0.5, high: 1.9 }.within(2.0));
         assert!(!Interval { low: -2.1, median: 0.5, high: 1.9 }.within(2.0));
         assert!(!Interval { low: f64::NAN, median: f64::NAN, high: f64::NAN }.within(2.0));
     }
 
     #[test]
-    fn every_round_has_every_mode_once() {
+    fn a_permutation_has_every_index_once() {
         let mut order = Shuffle(7);
         for _ in 0..100 {
             let mut list = order.permutation(5);

@@ -1,9 +1,12 @@
-//! What tracing costs: chains of gRPC services in four languages under 32 closed-loop clients, untraced twice (A/A
-//! control), with Faultloom, with Faultloom installed but the request untraced, and with OpenTelemetry; then, in Go, wide
-//! requests, long histories, and sampling. bench/README.md says how it measures and what the figures mean.
+//! `make bench-tracing`: the overhead of tracing, compared with OpenTelemetry.
 //!
-//! `FAULTLOOM_BENCH=quick` only proves that the bench runs. `FAULTLOOM_BENCH_ONLY=chain` measures the named workload alone
-//! and keeps the others' committed figures.
+//! Chains of gRPC services in four languages run under 32 closed-loop clients in five modes: untraced twice (A/A
+//! control), with Faultloom, with Faultloom installed but the request untraced, and with OpenTelemetry. Further
+//! workloads in Go measure wide requests, long histories and sampling. bench/README.md describes the method and the
+//! figures.
+//!
+//! `FAULTLOOM_BENCH=quick` only proves that the bench runs. `FAULTLOOM_BENCH_ONLY=chain` measures only the named
+//! workload and keeps the committed figures of the others.
 
 mod build;
 mod measure;
@@ -23,7 +26,7 @@ pub fn bench() -> Result<(), String> {
     let only = std::env::var("FAULTLOOM_BENCH_ONLY").ok();
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let name = if short { "quick-tracing" } else { "tracing" };
-    let mut figures = if only.is_some() { earlier(name) } else { Map::new() };
+    let mut figures = if only.is_some() { committed_figures(name) } else { Map::new() };
     println!("tracing: seed {seed}");
     build::build_go()?;
     let trust = build::write_trust()?;
@@ -45,7 +48,7 @@ pub fn bench() -> Result<(), String> {
         let begin = Instant::now();
         let (epochs, tally) =
             measure::run(&workload, &trust, &mut order).map_err(|e| format!("{}: {e}", workload.name))?;
-        keep(&workload, &epochs, seed)?;
+        write_windows(&workload, &epochs, seed)?;
         let mut result = compare(&workload, &epochs, &tally);
         result["measuring_s"] = json!(begin.elapsed().as_secs_f64().round());
         figures.insert(workload.name.to_owned(), result);
@@ -53,14 +56,14 @@ pub fn bench() -> Result<(), String> {
     finish(name, seed, &goals(&figures), Value::Object(figures))
 }
 
-/// Figures of an earlier run, for those that are not measured again.
-fn earlier(name: &str) -> Map<String, Value> {
+/// Committed figures of the workloads that still exist.
+fn committed_figures(name: &str) -> Map<String, Value> {
     let text = std::fs::read_to_string(root().join(format!("bench/results/{name}.json"))).unwrap_or_default();
     let result: Value = serde_json::from_str(&text).unwrap_or_default();
-    let known = |name: &String| Workload::all().iter().any(|w| w.name == name);
+    let exists = |name: &String| Workload::all().iter().any(|w| w.name == name);
     result["figures"]
         .as_object()
-        .map(|f| f.clone().into_iter().filter(|(name, _)| known(name)).collect())
+        .map(|f| f.clone().into_iter().filter(|(name, _)| exists(name)).collect())
         .unwrap_or_default()
 }
 
@@ -69,7 +72,7 @@ fn compare(workload: &Workload, epochs: &[Epoch], tally: &Tally) -> Value {
     let index = |mode: Mode| workload.modes.iter().position(|m| *m == mode);
     let at = |round: &Round, mode: Mode| index(mode).map_or_else(Default::default, |i| round[i].clone());
     let of = |f: &dyn Fn(&Round) -> f64| median_of_epochs(epochs, &|r| vec![f(r)]);
-    let beside = |f: &dyn Fn(&Round, &Sample) -> f64| {
+    let against_untraced = |f: &dyn Fn(&Round, &Sample) -> f64| {
         let both = [Mode::UntracedA, Mode::UntracedB];
         median_of_epochs(epochs, &|r| both.iter().map(|untraced| f(r, &at(r, *untraced))).collect())
     };
@@ -100,30 +103,34 @@ fn compare(workload: &Workload, epochs: &[Epoch], tally: &Tally) -> Value {
     let control_cpu = of(&|r| added(Mode::UntracedB, r, &at(r, Mode::UntracedA)));
     let conclusive = control.within(2.0);
     let mut result = Map::new();
-    println!(" {:<40} {:>9}   95 % interval", "medians of epochs", "");
+    println!(" {:<40} {:>9}   95 % interval", "median of epochs", "");
     let mut add = |name: &str, words: &str, value: Interval| {
         println!(" {words:<40} {:>9.3}   {:.3} to {:.3}", value.median, value.low, value.high);
         result.insert(name.to_owned(), json!(value));
     };
-    add("control_loss_percent", "control: loss of throughput, b to a, %", control);
-    add("control_cpu_percent", "control: CPU, b to a, %", control_cpu);
+    add("control_loss_percent", "control: throughput loss, b against a, %", control);
+    add("control_cpu_percent", "control: CPU added, b against a, %", control_cpu);
     if workload.has(Mode::Faultloom) && workload.has(Mode::OpenTelemetry) {
         let [ours, peer] = [Mode::Faultloom, Mode::OpenTelemetry];
-        add("faultloom_loss_percent", "faultloom: loss, %", beside(&|r, u| loss(ours, r, u)));
-        add("otel_loss_percent", "opentelemetry: loss, %", beside(&|r, u| loss(peer, r, u)));
-        add("loss_ratio_to_otel", "loss ratio", beside(&|r, u| loss(ours, r, u) / loss(peer, r, u)));
-        add("faultloom_cpu_percent", "faultloom: CPU added, %", beside(&|r, u| added(ours, r, u)));
-        add("otel_cpu_percent", "opentelemetry: CPU added, %", beside(&|r, u| added(peer, r, u)));
-        add("cpu_ratio_to_otel", "ratio of CPU added", beside(&|r, u| added(ours, r, u) / added(peer, r, u)));
+        add("faultloom_loss_percent", "faultloom: loss, %", against_untraced(&|r, u| loss(ours, r, u)));
+        add("otel_loss_percent", "opentelemetry: loss, %", against_untraced(&|r, u| loss(peer, r, u)));
+        add("loss_ratio_to_otel", "loss ratio", against_untraced(&|r, u| loss(ours, r, u) / loss(peer, r, u)));
+        add("faultloom_cpu_percent", "faultloom: CPU added, %", against_untraced(&|r, u| added(ours, r, u)));
+        add("otel_cpu_percent", "opentelemetry: CPU added, %", against_untraced(&|r, u| added(peer, r, u)));
+        add("cpu_ratio_to_otel", "ratio of CPU added", against_untraced(&|r, u| added(ours, r, u) / added(peer, r, u)));
     }
     if workload.has(Mode::Dormant) {
-        let dormant = beside(&|r, u| loss(Mode::Dormant, r, u));
+        let dormant = against_untraced(&|r, u| loss(Mode::Dormant, r, u));
         add("dormant_loss_percent", "faultloom, untraced: loss, %", dormant);
-        add("dormant_cpu_percent", "faultloom, untraced: CPU added, %", beside(&|r, u| added(Mode::Dormant, r, u)));
+        add(
+            "dormant_cpu_percent",
+            "faultloom, untraced: CPU added, %",
+            against_untraced(&|r, u| added(Mode::Dormant, r, u)),
+        );
         result.insert("dormant_inside_2_percent".to_owned(), json!(conclusive && dormant.within(2.0)));
     }
     if !conclusive {
-        println!(" inconclusive about ±2 %: the control itself is wider, this machine was too noisy");
+        println!(" inconclusive about ±2 %: the interval of the control is wider, because the machine was too noisy");
     }
     if tally.events > 0 {
         result.insert("bytes_per_event".to_owned(), json!(tally.history_bytes as f64 / tally.events as f64));
@@ -137,26 +144,26 @@ fn compare(workload: &Workload, epochs: &[Epoch], tally: &Tally) -> Value {
     Value::Object(result)
 }
 
-/// Median of each epoch's values, and of these the median with its interval: rounds of an epoch share their processes and the luck of
-/// these, only epochs are independent of each other.
+/// The median over epochs, with its interval, of each epoch's median. Rounds of an epoch share processes, whose memory
+/// layout affects speed, so only epochs are independent samples.
 ///
-/// What is compared with both untraced windows of a round brings a value for each of them, not one for their mean. Were nothing to be
-/// found, two windows would be exchanged as often as not, so the median of their differences is zero whatever the noise looks like;
-/// three windows of 18 % noise, two of them averaged, have one of 1 %.
+/// A comparison with the two untraced windows of a round yields two values, not one against their mean. If there is no
+/// effect, any two windows are exchangeable, so the median of their differences is zero for every noise distribution.
+/// Against the mean of two windows it is not: with 18 % noise per window the median is off by 1 %.
 fn median_of_epochs(epochs: &[Epoch], values: &dyn Fn(&Round) -> Vec<f64>) -> Interval {
     let of_rounds = |epoch: &Epoch| Interval::of(&epoch.rounds.iter().flat_map(values).collect::<Vec<f64>>()).median;
     Interval::of(&epochs.iter().map(of_rounds).collect::<Vec<f64>>())
 }
 
-/// Keeps every window of a workload in out/bench/tracing, so that whoever doubts a figure can take it from them anew.
-fn keep(workload: &Workload, epochs: &[Epoch], seed: u64) -> Result<(), String> {
+/// Writes every window of a workload to out/bench/tracing, so that the figures can be recomputed.
+fn write_windows(workload: &Workload, epochs: &[Epoch], seed: u64) -> Result<(), String> {
     let modes: Vec<&str> = workload.modes.iter().map(|m| m.name()).collect();
-    let path = build::place().join(format!("windows {}.json", workload.name.replace('/', " of ")));
+    let path = build::output_dir().join(format!("windows {}.json", workload.name.replace('/', " of ")));
     let text = json!({ "seed": seed, "modes": modes, "epochs": epochs }).to_string();
     std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Per language: the loss beside OpenTelemetry's and the cost of a request that is not traced.
+/// Goals per language: throughput loss relative to OpenTelemetry's, and the cost of an untraced request.
 fn goals(figures: &Map<String, Value>) -> Vec<Goal> {
     let mut goals = Vec::new();
     let value = |figure: &Value, what: &str| figure[what]["median"].as_f64().unwrap_or(f64::NAN);
@@ -173,14 +180,14 @@ fn goals(figures: &Map<String, Value>) -> Vec<Goal> {
                 ));
             }
         }
-        // a chain knows it too, if less exactly: a goal must not vanish because its own workload was not measured
+        // the chain measures it too, less precisely; it replaces a dormant workload that was not measured
         let dormant =
             figures.get(&named_workload("dormant", language)).or(figures.get(&named_workload("chain", language)));
         if let Some(dormant) = dormant {
             goals.push(Goal {
                 name: named("dormant_loss_percent"),
                 value: value(dormant, "dormant_loss_percent"),
-                goal: "interval inside ±2, and that of the control".to_owned(),
+                goal: "intervals of value and control within ±2".to_owned(),
                 met: dormant["dormant_inside_2_percent"] == true,
             });
         }
@@ -199,7 +206,7 @@ mod tests {
 
     #[test]
     fn noise_alone_is_no_loss() {
-        // windows that differ by 18 %; the second time one in ten is slower by up to half, as machines are
+        // windows differ by 18 %; in the second pass, one in ten is also slower by up to a half
         for slowed in [0.0, 0.1] {
             let mut state = 5u64;
             let mut uniform = || {
@@ -220,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_stays_where_its_own_workload_was_not_measured() {
+    fn a_goal_remains_if_its_own_workload_was_not_measured() {
         let figure = |loss: f64, inside: bool| json!({ "dormant_loss_percent": { "median": loss }, "dormant_inside_2_percent": inside });
         let mut figures = Map::new();
         figures.insert("chain java".to_owned(), figure(-2.2, false));

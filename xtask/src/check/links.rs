@@ -1,18 +1,18 @@
 //! Relative links in Markdown files point to files that exist.
 //!
-//! Addresses on the web and anchors within a page are not checked: the first need a network, the second depend on the renderer.
+//! URLs are not checked, because that needs a network. Anchors are not checked, because they depend on the renderer.
 
 use crate::shell::{quiet, root};
 use std::path::Path;
 
-/// Fails with every relative link that has no target in the working tree.
+/// Fails if a relative link has no target in the working tree. The error lists all of them.
 pub fn check() -> Result<String, String> {
     let mut listing =
         crate::shell::command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]);
     let files = String::from_utf8_lossy(&quiet(&mut listing)?.stdout).into_owned();
     let (mut checked, mut broken) = (0, Vec::new());
     for file in files.split('\0').filter(|file| !file.is_empty()) {
-        // deleted, but still in the index
+        // skips deleted files
         let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         for (line, link) in relative_links(&text) {
@@ -25,7 +25,7 @@ pub fn check() -> Result<String, String> {
     if broken.is_empty() { Ok(format!("{checked} links")) } else { Err(broken.join("\n")) }
 }
 
-/// Line numbers and paths of `[text](path)`, without anchors; code is skipped.
+/// Line numbers and paths of `[text](path)`, without anchors. Code blocks and code spans are skipped.
 fn relative_links(text: &str) -> Vec<(usize, &str)> {
     let mut links = Vec::new();
     let mut is_code_block = false;

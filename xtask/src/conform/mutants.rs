@@ -1,20 +1,22 @@
-//! Vectors with bytes and characters changed at random, over which every SDK is compared with the reference implementation:
-//! what nobody thought of writing a vector for. `make soak` runs some thousands; what differs is to become a vector.
+//! Vectors with randomly changed bytes and characters. Every SDK is compared with the reference implementation on them.
+//!
+//! They cover input that no hand-written vector has. `make soak` runs [`MANY`]; add a vector for each difference it
+//! finds.
 
 use super::{LANGUAGES, compute, program};
 use crate::shell::root;
 use serde_json::Value;
 use std::path::Path;
 
-/// Kinds whose input may hold anything; the programs end at input of other kinds that makes no sense.
+/// Kinds whose input may be malformed. The conformance programs exit on malformed input of other kinds.
 const KINDS: [&str; 10] =
     ["bridge_in", "bridge_out", "cut_field", "cut_tail", "envelope", "history", "join", "match", "otlp", "traceparent"];
 const CHARACTERS: &[u8] = b"/;,=: .%-_*{}ab09fF?#\t";
 
-/// How many a soak tries.
+/// Number of mutants in a soak.
 pub const MANY: usize = 10_000;
 
-/// Compares over `n` mutants; the seed repeats them.
+/// Compares all SDKs on `n` mutants. The same seed gives the same mutants.
 pub fn compare(seed: u64, n: usize) -> Result<String, String> {
     let sources = sources(&root().join("spec/vectors"))?;
     let folder = root().join("out/conform/mutants");
@@ -27,7 +29,7 @@ pub fn compare(seed: u64, n: usize) -> Result<String, String> {
         let mut vector = sources[random.below(sources.len())].clone();
         random.change(&mut vector["input"], "");
         vector["expect"] = Value::Null;
-        // a program wants both folders to hold something
+        // the programs fail on an empty folder, so one mutant goes into `bad`
         let group = if i == 0 { "bad" } else { "good" };
         std::fs::write(folder.join(format!("{group}/{i:05}.json")), vector.to_string()).map_err(failed)?;
     }
@@ -35,17 +37,17 @@ pub fn compare(seed: u64, n: usize) -> Result<String, String> {
     for name in LANGUAGES {
         let program = program(name)?;
         let results = compute(&program, &folder)?;
-        let Some(right) = &reference else {
+        let Some(expected) = &reference else {
             reference = Some(results);
             continue;
         };
-        for (name, line) in right {
+        for (name, line) in expected {
             let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
-            let got = results.get(name).map_or("nothing", String::as_str);
-            if parsed(line) != parsed(got) {
+            let actual = results.get(name).map_or("nothing", String::as_str);
+            if parsed(line) != parsed(actual) {
                 let input = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap_or_default();
                 return Err(format!(
-                    "seed {seed}: {} differs:\n{input}\n expected {line}\n got      {got}",
+                    "seed {seed}: {} differs:\n{input}\n expected {line}\n actual   {actual}",
                     program.name
                 ));
             }
@@ -66,7 +68,7 @@ fn sources(vectors: &Path) -> Result<Vec<Value>, String> {
             }
         }
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0)); // the order of a folder is not the same everywhere
+    found.sort_by(|a, b| a.0.cmp(&b.0)); // the order of directory entries differs between file systems
     Ok(found.into_iter().map(|(_, vector)| vector).collect())
 }
 
@@ -82,7 +84,8 @@ impl Random {
         ((z ^ (z >> 31)) % n as u64) as usize
     }
 
-    /// Changes what lies under `key`: bytes in hex where the kind has bytes, characters where it has text.
+    /// Changes values in `value`, which is the member `key` of its parent: hex strings by bytes, other strings by
+    /// characters.
     fn change(&mut self, value: &mut Value, key: &str) {
         let grpc = value["carrier"] == "grpc";
         match value {
@@ -110,7 +113,7 @@ impl Random {
             digits.filter_map(|d| u8::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok()).collect();
         for _ in 0..=self.below(3) {
             let at = self.below(bytes.len() + 1);
-            // often a small number: lengths, counts, tags
+            // small numbers are more frequent, because lengths, counts and tags are small
             let byte = if self.below(2) == 0 { self.below(12) } else { self.below(256) } as u8;
             match self.below(10) {
                 0..5 if at < bytes.len() => bytes[at] = byte,

@@ -1,4 +1,4 @@
-//! Charts as SVG: groups of bars, bars on top of each other, and lines. Colors are told apart by those who see red and green alike.
+//! SVG charts: grouped bars, stacked bars and lines. The palette is distinguishable with red-green color blindness.
 
 use std::fmt::Write as _;
 
@@ -12,16 +12,16 @@ const BOTTOM: f64 = 48.0;
 
 pub struct Series {
     pub name: String,
-    /// One per label; none where it was not measured or not published.
+    /// One value per label. `None` if it was not measured or not published.
     pub values: Vec<Option<f64>>,
-    /// Published by others: drawn as open marks or with a pattern, so that nobody takes it for ours.
+    /// Whether the values come from a paper. They are drawn with open marks or dashes to distinguish them from ours.
     pub published: bool,
 }
 
 pub struct Chart<'a> {
     pub title: &'a str,
     pub unit: &'a str,
-    /// What the labels are.
+    /// Title of the horizontal axis.
     pub axis: &'a str,
     pub labels: &'a [String],
     pub series: &'a [Series],
@@ -52,7 +52,7 @@ impl Chart<'_> {
         svg + "</svg>\n"
     }
 
-    /// Shares of a whole on top of each other, in percent.
+    /// Stacked bars of percentages.
     pub fn stacked(&self) -> String {
         let mut svg = self.frame(100.0);
         let group = self.plot_width() / self.labels.len() as f64;
@@ -116,7 +116,7 @@ impl Chart<'_> {
         TOP + plot_height() * (1.0 - value / self.top())
     }
 
-    /// The next round number above every value.
+    /// The smallest round number that is at least the largest value.
     fn top(&self) -> f64 {
         let most = self.series.iter().flat_map(|s| s.values.iter().flatten()).fold(0.0f64, |a, b| a.max(*b)).max(1e-9);
         let power = 10f64.powf(most.log10().floor());
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_lie_inside_the_picture() {
+    fn values_lie_inside_the_chart() {
         let labels = ["5000".to_owned(), "20000".to_owned()];
         let series = [
             Series { name: "ours".to_owned(), values: vec![Some(0.4), Some(37.0)], published: false },
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_stand_on_top_of_each_other_and_fill_the_whole() {
+    fn stacked_shares_fill_the_plot() {
         let labels = ["CF".to_owned()];
         let share = |value| Series { name: "s".to_owned(), values: vec![Some(value)], published: false };
         let series = [share(25.0), share(75.0)];

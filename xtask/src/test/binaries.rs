@@ -1,4 +1,4 @@
-//! Rust's test binaries: built once, run one after the other by those areas that select them.
+//! Rust test binaries. They are built once; areas run those that they select, one at a time.
 
 use super::counts::{Counts, counted};
 use crate::cargo::{TestBinary, build_tests};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 static BUILT: OnceLock<Result<Vec<TestBinary>, String>> = OnceLock::new();
 
-/// Building is free if it was done before, so an area that is run by itself does it, too.
+/// Builds the binaries on the first call. An area that runs without the set-up builds them as well.
 fn built() -> Result<&'static [TestBinary], String> {
     match BUILT.get_or_init(build_tests) {
         Ok(list) => Ok(list),
@@ -18,7 +18,7 @@ pub fn build_rust() -> Result<String, String> {
     Ok(format!("{} test binaries", built()?.len()))
 }
 
-/// Runs the selected binaries, all of them even if one fails, and sums up what they counted.
+/// Runs all selected binaries, even after a failure, and sums up their counts.
 pub fn binaries(
     select: impl Fn(&TestBinary) -> bool,
     arguments: &[&str],

@@ -1,4 +1,4 @@
-//! The counts that test runners of all languages print, summed up.
+//! Sums up the test counts that the test runners of all languages print.
 
 use crate::shell::{combined, note, words};
 use std::fmt;
@@ -20,25 +20,26 @@ pub fn failed() -> u64 {
     FAILED.load(Ordering::Relaxed)
 }
 
-/// Adds tests that this program ran itself, as `N passed, N failed`.
-pub fn add(sums: &str) {
+/// Adds the passed tests of a summary such as `N passed, N failed` to the totals.
+pub fn add_passed(sums: &str) {
     let passed = sums.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
     PASSED.fetch_add(passed, Ordering::Relaxed);
 }
 
-/// Counts a failure that no runner counted.
-pub fn failure() {
+/// Counts one failure that no test runner reported.
+pub fn record_failure() {
     FAILED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts a skip that no runner counted, with its reason.
-pub fn skip(reason: &str) {
+/// Counts one skip that no test runner reported, and prints its reason.
+pub fn record_skip(reason: &str) {
     println!("   skipped: {reason}");
     note(&format!("skipped: {reason}"));
     SKIPPED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Runs a test program and adds what it counted to the totals. If it fails, the error holds the output of the tests that failed, in full.
+/// Runs a test program and adds its counts to the totals. If it fails, the error has the full output of the failed
+/// tests.
 pub fn counted(command: &mut Command) -> Result<Counts, String> {
     let (is_success, output) = combined(command)?;
     let counts = Counts::of(&output);
@@ -54,7 +55,7 @@ pub fn counted(command: &mut Command) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// The part of the output that says what failed: everything but the lines of tests that passed.
+/// The output without the lines of passed tests.
 fn failures(output: &str) -> String {
     let is_pass = |line: &str| {
         let line = line.trim_start();
@@ -66,7 +67,7 @@ fn failures(output: &str) -> String {
     output.lines().filter(|line| !is_pass(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Counts of one runner: totals of cargo, pytest, Maven and Node, Go's lines for each test, and our own `skipped:` lines.
+/// Counts of one run: totals of cargo, pytest, Maven and Node, Go's line per test, and our own `skipped:` lines.
 #[derive(Default)]
 pub struct Counts {
     passed: u64,
@@ -147,8 +148,8 @@ impl Counts {
     }
 }
 
-/// Tests run, failed and skipped by the sum of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0, Skipped: 0`, which unlike
-/// the lines per class ends there.
+/// Run, failed and skipped tests from the total of a Maven module: `[INFO] Tests run: 11, Failures: 0, Errors: 0,
+/// Skipped: 0`. Lines of single classes have more fields.
 fn surefire_sum(line: &str) -> Option<[u64; 3]> {
     let rest = line.split_once("] Tests run: ")?.1;
     let numbers: Vec<u64> = rest.split(", ").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
@@ -158,7 +159,7 @@ fn surefire_sum(line: &str) -> Option<[u64; 3]> {
     }
 }
 
-/// A sum of Node's test runner, such as `# pass 11` or `ℹ pass 11`.
+/// A total of Node's test runner, such as `# pass 11` or `ℹ pass 11`.
 fn node_sum(line: &str, what: &str) -> Option<u64> {
     let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?;
     rest.strip_prefix(what)?.trim().parse().ok()
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_kept_in_full() {
+    fn the_output_of_a_failure_is_complete() {
         let panic = (0..500).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
         let output = format!("test a ... ok\n---- b stdout ----\n{panic}\ntest result: FAILED. 1 passed; 1 failed");
         let kept = failures(&output);

@@ -1,4 +1,5 @@
-//! `make soak`: what takes longer than a test may. More seeds, fuzzing, the race detector, and every area again and again on a busy machine.
+//! `make soak`: tests that take hours. More seeds, fuzzing, the race detector, and repeated runs of every area on a
+//! busy machine.
 
 use super::binaries::binaries;
 use super::counts::counted;
@@ -9,10 +10,10 @@ use crate::steps::Steps;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
-/// How often each area runs beside busy loops. A test that fails once in ten runs is found with a probability of 65 %.
+/// Runs of each area under load. They find a test that fails once in ten runs with a probability of 65 %.
 const REPEATS: usize = 10;
 
-/// Runs everything and reports all that failed at the end. Hours.
+/// Runs all steps in order. Takes hours.
 pub fn soak() -> Result<(), String> {
     super::test(&["set-up"])?;
     let mut steps = Steps::new();
@@ -41,7 +42,8 @@ pub fn soak() -> Result<(), String> {
     steps.run("flaky", flaky)
 }
 
-/// Every area [`REPEATS`] times beside three busy loops. The error has the output of each run that failed; the logs of all stay.
+/// Runs every area [`REPEATS`] times under the load of three busy loops. The error has the output of each failed run;
+/// the logs of all runs are in `out/soak`.
 fn flaky() -> Result<String, String> {
     let logs = root().join("out/soak");
     std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
@@ -57,10 +59,10 @@ fn flaky() -> Result<String, String> {
             }
         }
     }
-    if failures.is_empty() { Ok(format!("{runs} runs of areas, none failed")) } else { Err(failures.join("\n")) }
+    if failures.is_empty() { Ok(format!("{runs} runs, none failed")) } else { Err(failures.join("\n")) }
 }
 
-/// Processes that keep the processors busy until this is dropped.
+/// Processes that keep the CPUs busy until drop.
 struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {

@@ -5,7 +5,7 @@
 const grpc = require('@grpc/grpc-js');
 const { serve } = require('../service');
 
-/** Serves on a free port until the end of the test. The result has a function per method that rejects with the error. */
+/** Serves on a free port until the end of the test. Returns a function per method, which rejects with the error. */
 async function startService(t, Service, methods) {
   const { server, port } = await serve('127.0.0.1:0', Service.service, methods);
   const client = new Service(`127.0.0.1:${port}`, grpc.credentials.createInsecure());

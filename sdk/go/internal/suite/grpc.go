@@ -423,24 +423,24 @@ func rotation(t *testing.T) {
 	p := Process(t, "server")
 	p.Receiver = trust.NewReceiverFromFile(path)
 	cc := dial(t, serve(t, methods{"Echo": echo}, withHooks(p)))
-	known := func(id, key string) bool {
+	accepts := func(id, key string) bool {
 		ctx, r := start(t, faultloom.Options{Trust: ParseSettings(t, "environment demo\nkey trace "+id+" "+key)})
 		if _, err := call(ctx, cc, "Echo", nil); err != nil {
 			t.Fatal(err)
 		}
 		return finish(t, r).Events[1].Child != nil
 	}
-	if !known("old", TraceKey) || known("new", FaultKey) {
+	if !accepts("old", TraceKey) || accepts("new", FaultKey) {
 		t.Fatal("the old key should be the only one")
 	}
 	replace("environment demo\nkey trace old " + TraceKey + "\nkey trace new " + FaultKey)
-	Eventually(t, "both keys are known", func() bool { return known("old", TraceKey) && known("new", FaultKey) })
+	Eventually(t, "both keys are accepted", func() bool { return accepts("old", TraceKey) && accepts("new", FaultKey) })
 	replace("environment demo\nkey trace new " + FaultKey)
-	Eventually(t, "the old key is forgotten", func() bool { return !known("old", TraceKey) && known("new", FaultKey) })
+	Eventually(t, "the old key is rejected", func() bool { return !accepts("old", TraceKey) && accepts("new", FaultKey) })
 	replace("nonsense")
-	Eventually(t, "invalid settings disable the SDK", func() bool { return !known("new", FaultKey) })
+	Eventually(t, "invalid settings disable the SDK", func() bool { return !accepts("new", FaultKey) })
 	replace(Settings)
-	Eventually(t, "it hears again", func() bool { return known("t1", TraceKey) })
+	Eventually(t, "valid settings enable the SDK again", func() bool { return accepts("t1", TraceKey) })
 }
 
 func refusedEnvelopes(t *testing.T) {

@@ -1,6 +1,6 @@
-"""A relay of unary calls that knows nothing of Faultloom and tells what it saw: ``wire_app.py TARGET``.
+"""A relay of unary calls without Faultloom that reports the messages it received: ``wire_app.py TARGET``.
 
-Metadata ``wire`` asks it to spoil a call: ``drop`` answers without what the target would have appended, ``fail`` breaks it off.
+Metadata ``wire`` makes a call fail: ``drop`` replies without the field that the target would have appended, ``fail`` aborts.
 """
 
 import json
@@ -11,19 +11,19 @@ import grpc
 from lifetime import announce
 
 channel = grpc.insecure_channel(sys.argv[1], options=[("grpc.max_receive_message_length", -1)])
-seen = []
+received = []
 
 
 def note(message, context):
     given = dict(context.invocation_metadata())
-    seen.append([message.hex(), "x-faultloom-bin" in given])
+    received.append([message.hex(), "x-faultloom-bin" in given])
     return given
 
 
-def tell(request, context):
-    told = json.dumps(seen)
-    seen.clear()
-    return told.encode()
+def report(request, context):
+    messages = json.dumps(received)
+    received.clear()
+    return messages.encode()
 
 
 def relayed(method):
@@ -49,7 +49,7 @@ class Handlers(grpc.GenericRpcHandler):
     def service(self, details):
         name = details.method.rsplit("/", 1)[1]
         if name == "Seen":
-            return grpc.unary_unary_rpc_method_handler(tell)
+            return grpc.unary_unary_rpc_method_handler(report)
         if name == "Stream":
             return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([str(note(request, context)).encode()]))
         if name == "Join":

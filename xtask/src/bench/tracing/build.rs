@@ -1,4 +1,4 @@
-//! Building what a workload needs, and the command and environment of each process in each mode.
+//! Builds the programs of a workload, and defines command and environment of each process in each mode.
 
 use super::workload::{Language, Mode, Workload};
 use crate::bench::statistics::Shuffle;
@@ -7,18 +7,18 @@ use crate::shell::{command, quiet, root, text};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-pub fn place() -> PathBuf {
+pub fn output_dir() -> PathBuf {
     root().join("out/bench/tracing")
 }
 
 fn binary(name: &str) -> String {
-    place().join(name).display().to_string()
+    output_dir().join(name).display().to_string()
 }
 
-/// The Go programs: services, load generators, the sink. Every language is loaded by them.
-/// They are linked as everybody's are. An order of functions drawn anew for each epoch was tried: see bench/README.md.
+/// Builds the Go programs: services, load generators and the sink. All languages use these load generators. The
+/// linker's default order of functions is used. bench/README.md describes an experiment with a random order per epoch.
 pub fn build_go() -> Result<(), String> {
-    let bin = place();
+    let bin = output_dir();
     std::fs::create_dir_all(&bin).map_err(|e| format!("{}: {e}", bin.display()))?;
     let wrapper = binary("faultloom-go");
     go("sdk/go", "go", "faultloom-go", &["./cmd/faultloom-go"])?;
@@ -38,8 +38,8 @@ fn go(folder: &str, program: &str, name: &str, rest: &[&str]) -> Result<(), Stri
     quiet(&mut command).map(|_| ())
 }
 
-/// Links the services of an epoch anew, each mode's with other packages that never run (`chain/shift.go`), drawn from `order`.
-/// Returns the tags of those that were drawn, by mode.
+/// Links the services again for an epoch. Each mode gets a random set of packages that never run (`chain/shift.go`),
+/// which changes the positions of functions. Returns the build tags of these packages by mode.
 pub fn relink(modes: &[Mode], order: &mut Shuffle) -> Result<Vec<Vec<&'static str>>, String> {
     let wrapper = binary("faultloom-go");
     let mut linked = Vec::new();
@@ -59,7 +59,7 @@ fn relinked(mode: Mode) -> String {
     format!("chain-{}", mode.name().replace([' ', ','], "-"))
 }
 
-/// What a language's services need beyond that.
+/// Builds the services and SDKs of a language. [`build_go`] must have run.
 pub fn build(language: Language) -> Result<(), String> {
     match language {
         Language::Go => Ok(()),
@@ -75,7 +75,7 @@ pub fn build(language: Language) -> Result<(), String> {
     }
 }
 
-/// The command that plays a service; `role` follows.
+/// The command of a service. The caller appends the role and its arguments.
 pub fn service(workload: &Workload, mode: Mode) -> Vec<String> {
     let path = |p: &str| root().join(p).display().to_string();
     match workload.language {
@@ -87,7 +87,7 @@ pub fn service(workload: &Workload, mode: Mode) -> Vec<String> {
         })],
         Language::Java => {
             let mut argv = vec![text("sh", &["-c", "command -v java"])];
-            // three of these share two cores with everything else
+            // three JVMs share two cores with all other processes
             argv.extend(["-XX:+UseSerialGC", "-Xmx256m"].map(str::to_owned));
             match mode {
                 Mode::UntracedA | Mode::UntracedB => {}
@@ -103,10 +103,11 @@ pub fn service(workload: &Workload, mode: Mode) -> Vec<String> {
         }
         Language::Python => vec![path("out/bench/python/bin/python"), path("bench/tracing/python/node.py")],
         Language::Node => {
-            // The same young generation for all, now and later: V8 sizes it by what was loaded and by what survives, and a program
-            // that had loaded more was faster for that.
+            // A fixed young generation for all modes. V8 sizes it by loaded code and surviving objects, so a program
+            // that has loaded more code would be faster.
             let mut argv = vec![node(), "--min-semi-space-size=16".to_owned(), "--max-semi-space-size=16".to_owned()];
-            // While other variants are loaded this one waits, as no busy service does, and V8 throws code away that was not run for a while.
+            // V8 discards compiled code that has not run for a while. This process is idle while other modes are
+            // measured, unlike a busy service.
             argv.push("--no-flush-bytecode".to_owned());
             match mode {
                 Mode::UntracedA | Mode::UntracedB => {}
@@ -121,14 +122,15 @@ pub fn service(workload: &Workload, mode: Mode) -> Vec<String> {
     }
 }
 
-/// The Node.js that the bench's own package brings along: the distribution's is older than OpenTelemetry takes.
+/// Path of the Node.js in the bench's own package. OpenTelemetry does not support the older version of the
+/// distribution.
 fn node() -> String {
     let package = format!("node-linux-{}", if cfg!(target_arch = "x86_64") { "x64" } else { "arm64" });
     root().join("bench/tracing/node/node_modules").join(package).join("bin/node").display().to_string()
 }
 
-/// The load generator is always a file of its own: processes of one file share its pages, and so the processor's caches,
-/// and a variant in which all four do has an advantage of a few percent.
+/// The command of the load generator. It is a separate file in every mode: processes of one file share its pages and
+/// thus the processor's caches, so a mode with a shared file would be a few percent faster.
 pub fn load(mode: Mode) -> Vec<String> {
     vec![binary(match mode {
         Mode::UntracedA | Mode::UntracedB | Mode::Dormant => "load-plain",
@@ -141,37 +143,37 @@ pub fn sink() -> Vec<String> {
     vec![binary("sink"), "sink".to_owned()]
 }
 
-/// What tracing a process needs to know.
-pub struct Surroundings<'a> {
+/// Tracing settings of a process.
+pub struct TracingConfig<'a> {
     pub service: &'a str,
     pub peers: &'a str,
     pub trust_file: &'a str,
-    /// OTLP receivers by gRPC and by HTTP.
+    /// Addresses of the OTLP receivers for gRPC and HTTP.
     pub grpc_sink: &'a str,
     pub http_sink: &'a str,
     pub sample: u32,
 }
 
-pub fn environment(language: Language, mode: Mode, s: &Surroundings) -> Vec<(String, String)> {
+pub fn environment(language: Language, mode: Mode, config: &TracingConfig) -> Vec<(String, String)> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     match mode {
         Mode::UntracedA | Mode::UntracedB => {}
         Mode::Faultloom | Mode::Dormant => {
-            pairs.push(("FAULTLOOM_SERVICE", s.service.to_owned()));
-            pairs.push(("FAULTLOOM_PEERS", s.peers.to_owned()));
-            pairs.push(("FAULTLOOM_TRUST_FILE", s.trust_file.to_owned()));
+            pairs.push(("FAULTLOOM_SERVICE", config.service.to_owned()));
+            pairs.push(("FAULTLOOM_PEERS", config.peers.to_owned()));
+            pairs.push(("FAULTLOOM_TRUST_FILE", config.trust_file.to_owned()));
             if language == Language::Python {
                 let boot = root().join("sdk/python/src/faultloom/boot");
                 pairs.push(("PYTHONPATH", boot.display().to_string()));
             }
         }
         Mode::OpenTelemetry => {
-            pairs.push(("OTEL_SERVICE_NAME", s.service.to_owned()));
-            let sink = if language == Language::Go { s.grpc_sink } else { s.http_sink };
+            pairs.push(("OTEL_SERVICE_NAME", config.service.to_owned()));
+            let sink = if language == Language::Go { config.grpc_sink } else { config.http_sink };
             pairs.push(("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{sink}")));
-            if language == Language::Go && s.sample > 1 {
+            if language == Language::Go && config.sample > 1 {
                 pairs.push(("OTEL_TRACES_SAMPLER", "parentbased_traceidratio".to_owned()));
-                pairs.push(("OTEL_TRACES_SAMPLER_ARG", (1.0 / f64::from(s.sample)).to_string()));
+                pairs.push(("OTEL_TRACES_SAMPLER_ARG", (1.0 / f64::from(config.sample)).to_string()));
             }
             if language == Language::Java {
                 pairs.push(("OTEL_METRICS_EXPORTER", "none".to_owned()));
@@ -185,9 +187,9 @@ pub fn environment(language: Language, mode: Mode, s: &Surroundings) -> Vec<(Str
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Trust settings with a key of this run.
+/// Writes trust settings with a new key and returns their path.
 pub fn write_trust() -> Result<String, String> {
-    let path = place().join("trust");
+    let path = output_dir().join("trust");
     let failed = |e: std::io::Error| format!("{}: {e}", path.display());
     let mut key = [0u8; 32];
     std::fs::File::open("/dev/urandom")
@@ -198,7 +200,7 @@ pub fn write_trust() -> Result<String, String> {
     Ok(path.display().to_string())
 }
 
-/// Whether this machine has what the language needs; a reason if not.
+/// The reason why this machine cannot build the language's services, if any.
 pub fn missing(language: Language) -> Option<String> {
     let program = match language {
         Language::Go => "go",

@@ -1,17 +1,17 @@
-//! Measuring a workload: epochs of rounds of windows.
+//! Measures a workload in epochs, rounds and windows.
 //!
-//! The processes of all modes run through a whole epoch, one mode is loaded at a time, in short windows whose order is
-//! shuffled anew in each round; only figures of one round are compared. An epoch begins with fresh processes, so that the
-//! luck of one process (where its memory lies) does not pass for a difference.
+//! The processes of all modes run during a whole epoch. One mode is loaded at a time, in short windows whose order is
+//! shuffled in each round. Only figures of the same round are compared. Each epoch starts new processes, because the
+//! memory layout of a process affects its speed and would otherwise appear as a difference between modes.
 
-use super::build::{self, Surroundings};
+use super::build::{self, TracingConfig};
 use super::worker::{Worker, number};
 use super::workload::{Language, Mode, Workload};
 use crate::bench::statistics::Shuffle;
 use serde::Serialize;
 
-/// A turn of the warm-up.
-const WARM_TURN_MS: u64 = 1000;
+/// Duration of one warm-up window.
+const WARM_UP_WINDOW_MS: u64 = 1000;
 
 /// One window of one mode.
 #[derive(Clone, Default, Serialize)]
@@ -24,18 +24,18 @@ pub struct Sample {
     pub p99_us: f64,
 }
 
-/// A window of each mode, in the order of the workload's modes.
+/// One window of each mode, in the order of the workload's modes.
 pub type Round = Vec<Sample>;
 
-/// The rounds of the same processes.
+/// Rounds that were measured with the same processes.
 #[derive(Default, Serialize)]
 pub struct Epoch {
-    /// What each mode's services were linked with beside what they need; empty unless the workload is linked anew.
+    /// Tags of the extra packages linked into each mode's services. Empty unless the workload is relinked.
     pub linked: Vec<Vec<&'static str>>,
     pub rounds: Vec<Round>,
 }
 
-/// What is checked: that nothing was lost that was paid for.
+/// Counts of recorded data, to verify that no tracer lost any.
 #[derive(Clone, Default)]
 pub struct Tally {
     pub otel_requests: u64,
@@ -46,12 +46,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A tracer that loses what it recorded did less work: then the comparison means nothing.
+    /// Fails if data is missing. A tracer that drops data does less work, which makes the comparison invalid.
     pub fn verify(&self, workload: &Workload) -> Result<(), String> {
         let calls = workload.calls_per_request();
-        let whole = 2 * calls * self.otel_requests; // a client and a server span per call
-        let expected = whole / u64::from(workload.sample);
-        // which requests are sampled is up to chance
+        let unsampled = 2 * calls * self.otel_requests; // a client and a server span per call
+        let expected = unsampled / u64::from(workload.sample);
+        // sampling is random: five standard deviations
         let tolerance = if workload.sample == 1 { 0.0 } else { 5.0 * (expected as f64 * 2.0 * calls as f64).sqrt() };
         let (least, most) = (0.95 * expected as f64 - tolerance, expected as f64 + tolerance);
         if workload.has(Mode::OpenTelemetry) && ((self.spans as f64) < least || self.spans as f64 > most) {
@@ -75,18 +75,18 @@ pub fn run(workload: &Workload, trust_file: &str, order: &mut Shuffle) -> Result
 fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut Tally) -> Result<Epoch, String> {
     let linked = if workload.relinked { build::relink(workload.modes, order)? } else { Vec::new() };
     let mut sink = Worker::start(&build::sink(), &[])?;
-    let http = sink.ask("http")?["address"].as_str().unwrap_or_default().to_owned();
-    // whoever starts first, or is warmed up last, may have the better memory: that is drawn as well
+    let http = sink.request("http")?["address"].as_str().unwrap_or_default().to_owned();
+    // the order of starts and warm-ups affects memory layout, so it is random as well
     let mut started = Vec::new();
     for i in order.permutation(workload.modes.len()) {
         started.push((i, Set::start(workload, workload.modes[i], trust_file, &sink.address, &http)?));
     }
     started.sort_by_key(|(i, _)| *i);
     let mut sets: Vec<Set> = started.into_iter().map(|(_, set)| set).collect();
-    // in turns: a process that waits for long is slow again (V8 throws code away, hosts reclaim pages)
-    for _ in 0..workload.warm_up_ms.div_ceil(WARM_TURN_MS) {
+    // modes alternate, because a process that is idle for long gets slow again (V8 discards code, hosts reclaim pages)
+    for _ in 0..workload.warm_up_ms.div_ceil(WARM_UP_WINDOW_MS) {
         for i in order.permutation(sets.len()) {
-            sets[i].window(&mut sink, 0, workload.warm_up_ms.min(WARM_TURN_MS), tally)?;
+            sets[i].window(&mut sink, 0, workload.warm_up_ms.min(WARM_UP_WINDOW_MS), tally)?;
         }
     }
     let mut rounds = Vec::new();
@@ -97,7 +97,7 @@ fn epoch(workload: &Workload, trust_file: &str, order: &mut Shuffle, tally: &mut
         }
         rounds.push(round);
     }
-    tally.spans += number(&sink.ask("spans")?, "spans") as u64;
+    tally.spans += number(&sink.request("spans")?, "spans") as u64;
     Ok(Epoch { linked, rounds })
 }
 
@@ -118,8 +118,8 @@ impl Set {
     ) -> Result<Set, String> {
         let environment = |language, service: &str, peers: &str| {
             let sample = workload.sample;
-            let surroundings = Surroundings { service, peers, trust_file, grpc_sink, http_sink, sample };
-            build::environment(language, mode, &surroundings)
+            let config = TracingConfig { service, peers, trust_file, grpc_sink, http_sink, sample };
+            build::environment(language, mode, &config)
         };
         let mut services: Vec<Worker> = Vec::new();
         let mut peers = String::new();
@@ -144,14 +144,14 @@ impl Set {
         Ok(Set { mode, services, load })
     }
 
-    /// Loads this mode alone.
+    /// Runs one window in which only this mode has load.
     fn window(&mut self, sink: &mut Worker, lead_ms: u64, window_ms: u64, tally: &mut Tally) -> Result<Sample, String> {
         let before = self.cpu()?;
         let sink_before = sink.cpu()?;
-        let w = self.load.ask(&format!("run {lead_ms} {window_ms}"))?;
+        let w = self.load.request(&format!("run {lead_ms} {window_ms}"))?;
         if self.mode == Mode::OpenTelemetry {
             for worker in self.services.iter_mut().chain([&mut self.load]) {
-                worker.ask("flush")?; // its cost belongs to this window, not to the next one
+                worker.request("flush")?; // the cost of the export belongs to this window
             }
         }
         let after = self.cpu()?;
@@ -197,11 +197,11 @@ mod tests {
         assert!(Tally { spans: 500, ..good.clone() }.verify(chain).is_err());
         assert!(Tally { events: 116, ..good.clone() }.verify(chain).is_err());
         assert!(Tally { histories: 0, events: 0, ..good.clone() }.verify(chain).is_err());
-        // where nothing is traced nothing may come
+        // an untraced workload must record nothing
         let dormant = Workload::all().into_iter().find(|w| !w.has(Mode::Faultloom)).unwrap();
         assert!(Tally::default().verify(&dormant).is_ok());
         assert!(good.verify(&dormant).is_err());
-        // one in four, give or take
+        // about one in four
         let quarter = Workload { sample: 4, ..chain.clone() };
         let sampled = Tally { otel_requests: 40_000, spans: 60_300, ..good.clone() };
         assert!(sampled.verify(&quarter).is_ok());

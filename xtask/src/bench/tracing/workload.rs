@@ -1,4 +1,4 @@
-//! What is measured: languages, shapes of requests, sampling, and the variants that take turns.
+//! The workloads: languages, request shapes, sampling rates and modes.
 
 /// The language of the services. The load generator is always Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Language {
     }
 }
 
-/// A variant of all processes of a chain.
+/// How the processes of a chain are traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     UntracedA,
@@ -44,28 +44,29 @@ impl Mode {
     }
 }
 
-/// One comparison.
+/// One comparison of modes.
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub name: &'static str,
     pub language: Language,
     /// From the outermost to the innermost.
     pub services: &'static [&'static str],
-    /// How often the outermost service calls the next one for each request, one call after the other.
+    /// Number of sequential calls from the outermost service to the next one, per request.
     pub calls: u32,
-    /// One in so many requests is traced.
+    /// One in `sample` requests is traced.
     pub sample: u32,
     pub modes: &'static [Mode],
-    /// Each has fresh processes. The interval is that of their medians, so it needs six at least.
+    /// Number of epochs. Each starts new processes. The interval is computed from their medians, which needs at least
+    /// six.
     pub epochs: usize,
-    /// In each epoch.
+    /// Rounds per epoch.
     pub rounds: usize,
     pub window_ms: u64,
-    /// What a window begins with and does not measure.
+    /// Load before the measured part of a window.
     pub lead_ms: u64,
-    /// Each epoch measures other builds (Go): where the linker puts functions is luck as well.
+    /// Whether each epoch links its services again (Go), because the positions of functions affect speed.
     pub relinked: bool,
-    /// Before an epoch is measured: pools filled, connections opened, code compiled.
+    /// Load before an epoch is measured: it fills pools, opens connections and compiles code.
     pub warm_up_ms: u64,
 }
 
@@ -93,8 +94,8 @@ impl Workload {
         }
     }
 
-    /// What a request pays that nobody traces. A machine's speed changes within tenths of a second, by more than is looked for:
-    /// windows are as short as latencies and collectors allow, and there are thousands of them.
+    /// The overhead of an untraced request. The speed of a machine changes within tenths of a second by more than this
+    /// overhead, so windows are as short as latency and garbage collection allow, and there are thousands of them.
     const fn dormant(name: &'static str, language: Language, warm_up_ms: u64) -> Workload {
         let chain = Workload::chain(name, language);
         Workload { modes: DORMANT, epochs: 24, rounds: 45, window_ms: 100, lead_ms: 30, warm_up_ms, ..chain }
@@ -108,11 +109,11 @@ impl Workload {
         Workload { sample, modes: TRACED, epochs: 8, rounds: 6, ..Workload::chain(name, Language::Go) }
     }
 
-    /// All of them. The chain in Go comes first: it is the one with the longest history of figures.
+    /// All workloads. The chain in Go is first, because it has the longest series of results.
     pub fn all() -> Vec<Workload> {
         vec![
             Workload { epochs: 48, relinked: true, ..Workload::chain("chain", Language::Go) },
-            // three JVMs on two cores compile what is busy for more than half a minute: after 15 s they reach a third of their throughput
+            // three JVMs on two cores compile for more than 30 s: after 15 s they reach a third of their throughput
             Workload {
                 epochs: 6,
                 rounds: 12,
@@ -120,7 +121,8 @@ impl Workload {
                 warm_up_ms: 40_000,
                 ..Workload::chain("chain java", Language::Java)
             },
-            // OpenTelemetry exports when it has 512 spans: at 500 requests per second a shorter window would end before it has exported anything
+            // OpenTelemetry exports batches of 512 spans: at 500 requests/s, a shorter window could end before the
+            // first export
             Workload {
                 rounds: 3,
                 window_ms: 2_000,
@@ -142,7 +144,8 @@ impl Workload {
                 relinked: true,
                 ..Workload::dormant("dormant", Language::Go, 600)
             },
-            // two starts differ by 2 %, two windows of 80 ms by 17 %: an epoch is worth its warm-up only if it has hundreds of rounds
+            // starts differ by 2 %, windows of 80 ms by 17 %: hundreds of rounds make up for the long warm-up of an
+            // epoch
             Workload {
                 epochs: 28,
                 rounds: 400,
@@ -150,10 +153,10 @@ impl Workload {
                 lead_ms: 20,
                 ..Workload::dormant("dormant java", Language::Java, 30_000)
             },
-            // two starts of the same program differ by 4 % (standard deviation), which no number of windows averages out
+            // starts of the same program differ by 4 % (standard deviation), which more windows do not reduce
             Workload { epochs: 150, rounds: 15, ..Workload::dormant("dormant python", Language::Python, 700) },
-            // two starts differ by 2.5 %, two windows of 200 ms by 17 %: the most certain in a given time are many epochs, no longer than
-            // these two and the warm-up ask for
+            // starts differ by 2.5 %, windows of 200 ms by 17 %: given these and the warm-up, 40 rounds per epoch give
+            // the smallest interval for the total time
             Workload {
                 epochs: 44,
                 rounds: 40,
@@ -172,13 +175,13 @@ impl Workload {
         ]
     }
 
-    /// Only proves that it runs: one of each sort, in no time.
+    /// A short form that only proves that the workload runs. None if a workload of the same kind has one.
     pub fn quick(self) -> Option<Workload> {
-        let sort = self.modes.len() == ALL.len()
+        let is_selected = self.modes.len() == ALL.len()
             || matches!(self.calls, 8)
             || matches!(self.sample, 4)
             || self.name == "dormant";
-        sort.then_some(Workload { epochs: 1, rounds: 2, window_ms: 200, warm_up_ms: 300, ..self })
+        is_selected.then_some(Workload { epochs: 1, rounds: 2, window_ms: 200, warm_up_ms: 300, ..self })
     }
 
     pub fn has(&self, mode: Mode) -> bool {
@@ -197,12 +200,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn histories_have_the_events_their_names_say() {
+    fn histories_have_the_number_of_events_in_their_names() {
         for w in Workload::all() {
             let Some(events) = w.name.strip_prefix("history of ") else { continue };
-            let wanted: u64 = events.replace(',', "").split(' ').next().unwrap().parse().unwrap();
+            let expected: u64 = events.replace(',', "").split(' ').next().unwrap().parse().unwrap();
             let events = 4 * w.calls_per_request();
-            assert!(events.abs_diff(wanted) <= 2, "{}: {events}", w.name);
+            assert!(events.abs_diff(expected) <= 2, "{}: {events}", w.name);
         }
         assert_eq!(Workload::all()[0].calls_per_request(), 3);
         assert_eq!(Workload::wide("", 8).calls_per_request(), 9);

@@ -59,7 +59,7 @@ class OutgoingCall:
 # avoids the constructor's Python function
 _new_call = OutgoingCall.__new__
 
-#: no carrier takes more than HISTORY_BYTES, so a long-lived scope stops recording; noted events do not count, they are few
+#: a long-lived scope stops recording, since no carrier takes more than HISTORY_BYTES; the few noted events do not count
 EVENTS_BYTES = 2 * HISTORY_BYTES
 
 #: after so many calls the noted events are encoded, which takes less memory

@@ -4,7 +4,8 @@
  *
  *   holding ──writeHead: status and headers are kept──▶ holding
  *   holding ──end──▶ header | tail | truncated header, then the body ──▶ finished
- *   holding ──overflow, flushHeaders, a stream of events──▶ committed: tail announced, or gap ──end──▶ tail, or nothing ──▶ finished
+ *   holding ──overflow, flushHeaders, a stream of events──▶ committed: tail announced, or gap
+ *   committed ──end──▶ tail, or nothing ──▶ finished
  *
  * While the reply is held, `_header` is set as if the headers had been sent, because Node and its frameworks check it.
  */

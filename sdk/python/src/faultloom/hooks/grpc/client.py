@@ -216,7 +216,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             plain = self._plain
             if plain is None:
                 return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
-            # the body of the library's own ``__call__``: an untraced call takes no more function calls than without the hook
+            # the body of the library's ``__call__``: an untraced call costs no more function calls than without hooks
             state, _ = plain(request, timeout, metadata, credentials, wait_for_ready, compression)
             if state.code is _OK:
                 return state.response

@@ -118,7 +118,7 @@ def server_reply_for(handler: Any, scope: Scope) -> ServerReply:
     return ServerReply(scope)
 
 
-#: attributes that cache our handler on the application's, for servers that do not announce fields, and for those that do
+#: attributes of the application's handler that cache ours, for servers that do not announce fields and those that do
 CACHE_ATTRIBUTES = ("_faultloom", "_faultloom_takes")
 
 

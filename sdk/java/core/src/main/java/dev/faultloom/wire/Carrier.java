@@ -156,8 +156,8 @@ public final class Carrier {
             {"content-range", "digest", "content-digest", "repr-digest", "content-md5", "trailer", "upgrade"};
 
     /**
-     * Whether a reply is a stream of items that its reader processes one by one. Such a reply gets no tail: the start of
-     * a tail is certain only at the end, so bytes of an item might be held back until then.
+     * Whether a reply is a stream of items that its reader processes one by one. Such a reply gets no tail: the start
+     * of a tail is certain only at the end, so bytes of an item might be held back until then.
      */
     public static boolean isStreamed(Headers reply) {
         String type = reply.get("content-type");
