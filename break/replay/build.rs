@@ -1,5 +1,5 @@
-//! Builds the replay shim, a shared object in C: a library that is preloaded between a server and libc must not bring its own
-//! runtime.
+//! Builds the replay shim, a shared object in C: a library that is preloaded between a server and libc must not bring
+//! its own runtime.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

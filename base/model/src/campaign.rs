@@ -55,8 +55,8 @@ pub struct Deviation {
     /// After the detected error, the program sent a wrong reply that the client would have accepted, had it continued.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub corrupt_later: bool,
-    /// How many replies the program wrote between the flip and this one, on all connections; until the program's end if this one is
-    /// incomplete. None: the output is not ordered, as in files, or the time of the disturbance is unknown.
+    /// How many replies the program wrote between the flip and this one, on all connections; until the program's end if
+    /// this one is incomplete. None: the output is not ordered, as in files, or the time of the disturbance is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replies_since: Option<u64>,
 }

@@ -144,7 +144,8 @@ pub struct Injection {
     pub ip: u64,
     /// Such as `mov [rbp-0E0h],rax`.
     pub instruction: String,
-    /// A coarse kind: `move`, `arithmetic`, `logic`, `compare`, `branch`, `call`, `stack`, `string`, `vector`, `system`, `other`.
+    /// A coarse kind: `move`, `arithmetic`, `logic`, `compare`, `branch`, `call`, `stack`, `string`, `vector`,
+    /// `system`, `other`.
     pub class: String,
     /// File name of the program or library; empty for memory without one.
     pub module: String,

@@ -1,4 +1,5 @@
-//! A seeded random number generator (SplitMix64): the same seed gives the same numbers on every machine and in every release.
+//! A seeded random number generator (SplitMix64): the same seed gives the same numbers on every machine and in every
+//! release.
 
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);

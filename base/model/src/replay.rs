@@ -1,7 +1,8 @@
-//! The interface between a server under replay, which `break/replay` provides, and those that run it and read its output.
+//! The interface between a server under replay, which `break/replay` provides, and those that run it and read its
+//! output.
 //!
-//! Pure formats: the input trace ([`InputTrace`]), the output records ([`OutputRecords`]), the shim's environment and exit
-//! statuses. `docs/formats/replay.md` describes them.
+//! Pure formats: the input trace ([`InputTrace`]), the output records ([`OutputRecords`]), the shim's environment and
+//! exit statuses. `docs/formats/replay.md` describes them.
 
 mod input_trace;
 mod output_records;

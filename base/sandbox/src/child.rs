@@ -1,7 +1,7 @@
 //! What a child does between fork and exec: it drops the supervisor's privileges and becomes the program.
 //!
-//! Nothing is allocated there, and only system calls are made, in this order: what needs root before root is dropped, and the
-//! filter last, so that the one `execve` it permits is this one.
+//! Nothing is allocated there, and only system calls are made, in this order: what needs root before root is dropped,
+//! and the filter last, so that the one `execve` it permits is this one.
 
 use crate::{Limits, Program, Sandbox, User, checked, filter, view};
 use std::ffi::CString;
@@ -251,7 +251,8 @@ const SIGNALS: libc::c_int = 64;
 
 /// Fixes addresses across runs, resets signals to their defaults, and stops until the supervisor traces it.
 fn start_traced() -> io::Result<()> {
-    // SAFETY: plain numbers; an empty set and a `struct sigaction` of the kernel's (handler, flags, restorer, mask), all 0.
+    // SAFETY: plain numbers; an empty set and a `struct sigaction` of the kernel's (handler, flags, restorer, mask),
+    // all 0.
     unsafe {
         checked(libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong).into())?;
         for signal in 1..=SIGNALS {

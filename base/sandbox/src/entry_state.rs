@@ -1,8 +1,8 @@
 //! Makes the kernel's data on a program's initial stack the same in every run.
 //!
-//! `AT_RANDOM`'s bytes, from which the C library derives its stack canaries, are fixed. `AT_SYSINFO_EHDR` is hidden, so the program
-//! reads clocks by system calls, which can be replayed, instead of by vDSO code. The vDSO stays mapped and provides the
-//! supervisor's `syscall` instruction.
+//! `AT_RANDOM`'s bytes, from which the C library derives its stack canaries, are fixed. `AT_SYSINFO_EHDR` is hidden, so
+//! the program reads clocks by system calls, which can be replayed, instead of by vDSO code. The vDSO stays mapped and
+//! provides the supervisor's `syscall` instruction.
 
 use crate::launch::Launched;
 use crate::tracee::{Pid, Tracee};

@@ -2,12 +2,13 @@
 //!
 //! A call is allowed, or gets one of three other answers:
 //! - *denied* (`EPERM`): it reaches beyond the process;
-//! - *traced*: the supervisor decides. The program stops before the call; the supervisor resumes it or calls [`crate::deny`];
-//! - *unknown* (`ENOSYS`): programs manage without it. These are calls newer than this list, `clone3`, whose flags a filter
-//!   cannot read, and `rseq`, into whose memory the kernel writes at any time.
+//! - *traced*: the supervisor decides. The program stops before the call; the supervisor resumes it or calls
+//!   [`crate::deny`];
+//! - *unknown* (`ENOSYS`): programs manage without it. These are calls newer than this list, `clone3`, whose flags a
+//!   filter cannot read, and `rseq`, into whose memory the kernel writes at any time.
 //!
-//! The 32-bit calls, which have other numbers, kill the process. Calls that the namespaces make harmless stay allowed: sockets of
-//! the internet families (there is no network), System V IPC.
+//! The 32-bit calls, which have other numbers, kill the process. Calls that the namespaces make harmless stay allowed:
+//! sockets of the internet families (there is no network), System V IPC.
 
 use crate::syscalls::{DENIED, LAST, TRACED, TracedCall, UNKNOWN};
 use libc::{
@@ -15,8 +16,9 @@ use libc::{
     SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_TRACE, c_long, sock_filter,
 };
 
-/// The sixth argument of `clone(CLONE_PARENT|SIGCHLD)` that marks a fork made by the supervisor, for which the filter does not
-/// stop. A program has no reason to pass it; if one did, the supervisor would still get the fork's ptrace event.
+/// The sixth argument of `clone(CLONE_PARENT|SIGCHLD)` that marks a fork made by the supervisor, for which the filter
+/// does not stop. A program has no reason to pass it; if one did, the supervisor would still get the fork's ptrace
+/// event.
 pub const FORK_MARK: u64 = u64::from_le_bytes(*b"flipfork");
 
 /// `struct seccomp_data`: number, architecture, address of the instruction, six arguments.

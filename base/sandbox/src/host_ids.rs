@@ -3,8 +3,8 @@
 use crate::tracee::Pid;
 use std::io;
 
-/// The host's pid of a program that the supervisor started under pid `inner`. `reaper` is the process that was started by
-/// [`crate::supervisor_command`]. None: the program has ended.
+/// The host's pid of a program that the supervisor started under pid `inner`. `reaper` is the process that was started
+/// by [`crate::supervisor_command`]. None: the program has ended.
 pub fn host_pid(reaper: u32, inner: Pid) -> io::Result<Option<Pid>> {
     let status = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/status")).ok();
     for entry in std::fs::read_dir("/proc")? {

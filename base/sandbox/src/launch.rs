@@ -50,8 +50,8 @@ pub struct Launched {
 /// The events that a supervisor receives about a program after `PTRACE_CONT`, besides its end and its signals:
 ///
 /// - `PTRACE_EVENT_SECCOMP`: before a call that is a [`crate::TracedCall`], whose number is the event's message.
-/// - `PTRACE_EVENT_FORK`, `VFORK`, `CLONE`: it has a new child or thread, whose id is the message. That one is traced as well
-///   and stops with `SIGSTOP` before its first instruction, possibly before this event is reported.
+/// - `PTRACE_EVENT_FORK`, `VFORK`, `CLONE`: it has a new child or thread, whose id is the message. That one is traced
+///   as well and stops with `SIGSTOP` before its first instruction, possibly before this event is reported.
 /// - `PTRACE_EVENT_EXEC`: it has become another program, which happens only if the supervisor permits it.
 const OPTIONS: i32 = libc::PTRACE_O_EXITKILL
     | libc::PTRACE_O_TRACESECCOMP

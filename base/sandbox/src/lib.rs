@@ -1,7 +1,8 @@
 //! Runs programs that may do anything, such as those with flipped bits, without harm to the host.
 //!
-//! A wrong bit can turn any system call of a program into `kill(-1)` or `unlink`. So a supervisor runs as the first process of
-//! its own namespaces and traces every program it starts. Programs run as an unprivileged user under a system call filter:
+//! A wrong bit can turn any system call of a program into `kill(-1)` or `unlink`. So a supervisor runs as the first
+//! process of its own namespaces and traces every program it starts. Programs run as an unprivileged user under a
+//! system call filter:
 //!
 //! ```text
 //! tool ── reaper ──── supervisor (pid 1 of its namespaces; starts and traces programs)
@@ -18,8 +19,8 @@
 //! | uses no more than its limits | resource limits; the OOM killer's first choice |
 //! | does not outlive the tool | the namespace ends with pid 1; the reaper kills pid 1 when the tool dies |
 //!
-//! A program can still read what everybody may read, and use the processor within its limits. A named pipe of the host that
-//! everybody may write to stays writable: a read-only mount does not cover what is not stored on it.
+//! A program can still read what everybody may read, and use the processor within its limits. A named pipe of the host
+//! that everybody may write to stays writable: a read-only mount does not cover what is not stored on it.
 //!
 //! Requires Linux 5.12 (`mount_setattr`), and root or unprivileged user namespaces. Otherwise every function fails.
 #![allow(unsafe_code)] // namespaces, mounts and processes need system calls; each call states what it relies on
@@ -77,17 +78,18 @@ impl Sandbox {
     }
 }
 
-/// The command that starts a supervisor: `program` with `arguments`, which must call [`enter`] before it starts a second
-/// thread. Requests go to its standard input, which must stay open for as long as the supervisor is needed. Ctrl-C does not
-/// reach it.
+/// The command that starts a supervisor: `program` with `arguments`, which must call [`enter`] before it starts a
+/// second thread. Requests go to its standard input, which must stay open for as long as the supervisor is needed.
+/// Ctrl-C does not reach it.
 pub fn supervisor_command(program: &Path, arguments: &[&OsStr]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
     command
 }
 
-/// Runs `supervisor` as the first process of its own namespaces, with at most `scratch_bytes` of files, and returns its exit
-/// status (128 plus the signal if it was killed). Returns in the outer process alone, after everything inside has ended.
+/// Runs `supervisor` as the first process of its own namespaces, with at most `scratch_bytes` of files, and returns its
+/// exit status (128 plus the signal if it was killed). Returns in the outer process alone, after everything inside has
+/// ended.
 ///
 /// The calling process must have one thread. The supervisor is killed when the process that started this one ends, and
 /// [`reaper::GRACE`] after standard input was closed if it has not ended by then.

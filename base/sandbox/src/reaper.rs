@@ -1,6 +1,7 @@
 //! The process outside the namespaces: it waits for the supervisor, and kills it when the tool has died or given it up.
 //!
-//! The kernel's parent-death signal does not work for the tool: it is sent when the *thread* that started a process ends.
+//! The kernel's parent-death signal does not work for the tool: it is sent when the *thread* that started a process
+//! ends.
 
 use crate::tracee::Pid;
 use std::io;

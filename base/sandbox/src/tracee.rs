@@ -52,8 +52,8 @@ impl Stop {
     }
 }
 
-/// A traced process or thread. All methods but [`Tracee::poll`] require it to be stopped, and only its tracer thread may call
-/// them.
+/// A traced process or thread. All methods but [`Tracee::poll`] require it to be stopped, and only its tracer thread
+/// may call them.
 #[derive(Clone)]
 pub struct Tracee {
     pub pid: Pid,
@@ -189,8 +189,8 @@ impl Tracee {
         request(libc::PTRACE_SETREGSET, self.pid, set as u64, std::ptr::from_mut(&mut part) as u64)
     }
 
-    /// Makes a system call in the stopped process by running the `syscall` instruction at `gadget`, then restores its registers.
-    /// Returns the kernel's result; errors are negative.
+    /// Makes a system call in the stopped process by running the `syscall` instruction at `gadget`, then restores its
+    /// registers. Returns the kernel's result; errors are negative.
     pub fn system_call(&self, gadget: u64, number: i64, arguments: [u64; 6]) -> io::Result<i64> {
         let saved = self.registers()?;
         let result = self.system_call_from(&saved, gadget, number, arguments)?;
@@ -255,7 +255,8 @@ impl Tracee {
     }
 }
 
-/// Registers with which the next step at `gadget` makes a system call. `orig_rax` prevents the restart of an earlier call.
+/// Registers with which the next step at `gadget` makes a system call. `orig_rax` prevents the restart of an earlier
+/// call.
 pub fn call_registers(from: &Registers, gadget: u64, number: i64, arguments: [u64; 6]) -> Registers {
     let [rdi, rsi, rdx, r10, r8, r9] = arguments;
     Registers { rip: gadget, rax: number as u64, orig_rax: u64::MAX, rdi, rsi, rdx, r10, r8, r9, ..*from }

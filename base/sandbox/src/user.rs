@@ -1,8 +1,8 @@
-//! The user a program runs as: a dedicated unprivileged UID, so that per-user limits are its own and signals reach no other
-//! process.
+//! The user a program runs as: a dedicated unprivileged UID, so that per-user limits are its own and signals reach no
+//! other process.
 //!
-//! The limit on processes counts all processes of a user on the host: with a well-known user such as `nobody`, a program could
-//! not start where other processes run as `nobody`.
+//! The limit on processes counts all processes of a user on the host: with a well-known user such as `nobody`, a
+//! program could not start where other processes run as `nobody`.
 
 use crate::unavailable;
 use model::Failure;
@@ -12,16 +12,16 @@ use std::io;
 pub struct User {
     pub uid: u32,
     pub gid: u32,
-    /// No other user is available: it is the caller's own, without capabilities. Programs can then change scratch itself, and
-    /// read what the caller can.
+    /// No other user is available: it is the caller's own, without capabilities. Programs can then change scratch
+    /// itself, and read what the caller can.
     pub own: bool,
 }
 
 const NAMESPACES: i32 =
     libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-/// Moves this process, and what it starts, into new namespaces. As root, picks an unused user for the programs; otherwise
-/// creates a user namespace in which the caller is the only user, where processes are counted from zero.
+/// Moves this process, and what it starts, into new namespaces. As root, picks an unused user for the programs;
+/// otherwise creates a user namespace in which the caller is the only user, where processes are counted from zero.
 pub(super) fn separate() -> Result<User, Failure> {
     let (uid, gid) = ids();
     let spare = if uid == 0 { spare() } else { None };
@@ -57,8 +57,8 @@ pub(super) fn advice() -> String {
     }
 }
 
-/// UIDs that systemd's list leaves unassigned. The supervisor's process id is added, so that concurrent sandboxes use different
-/// users.
+/// UIDs that systemd's list leaves unassigned. The supervisor's process id is added, so that concurrent sandboxes use
+/// different users.
 const FIRST: u64 = 1_900_000_000;
 const PIDS: u64 = 1 << 22;
 

@@ -1,8 +1,8 @@
-//! The file system inside the sandbox: the host's files, read-only; a `/dev` and a `/proc` of its own; one bounded scratch
-//! directory; and a separate `/dev/shm` per program.
+//! The file system inside the sandbox: the host's files, read-only; a `/dev` and a `/proc` of its own; one bounded
+//! scratch directory; and a separate `/dev/shm` per program.
 //!
-//! `/tmp` is read-only as well: later programs would read what earlier ones wrote there. A program that needs temporary files
-//! gets its own directory through `TMPDIR`.
+//! `/tmp` is read-only as well: later programs would read what earlier ones wrote there. A program that needs temporary
+//! files gets its own directory through `TMPDIR`.
 
 use crate::{checked, unavailable};
 use model::Failure;
@@ -108,8 +108,8 @@ fn restrict(path: &CStr, recursive: bool, attributes: u64) -> io::Result<()> {
     })
 }
 
-/// Separates one program from others of its user, in its own mount namespace: `/proc` becomes read-only, so it cannot write to
-/// another's memory, and its shared memory is its own. Safe between fork and exec.
+/// Separates one program from others of its user, in its own mount namespace: `/proc` becomes read-only, so it cannot
+/// write to another's memory, and its shared memory is its own. Safe between fork and exec.
 pub(super) fn isolate_program() -> io::Result<()> {
     restrict(c"/proc", false, READ_ONLY)?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;

@@ -1,7 +1,7 @@
 //! The messages between the tool and the flip engine, one JSON object per line.
 //!
-//! The engine is a separate process, the first in its own namespaces: a corrupted child can reach nothing outside them, and when
-//! the engine dies, the kernel kills every process in them.
+//! The engine is a separate process, the first in its own namespaces: a corrupted child can reach nothing outside them,
+//! and when the engine dies, the kernel kills every process in them.
 
 mod program;
 
@@ -36,14 +36,15 @@ pub enum Method {
 pub enum Request {
     /// The first request: runs the program undisturbed (twice natively, once stepped). Reply: [`Reply::Profile`].
     Begin(Box<Program>),
-    /// Tries every flip of the types during the work for one reply (an index of [`Profile::replies`]). Replies: [`Reply::Census`], one
-    /// [`Reply::Injected`] per class, [`Reply::Done`]. Without `classes`, every flip is tried by itself, as an oracle of classes.
+    /// Tries every flip of the types during the work for one reply (an index of [`Profile::replies`]). Replies:
+    /// [`Reply::Census`], one [`Reply::Injected`] per class, [`Reply::Done`]. Without `classes`, every flip is tried by
+    /// itself, as an oracle of classes.
     Exhaust { reply: usize, types: Vec<FlipType>, bits: BitPolicy, classes: bool, skip: Vec<u32>, only: Vec<u32> },
-    /// Runs a fresh process to one flip and stops it there for a debugger, right before the flip or right after it. Replies:
-    /// [`Reply::Held`], and [`Reply::Done`] when the process has ended.
+    /// Runs a fresh process to one flip and stops it there for a debugger, right before the flip or right after it.
+    /// Replies: [`Reply::Held`], and [`Reply::Done`] when the process has ended.
     Hold { draw: Draw, id: u32, after: bool },
-    /// Injects the drawn flips. Replies: one [`Reply::Injected`] per flip, in any order, then [`Reply::Done`]. `only`: just these ids;
-    /// empty: all.
+    /// Injects the drawn flips. Replies: one [`Reply::Injected`] per flip, in any order, then [`Reply::Done`]. `only`:
+    /// just these ids; empty: all.
     Inject {
         draw: Draw,
         #[serde(rename = "way")]
@@ -85,7 +86,8 @@ pub struct Profile {
     pub sites: u64,
     /// How many dynamic instructions are eligible for each type, after the filter.
     pub eligible: Vec<(FlipType, u64)>,
-    /// How many instructions had run when each reply was written: a server's records, otherwise writes to standard output.
+    /// How many instructions had run when each reply was written: a server's records, otherwise writes to standard
+    /// output.
     pub replies: Vec<u64>,
     pub golden: Output,
     /// CPU time of one undisturbed run, microseconds.
@@ -113,7 +115,8 @@ pub struct Injected {
     pub stderr: Vec<u8>,
 }
 
-/// The order in which an output was written, and how much of it before the flip. Files that a program left behind have no order.
+/// The order in which an output was written, and how much of it before the flip. Files that a program left behind have
+/// no order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteOrder {
     /// All streams are ordered, because they are connections of a server. Otherwise only the first is: standard output.
@@ -174,7 +177,8 @@ pub struct TypeCensus {
 }
 
 impl Profile {
-    /// The instructions from the end of the previous reply to the end of this one. Fails if the program does not write that reply.
+    /// The instructions from the end of the previous reply to the end of this one. Fails if the program does not write
+    /// that reply.
     pub fn work_for(&self, reply: usize) -> Result<std::ops::Range<u64>, Failure> {
         let Some(&end) = self.replies.get(reply) else {
             return Err(Failure::request(format!("there is no reply {reply}"))

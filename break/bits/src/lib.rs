@@ -1,7 +1,7 @@
 //! Flips single bits in a running program, at a chosen instruction, and observes the effect.
 //!
-//! The program is unmodified and runs under ptrace. The engine steps one golden process to each point, forks it there and flips
-//! a bit in the fork, while the golden process goes on to the next point. After SEI §7, which used Pin.
+//! The program is unmodified and runs under ptrace. The engine steps one golden process to each point, forks it there
+//! and flips a bit in the fork, while the golden process goes on to the next point. After SEI §7, which used Pin.
 //!
 //! The folders follow the path of a flip, and each uses only those before it:
 //!

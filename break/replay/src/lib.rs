@@ -1,9 +1,9 @@
-//! The replay shim: preloaded into an unmodified server, it plays an input trace to the server over virtual connections and
-//! records the output of each.
+//! The replay shim: preloaded into an unmodified server, it plays an input trace to the server over virtual connections
+//! and records the output of each.
 //!
-//! SEI §7 changed memcached to read commands from a file and to write its responses to another. Here the server is unmodified,
-//! and everything that a fork would share (sockets, epoll instances, pipes, threads) is ordinary memory of the process. The
-//! sources are in `shim/`, the formats in [`model::replay`] and `docs/formats/replay.md`.
+//! SEI §7 changed memcached to read commands from a file and to write its responses to another. Here the server is
+//! unmodified, and everything that a fork would share (sockets, epoll instances, pipes, threads) is ordinary memory of
+//! the process. The sources are in `shim/`, the formats in [`model::replay`] and `docs/formats/replay.md`.
 
 pub mod memcached_input;
 
@@ -69,8 +69,8 @@ mod tests {
         assert_eq!(MAGIC, b"FLRO");
     }
 
-    /// The headers that each of the shim's parts includes, where a part is a header with the source of its name. `start.c`
-    /// connects parts that must not include each other.
+    /// The headers that each of the shim's parts includes, where a part is a header with the source of its name.
+    /// `start.c` connects parts that must not include each other.
     fn shim_dependencies() -> BTreeMap<String, BTreeSet<String>> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shim");
         let mut parts = BTreeMap::<String, BTreeSet<String>>::new();

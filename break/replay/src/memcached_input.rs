@@ -1,5 +1,5 @@
-//! Generates an input trace for memcached, for tests and `lab/papers/sei`: several connections set, get, delete and count, with
-//! more data than its memory holds.
+//! Generates an input trace for memcached, for tests and `lab/papers/sei`: several connections set, get, delete and
+//! count, with more data than its memory holds.
 //!
 //! The commands of SEI §7's campaigns are not published. These exercise memcached's main functions, eviction included.
 

@@ -1,6 +1,7 @@
 //! The client of the flip engine: sends requests and receives replies, one JSON object per line.
 //!
-//! [`EngineClient::exchange`] is the only request loop. Dropping a client closes the engine's input, which ends the engine.
+//! [`EngineClient::exchange`] is the only request loop. Dropping a client closes the engine's input, which ends the
+//! engine.
 
 use bit_flips::engine_messages::{Reply, Request};
 use model::{Failure, Family};
@@ -30,7 +31,8 @@ pub struct EngineClient {
 }
 
 impl EngineClient {
-    /// Starts an engine: `executable` with `arguments` must call [`sandbox::enter`] and then [`bit_flips::engine::serve`].
+    /// Starts an engine: `executable` with `arguments` must call [`sandbox::enter`] and then
+    /// [`bit_flips::engine::serve`].
     pub fn start(executable: &Path, arguments: &[&OsStr]) -> Result<EngineClient, Failure> {
         let failed = |e: std::io::Error| Failure::environment(format!("the flip engine cannot be started: {e}"));
         let mut child = sandbox::supervisor_command(executable, arguments).spawn().map_err(failed)?;
@@ -57,13 +59,14 @@ impl EngineClient {
         EngineClient { requests: Some(Box::new(requests)), replies: from, process: None }
     }
 
-    /// Pid of the reaper of the engine's sandbox, as [`sandbox::host_pid`] needs it. None: see [`EngineClient::connect`].
+    /// Pid of the reaper of the engine's sandbox, as [`sandbox::host_pid`] needs it. None: see
+    /// [`EngineClient::connect`].
     pub fn reaper(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
     }
 
-    /// Sends a request and passes each reply to `handle` until that returns a value. None: `stop` was set. A refusal is an error
-    /// with the engine's text, and so is an engine that ends.
+    /// Sends a request and passes each reply to `handle` until that returns a value. None: `stop` was set. A refusal is
+    /// an error with the engine's text, and so is an engine that ends.
     pub fn exchange<T>(
         &mut self,
         request: &Request,

@@ -1,7 +1,8 @@
 //! Tries every flip during the work for one reply: the exact shares that a draw estimates.
 //!
-//! The engine sorts the flips into equivalence classes and tries one member of each; here they are judged and added up. A draw
-//! gives each eligible instruction the same probability, then each of its operands, then each bit: so does a share here.
+//! The engine sorts the flips into equivalence classes and tries one member of each; here they are judged and added up.
+//! A draw gives each eligible instruction the same probability, then each of its operands, then each bit: so does a
+//! share here.
 
 use crate::engine_client::{EngineClient, unexpected};
 use crate::judge::Judge;
@@ -41,8 +42,8 @@ pub struct ExhaustiveRun<'a> {
 }
 
 impl ExhaustiveRun<'_> {
-    /// Tries classes that are not in the log. Blocks until all are tried. `drawn`: the outcomes of a draw in the same range. None: `stop`
-    /// was set; completed classes are kept.
+    /// Tries classes that are not in the log. Blocks until all are tried. `drawn`: the outcomes of a draw in the same
+    /// range. None: `stop` was set; completed classes are kept.
     pub fn run(
         &self,
         engine: &mut EngineClient,

@@ -1,10 +1,10 @@
-//! The user's own disturbance instead of flips (SEI §7.2 lowered the processor's voltage): judges runs of a program while a command
-//! acts.
+//! The user's own disturbance instead of flips (SEI §7.2 lowered the processor's voltage): judges runs of a program
+//! while a command acts.
 //!
 //! Instead of a program that is started for each run, a running server may get the input trace in each run.
 //!
-//! Healthy, disturbed, healthy: two undisturbed runs produce the golden output, and one afterwards must produce it again. The
-//! disturbance acts on this machine, so nothing is contained: the program runs as the current user.
+//! Healthy, disturbed, healthy: two undisturbed runs produce the golden output, and one afterwards must produce it
+//! again. The disturbance acts on this machine, so nothing is contained: the program runs as the current user.
 
 use crate::local_run::{self, LocalRun};
 use crate::replay_client::ReplayClient;
@@ -30,7 +30,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
 impl VariantRun<'_, '_> {
-    /// Runs the program during the disturbance. Blocks until all runs are complete or `stop` is set. The disturbance ends in any case.
+    /// Runs the program during the disturbance. Blocks until all runs are complete or `stop` is set. The disturbance
+    /// ends in any case.
     pub fn run_external(
         &mut self,
         external: &External,

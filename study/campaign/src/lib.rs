@@ -1,8 +1,8 @@
 //! Campaigns of bit flips: planned, run by an engine, judged, counted, logged, resumed.
 //!
-//! The engine injects flips and reports the effect of each ([`bit_flips::engine_messages`], [`EngineClient`]). This crate computes the
-//! results: the outcome of each flip ([`judge`]), the log that survives an interruption ([`log`]), and the tables of SEI §7.1
-//! with their intervals ([`tables`], [`statistics`]). All results are computed from the log.
+//! The engine injects flips and reports the effect of each ([`bit_flips::engine_messages`], [`EngineClient`]). This
+//! crate computes the results: the outcome of each flip ([`judge`]), the log that survives an interruption ([`log`]),
+//! and the tables of SEI §7.1 with their intervals ([`tables`], [`statistics`]). All results are computed from the log.
 
 pub mod engine_client;
 pub mod exhaustive;

@@ -1,9 +1,9 @@
-//! Flips in a running process, each judged by the user's own check: a command that sends requests to the process as its clients do
-//! and fails if a reply is wrong.
+//! Flips in a running process, each judged by the user's own check: a command that sends requests to the process as its
+//! clients do and fails if a reply is wrong.
 //!
-//! Healthy, then disturbed: the check must pass twice before anything is flipped. It runs repeatedly while the flip is made, which
-//! keeps the process busy and catches transient errors, and once more afterwards. The first failing check decides. Nothing is undone,
-//! so there is no healthy end, and the effect of a flip may appear after a later one.
+//! Healthy, then disturbed: the check must pass twice before anything is flipped. It runs repeatedly while the flip is
+//! made, which keeps the process busy and catches transient errors, and once more afterwards. The first failing check
+//! decides. Nothing is undone, so there is no healthy end, and the effect of a flip may appear after a later one.
 //!
 //! | the check | the process | outcome |
 //! |---|---|---|
@@ -40,8 +40,8 @@ const EXCERPT: usize = 160;
 pub type Flip<'a> = &'a mut dyn FnMut(&Target) -> Result<Injection, Failure>;
 
 impl VariantRun<'_, '_> {
-    /// Flips bits in a running process. Blocks until all flips are made, the process has ended, or `stop` is set. After an error, no bit
-    /// was flipped.
+    /// Flips bits in a running process. Blocks until all flips are made, the process has ended, or `stop` is set. After
+    /// an error, no bit was flipped.
     pub fn run_live(
         &mut self,
         live: &Live,

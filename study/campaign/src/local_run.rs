@@ -45,7 +45,8 @@ impl Drop for Folder {
     }
 }
 
-/// Runs a program in a new folder with its files. Blocks until it ends or is killed after `timeout`; neither is an error.
+/// Runs a program in a new folder with its files. Blocks until it ends or is killed after `timeout`; neither is an
+/// error.
 pub fn run_program(program: &Program, timeout: Duration) -> Result<LocalRun, Failure> {
     let folder = Folder::new()?;
     for file in &program.files {

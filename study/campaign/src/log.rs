@@ -72,8 +72,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Opens the log and passes the records of earlier sessions to `on_record`. A truncated line is dropped, and a duplicate is
-    /// passed once.
+    /// Opens the log and passes the records of earlier sessions to `on_record`. A truncated line is dropped, and a
+    /// duplicate is passed once.
     pub fn open(dir: &'a RunDir, mut on_record: impl FnMut(&Logged)) -> Result<Log<'a>, Failure> {
         let injections = dir.segment(INJECTIONS)?;
         let outputs = dir.segment(OUTPUTS)?;

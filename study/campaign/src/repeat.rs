@@ -73,8 +73,8 @@ impl Repeat<'_> {
         again.map(Some).ok_or_else(|| Failure::unknown(format!("injection {} could not be repeated", self.id)))
     }
 
-    /// Runs a fresh process to the flip and stops it there for a debugger, `after` the flip or before it. None: `stop` was set.
-    /// The process ends with the engine.
+    /// Runs a fresh process to the flip and stops it there for a debugger, `after` the flip or before it. None: `stop`
+    /// was set. The process ends with the engine.
     pub fn hold(
         &self,
         engine: &mut EngineClient,

@@ -1,9 +1,9 @@
 //! Plays an input trace to a running server over real connections, one step after the other.
 //!
-//! A byte stream does not show when an answer is complete. In the first run, an answer is complete when no bytes arrive for
-//! [`QUIET`]; in later runs each send waits for as many bytes as in the first run, or for the timeout. At the end every connection is
-//! shut down for writing and read to its end. So extra answers are received, and the server's connections are closed in order
-//! instead of reset before the trace is played again.
+//! A byte stream does not show when an answer is complete. In the first run, an answer is complete when no bytes arrive
+//! for [`QUIET`]; in later runs each send waits for as many bytes as in the first run, or for the timeout. At the end
+//! every connection is shut down for writing and read to its end. So extra answers are received, and the server's
+//! connections are closed in order instead of reset before the trace is played again.
 
 use model::Failure;
 use model::flip::{Effect, Ending};
@@ -204,7 +204,8 @@ mod tests {
         assert!(clients.run(timeout).0 == healthy);
     }
 
-    /// The server sends an extra answer at the end of a connection while `disturbed`, and reports how each connection ended.
+    /// The server sends an extra answer at the end of a connection while `disturbed`, and reports how each connection
+    /// ended.
     #[test]
     fn an_extra_answer_is_received_and_connections_are_closed_in_order() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -103,7 +103,8 @@ pub fn digest(bytes: &[u8]) -> String {
 /// The share of flips that is expected to become errors. The paper's groups have 47 to 84 %.
 const MANIFEST: f64 = 0.4;
 
-/// How many flips of each type make each group's intervals at most `width` wide (0 to 1), if [`MANIFEST`] of them become errors.
+/// How many flips of each type make each group's intervals at most `width` wide (0 to 1), if [`MANIFEST`] of them
+/// become errors.
 pub fn counts_for_width(types: &[FlipType], width: f64) -> Vec<(FlipType, u32)> {
     let flips = statistics::trials_for(width) as f64 / MANIFEST;
     let members = |group: FlipGroup| types.iter().filter(|kind| kind.group() == group).count();

@@ -5,7 +5,8 @@ use model::campaign::Share;
 /// Two-sided 95 % of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The share with its 95 % Wilson interval; for a count of 0 the upper end is [`upper_bound_of_none`]. None for no trials.
+/// The share with its 95 % Wilson interval; for a count of 0 the upper end is [`upper_bound_of_none`]. None for no
+/// trials.
 pub fn share(count: u64, of: u64) -> Option<Share> {
     if of == 0 {
         return None;
@@ -31,8 +32,8 @@ pub fn upper_bound_of_none(of: u64) -> f64 {
     if of == 0 { 1.0 } else { 1.0 - 0.05f64.powf(1.0 / of as f64) }
 }
 
-/// How many trials make the interval at most `width` wide (0 to 1) for any share. It is widest at one half, where Wilson's is
-/// z/√(n+z²).
+/// How many trials make the interval at most `width` wide (0 to 1) for any share. It is widest at one half, where
+/// Wilson's is z/√(n+z²).
 pub fn trials_for(width: f64) -> u64 {
     (Z * Z / (width * width) - Z * Z).ceil().max(1.0) as u64
 }

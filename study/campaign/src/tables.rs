@@ -22,8 +22,8 @@ pub struct Tables {
     by_class: Slices,
     by_function: Slices,
     by_bit: Slices,
-    /// By group and whether errors were detected: the number of errors for each number of replies between the flip and the first wrong
-    /// one.
+    /// By group and whether errors were detected: the number of errors for each number of replies between the flip and
+    /// the first wrong one.
     latencies: BTreeMap<(FlipGroup, bool), BTreeMap<u64, u64>>,
     stories: BTreeMap<u32, Logged>,
 }

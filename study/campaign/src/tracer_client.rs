@@ -14,8 +14,8 @@ use std::time::Duration;
 /// How often the stop flag is checked.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
-/// Makes one flip. `executable` with `arguments` must call [`bit_flips::live::helper::serve`]. If `stop` is set, the flip is given
-/// up unless it has been made already. Blocks until the process is detached.
+/// Makes one flip. `executable` with `arguments` must call [`bit_flips::live::helper::serve`]. If `stop` is set, the
+/// flip is given up unless it has been made already. Blocks until the process is detached.
 pub fn flip(executable: &Path, arguments: &[&OsStr], target: &Target, stop: &AtomicBool) -> Result<Injection, Failure> {
     let failed = |e: io::Error| Failure::environment(format!("the flip's tracer cannot be started: {e}"));
     let mut request = serde_json::to_vec(target).map_err(|e| failed(e.into()))?;

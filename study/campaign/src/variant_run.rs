@@ -31,7 +31,8 @@ impl VariantRun<'_, '_> {
         &self.spec.variants[self.index as usize]
     }
 
-    /// Refuses a golden run that differs from that of an earlier session, or that a client would not accept. Keeps the first one.
+    /// Refuses a golden run that differs from that of an earlier session, or that a client would not accept. Keeps the
+    /// first one.
     pub(crate) fn accept(&self, profile: &Profile) -> Result<(), Failure> {
         let (now, file) = (Golden::of(profile), Golden::file(self.index));
         let first = !self.log.dir().file(&file).exists();
@@ -49,7 +50,8 @@ impl VariantRun<'_, '_> {
         Ok(())
     }
 
-    /// Adds a record to the log and the tables, and keeps the output if it is undetected. False: it is in the log already.
+    /// Adds a record to the log and the tables, and keeps the output if it is undetected. False: it is in the log
+    /// already.
     pub(crate) fn record(
         &mut self,
         logged: &Logged,

@@ -3,8 +3,8 @@
 use model::Verdict;
 use model::campaign::Variant;
 
-/// Fail if a client would have accepted corrupt output. Unknown, with reasons, if the results are unreliable or incomplete. Pass
-/// otherwise.
+/// Fail if a client would have accepted corrupt output. Unknown, with reasons, if the results are unreliable or
+/// incomplete. Pass otherwise.
 pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
     let mut doubts = Vec::new();
     for variant in variants {

@@ -1,7 +1,9 @@
-//! `make bench-flips`: the speed of a campaign of bit flips, where its time is spent, and whether its optimizations change results.
+//! `make bench-flips`: the speed of a campaign of bit flips, where its time is spent, and whether its optimizations
+//! change results.
 //!
-//! A campaign has a fixed cost (the undisturbed runs, stepping through the program) and a cost per injection. Each round runs a
-//! small and a larger campaign; their difference gives the cost of an injection. Times are of the whole command, report included.
+//! A campaign has a fixed cost (the undisturbed runs, stepping through the program) and a cost per injection. Each
+//! round runs a small and a larger campaign; their difference gives the cost of an injection. Times are of the whole
+//! command, report included.
 
 mod agreement;
 mod targets;
@@ -117,7 +119,8 @@ fn measure(tool: &Tool, target: &Target, sizes: &Sizes, seed: u64) -> Result<Rou
     })
 }
 
-/// Shares of the engine's time in the larger campaigns. Forks run while the golden process is stepped, so their CPU time overlaps.
+/// Shares of the engine's time in the larger campaigns. Forks run while the golden process is stepped, so their CPU
+/// time overlaps.
 fn parts(rounds: &[Round]) -> [(&'static str, Interval); 6] {
     let of = |part: fn(&Seconds) -> f64| {
         let share = |round: &Round| part(&round.seconds) / (round.seconds.profile + round.seconds.wall);

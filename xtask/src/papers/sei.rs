@@ -1,7 +1,7 @@
 //! Repeats SEI §7.1: campaigns of single bit flips in unmodified servers, by `faultloom flip`.
 //!
-//! Each variant is a run in a store below `out/papers/sei`, so an interrupted campaign is resumed. `lab/papers/sei/README.md`
-//! explains the differences from the paper.
+//! Each variant is a run in a store below `out/papers/sei`, so an interrupted campaign is resumed.
+//! `lab/papers/sei/README.md` explains the differences from the paper.
 
 mod campaign;
 mod figures;

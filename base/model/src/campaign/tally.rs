@@ -57,8 +57,8 @@ impl Tally {
     }
 }
 
-/// A share of the manifested errors with its 95 % interval (Wilson), all from 0 to 1. For a count of 0, `high` is the one-sided
-/// 95 % bound.
+/// A share of the manifested errors with its 95 % interval (Wilson), all from 0 to 1. For a count of 0, `high` is the
+/// one-sided 95 % bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     pub share: f64,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One byte stream per connection, in the order of their numbers. A program without connections has its standard output, and
-/// one stream per file that it left behind.
+/// One byte stream per connection, in the order of their numbers. A program without connections has its standard
+/// output, and one stream per file that it left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     pub streams: Vec<Stream>,

@@ -6,8 +6,8 @@
 //! └───────────┴───────────────┴────────────┴───────────┘
 //! ```
 //!
-//! A disturbed process may write anything to the descriptor and may be killed within a record. Nothing that it wrote is lost:
-//! bytes that are not a record become a separate stream, so that they count as a deviation.
+//! A disturbed process may write anything to the descriptor and may be killed within a record. Nothing that it wrote is
+//! lost: bytes that are not a record become a separate stream, so that they count as a deviation.
 
 use super::input_trace::CONNECTIONS;
 use crate::flip::{Output, Stream};
@@ -27,7 +27,8 @@ pub const UNFRAMED: &str = "no record";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputRecords {
     pub streams: BTreeMap<u32, Vec<u8>>,
-    /// Connections and byte counts in the order in which they were written; consecutive records of one connection are one piece.
+    /// Connections and byte counts in the order in which they were written; consecutive records of one connection are
+    /// one piece.
     pub pieces: Vec<(u32, u64)>,
     /// The shim's notes on why the run ended. Not output of the server.
     pub notes: Vec<String>,

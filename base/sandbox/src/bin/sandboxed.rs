@@ -1,8 +1,8 @@
 //! Runs one program in the sandbox and reports how it ended: `sandboxed [--forks] [--exec] PROGRAM [ARGUMENT…]`.
 //!
-//! The smallest supervisor there is, to test the sandbox with: a program may send signals to itself and to no other process,
-//! start processes only with `--forks`, and become another program only with `--exec`. Writes one JSON object to standard
-//! output when the program has started, and one when it has ended.
+//! The smallest supervisor there is, to test the sandbox with: a program may send signals to itself and to no other
+//! process, start processes only with `--forks`, and become another program only with `--exec`. Writes one JSON object
+//! to standard output when the program has started, and one when it has ended.
 #![expect(unsafe_code, reason = "waiting for any child has no checked interface")]
 
 use model::{Failure, Family};

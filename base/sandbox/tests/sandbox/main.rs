@@ -1,5 +1,5 @@
-//! A sandboxed program that attacks its host fails at each attempt, its targets stay intact, and nothing of it outlives the
-//! supervisor. Each attack is made outside the sandbox too, which proves that it works there.
+//! A sandboxed program that attacks its host fails at each attempt, its targets stay intact, and nothing of it outlives
+//! the supervisor. Each attack is made outside the sandbox too, which proves that it works there.
 #![expect(unsafe_code, reason = "processes are killed by number")]
 
 mod fixture;

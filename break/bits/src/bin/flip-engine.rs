@@ -1,5 +1,5 @@
-//! The flip engine on its own, for tests of this crate: requests on standard input, replies on standard output. The argument is
-//! the path of the replay shim, if servers are studied.
+//! The flip engine on its own, for tests of this crate: requests on standard input, replies on standard output. The
+//! argument is the path of the replay shim, if servers are studied.
 
 use model::Family;
 use sandbox::Sandbox;

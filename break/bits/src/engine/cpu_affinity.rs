@@ -1,9 +1,9 @@
 //! Assigns processors to the engine and its processes.
 //!
-//! The engine and the golden process alternate hundreds of thousands of times. On one processor each alternation is a context
-//! switch. On two, both processes sleep in between, and waking a sleeping processor costs more than the work itself, above all in
-//! a virtual machine. So both run on one processor, and forks on the others, one each. A program that queries its affinity gets
-//! one processor in every run.
+//! The engine and the golden process alternate hundreds of thousands of times. On one processor each alternation is a
+//! context switch. On two, both processes sleep in between, and waking a sleeping processor costs more than the work
+//! itself, above all in a virtual machine. So both run on one processor, and forks on the others, one each. A program
+//! that queries its affinity gets one processor in every run.
 #![allow(unsafe_code)] // the affinity of processes has no checked interface
 
 use sandbox::tracee::Pid;

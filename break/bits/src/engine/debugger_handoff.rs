@@ -20,8 +20,8 @@ pub struct Handoff {
     pub ip: u64,
 }
 
-/// Leaves a process whose thread is stopped right before `instruction`, after applying `fault` if one is given. It runs on when a
-/// debugger or `SIGCONT` resumes it.
+/// Leaves a process whose thread is stopped right before `instruction`, after applying `fault` if one is given. It runs
+/// on when a debugger or `SIGCONT` resumes it.
 pub fn hand_off(
     stopped: &StoppedProcess,
     gadget: Gadget,

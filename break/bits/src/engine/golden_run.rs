@@ -16,7 +16,8 @@ use sandbox::tracee::{Registers, Tracee};
 use sandbox::{Launched, Limits, Sandbox};
 use std::collections::HashSet;
 
-/// CPU time limit of a stepped program, which spends most of it at its stops. Only a last resort: its instructions are limited.
+/// CPU time limit of a stepped program, which spends most of it at its stops. Only a last resort: its instructions are
+/// limited.
 const STEPPED_SECONDS: u64 = 24 * 3600;
 
 /// A golden process that is stopped, with the state needed to step and fork it.
@@ -137,7 +138,8 @@ impl GoldenRun {
             None => &[libc::STDOUT_FILENO, libc::STDERR_FILENO],
         };
         let found = Descriptors::of(self.golden.tracee.pid, &self.run_dir.work, fresh)?;
-        // the C library opens its own sockets to read network interfaces; a server's sockets are virtual, and there is no network
+        // the C library opens its own sockets to read network interfaces; a server's sockets are virtual, and there is
+        // no network
         let harmless = |shared: &&String| program.replay.is_some() && shared.contains("socket:");
         match found.shared.iter().find(|shared| !harmless(shared)) {
             None => Ok(found),

@@ -29,8 +29,8 @@ use sandbox::Sandbox;
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::PermissionsExt;
 
-/// Serves requests until there are no more. Must be the only thread of the sandbox's supervisor. `shim` is the shared object
-/// that servers run under; without it, programs with an input trace are refused.
+/// Serves requests until there are no more. Must be the only thread of the sandbox's supervisor. `shim` is the shared
+/// object that servers run under; without it, programs with an input trace are refused.
 pub fn serve(
     sandbox: &Sandbox,
     shim: Option<&[u8]>,

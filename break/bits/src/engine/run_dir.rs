@@ -20,7 +20,8 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Creates it with empty outputs and a copy of `files` in the working directory. Replaces what a failed request left there.
+    /// Creates it with empty outputs and a copy of `files` in the working directory. Replaces what a failed request
+    /// left there.
     pub fn create(sandbox: &Sandbox, name: &str, files: &[PathBuf]) -> io::Result<RunDir> {
         let _ = fs::remove_dir_all(sandbox.scratch.join(name));
         let home = sandbox.create_dir(name)?;

@@ -103,8 +103,8 @@ impl<T: FaultListener> Supervisor<T> {
         Ok(())
     }
 
-    /// Adds a process whose thread is in a system call, whose return a fault waits for. `stop`: the event that it is stopped
-    /// by, if it is. Handling that event may end the process.
+    /// Adds a process whose thread is in a system call, whose return a fault waits for. `stop`: the event that it is
+    /// stopped by, if it is. Handling that event may end the process.
     pub fn add_pending(
         &mut self,
         process: StoppedProcess,

@@ -18,7 +18,8 @@ impl FaultListener for Undisturbed {
     fn fault_applied(&mut self, _: String, _: bool) {}
 }
 
-/// Returns the output and the CPU time. Fails if the program ends by a signal, does not end, or affects other processes.
+/// Returns the output and the CPU time. Fails if the program ends by a signal, does not end, or affects other
+/// processes.
 pub fn run(sandbox: &Sandbox, program: &Program, name: &str) -> Result<(CollectedOutput, Duration), Refusal> {
     let limits = &program.limits;
     let most = Duration::from_secs(limits.seconds);

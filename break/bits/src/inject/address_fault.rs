@@ -1,13 +1,15 @@
 //! A flipped address: an operand is read from, or written to, another place than the instruction names.
 //!
-//! The memory contents are exchanged, not the base register, which the instruction may use otherwise or may not have: `push`,
-//! `call`, RIP-relative operands, `mov rax,[rax]`. The effect is that of the processor using the flipped address:
-//! - Read: the content of the wrong address is put at the right one and the instruction runs. The right address then gets its
-//!   content back, except where the instruction wrote. The two may overlap: everything is read before anything is written.
-//! - Write: the instruction runs. The right address then gets its content back, and after that the wrong one gets the result,
-//!   which wins where they overlap.
-//! - Read and written by one instruction: each flip affects its own half. `add [a],x` reads at the wrong address and writes at
-//!   the right one, or the other way round.
+//! The memory contents are exchanged, not the base register, which the instruction may use otherwise or may not have:
+//! `push`, `call`, RIP-relative operands, `mov rax,[rax]`. The effect is that of the processor using the flipped
+//! address:
+//! - Read: the content of the wrong address is put at the right one and the instruction runs. The right address then
+//!   gets its content back, except where the instruction wrote. The two may overlap: everything is read before anything
+//!   is written.
+//! - Write: the instruction runs. The right address then gets its content back, and after that the wrong one gets the
+//!   result, which wins where they overlap.
+//! - Read and written by one instruction: each flip affects its own half. `add [a],x` reads at the wrong address and
+//!   writes at the right one, or the other way round.
 //! - The wrong address cannot be accessed: the instruction does not run, and the program gets the signal.
 
 use super::fault::{AppliedFault, NextAction};

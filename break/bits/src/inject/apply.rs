@@ -1,7 +1,7 @@
 //! Applies a fault to a process that is stopped right before the instruction.
 //!
-//! What the instruction reads is changed before it runs; what it writes is changed afterwards (SEI, table 1). The process is
-//! then stopped and ready to be resumed. A repeated instruction is hit in one of its iterations.
+//! What the instruction reads is changed before it runs; what it writes is changed afterwards (SEI, table 1). The
+//! process is then stopped and ready to be resumed. A repeated instruction is hit in one of its iterations.
 
 use super::fault::{AppliedFault, Fault, NextAction, PendingFault};
 use super::{address_fault, arbitrary_state, value_fault};
@@ -11,8 +11,8 @@ use model::flip::FlipType;
 use sandbox::tracee::{Registers, Stop, Tracee};
 use std::io;
 
-/// Applies a fault. An error is the engine's: the process is not where it should be, or gone. Blocks for at most 20 ms plus the
-/// iterations of a repeated instruction.
+/// Applies a fault. An error is the engine's: the process is not where it should be, or gone. Blocks for at most 20 ms
+/// plus the iterations of a repeated instruction.
 pub fn apply(tracee: &Tracee, instruction: &Instruction, fault: &Fault) -> io::Result<AppliedFault> {
     let Some(operand) = instruction.operand(fault.kind, fault.operand) else {
         return Ok(AppliedFault::not_applied("the instruction has no such operand"));

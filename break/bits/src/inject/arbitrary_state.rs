@@ -1,9 +1,9 @@
 //! Arbitrary values in several variables at once (SEI §3, arbitrary state corruption).
 //!
-//! The paper's fault puts any value into any number of variables. A binary does not define variables, so each of these counts
-//! as one: the general registers except the stack pointer, the 32 words from the stack pointer up, the words that registers
-//! point to, and the words that the instruction accesses. Memory counts only if the program may write to it. Two to four distinct
-//! variables are drawn uniformly and get uniform 64-bit values.
+//! The paper's fault puts any value into any number of variables. A binary does not define variables, so each of these
+//! counts as one: the general registers except the stack pointer, the 32 words from the stack pointer up, the words
+//! that registers point to, and the words that the instruction accesses. Memory counts only if the program may write to
+//! it. Two to four distinct variables are drawn uniformly and get uniform 64-bit values.
 
 use crate::processor::instruction::Instruction;
 use crate::processor::memory_operand::{self, MemoryOperand};

@@ -40,8 +40,8 @@ pub enum NextAction {
     /// It is stopped. Resume it with this signal (0: none), whose details are set.
     Resume(i32),
     Ended(Stop),
-    /// Its system call has not returned. Some: it is stopped by this event, which the caller handles first; otherwise wait.
-    /// Either way, pass its next stop to [`PendingFault::resume`].
+    /// Its system call has not returned. Some: it is stopped by this event, which the caller handles first; otherwise
+    /// wait. Either way, pass its next stop to [`PendingFault::resume`].
     Pending(Option<Stop>, Box<PendingFault>),
 }
 

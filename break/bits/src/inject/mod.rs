@@ -1,6 +1,7 @@
 //! Applies one fault to a process that is stopped before an instruction.
 //!
-//! [`apply`] dispatches to the files for values, addresses and arbitrary states; all of them return the types of [`fault`].
+//! [`apply`] dispatches to the files for values, addresses and arbitrary states; all of them return the types of
+//! [`fault`].
 
 mod address_fault;
 mod apply;

@@ -1,9 +1,9 @@
-//! A separate process that makes one flip: it reads one [`Target`] from its standard input and writes one [`HelperReply`] to its
-//! standard output, each as a line of JSON.
+//! A separate process that makes one flip: it reads one [`Target`] from its standard input and writes one
+//! [`HelperReply`] to its standard output, each as a line of JSON.
 //!
-//! A tracer must not end in the middle of a step. So this process has its own session, which no terminal signal reaches, and
-//! ignores signals that request termination. It gives up when its standard input ends, which also happens when the tool is killed,
-//! and always detaches first.
+//! A tracer must not end in the middle of a step. So this process has its own session, which no terminal signal
+//! reaches, and ignores signals that request termination. It gives up when its standard input ends, which also happens
+//! when the tool is killed, and always detaches first.
 #![allow(unsafe_code)] // sessions and signals have no safe interface in the standard library
 
 use super::{Injection, Target, flip};
@@ -51,7 +51,8 @@ impl From<Result<Injection, Failure>> for HelperReply {
     }
 }
 
-/// Reads a request, makes the flip and replies. Blocks until the process is detached. Must be the only work of this process.
+/// Reads a request, makes the flip and replies. Blocks until the process is detached. Must be the only work of this
+/// process.
 pub fn serve() -> io::Result<()> {
     ignore_termination();
     let mut line = String::new();

@@ -1,16 +1,16 @@
-//! Flips one bit in a process that runs already: attaches to a busy thread, steps it for a few instructions, applies one fault,
-//! and detaches.
+//! Flips one bit in a process that runs already: attaches to a busy thread, steps it for a few instructions, applies
+//! one fault, and detaches.
 //!
-//! Nothing is contained and nothing can be undone: the user's own process is corrupted. The thread is single-stepped by the
-//! processor, so that no breakpoint can remain in it, and for a tenth of a second at most. Attaching has the same visible effect as
-//! attaching a debugger: a system call that the thread waited in may return early (`EINTR`).
+//! Nothing is contained and nothing can be undone: the user's own process is corrupted. The thread is single-stepped by
+//! the processor, so that no breakpoint can remain in it, and for a tenth of a second at most. Attaching has the same
+//! visible effect as attaching a debugger: a system call that the thread waited in may return early (`EINTR`).
 //!
-//! The instruction is the first eligible one after a random number of steps. This is not a uniform draw from a profile, and not
-//! repeatable: a running server is never in the same state twice. Symbols are read from the files that this process finds under
-//! the names that the other has mapped.
+//! The instruction is the first eligible one after a random number of steps. This is not a uniform draw from a profile,
+//! and not repeatable: a running server is never in the same state twice. Symbols are read from the files that this
+//! process finds under the names that the other has mapped.
 //!
-//! The caller must not be killed meanwhile: the kernel would resume the thread with a pending trap, which kills it. So a separate
-//! process does this work ([`helper`]).
+//! The caller must not be killed meanwhile: the kernel would resume the thread with a pending trap, which kills it. So
+//! a separate process does this work ([`helper`]).
 
 mod allowed;
 mod busy;
@@ -73,7 +73,8 @@ pub struct Injection {
     pub stepped_us: u64,
 }
 
-/// Flips one bit. Gives up, without changing the process, when `is_needed` returns false. Requires the right to trace the process.
+/// Flips one bit. Gives up, without changing the process, when `is_needed` returns false. Requires the right to trace
+/// the process.
 pub fn flip(target: &Target, is_needed: &dyn Fn() -> bool) -> Result<Injection, Failure> {
     check_allowed(target.pid)?;
     let mut random = Random(target.seed);
@@ -150,8 +151,8 @@ fn step_to_site(
     }
 }
 
-/// Steps to the next instruction, possibly of a signal handler. None: the limit was reached. Any step may block, because an
-/// interrupted system call restarts when its thread is resumed.
+/// Steps to the next instruction, possibly of a signal handler. None: the limit was reached. Any step may block,
+/// because an interrupted system call restarts when its thread is resumed.
 fn step(tracee: &Tracee, limit: &WaitLimit) -> io::Result<Option<()>> {
     let mut signal = 0;
     loop {

@@ -30,8 +30,8 @@ fn stream_for(seed: u64, kind: FlipType, index: u32) -> Random {
     random
 }
 
-/// All flips of a draw and its controls, in the order in which the golden process reaches them. Ids number the flips by type
-/// and draw, then the controls. A type without eligible instructions has no flips.
+/// All flips of a draw and its controls, in the order in which the golden process reaches them. Ids number the flips by
+/// type and draw, then the controls. A type without eligible instructions has no flips.
 pub fn plan(stream: &Stream, code: &Code, draw: &Draw) -> Vec<PlannedFlip> {
     let mut planned = Vec::new();
     let mut first = 0;

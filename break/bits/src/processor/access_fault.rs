@@ -1,7 +1,7 @@
 //! The signal that an access to an address would raise, as processor and kernel decide it.
 //!
-//! They check, in this order: that the address is canonical (its upper 17 bits are equal), its alignment, and the page tables. A
-//! signal from one of the first two has neither an address nor a specific code.
+//! They check, in this order: that the address is canonical (its upper 17 bits are equal), its alignment, and the page
+//! tables. A signal from one of the first two has neither an address nor a specific code.
 
 use crate::processor::memory_operand::{ByteSpan, MemoryOperand};
 use crate::program::mappings::Mappings;

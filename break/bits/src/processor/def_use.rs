@@ -1,15 +1,16 @@
 //! Definitions and uses of registers, flags and memory, which show which flips are equivalent.
 //!
-//! A flip in a register or in memory takes effect when its location is read next, and never if that location is written first. So
-//! all flips of one bit between two accesses form an equivalence class (definition and use; Barbosa et al., EDCC 2005). Where an
-//! access is not known exactly (memory that the kernel reads in a system call), a class ends.
+//! A flip in a register or in memory takes effect when its location is read next, and never if that location is written
+//! first. So all flips of one bit between two accesses form an equivalence class (definition and use; Barbosa et al.,
+//! EDCC 2005). Where an access is not known exactly (memory that the kernel reads in a system call), a class ends.
 
 use crate::processor::instruction::{Instruction, reading, writing};
 use iced_x86::{Code, InstructionInfoFactory, OpAccess, Register, RflagsBits};
 use sandbox::tracee::Registers;
 use std::collections::HashMap;
 
-/// A byte that can be flipped: of a register, by its full register and byte number, or of memory. Each flag is a location.
+/// A byte that can be flipped: of a register, by its full register and byte number, or of memory. Each flag is a
+/// location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
     Register(Register, u8),

@@ -3,14 +3,15 @@
 //! Its operands are listed per [`FlipType`], so that a plan can draw one by number. These count as operands
 //! (docs/decisions/0024):
 //! - a register that the instruction reads, with the width of the access, including address registers;
-//! - a register that it writes. A write to a 32-bit register writes 64 bits, as the processor defines it. A vector register
-//!   has the width that the instruction names, though a VEX write clears the bits above;
-//! - the status flags, where the instruction reads or writes flags but no register: `cmp`, `test`, `add [mem],reg`, `jcc`;
+//! - a register that it writes. A write to a 32-bit register writes 64 bits, as the processor defines it. A vector
+//!   register has the width that the instruction names, though a VEX write clears the bits above;
+//! - the status flags, where the instruction reads or writes flags but no register: `cmp`, `test`, `add [mem],reg`,
+//!   `jcc`;
 //! - memory, including implicit accesses: stack, string elements.
 //!
-//! Excluded: x87 registers, segment and control registers, tiles, registers that `vzeroupper` clears, and memory whose address
-//! depends on data: of gathers, scatters, `xsave` and similar, bit tests with a register, and most masked accesses. The other
-//! operands of these instructions count.
+//! Excluded: x87 registers, segment and control registers, tiles, registers that `vzeroupper` clears, and memory whose
+//! address depends on data: of gathers, scatters, `xsave` and similar, bit tests with a register, and most masked
+//! accesses. The other operands of these instructions count.
 
 use crate::processor::control_flow::Flow;
 use crate::processor::memory_operand::MemoryOperand;
@@ -112,7 +113,8 @@ impl Instruction {
         self.flow
     }
 
-    /// Whether a flip of the type can hit it. For a repeated instruction without iterations see [`Instruction::idle_operand`].
+    /// Whether a flip of the type can hit it. For a repeated instruction without iterations see
+    /// [`Instruction::idle_operand`].
     pub fn eligible(&self, kind: FlipType) -> bool {
         self.eligible >> kind as u16 & 1 == 1
     }
@@ -164,8 +166,8 @@ impl Instruction {
         }
     }
 
-    /// The only operand that a flip of the type can hit in a repeated instruction without iterations: it reads its counter and
-    /// nothing else.
+    /// The only operand that a flip of the type can hit in a repeated instruction without iterations: it reads its
+    /// counter and nothing else.
     pub fn idle_operand(&self, kind: FlipType) -> Option<u8> {
         match kind {
             FlipType::Cf | FlipType::Text | FlipType::Asc => Some(0),

@@ -142,8 +142,8 @@ fn lowest(bytes: u32) -> u64 {
     if bytes >= 64 { u64::MAX } else { (1 << bytes) - 1 }
 }
 
-/// Whether the accessed bytes depend on more than the address and a mask register: bit tests with a register reach far from their
-/// operand, masks may be vectors, and masked elements may be packed, permuted or repeated.
+/// Whether the accessed bytes depend on more than the address and a mask register: bit tests with a register reach far
+/// from their operand, masks may be vectors, and masked elements may be packed, permuted or repeated.
 fn depends_on_data(decoded: &iced_x86::Instruction) -> bool {
     use Mnemonic::*;
     match decoded.mnemonic() {

@@ -1,7 +1,7 @@
 //! Vector, mask and MMX registers of a stopped process, in the kernel's format.
 //!
-//! `PTRACE_GETREGSET` with `NT_X86_XSTATE` returns the processor's XSAVE area in the standard, never the compacted, format. The
-//! processor defines where each component begins (CPUID leaf 0Dh):
+//! `PTRACE_GETREGSET` with `NT_X86_XSTATE` returns the processor's XSAVE area in the standard, never the compacted,
+//! format. The processor defines where each component begins (CPUID leaf 0Dh):
 //!
 //! ```text
 //! 0 FXSAVE area: ST0.. at 32, 16 bytes each; XMM0-15 at 160 | 512 header: components in use | YMM0-15 bits 128-255

@@ -1,6 +1,7 @@
 //! Checks whether a program can be studied; if not, reports what prevents it, why, and what to do instead.
 //!
-//! Runs before the program does, and inside the sandbox, where the program's user and the paths visible to it are known.
+//! Runs before the program does, and inside the sandbox, where the program's user and the paths visible to it are
+//! known.
 
 use crate::engine_messages::Program;
 use crate::program::executable::{ElfProperties, Unsupported};

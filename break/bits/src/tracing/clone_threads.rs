@@ -1,8 +1,8 @@
 //! Recreates the golden process's other threads in a fork, which has only the thread that forked.
 //!
-//! Each gets the kernel's state of its original: registers, vector registers, blocked signals, the word that is cleared when it
-//! ends, the stack of signal handlers. The C library's state is in memory and unchanged, thread ids included, so that locks
-//! keep their owners. The kernel's thread ids differ.
+//! Each gets the kernel's state of its original: registers, vector registers, blocked signals, the word that is cleared
+//! when it ends, the stack of signal handlers. The C library's state is in memory and unchanged, thread ids included,
+//! so that locks keep their owners. The kernel's thread ids differ.
 
 use crate::processor::xstate::Xstate;
 use crate::tracing::fork::Gadget;

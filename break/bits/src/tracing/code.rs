@@ -26,8 +26,8 @@ pub struct Site {
     pub admitted: bool,
 }
 
-/// Instructions that always execute one after the other; only the last may continue elsewhere. Direct jumps and calls do not end a
-/// block, because their target is fixed.
+/// Instructions that always execute one after the other; only the last may continue elsewhere. Direct jumps and calls
+/// do not end a block, because their target is fixed.
 pub struct Block {
     pub sites: Vec<SiteId>,
     /// How many of the instructions are admitted and eligible, by type.

@@ -1,5 +1,5 @@
-//! The open descriptors of the golden process. A fork shares file offsets and everything that is not a file, so files are
-//! reopened in it, and a program with descriptors that cannot be reopened is refused before a campaign begins.
+//! The open descriptors of the golden process. A fork shares file offsets and everything that is not a file, so files
+//! are reopened in it, and a program with descriptors that cannot be reopened is refused before a campaign begins.
 
 use std::fs;
 use std::io;

@@ -53,7 +53,8 @@ impl Gadget {
         Ok(child)
     }
 
-    /// Gives a fork its own working directory and files. Files whose offsets it would share with its parent are reopened.
+    /// Gives a fork its own working directory and files. Files whose offsets it would share with its parent are
+    /// reopened.
     pub fn isolate(self, child: &Tracee, at: &Registers, files: &ForkFiles, open: &Descriptors) -> io::Result<()> {
         let calls = Calls { child, at, gadget: self };
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;

@@ -1,8 +1,8 @@
 //! The golden process: advances by one block of instructions at a time and counts them.
 //!
-//! A block runs natively to a breakpoint at its end. Its last instruction is then emulated (branches, returns) or executed by one
-//! real step (system calls and rare instructions). There is never more than one breakpoint in the program, and none while it is
-//! stopped, so a fork of it has none.
+//! A block runs natively to a breakpoint at its end. Its last instruction is then emulated (branches, returns) or
+//! executed by one real step (system calls and rare instructions). There is never more than one breakpoint in the
+//! program, and none while it is stopped, so a fork of it has none.
 
 use crate::processor::control_flow::Flow;
 use crate::processor::instruction::Instruction;
@@ -57,7 +57,8 @@ impl From<io::Error> for TraceError {
 pub trait SyscallObserver {
     /// A call has returned `result`; `before` holds its number and arguments. An error ends the run.
     fn call_returned(&mut self, golden: &mut GoldenProcess, before: &Registers, result: i64) -> Result<(), TraceError>;
-    /// The process stopped for a `PTRACE_EVENT_*` within a call. Returns with the process still stopped, ready for the next step.
+    /// The process stopped for a `PTRACE_EVENT_*` within a call. Returns with the process still stopped, ready for the
+    /// next step.
     fn call_stopped(&mut self, golden: &mut GoldenProcess, event: i32, before: &Registers) -> Result<(), TraceError>;
 }
 

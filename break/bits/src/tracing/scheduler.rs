@@ -146,7 +146,8 @@ impl GoldenProcess {
         Ok(())
     }
 
-    /// The process with all its threads, each with the registers it will be resumed with: for a process that runs on freely.
+    /// The process with all its threads, each with the registers it will be resumed with: for a process that runs on
+    /// freely.
     pub fn stopped_process(&self) -> io::Result<StoppedProcess> {
         self.write_registers()?;
         let written = |thread: &Thread| thread.tracee.set_registers(&thread.registers).map(|()| thread.tracee.clone());

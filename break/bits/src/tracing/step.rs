@@ -26,8 +26,8 @@ pub enum StepOutcome {
 
 /// Executes one instruction, or one iteration of a repeated one. `before`: its registers. Blocks for at most 20 ms.
 ///
-/// A step sets the processor's trap flag, which `pushf` and `syscall` store with the flags; it is cleared there. Signals that
-/// the instruction did not raise are deferred until the process is resumed.
+/// A step sets the processor's trap flag, which `pushf` and `syscall` store with the flags; it is cleared there.
+/// Signals that the instruction did not raise are deferred until the process is resumed.
 pub fn over(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<StepOutcome> {
     let mut deferred = DeferredSignals::default();
     tracee.start_step()?;

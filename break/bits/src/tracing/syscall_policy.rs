@@ -1,7 +1,7 @@
 //! Which system calls a program may make, and what those of the golden process change for the engine.
 //!
-//! No process may signal, start or replace another. The golden process must also be exactly repeatable, so calls that prevent
-//! that end its run.
+//! No process may signal, start or replace another. The golden process must also be exactly repeatable, so calls that
+//! prevent that end its run.
 
 use crate::engine_messages::Program;
 use crate::tracing::golden::{GoldenProcess, SyscallObserver, TraceError};
@@ -11,8 +11,8 @@ use sandbox::tracee::{Pid, Registers, Stop, Tracee};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Decides a call before which the filter has stopped `tracee`, a thread of `process`, and denies it if need be: a process may
-/// only signal itself. Returns whether the call is permitted. The caller resumes the thread.
+/// Decides a call before which the filter has stopped `tracee`, a thread of `process`, and denies it if need be: a
+/// process may only signal itself. Returns whether the call is permitted. The caller resumes the thread.
 pub fn decide(tracee: &Tracee, process: Pid) -> io::Result<bool> {
     let permitted = match TracedCall::from_message(tracee.event_message()?) {
         Some(TracedCall::Signal) => sandbox::signals_itself(&tracee.registers()?, process, tracee.pid),

@@ -1,9 +1,9 @@
 //! The threads of the golden process: one runs, the others are stopped.
 //!
-//! So its instructions are one sequence, independent of the machine. A turn ends where its thread waits, yields or ends, or, once it
-//! has executed its share of instructions, at the next branch or other end of a block, which both steppers reach alike. Next
-//! is the runnable thread that has been stopped longest. Virtual time advances with the instructions; when no thread is runnable,
-//! it advances to the earliest end of a sleep.
+//! So its instructions are one sequence, independent of the machine. A turn ends where its thread waits, yields or
+//! ends, or, once it has executed its share of instructions, at the next branch or other end of a block, which both
+//! steppers reach alike. Next is the runnable thread that has been stopped longest. Virtual time advances with the
+//! instructions; when no thread is runnable, it advances to the earliest end of a sleep.
 //!
 //! A thread that waits is stopped *before* its system call, which was not made: a fork makes the call itself.
 

@@ -25,7 +25,8 @@ fn programs() -> Vec<(&'static str, Program)> {
 fn same(name: &str, one: Vec<Injected>, other: Vec<Injected>) {
     assert_eq!(one.len(), other.len(), "{name}");
     for (mut one, mut other) in one.into_iter().zip(other) {
-        // inode numbers, times and the engine's own user, as `fstat` tells them, are among the values that arbitrary ones replace
+        // inode numbers, times and the engine's own user, as `fstat` tells them, are among the values that arbitrary
+        // ones replace
         if ["files", "elsewhere"].contains(&name) {
             one.effect.hit.clear();
             other.effect.hit.clear();

@@ -1,5 +1,5 @@
-//! Programs that are hard to study: each is either studied as any other, or refused before anything is flipped, with what is in
-//! the way, why, and what to do.
+//! Programs that are hard to study: each is either studied as any other, or refused before anything is flipped, with
+//! what is in the way, why, and what to do.
 
 use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
 use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Sites, Stepper};

@@ -1,5 +1,5 @@
-//! Real servers under the replay shim, in the engine: forks of them say what the golden process says, and a flip in a fork
-//! comes to what it comes to in a fresh process.
+//! Real servers under the replay shim, in the engine: forks of them say what the golden process says, and a flip in a
+//! fork comes to what it comes to in a fresh process.
 
 use crate::support::{Engine, draw, possible, program, skipped, timeless, written};
 use bit_flips::engine_messages::{Method, Program, Replay};

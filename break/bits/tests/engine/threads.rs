@@ -149,7 +149,8 @@ fn where_order_changes_nothing_a_flip_comes_to_the_same() {
     }
 }
 
-/// What hangs may write on until it is ended. What writes more than it should writes memory in which the kernel has left times.
+/// What hangs may write on until it is ended. What writes more than it should writes memory in which the kernel has
+/// left times.
 fn come_to(injected: Injected, golden: usize) -> Injected {
     let mut injected = timeless(injected);
     let hangs = injected.effect.ending == Ending::Hang;

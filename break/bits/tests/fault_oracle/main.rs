@@ -1,9 +1,9 @@
 //! Every flip does what the processor would do.
 //!
-//! Two processes start alike, in random states. In one, the flip is brought about. In the other it happens by other means:
-//! a wrong address is one that instructions written for it really access; all else is set by hand between plain steps.
-//! Then both run on, and all their registers and memory, or the signals they got, must be the same.
-//! A failure prints the seed; `FAULT_SEED=N` repeats it, `FAULT_CASES=N` does more than a quick run.
+//! Two processes start alike, in random states. In one, the flip is brought about. In the other it happens by other
+//! means: a wrong address is one that instructions written for it really access; all else is set by hand between plain
+//! steps. Then both run on, and all their registers and memory, or the signals they got, must be the same. A failure
+//! prints the seed; `FAULT_SEED=N` repeats it, `FAULT_CASES=N` does more than a quick run.
 #![allow(unsafe_code)] // test processes are made by hand; each place says why it may
 
 mod by_hand;

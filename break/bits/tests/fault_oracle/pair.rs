@@ -196,7 +196,8 @@ pub fn compare(
         return differ(format!("registers\n{:x?}\n{:x?}", general(&faulty.registers), general(&oracle.registers)));
     }
     if shape.text.starts_with("call") && matches!(faulty.ending, Ending::Signal { code: SI_KERNEL, .. }) {
-        // whether a call that finds no canonical target has pushed already is the processor's affair: Intel's have, AMD's have not
+        // whether a call that finds no canonical target has pushed already is the processor's affair: Intel's have,
+        // AMD's have not
         let pushed = [faulty.registers.rsp, faulty.registers.rsp - 8, faulty.registers.r15];
         for address in pushed.into_iter().flat_map(|begin| begin..begin + 8) {
             if let (Some(ours), Some(theirs)) = (faulty.memory.find(address), oracle.memory.find(address)) {

@@ -1,6 +1,7 @@
 //! Writes the input traces of SEI's campaigns (SEI §7.1) for replay.
 //!
-//! The paper's traces are not published; `README.md` describes these. Each command prints a summary as one line of JSON.
+//! The paper's traces are not published; `README.md` describes these. Each command prints a summary as one line of
+//! JSON.
 
 mod memcached;
 mod undisturbed;

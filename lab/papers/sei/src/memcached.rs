@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The commands of exhaustive campaigns: the second of two sets, and a get of its value. The first set makes memcached allocate its
-/// memory.
+/// The commands of exhaustive campaigns: the second of two sets, and a get of its value. The first set makes memcached
+/// allocate its memory.
 const PAIR: [&str; 3] = ["set first 0 0 5\r\nhello\r\n", "set second 7 0 12\r\nhello, again\r\n", "get second\r\n"];
 /// A connection that no load uses.
 const STATS_CONNECTION: u32 = 4095;
@@ -32,8 +32,8 @@ pub fn write_pair(output: &Path) -> Result<Value, String> {
     Ok(json!({"commands": PAIR}))
 }
 
-/// Plays the trace followed by `stats`. The campaign's own trace does not include it: differences of statistics would count as
-/// errors although they affect no user of the data.
+/// Plays the trace followed by `stats`. The campaign's own trace does not include it: differences of statistics would
+/// count as errors although they affect no user of the data.
 pub fn counts(trace: &Path, server: &[String]) -> Result<Value, String> {
     let bytes = named(trace, std::fs::read(trace))?;
     let mut played = InputTrace::parse(&bytes).map_err(|e| format!("{}: {e}", trace.display()))?;

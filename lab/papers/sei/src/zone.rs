@@ -1,7 +1,7 @@
 //! Questions for dnscache, and a small zone with the answers.
 //!
-//! Most questions repeat an earlier one, so that answers come from the cache as well as from upstream. Some names do not exist, some
-//! are aliases of others.
+//! Most questions repeat an earlier one, so that answers come from the cache as well as from upstream. Some names do
+//! not exist, some are aliases of others.
 
 use crate::named;
 use model::random::Random;

@@ -1,5 +1,5 @@
-//! Checksums that a hardened program adds to its messages and that its clients verify (SEI §4: a message carries a CRC of its
-//! payload).
+//! Checksums that a hardened program adds to its messages and that its clients verify (SEI §4: a message carries a CRC
+//! of its payload).
 
 /// A checksum of messages. Every message must have a correct one.
 pub trait Check: Send + Sync {

@@ -1,8 +1,8 @@
 //! The user's own judge: a command that judges each output that is not the golden one.
 //!
-//! It gets one JSON object on its standard input, `{"golden": …, "seen": …, "effect": …, "stderr": …}` with the streams' bytes in
-//! base64, and prints `none`, `undetected`, `hardening` or `otherwise`. If it fails, prints something else or takes longer than
-//! [`TIMEOUT`], the injection is not judged, which makes the campaign's verdict unknown.
+//! It gets one JSON object on its standard input, `{"golden": …, "seen": …, "effect": …, "stderr": …}` with the
+//! streams' bytes in base64, and prints `none`, `undetected`, `hardening` or `otherwise`. If it fails, prints something
+//! else or takes longer than [`TIMEOUT`], the injection is not judged, which makes the campaign's verdict unknown.
 
 use model::flip::{Effect, Outcome, Output};
 use std::io::{Read, Write};

@@ -13,7 +13,8 @@ pub struct WrongReply<'a> {
     pub stream: &'a str,
     /// Its byte range in the stream. None: no byte of it was written.
     pub range: Option<Range<usize>>,
-    /// False: it is truncated or missing. The time is then unknown, and everything that the program wrote counts as earlier.
+    /// False: it is truncated or missing. The time is then unknown, and everything that the program wrote counts as
+    /// earlier.
     pub whole: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Answers of a name server, each preceded by its length in two big-endian bytes, as in DNS over TCP (RFC 1035 §4.2.2).
 //!
-//! A resolver drops messages that it cannot parse or that do not answer its question (id, question, answer bit), and it tries another
-//! server after FORMERR, SERVFAIL, NOTIMP, REFUSED or a truncated answer. It accepts a well-formed wrong answer, including `no such
-//! name`. Answers arrive in any order: an id pairs each with its question.
+//! A resolver drops messages that it cannot parse or that do not answer its question (id, question, answer bit), and it
+//! tries another server after FORMERR, SERVFAIL, NOTIMP, REFUSED or a truncated answer. It accepts a well-formed wrong
+//! answer, including `no such name`. Answers arrive in any order: an id pairs each with its question.
 
 use super::protocol::{Message, Protocol, Reading};
 use std::ops::Range;
@@ -94,7 +94,8 @@ fn questions(message: &[u8]) -> Option<Range<usize>> {
     (at <= message.len()).then_some(HEADER..at)
 }
 
-/// Parses everything that a resolver parses before it accepts an answer. Ignores bytes after the last record, as resolvers do.
+/// Parses everything that a resolver parses before it accepts an answer. Ignores bytes after the last record, as
+/// resolvers do.
 fn parse(message: &[u8]) -> Option<()> {
     if message.len() < HEADER || message[2] & ANSWER == 0 {
         return None;

@@ -1,7 +1,7 @@
 //! Lines of text, or any bytes: a reader cannot distinguish right from wrong ones.
 //!
-//! A last line without a line feed is valid, since programs write such. An output that is a prefix of the golden one is truncated
-//! all the same; the judge recognizes that without a protocol.
+//! A last line without a line feed is valid, since programs write such. An output that is a prefix of the golden one is
+//! truncated all the same; the judge recognizes that without a protocol.
 
 use super::protocol::{Message, Protocol, Reading};
 

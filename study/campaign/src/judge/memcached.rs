@@ -1,8 +1,9 @@
 //! Replies of memcached's text protocol, as a client library parses them.
 //!
-//! It detects a line that the protocol does not define, a `VALUE` with an invalid length or whose data do not end there, a missing
-//! `END`, an answer that does not fit the command (`STORED` to a `get`), and the three error lines. It does not detect wrong data of the
-//! right length, another key, other flags, a miss instead of a hit, or another number.
+//! It detects a line that the protocol does not define, a `VALUE` with an invalid length or whose data do not end
+//! there, a missing `END`, an answer that does not fit the command (`STORED` to a `get`), and the three error lines. It
+//! does not detect wrong data of the right length, another key, other flags, a miss instead of a hit, or another
+//! number.
 
 use super::protocol::{Message, Protocol, Reading};
 

@@ -1,9 +1,9 @@
 //! Judges the outcome of one injection: what a client of the program notices (SEI §7.1, table 2).
 //!
-//! Only deviations of the output trace are manifested errors. Each connection is compared with its golden one, message by message,
-//! up to the first difference. That one decides, since a client that notices an error turns elsewhere. Of several connections the
-//! worst counts: corrupt, then detected by hardening, then detected otherwise. The rules are frozen in `docs/decisions/0023`; the table
-//! in `tests.rs` has a case for each rule, which fails without it.
+//! Only deviations of the output trace are manifested errors. Each connection is compared with its golden one, message
+//! by message, up to the first difference. That one decides, since a client that notices an error turns elsewhere. Of
+//! several connections the worst counts: corrupt, then detected by hardening, then detected otherwise. The rules are
+//! frozen in `docs/decisions/0023`; the table in `tests.rs` has a case for each rule, which fails without it.
 //!
 //! Stricter than the paper's text: an unexpected message counts as detected only if its client can recognize it.
 

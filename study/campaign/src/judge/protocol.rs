@@ -25,8 +25,8 @@ pub struct Message {
 pub trait Protocol: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Splits all bytes into consecutive messages without gaps. Invalid bytes are one malformed message, up to where parsing can
-    /// continue, or to the end.
+    /// Splits all bytes into consecutive messages without gaps. Invalid bytes are one malformed message, up to where
+    /// parsing can continue, or to the end.
     fn messages(&self, bytes: &[u8]) -> Vec<Message>;
 
     /// Whether a client that expects `golden` accepts `actual` as an answer of the right kind. Both are valid messages.
@@ -34,8 +34,8 @@ pub trait Protocol: Send + Sync {
         true
     }
 
-    /// For unordered protocols: the tag that pairs an answer with its request. Answers are then compared with the golden one of the
-    /// same tag, independently.
+    /// For unordered protocols: the tag that pairs an answer with its request. Answers are then compared with the
+    /// golden one of the same tag, independently.
     fn tag<'a>(&self, _message: &'a [u8]) -> Option<&'a [u8]> {
         None
     }

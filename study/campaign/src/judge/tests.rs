@@ -1,4 +1,5 @@
-//! A row per rule: each of them fails when its rule is dropped. A planted mistake in the judge does not get past this table.
+//! A row per rule: each of them fails when its rule is dropped. A planted mistake in the judge does not get past this
+//! table.
 
 use super::*;
 use crate::judge::check::crc32;

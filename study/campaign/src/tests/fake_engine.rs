@@ -1,4 +1,5 @@
-//! A fake engine in a thread: it simulates a program with ten replies, where `id % 5` determines the effect of flip `id`.
+//! A fake engine in a thread: it simulates a program with ten replies, where `id % 5` determines the effect of flip
+//! `id`.
 
 use super::{effect, flip, output};
 use crate::EngineClient;

@@ -127,7 +127,8 @@ impl Campaign {
     }
 }
 
-/// Runs `faultloom flip` with its progress on this terminal. Exit codes for undetected errors (1) and doubts (5) are not errors.
+/// Runs `faultloom flip` with its progress on this terminal. Exit codes for undetected errors (1) and doubts (5) are
+/// not errors.
 fn flip(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
     let mut call = workspace.faultloom(&["flip"]);
     call.args(arguments);

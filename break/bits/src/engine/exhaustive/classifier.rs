@@ -52,7 +52,8 @@ impl<'a> Classifier<'a> {
         Classifier { range, first, classes: Vec::new(), by_key: HashMap::new(), kinds }
     }
 
-    /// All bits of all operands of a type: operand, bit, and the flip's share among the type's flips of the instruction.
+    /// All bits of all operands of a type: operand, bit, and the flip's share among the type's flips of the
+    /// instruction.
     fn bits(&self, instruction: &Instruction, kind: FlipType) -> Vec<(usize, u32, f64)> {
         let operands = instruction.operands(kind);
         (0..operands)
@@ -64,8 +65,8 @@ impl<'a> Classifier<'a> {
             .collect()
     }
 
-    /// Adds flips of the instruction pointer, addresses and code, whose effect follows from the state before the instruction.
-    /// `calls`: the number of system calls so far, if the program does not handle crashes.
+    /// Adds flips of the instruction pointer, addresses and code, whose effect follows from the state before the
+    /// instruction. `calls`: the number of system calls so far, if the program does not handle crashes.
     pub fn add_by_state(
         &mut self,
         run: &GoldenRun,

@@ -10,8 +10,8 @@ use std::io;
 use std::time::Instant;
 
 impl Injector<'_> {
-    /// Runs a fresh process to one flip and leaves it for a debugger, before the flip or `after` it. Returns when the process has
-    /// ended.
+    /// Runs a fresh process to one flip and leaves it for a debugger, before the flip or `after` it. Returns when the
+    /// process has ended.
     pub fn hold(mut self, draw: &Draw, id: u32, after: bool) -> Result<Timings, Refusal> {
         let begun = Instant::now();
         let planned = plan(&self.profiled.stream, &self.profiled.code, draw);

@@ -1,5 +1,5 @@
-//! Injects the flips of a campaign: the golden process advances from point to point, and its forks are disturbed and run to
-//! their end.
+//! Injects the flips of a campaign: the golden process advances from point to point, and its forks are disturbed and
+//! run to their end.
 
 mod exhaustive;
 mod hold;
