@@ -65,7 +65,7 @@ mod tests {
     fn changes_in_the_middle_keep_both_ends() {
         assert_eq!(text("abcxyz", "abdxyz"), "a b -c +d x y z");
         assert_eq!(text("ab", "bab"), "+b a b");
-        assert_eq!(text("abcbdab", "bdcaba"), "-a b +d c -b -d a b +a");
+        assert_eq!(text("abcbdab", "bdcaba"), "-a b -c -b d +c a b +a");
     }
 
     #[test]
