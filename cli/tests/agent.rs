@@ -1,6 +1,6 @@
 //! The host's daemon on real connections: nothing missed, nothing doubled, whatever happens to it.
 
-use crate::support::{Home, Ran, Started, skipped, wait_for};
+use crate::support::{Completed, Home, Started, skipped, wait_for};
 use flowdb::FlowDb;
 use flows::{Attribution, Flow, ListenAddress, Side, Window};
 use std::io::{Read, Write};
@@ -52,12 +52,12 @@ impl Agent {
         windows(&self.started.out_so_far())
     }
 
-    /// Connections to a port that were begun, as told so far.
+    /// Opened connections to a port, as recorded so far.
     fn opened(&self, port: u16) -> u64 {
         self.windows().iter().flat_map(|w| &w.flows).filter(|f| begun(f, port)).map(|f| f.counts.opened).sum()
     }
 
-    fn end(self, signal: &str) -> Ran {
+    fn end(self, signal: &str) -> Completed {
         self.started.signal(signal);
         self.started.wait()
     }
@@ -231,7 +231,7 @@ fn once_prints_one_window() {
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
 
 /// Runs the command as a user without rights.
-fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Ran> {
+fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Completed> {
     if !is_root() {
         skipped("becoming another user needs root");
         return None;
@@ -273,7 +273,7 @@ fn without_rights_it_says_which_are_missing_and_does_what_it_can() {
 }
 
 /// Runs the command as root where a part of the system is covered by something else.
-fn behind(cover: &str, home: &Home, arguments: &[&str]) -> Option<Ran> {
+fn behind(cover: &str, home: &Home, arguments: &[&str]) -> Option<Completed> {
     if !is_root() {
         skipped("covering a part of the system needs root");
         return None;
@@ -402,10 +402,10 @@ fn a_database_that_is_away_delays_nothing_and_loses_nothing() {
     let _open = server.connect(b'k');
     let state = agent.state.clone();
     let ran = agent.end("TERM").exits(0);
-    assert_eq!(ran.err.matches("error:").count(), 1, "told once: {}", ran.err);
+    assert_eq!(ran.err.matches("error:").count(), 1, "reported once: {}", ran.err);
     assert!(!ran.err.contains("secret-word"), "{}", ran.err);
     let count = windows(&ran.out).len();
-    assert!(ran.err.contains(&format!("{count} windows wait in the spool")), "{count} windows: {}", ran.err);
+    assert!(ran.err.contains(&format!("{count} windows remain in the spool")), "{count} windows: {}", ran.err);
     assert_eq!(kept(&state, server.port).1, 1, "this host's store has everything");
 }
 

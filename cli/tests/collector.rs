@@ -240,10 +240,10 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     imported_whole(&relays.home, &collector);
 
     // callers that trace by other means are asked nothing but their `traceparent`
-    let told = |n: usize| (format!("{:032x}", 0xabc_0000 + n), format!("{:016x}", 0xdef_0000 + n));
+    let ids_of = |n: usize| (format!("{:032x}", 0xabc_0000 + n), format!("{:016x}", 0xdef_0000 + n));
     let second = now_unix_ns();
     for (n, journey) in all_journeys().into_iter().enumerate() {
-        let (trace, parent) = told(n);
+        let (trace, parent) = ids_of(n);
         visit(&relays, journey, &format!("traceparent: 00-{trace}-{parent}-01\r\n"));
     }
     collector.wait_for(&wanted, second);
@@ -270,7 +270,7 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     let mut traces = traces(spans, begin);
     traces.retain(|id, _| !by_grpc.contains_key(id));
     for (n, (caller, kind, callee)) in all_journeys().into_iter().enumerate() {
-        let (trace, parent) = told(n);
+        let (trace, parent) = ids_of(n);
         let spans = traces.remove(&trace).unwrap_or_else(|| panic!("no trace {trace}"));
         assert_eq!(journey(&spans).unwrap(), (named(caller, kind, callee), Some(parent)));
     }

@@ -62,7 +62,7 @@ fn a_crash_that_comes_with_the_fault_each_time_fails_the_request_that_was_answer
     assert!(ran.out.contains("failed: middle crashed after the fault, every time it was injected"), "{}", ran.out);
     assert!(!ran.err.contains("on its own"), "{}", ran.err);
     home.run(&["record"]).exits(0);
-    assert!(get(port).contains("hello"), "whoever asks afterwards is served");
+    assert!(get(port).contains("hello"), "later requests are served");
 
     let sweep = home.run(&["sweep", "--space", "services", "--concurrency", "1"]).exits(1);
     assert!(sweep.err.contains("middle crashed after the fault in 1 case"), "{}", sweep.err);

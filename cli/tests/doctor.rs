@@ -96,7 +96,7 @@ fn every_service_is_told_with_its_reason_and_the_next_step() {
     assert!(state(&report, "plain").2.contains("faultloom go build"), "{report}");
     assert_eq!((state(&report, "cache").0, state(&report, "cache").1), ("gap", "sdk: none, support"));
     assert_eq!(state(&report, "broken").0, "unhealthy");
-    assert!(state(&report, "broken").1.contains("no settings"), "its last words are told: {report}");
+    assert!(state(&report, "broken").1.contains("no settings"), "its last log lines are printed: {report}");
     assert!(state(&report, "away").1.contains("connection refused"), "{report}");
     assert_eq!(state(&report, "outside").1, "it was started without trust settings");
     assert!(state(&report, "outside").2.ends_with(" go --service outside"), "{report}");

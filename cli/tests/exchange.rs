@@ -1,7 +1,7 @@
 //! `export`, `import`, and envelopes for hops that know OpenTelemetry only, against a service inside the test.
 
 use crate::support::service::{Service, TRUST};
-use crate::support::{Home, Ran};
+use crate::support::{Completed, Home};
 use serde_json::Value;
 use wire::accept::Receiver;
 use wire::bridge::{IncomingEnvelope, find_envelope};
@@ -20,12 +20,12 @@ impl World {
         World { home, service: Service::start(), trust }
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> Completed {
         self.home.run(arguments)
     }
 
     /// A verb with the service's URL.
-    fn send(&self, verb: &str, more: &[&str]) -> Ran {
+    fn send(&self, verb: &str, more: &[&str]) -> Completed {
         self.run(&[&[verb, &self.service.url, "--trust", &self.trust][..], more].concat())
     }
 

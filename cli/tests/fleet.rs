@@ -9,8 +9,8 @@ fn now_ms() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
-/// A store in which a host was heard, with nothing on it.
-fn heard(home: &Home, name: &str) {
+/// A store with the report of a host that has no flows.
+fn store_of_host(home: &Home, name: &str) {
     let to_ms = now_ms();
     let window = Window {
         agent: uuid::Uuid::from_u128(name.bytes().map(u128::from).sum()),
@@ -79,8 +79,8 @@ fn stop(server: Started) {
 #[test]
 fn two_hosts_are_one_map_and_one_that_is_down_is_a_remark() {
     let home = Home::new("fleet");
-    heard(&home, "alpha");
-    heard(&home, "beta");
+    store_of_host(&home, "alpha");
+    store_of_host(&home, "beta");
     let (alpha, alpha_said) = serve(&home, "alpha");
     let (beta, beta_said) = serve(&home, "beta");
     trust(&home, "alpha", &alpha_said);
@@ -100,8 +100,8 @@ fn two_hosts_are_one_map_and_one_that_is_down_is_a_remark() {
 #[test]
 fn a_comparison_reports_a_host_that_is_down() {
     let home = Home::new("fleet-beside");
-    heard(&home, "alpha");
-    heard(&home, "beta");
+    store_of_host(&home, "alpha");
+    store_of_host(&home, "beta");
     let (alpha, alpha_said) = serve(&home, "alpha");
     let (beta, beta_said) = serve(&home, "beta");
     trust(&home, "alpha", &alpha_said);
@@ -130,7 +130,7 @@ fn a_comparison_reports_a_host_that_is_down() {
 #[test]
 fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
     let home = Home::new("fleet-pin");
-    heard(&home, "alpha");
+    store_of_host(&home, "alpha");
     let (alpha, mut said) = serve(&home, "alpha");
     let right = said["fingerprint"].clone();
     said["fingerprint"] = format!("sha256:{}", "0".repeat(64)).into();

@@ -1,6 +1,6 @@
 //! `faultloom flip` with its real engine: campaigns, replays, interruptions, disturbances, refusals.
 
-use crate::support::{Home, Ran, skipped, wait_for};
+use crate::support::{Completed, Home, skipped, wait_for};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,14 +52,14 @@ fn compiled(home: &Home, name: &str, source: &str, options: &[&str]) -> PathBuf 
     to
 }
 
-/// A folder with the program `sums`. None, told and counted, where programs cannot be contained.
+/// A folder with the program `sums`. None, with a counted skip, where programs cannot be contained.
 fn home(name: &str) -> Option<Home> {
     let home = Home::new(name);
     compiled(&home, "sums", SUMS, &[]);
     home.can_contain("./sums").then_some(home)
 }
 
-fn campaign(ran: &Ran) -> Value {
+fn campaign(ran: &Completed) -> Value {
     ran.json()["campaign"].clone()
 }
 
@@ -118,7 +118,7 @@ fn every_planned_flip_is_in_the_tables_and_every_verb_knows_the_run() {
 }
 
 /// So where the golden run was at the flip says how many of its lines were out.
-fn every_line_is_written_at_once(home: &Home, ran: &Ran, variant: &Value) {
+fn every_line_is_written_at_once(home: &Home, ran: &Completed, variant: &Value) {
     let run = ran.json()["run"].as_str().unwrap().to_owned();
     let golden = std::fs::read_to_string(home.file(&format!(".faultloom/runs/{run}/golden-0.json"))).unwrap();
     let golden: Value = serde_json::from_str(&golden).unwrap();

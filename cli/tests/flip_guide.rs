@@ -1,7 +1,7 @@
 //! The guide "Bit flips": its commands, one after the other, on a small program and a real memcached.
 
 use crate::support::memcached::{self, Memcached};
-use crate::support::{Home, Ran, Started, guide};
+use crate::support::{Completed, Home, Started, guide};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -81,7 +81,7 @@ fn every_command_of_the_guide_works_as_it_stands() {
     for (block, (of, promise)) in blocks.iter().zip(promises) {
         assert!(block.contains(of), "not '{of}':\n{block}");
         let block = shortened(block, &server);
-        let ran: Ran = Started::new(guide::shell(&home, &["-c", &block])).wait();
+        let ran: Completed = Started::new(guide::shell(&home, &["-c", &block])).wait();
         // either verdict; the last is about one flip or three, and may not know
         let fits = matches!(ran.status.code(), Some(0 | 1)) || of == "flip live" && ran.status.code() == Some(5);
         assert!(fits, "{block}\nexit {:?}\n{}\n{}", ran.status.code(), ran.out, ran.err);

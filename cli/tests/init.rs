@@ -1,6 +1,6 @@
 //! `faultloom init`: what is drafted from what, and what is refused.
 
-use crate::support::{Home, Ran, free_ports, wait_for};
+use crate::support::{Completed, Home, free_ports, wait_for};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -37,7 +37,7 @@ fn golden(name: &str, home: &Home, text: &str) {
     assert_eq!(text, expected, "{} differs; BLESS=1 rewrites it", path.display());
 }
 
-fn everything(home: &Home, ran: &Ran) -> String {
+fn everything(home: &Home, ran: &Completed) -> String {
     let file = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     format!("$ faultloom {}\n{}\n$ cat target.yaml\n{file}", ran.line, ran.out)
 }

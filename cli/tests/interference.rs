@@ -19,17 +19,17 @@ const BYSTANDERS: usize = 32;
 
 /// Everything about a request that may not depend on what else is going on: times are left out, nothing else.
 #[derive(Debug, PartialEq, Eq, Clone)]
-struct Seen {
+struct Observation {
     outcome: Outcome,
     calls: Vec<(String, String, String, Outcome, Option<usize>, bool)>,
     gaps: usize,
     body: Vec<u8>,
 }
 
-fn seen(reply: &Reply) -> Seen {
+fn seen(reply: &Reply) -> Observation {
     let call =
         |c: &Call| (c.caller.clone(), c.callee.clone(), c.label().to_owned(), c.outcome, c.fault, c.scope.is_some());
-    Seen {
+    Observation {
         outcome: reply.outcome,
         calls: reply.trace.walk().into_iter().map(call).collect(),
         gaps: reply.trace.gaps(),
@@ -91,7 +91,7 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
         }
         let distinct: std::collections::HashSet<String> = alone.iter().map(|s| format!("{:?}", s.calls)).collect();
         let failed = alone.iter().filter(|s| s.outcome == Outcome::Replied { status: 500 }).count();
-        println!("{PLANS} plans: {failed} fail, {} distinct behaviours", distinct.len());
+        println!("{PLANS} plans: {failed} fail, {} distinct behaviors", distinct.len());
         assert!(distinct.len() > PLANS / 4 && failed > 10 && failed < PLANS - 10, "the plans differ in what they do");
 
         // clean requests without pause on connections of their own, until the last plan is back

@@ -23,7 +23,11 @@ fn lost(relays: &Relays, caller: usize, kind: &str) -> Result<(), String> {
     let proxy = Severed::before(relays.port(callee) + 4);
     let healthy = |(failure, call): (String, Value)| -> Result<(), String> {
         let whole = call["outcome"] == "replied" && call["status"] == 0 && call["scope"]["answered_us"].is_u64();
-        if failure.is_empty() && whole { Ok(()) } else { Err(format!("healthy: told {failure:?}, recorded {call}")) }
+        if failure.is_empty() && whole {
+            Ok(())
+        } else {
+            Err(format!("healthy: reported {failure:?}, recorded {call}"))
+        }
     };
     healthy(visit(relays, caller, kind, &proxy))?;
     proxy.arm();
@@ -31,7 +35,7 @@ fn lost(relays: &Relays, caller: usize, kind: &str) -> Result<(), String> {
     // grpc-java says UNKNOWN if it was just writing
     let made_up = if LANGUAGES[caller] == "java" { vec![14, 2] } else { vec![14] };
     let Some(status) = made_up.into_iter().find(|code| proxy.has_cut() && failure == format!("grpc {code}")) else {
-        return Err(format!("cut {}, told {failure:?}", proxy.has_cut()));
+        return Err(format!("cut {}, reported {failure:?}", proxy.has_cut()));
     };
     let child = &call["scope"];
     // a stream's history comes in pieces: the last of them is in the trailer

@@ -2,7 +2,7 @@
 //! fault as its caller's library would show the real one. Each journey is A → B → A, so that histories nest. With
 //! `lab/relay`.
 
-use crate::support::Ran;
+use crate::support::Completed;
 use crate::support::relays::{KINDS, LANGUAGES, Relays};
 use serde_json::Value;
 use std::sync::Mutex;
@@ -33,7 +33,7 @@ const GRPC_FAULTS: [(&str, &str); 9] = [
 ];
 
 /// Caller → callee → caller.
-fn record(relays: &Relays, caller: usize, kind: &str, callee: usize, fault: Option<&str>) -> Ran {
+fn record(relays: &Relays, caller: usize, kind: &str, callee: usize, fault: Option<&str>) -> Completed {
     let path = Relays::path(&[relays.stop(kind, callee), relays.stop(kind, caller)]);
     let url = format!("http://127.0.0.1:{}{path}", relays.port(caller));
     let fault = fault.map(|f| format!("{}->{}#1 {f}", LANGUAGES[caller], LANGUAGES[callee]));
@@ -70,7 +70,7 @@ fn healthy(json: &Value, caller: &str, kind: &str, callee: &str) -> Result<(), S
     Ok(())
 }
 
-fn told(json: &Value, caller: &str, fault: &str, expected: &str) -> Result<(), String> {
+fn check_outcome(json: &Value, caller: &str, fault: &str, expected: &str) -> Result<(), String> {
     let page: Value =
         serde_json::from_str(json["body"].as_str().unwrap_or_default()).map_err(|e| format!("body: {e}"))?;
     let failure = page["failure"].as_str().unwrap_or_default();
@@ -81,7 +81,7 @@ fn told(json: &Value, caller: &str, fault: &str, expected: &str) -> Result<(), S
         exact => failure == exact,
     };
     if !ok {
-        return Err(format!("told {page}, expected {expected}"));
+        return Err(format!("reported {page}, expected {expected}"));
     }
     let call = &json["trace"]["entry"]["scope"]["calls"][0];
     if call["fault"] != 0 {
@@ -105,13 +105,13 @@ fn journeys(relays: &Relays, caller: usize, kind: &str, callee: usize) -> Vec<St
             problems.push(format!("{from} {kind} {to}: {what}: {e}"));
         }
     };
-    let json = |ran: &Ran| -> Result<Value, String> {
+    let json = |ran: &Completed| -> Result<Value, String> {
         serde_json::from_str(&ran.out).map_err(|e| format!("{e}: {} {}", ran.out, ran.err))
     };
     let run = |fault| json(&record(relays, caller, kind, callee, fault));
     check("before", run(None).and_then(|v| healthy(&v, from, kind, to)));
     for (fault, expected) in if kind == "http" { HTTP_FAULTS } else { GRPC_FAULTS } {
-        check(fault, run(Some(fault)).and_then(|v| told(&v, from, fault, expected)));
+        check(fault, run(Some(fault)).and_then(|v| check_outcome(&v, from, fault, expected)));
     }
     check("after", run(None).and_then(|v| healthy(&v, from, kind, to)));
     problems

@@ -1,7 +1,7 @@
 //! Repaired, the shop has no bug that a sweep could find; with checks missing at seeded places, the sweep finds each of
 //! them.
 
-use crate::support::{Home, Ran, Random, Shop, can_shop, seed, shop_target, soak};
+use crate::support::{Completed, Home, Random, Shop, can_shop, seed, shop_target, soak};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ fn fill_cart(home: &Home, url: &str) {
     home.run(&[&["record", "-q", url][..], &form].concat()).exits(0);
 }
 
-fn sweep(home: &Home, url: &str, more: &[&str]) -> Ran {
+fn sweep(home: &Home, url: &str, more: &[&str]) -> Completed {
     home.run(
         &[&["sweep", "--json", url, "-H", USER, "-s", "crash-points", "--expect-status", BY_DESIGN][..], more].concat(),
     )
@@ -70,7 +70,7 @@ fn found(home: &Home, url: &str, more: &[&str]) -> BTreeSet<String> {
 }
 
 /// `callee/call` of every bug of a sweep.
-fn failed_calls(ran: &Ran) -> BTreeSet<String> {
+fn failed_calls(ran: &Completed) -> BTreeSet<String> {
     assert!(matches!(ran.status.code(), Some(0 | 1)), "{}\n{}", ran.out, ran.err);
     let json = ran.json();
     let bugs = json["sweep"]["bugs"].as_array().unwrap();

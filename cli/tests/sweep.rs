@@ -1,9 +1,9 @@
 //! `sweep` against the shop with the paper's bugs: counts, the two bugs, every kind of fault, what is written down.
 
-use crate::support::{Ran, Shop, words};
+use crate::support::{Completed, Shop, words};
 use serde_json::Value;
 
-fn sweep(shop: &Shop, more: &[&str]) -> Ran {
+fn sweep(shop: &Shop, more: &[&str]) -> Completed {
     shop.run(&[&["sweep", "--json"][..], more].concat())
 }
 

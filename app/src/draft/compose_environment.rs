@@ -62,7 +62,7 @@ impl Interpolation {
     }
 }
 
-/// A variable, its value (`None`: taken from whoever starts it) and where it is written.
+/// A variable, its value (`None`: taken from the environment that starts it) and where it is written.
 pub type Variable = (String, Option<String>, String);
 
 /// In the order of the file; what `environment` says counts more than an `env_file`.

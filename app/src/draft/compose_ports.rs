@@ -1,7 +1,7 @@
 //! Ports of a compose file: what a container listens on, and what this machine reaches it by.
 //!
 //! In containers every service may listen on 8080. On one machine each needs a port of its own: the published one if
-//! there is one, else the container's own, else a free neighbour; the variable or the flag that says the port is
+//! there is one, else the container's own, else a free neighbor; the variable or the flag that says the port is
 //! changed with it. Where nothing says it, the question is left open.
 
 use super::node::Node;
@@ -13,7 +13,7 @@ pub struct Port {
     pub published: Option<u16>,
 }
 
-/// TCP ports of `ports` and `expose`; forms that cannot be taken over are told in `notes`.
+/// TCP ports of `ports` and `expose`; forms that are not supported are listed in `notes`.
 pub fn ports(service: &Node, texts: &mut dyn FnMut(&str) -> String, notes: &mut Vec<String>) -> Vec<Port> {
     let mut found: Vec<Port> = Vec::new();
     for item in service.get("ports").map(Node::items).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! In which language a service is written, told from its files, its image or its program.
+//! Detects the language of a service from its files, its image or its program.
 
 use super::{Guess, Service, guess, likely, stated};
 use std::io::Read;

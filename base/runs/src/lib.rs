@@ -3,16 +3,16 @@
 //! ```text
 //! <home>/store.db                     runs: one row each
 //! <home>/store.db.before-vN           copy made before a migration to version N
-//! <home>/runs/<id>/                   artefacts: trace.json, sweep.json, cases.jsonl, report.html …
+//! <home>/runs/<id>/                   artifacts: trace.json, sweep.json, cases.jsonl, report.html …
 //! <home>/runs/<id>/lock               held (flock) by the process that is working on the run
 //! ```
 //!
-//! A finished artefact appears by rename, so a reader sees a whole one or none. Two tools may use one store at the same time: SQLite
-//! serialises the rows, the lock keeps two of them from one run.
+//! A finished artifact appears by rename, so a reader sees a whole one or none. Two tools may use one store at the same time: SQLite
+//! serializes the rows, the lock keeps two of them from one run.
 
-pub mod artefact;
+pub mod artifact;
 pub mod runs;
 mod schema;
 
-pub use artefact::{RunDir, Segment};
+pub use artifact::{AppendFile, RunDir};
 pub use runs::{Store, make_home};

@@ -1,6 +1,6 @@
 //! The table of runs.
 
-use crate::artefact::RunDir;
+use crate::artifact::RunDir;
 use crate::schema;
 use model::{Failure, HostFacts, KindName, Run, RunId, Verdict};
 use sqlx::Row;
@@ -226,7 +226,7 @@ pub fn make_home(home: &Path) -> Result<(), Failure> {
 fn run_from(row: &SqliteRow) -> Result<Run, Failure> {
     let damaged = |what: &str| {
         Failure::environment(format!("a row of the store is damaged: {what}"))
-            .next("the run's folder still has its artefacts")
+            .next("the run's folder still has its artifacts")
     };
     let text = |name: &str| row.try_get::<String, _>(name).map_err(|_| damaged(name));
     let json = |name: &str| serde_json::from_str(&text(name)?).map_err(|_| damaged(name));

@@ -66,7 +66,7 @@ fn clone() -> [sock_filter; 9] {
     ]
 }
 
-/// A socket in the file system crosses every namespace, to daemons that trust whoever can reach them.
+/// A socket in the file system crosses every namespace, to daemons that trust every process that reaches them.
 fn socket() -> [sock_filter; 5] {
     let [four, six] = [libc::AF_INET as u32, libc::AF_INET6 as u32];
     [low(0), jump(BPF_JEQ, four, 2, 0), jump(BPF_JEQ, six, 1, 0), error(libc::EACCES), allow()]

@@ -24,7 +24,7 @@ async fn failure(folder: &Folder, services: &str) -> model::Failure {
 async fn stopped_services_leave_only_their_logs() {
     let folder = Folder::new();
     let (a, b) = (free_port(), free_port());
-    let shows = "  - name: shows\n    command: env; exec sleep 1000\n    environment: {COLOUR: 7}\n    support: true\n";
+    let shows = "  - name: shows\n    command: env; exec sleep 1000\n    environment: {COLOR: 7}\n    support: true\n";
     let (options, events) = folder.options_with_events();
     let target = folder.target(&(server("a", a) + &server("b", b) + shows));
     let supervisor = Supervisor::start(target, options).await.unwrap();
@@ -40,7 +40,7 @@ async fn stopped_services_leave_only_their_logs() {
     let environment = folder.log("shows");
     let trust_file = folder.state().join("trust");
     for line in [
-        "COLOUR=7".to_owned(),
+        "COLOR=7".to_owned(),
         "FAULTLOOM_SERVICE=shows".to_owned(),
         format!("FAULTLOOM_TRUST_FILE={}", trust_file.display()),
         format!("FAULTLOOM_STATUS={}", supervisor.status_dir().display()),

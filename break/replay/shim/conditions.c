@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <string.h>
 
-static bool is_signalled(const void *turn)
+static bool is_signaled(const void *turn)
 {
-    return ((const struct turn *)turn)->signalled;
+    return ((const struct turn *)turn)->signaled;
 }
 
 static int condition_until(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline_ns)
@@ -19,13 +19,13 @@ static int condition_until(pthread_cond_t *condition, pthread_mutex_t *mutex, in
     struct turn *me = turn_current;
     me->condition = condition;
     me->ticket = tickets++;
-    me->signalled = false;
+    me->signaled = false;
     int error = pthread_mutex_unlock(mutex);
     if (error) {
         me->condition = NULL;
         return error;
     }
-    bool woken = turn_wait(FOR_ANOTHER, is_signalled, me, deadline_ns);
+    bool woken = turn_wait(FOR_ANOTHER, is_signaled, me, deadline_ns);
     me->condition = NULL;
     error = pthread_mutex_lock(mutex);
     return error ? error : woken ? 0 : ETIMEDOUT;
@@ -59,7 +59,7 @@ static struct turn *waiter(const pthread_cond_t *condition)
 {
     struct turn *first = NULL;
     for (struct turn *turn = turns; turn < turns + turns_begun; turn++)
-        if (turn->used && turn->condition == condition && !turn->signalled && (!first || turn->ticket < first->ticket))
+        if (turn->used && turn->condition == condition && !turn->signaled && (!first || turn->ticket < first->ticket))
             first = turn;
     return first;
 }
@@ -68,7 +68,7 @@ EXPORT int pthread_cond_signal(pthread_cond_t *condition)
 {
     struct turn *first = waiter(condition);
     if (first)
-        first->signalled = true;
+        first->signaled = true;
     return 0;
 }
 
@@ -76,7 +76,7 @@ EXPORT int pthread_cond_broadcast(pthread_cond_t *condition)
 {
     for (struct turn *turn = turns; turn < turns + turns_begun; turn++)
         if (turn->used && turn->condition == condition)
-            turn->signalled = true;
+            turn->signaled = true;
     return 0;
 }
 

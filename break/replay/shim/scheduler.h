@@ -39,7 +39,7 @@ struct turn {
 
     const void *condition; /* that it waits for */
     unsigned long ticket;  /* waiters are woken in this order */
-    bool signalled;
+    bool signaled;
 };
 
 extern struct turn turns[TURNS];

@@ -64,7 +64,7 @@ pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure
             println!("metrics at http://{at}/metrics");
         }
         println!(
-            "whoever may ask copies {} and runs:\n  faultloom agent trust {address} {fingerprint} --token @{}",
+            "on each host that may query, copy {} and run:\n  faultloom agent trust {address} {fingerprint} --token @{}",
             token_file.display(),
             token_file.file_name().unwrap_or_default().to_string_lossy()
         );

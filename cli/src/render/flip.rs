@@ -167,19 +167,19 @@ mod tests {
 
     #[test]
     fn what_shares_are_of_is_told_beside_every_other_remark() {
-        let told = |variant: Variant, doubts: &[String]| {
+        let lines_of = |variant: Variant, doubts: &[String]| {
             let campaign = Campaign { variants: vec![variant], ..campaign() };
             remarks(&campaign, doubts)
         };
         let mut remarked = variant("mc", 5, 0);
         remarked.remarks = vec!["it is stripped".to_owned()];
-        let lines = told(remarked, &["a control deviated".to_owned()]);
+        let lines = lines_of(remarked, &["a control deviated".to_owned()]);
         assert_eq!(
             lines,
             ["unknown: a control deviated", "it is stripped", "shares are of the errors, with 95 % intervals"]
         );
         let without = Variant { tally: Tally { none: 7, ..Tally::default() }, ..Variant::default() };
-        assert_eq!(told(without, &[]), Vec::<String>::new());
+        assert_eq!(lines_of(without, &[]), Vec::<String>::new());
     }
 
     fn campaign() -> Campaign {

@@ -1,4 +1,4 @@
-//! What people read in a terminal: 100 columns, no colour needed to understand it.
+//! What people read in a terminal: 100 columns, no color needed to understand it.
 
 pub mod bugs;
 pub mod draft;

@@ -76,7 +76,7 @@ impl Random {
     }
 }
 
-/// `count` neighbouring free ports, below those that the kernel gives away.
+/// `count` neighboring free ports, below those that the kernel gives away.
 pub fn free_ports(count: u16) -> u16 {
     static TAKEN: Mutex<u32> = Mutex::new(0);
     let mut taken = TAKEN.lock().unwrap();
@@ -139,7 +139,7 @@ impl Home {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Completed {
         Started::new(self.command(arguments)).wait()
     }
 
@@ -254,7 +254,7 @@ impl Started {
         self.child.try_wait().unwrap().is_some()
     }
 
-    pub fn wait(mut self) -> Ran {
+    pub fn wait(mut self) -> Completed {
         let begin = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -267,23 +267,23 @@ impl Started {
             std::thread::sleep(Duration::from_millis(2));
         };
         let (out, err) = (self.out.all(&self.line), self.err.all(&self.line));
-        Ran { line: self.line, status, out, err }
+        Completed { line: self.line, status, out, err }
     }
 }
 
 /// What a command did.
 #[derive(Debug)]
-pub struct Ran {
+pub struct Completed {
     pub line: String,
     pub status: ExitStatus,
     pub out: String,
     pub err: String,
 }
 
-impl Ran {
+impl Completed {
     /// Panics with everything the command said if it ended otherwise.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Ran {
+    pub fn exits(self, code: i32) -> Completed {
         assert!(
             self.status.code() == Some(code),
             "faultloom {}: exit {:?} (signal {:?}), expected {code}\n--- out\n{}\n--- err\n{}",
@@ -297,7 +297,7 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn says(self, text: &str) -> Ran {
+    pub fn says(self, text: &str) -> Completed {
         assert!(
             self.out.contains(text) || self.err.contains(text),
             "faultloom {} does not say '{text}'\n--- out\n{}\n--- err\n{}",
@@ -447,7 +447,7 @@ impl Shop {
         format!("grpc://127.0.0.1:{}/{method}", self.base + port - 7000)
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Completed {
         self.home.run(arguments)
     }
 

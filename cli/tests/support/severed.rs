@@ -38,9 +38,9 @@ impl Severed {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let seen = Arc::clone(&seen);
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                let (tell, told) = channel();
-                std::thread::spawn(move || ask(from, to, &tell));
-                std::thread::spawn(move || answer(server, client, &seen, &told));
+                let (sender, received) = channel();
+                std::thread::spawn(move || ask(from, to, &sender));
+                std::thread::spawn(move || answer(server, client, &seen, &received));
             }
         });
         Severed { port, armed }
@@ -58,7 +58,7 @@ impl Severed {
 
 /// From the client to the server, to the client's own end: what nobody reads any more would turn the cut into a reset,
 /// which may overtake the message. Tells when the client has answered the PING.
-fn ask(mut from: TcpStream, mut to: TcpStream, tell: &Sender<()>) {
+fn ask(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
     let _ = from.set_read_timeout(Some(PATIENCE));
     let mut buffer = [0; 16 << 10];
     let mut last = Vec::new(); // may hold the beginning of the answer
@@ -67,7 +67,7 @@ fn ask(mut from: TcpStream, mut to: TcpStream, tell: &Sender<()>) {
         open = open && to.write_all(&buffer[..n]).is_ok();
         last.extend_from_slice(&buffer[..n]);
         if last.windows(PONG.len()).any(|bytes| bytes == PONG) {
-            let _ = tell.send(());
+            let _ = sender.send(());
         }
         last.drain(..last.len().saturating_sub(PONG.len() - 1));
     }

@@ -53,7 +53,7 @@ impl ExhaustiveRun<'_> {
     ) -> Result<Option<Exhaustive>, Failure> {
         let file = format!("{}-{CLASSES}", self.variant);
         let (mut sums, mut in_log) = (Sums::default(), HashSet::new());
-        let mut log = self.dir.segment(&file)?;
+        let mut log = self.dir.append_file(&file)?;
         self.dir.each_record(&file, |tried: TriedClass| {
             if in_log.insert(tried.logged.id) {
                 sums.add(&tried);

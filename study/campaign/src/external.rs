@@ -102,16 +102,16 @@ impl VariantRun<'_, '_> {
 
     fn judge_run(&mut self, id: u32, role: Role, golden: &Profile, run: LocalRun) -> Result<(), Failure> {
         let deviating: Option<&Output> = Some(&run.output).filter(|output| **output != golden.golden);
-        let judgement = self.judge.judge(&golden.golden, deviating, None, &run.effect, &run.stderr);
+        let judgment = self.judge.judge(&golden.golden, deviating, None, &run.effect, &run.stderr);
         let logged = Logged {
             variant: self.index,
             id,
             role,
             injection: None,
             effect: run.effect,
-            outcome: judgement.outcome,
-            deviation: judgement.deviation,
-            remark: judgement.remark,
+            outcome: judgment.outcome,
+            deviation: judgment.deviation,
+            remark: judgment.remark,
             live: None,
         };
         // a resumed session repeats its controls

@@ -11,7 +11,7 @@ use bit_flips::engine_messages::Profile;
 use model::Failure;
 use model::campaign::Logged;
 use model::flip::{Output, Stream};
-use runs::{RunDir, Segment};
+use runs::{AppendFile, RunDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -65,8 +65,8 @@ pub struct Sent {
 
 pub struct Log<'a> {
     dir: &'a RunDir,
-    injections: Segment,
-    outputs: Segment,
+    injections: AppendFile,
+    outputs: AppendFile,
     outputs_left: usize,
     logged: HashSet<(u32, u32)>,
 }
@@ -75,8 +75,8 @@ impl<'a> Log<'a> {
     /// Opens the log and passes the records of earlier sessions to `on_record`. A truncated line is dropped, and a
     /// duplicate is passed once.
     pub fn open(dir: &'a RunDir, mut on_record: impl FnMut(&Logged)) -> Result<Log<'a>, Failure> {
-        let injections = dir.segment(INJECTIONS)?;
-        let outputs = dir.segment(OUTPUTS)?;
+        let injections = dir.append_file(INJECTIONS)?;
+        let outputs = dir.append_file(OUTPUTS)?;
         let mut ids = HashSet::new();
         dir.each_record(INJECTIONS, |logged: Logged| {
             if ids.insert((logged.variant, logged.id)) {

@@ -147,16 +147,16 @@ pub(crate) fn profile_program(
 /// The engine's report of one injection, with its outcome.
 pub(crate) fn judged(judge: &Judge, variant: u32, profile: &Profile, injected: &Injected) -> Logged {
     let Injected { output, written, effect, stderr, .. } = injected;
-    let judgement = judge.judge(&profile.golden, output.as_ref(), written.as_ref(), effect, stderr);
+    let judgment = judge.judge(&profile.golden, output.as_ref(), written.as_ref(), effect, stderr);
     Logged {
         variant,
         id: injected.id,
         role: if injected.injection.is_some() { Role::Flip } else { Role::Control },
         injection: injected.injection.clone(),
         effect: injected.effect.clone(),
-        outcome: judgement.outcome,
-        deviation: judgement.deviation,
-        remark: judgement.remark,
+        outcome: judgment.outcome,
+        deviation: judgment.deviation,
+        remark: judgment.remark,
         live: None,
     }
 }

@@ -26,7 +26,7 @@ pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
     }
     let mut spans = Vec::new();
     let mut documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
-    let mut place = Place { bytes, at: 0, line: 1 };
+    let mut place = Location { bytes, at: 0, line: 1 };
     while let Some(document) = documents.next() {
         let document = document.map_err(|e| not_json(name, &e))?;
         let line = place.next_document();
@@ -46,13 +46,13 @@ pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
 }
 
 /// Where we are in the file, by line.
-struct Place<'a> {
+struct Location<'a> {
     bytes: &'a [u8],
     at: usize,
     line: usize,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// The line on which the next document begins.
     fn next_document(&mut self) -> usize {
         let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace()).count();

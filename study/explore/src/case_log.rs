@@ -5,7 +5,7 @@
 use crate::cause::Cause;
 use model::Failure;
 use model::sweep::Case;
-use runs::{RunDir, Segment};
+use runs::{AppendFile, RunDir};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ pub(crate) struct BehaviorCause {
 }
 
 pub(crate) struct CaseLog {
-    cases: Segment,
-    causes: Segment,
+    cases: AppendFile,
+    causes: AppendFile,
 }
 
 impl CaseLog {
     pub fn open(dir: &RunDir) -> Result<CaseLog, Failure> {
-        Ok(CaseLog { cases: dir.segment(CASES)?, causes: dir.segment(CAUSES)? })
+        Ok(CaseLog { cases: dir.append_file(CASES)?, causes: dir.append_file(CAUSES)? })
     }
 
     /// After an error nothing more may be appended: it would follow a truncated line.

@@ -55,7 +55,7 @@ async fn a_resumed_exploration_replaces_its_cases_and_keeps_those_of_other_space
     let (run, dir) = home.begin().await;
     let partial = interrupted_after(3, &service, &run, &dir).await;
     let other = Case { space: 1, ..partial.cases[0].clone() };
-    dir.segment("cases.jsonl").unwrap().append(std::slice::from_ref(&other)).unwrap();
+    dir.append_file("cases.jsonl").unwrap().append(std::slice::from_ref(&other)).unwrap();
 
     let whole = explore(&service::sweeper(&service, &run), &dir, |_| {}).await;
     assert!(whole.finished && whole.cases.len() > 4, "{} cases", whole.cases.len());

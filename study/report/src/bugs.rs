@@ -66,7 +66,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
     let id = anchor(index);
     put!(
         out,
-        "<article class=bug id={id} aria-labelledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>",
+        "<article class=bug id={id} aria-labeledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>",
         index + 1,
         text(&bug.title),
         text(&bug.name)

@@ -2,7 +2,7 @@
 //!
 //! A space that holds (nearly) every subset of its sites is laid out like a Karnaugh map: the sites are split into those
 //! of the rows and those of the columns, the most influential ones first, and both axes count in Gray code, so that
-//! neighbours differ in one fault and cases that fail for one reason form blocks. Other spaces are a plain list.
+//! neighbors differ in one fault and cases that fail for one reason form blocks. Other spaces are a plain list.
 
 use crate::escape::shorten;
 use model::Verdict;
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_in_a_map_differ_in_one_fault() {
+    fn neighbors_in_a_map_differ_in_one_fault() {
         cases_of(1, |c| {
             assert_eq!((c.columns, c.cells.len()), (32, 512));
             for row in c.cells.chunks(32) {

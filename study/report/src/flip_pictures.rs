@@ -1,4 +1,4 @@
-//! Outcomes by what was hit, as pictures: instruction class, function, bit. Colour, height and table say the same.
+//! Outcomes by what was hit, as pictures: instruction class, function, bit. Color, height and table say the same.
 
 use crate::escape::{put, shorten, text};
 use crate::flip_tables::meter;
@@ -42,7 +42,7 @@ fn groups(slices: &[Slice]) -> Vec<FlipGroup> {
     groups
 }
 
-/// One small picture per group: a column per bit, as high as the share of its flips, coloured by outcome.
+/// One small picture per group: a column per bit, as high as the share of its flips, colored by outcome.
 fn bits(v: &Variant) -> String {
     let mut out = String::from("<div class=flipbits>");
     for group in groups(&v.by_bit) {

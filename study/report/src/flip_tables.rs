@@ -9,7 +9,7 @@ pub(crate) fn outcomes(campaign: &Campaign) -> String {
     out.push_str(&table(campaign, "Shares of the errors, with 95 % intervals", |v| &v.rows));
     if campaign.variants.iter().any(|v| !v.low32.is_empty()) {
         out.push_str("<details class=twin open><summary>Of these, flips of bits below 32 alone</summary>");
-        out.push_str("<p class=note>Upper bits of addresses nearly always end in a crash, which thins the shares out; both policies are common, so both are told.</p>");
+        out.push_str("<p class=note>Upper bits of addresses nearly always end in a crash, which thins the shares out; both policies are common, so both are shown.</p>");
         out.push_str(&table(campaign, "Bits 0 to 31", |v| if v.low32.is_empty() { &v.rows } else { &v.low32 }));
         out.push_str("</details>");
     }
@@ -161,7 +161,7 @@ const TABLE_3: [PaperRow; 4] = [
 
 pub(crate) fn paper(campaign: &Campaign) -> String {
     let mut out = String::from(
-        "<p class=sum>The paper (SEI, NSDI '15) disturbed memcached in the same way. Its inputs, its memcached and its choice of bits differ from ours and are not all told, so it is the direction that compares, not the digit.</p>",
+        "<p class=sum>The paper (SEI, NSDI '15) disturbed memcached in the same way. Its inputs, its memcached and its choice of bits differ from ours and are not all published, so compare the direction, not the digits.</p>",
     );
     for (caption, rows) in [("SEI, table 2: one thread", &TABLE_2[..]), ("SEI, table 3: four threads", &TABLE_3[..])] {
         put!(

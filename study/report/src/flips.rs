@@ -11,7 +11,7 @@ use crate::words::{count, counted, duration};
 use crate::{FlipReport, flip_every};
 use model::campaign::{Campaign, Logged, Variant};
 
-/// Undetected ones that are told.
+/// Undetected flips that are described one by one.
 pub(crate) const STORIES: usize = 60;
 
 pub(crate) fn html(report: &FlipReport) -> String {
@@ -238,7 +238,7 @@ fn notes_of(campaign: &Campaign) -> Vec<Note> {
             true,
             v.controls.deviating,
             &v.name,
-            "fault-free runs did not give the golden output: what flips did cannot be told from chance.",
+            "fault-free runs did not give the golden output, so the effects of flips cannot be separated from chance.",
         );
         note(&mut notes, true, v.misses, &v.name, "times the golden process was not at the planned position.");
         note(&mut notes, true, v.missing, &v.name, "planned runs are missing.");

@@ -153,7 +153,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
         put!(
             out,
             "<rect class=\"f{}\" x=\"{:.0}\" y=\"{:.1}\" width=5 height=\"{:.0}\" rx=2.5 />",
-            services.colour(name),
+            services.color(name),
             x + 9.0,
             top + 9.0,
             h - 18.0

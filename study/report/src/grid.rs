@@ -26,7 +26,7 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
     if cases.is_map() && cases.space.sites.len() > 1 {
         put!(
             out,
-            "<p class=how>Each {} is one case. Bars beside the edges show which sites are faulted there; neighbouring rows and columns differ in one fault.</p>",
+            "<p class=how>Each {} is one case. Bars beside the edges show which sites are faulted there; neighboring rows and columns differ in one fault.</p>",
             if large { "point" } else { "cell" }
         );
     }
@@ -84,7 +84,7 @@ fn map(out: &mut String, cases: &Cases, large: bool) {
 }
 
 /// One path per outcome, made of the rectangles that a walk from the top left finds; the largest carries the glyph, so that
-/// the map can be read without colour.
+/// the map can be read without color.
 fn points(out: &mut String, cases: &Cases, rows: usize) {
     let results: Vec<Result> = cases.cells.iter().map(|c| c.map_or(Result::NotRun, Result::of)).collect();
     let columns = cases.columns;

@@ -30,7 +30,7 @@ pub(crate) fn incoming(graph: &Graph, node: usize) -> usize {
     graph.edges.iter().filter(|e| e.to == node).count().max(1)
 }
 
-/// Distance between the arrowheads at a node; where many arrive they move together and only failures are labelled.
+/// Distance between the arrowheads at a node; where many arrive they move together and only failures are labeled.
 pub(crate) fn port_pitch(graph: &Graph, node: usize) -> f64 {
     let n = incoming(graph, node) as f64;
     if n <= MOST_LABELS { 20.0 } else { (20.0 * MOST_LABELS / n).max(2.0) }

@@ -182,7 +182,7 @@ fn fails(edge: &Edge) -> bool {
     edge.counts.failed > 0 && edge.counts.established == 0 && edge.counts.open == 0
 }
 
-fn colour(kind: NodeKind) -> usize {
+fn color(kind: NodeKind) -> usize {
     match kind {
         NodeKind::Program | NodeKind::Process => 1,
         NodeKind::Container => 2,
@@ -231,7 +231,7 @@ fn node(node: &Node, (column, row): (usize, usize), scale: &Scale) -> String {
     put!(
         out,
         "<rect class=\"f{}\" x=\"{:.0}\" y=\"{:.1}\" width=5 height=\"{:.0}\" rx=2.5 />",
-        colour(node.kind),
+        color(node.kind),
         left + 8.0,
         top + inset,
         scale.node - 2.0 * inset
@@ -321,7 +321,7 @@ fn legend(graph: &Graph) -> String {
     kinds.sort();
     kinds.dedup();
     for k in kinds {
-        put!(out, "<li><span class=\"k s{}\"></span>{}", colour(k), kind(k));
+        put!(out, "<li><span class=\"k s{}\"></span>{}", color(k), kind(k));
     }
     let line = |class: &str| {
         format!(

@@ -111,7 +111,7 @@
       if (!c.faulted.length) list.textContent = "nothing: the good request";
       parts.push(list);
       const idle = c.faulted.filter((s) => !c.fired.has(s)).length;
-      if (idle) parts.push(element("p", "muted", `${idle} of ${c.faulted.length} not reached (grey)`));
+      if (idle) parts.push(element("p", "muted", `${idle} of ${c.faulted.length} not reached (gray)`));
       const others = alike(space, c.pattern);
       parts.push(element("p", "muted", others === 0 ? "No other case behaved like this." : `${others.toLocaleString("en")} other case${others === 1 ? "" : "s"} behaved the same, call for call.`));
       if (c.faulted.length) {

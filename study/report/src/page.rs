@@ -89,7 +89,7 @@ pub(crate) fn render(page: &Page) -> String {
     }
     out.push_str("</div></nav><main id=main class=wide>");
     for s in &page.sections {
-        put!(out, "<section id={0} aria-labelledby={0}-h><h2 id={0}-h>{1}</h2>{2}</section>\n", s.id, s.title, s.body);
+        put!(out, "<section id={0} aria-labeledby={0}-h><h2 id={0}-h>{1}</h2>{2}</section>\n", s.id, s.title, s.body);
     }
     put!(
         out,

@@ -1,7 +1,7 @@
 //! Where the nodes of a map go: a column by layer, a row by what they are called and what they are tied to.
 //!
 //! A picture of the same system is looked at again and again, so its nodes must not jump. Each node begins at a height that follows from
-//! its id alone, is drawn towards its neighbours a few times, and takes the nearest free row of a grid. A change is felt by what is near
+//! its id alone, is drawn towards its neighbors a few times, and takes the nearest free row of a grid. A change is felt by what is near
 //! it; a node that comes or goes moves the others of its column by a row, at most, and mostly not at all.
 
 use crate::layers;
@@ -26,7 +26,7 @@ pub(crate) struct Arrow {
     pub through: Vec<(usize, usize)>,
 }
 
-/// How strongly neighbours draw, and how often.
+/// How strongly neighbors draw, and how often.
 const PULL: f64 = 0.8;
 const ROUNDS: usize = 5;
 const STRETCH: f64 = 2.0;
@@ -104,24 +104,24 @@ pub(crate) fn place(graph: &Graph) -> Placed {
 /// A height from 0 to 1 for each node.
 fn heights(graph: &Graph, ends: &[(usize, usize)]) -> Vec<f64> {
     let own: Vec<f64> = graph.nodes.iter().map(|node| height_of(&node.id)).collect();
-    let mut neighbours = vec![Vec::new(); own.len()];
+    let mut neighbors = vec![Vec::new(); own.len()];
     for (from, to) in ends {
-        neighbours[*from].push(*to);
-        neighbours[*to].push(*from);
+        neighbors[*from].push(*to);
+        neighbors[*to].push(*from);
     }
     let mut heights = own.clone();
     for _ in 0..ROUNDS {
         heights = (0..own.len())
             .map(|i| {
-                if neighbours[i].is_empty() {
+                if neighbors[i].is_empty() {
                     return own[i];
                 }
-                let mean = neighbours[i].iter().map(|n| heights[*n]).sum::<f64>() / neighbours[i].len() as f64;
+                let mean = neighbors[i].iter().map(|n| heights[*n]).sum::<f64>() / neighbors[i].len() as f64;
                 own[i] * (1.0 - PULL) + mean * PULL
             })
             .collect();
     }
-    // neighbours draw everything to the middle; this much brings it back to the whole height, whatever else is in the graph
+    // neighbors draw everything to the middle; this much brings it back to the whole height, whatever else is in the graph
     heights.iter().map(|height| ((height - 0.5) * STRETCH + 0.5).clamp(0.0, 1.0)).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The services of a page: one name, one place in the order, one colour for each, in every drawing.
+//! The services of a page: one name, one place in the order, one color for each, in every drawing.
 //!
 //! A call that never reached its callee carries the caller's word for its peer (`currency:7000`) where the others carry
 //! the callee's own name. The peer is the same on both, so it tells us the name to show.
@@ -6,8 +6,8 @@
 use model::trace::{Call, Trace};
 use std::collections::{HashMap, HashSet};
 
-/// Colours defined in `page.css`, used in turn.
-const COLOURS: usize = 8;
+/// Colors defined in `page.css`, used in turn.
+const COLORS: usize = 8;
 
 pub(crate) struct Services {
     order: HashMap<String, usize>,
@@ -41,8 +41,8 @@ impl Services {
         }
     }
 
-    pub(crate) fn colour(&self, name: &str) -> usize {
-        self.order.get(name).map_or(0, |n| n % COLOURS)
+    pub(crate) fn color(&self, name: &str) -> usize {
+        self.order.get(name).map_or(0, |n| n % COLORS)
     }
 
     pub(crate) fn takes_part(&self, name: &str) -> bool {

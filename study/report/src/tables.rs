@@ -1,5 +1,5 @@
 //! The tables of a fault space: its minimal failing sets, and its first failing and unknown cases, for readers
-//! without script, without colour or without eyes.
+//! without script, without color or without eyes.
 
 use crate::cases::Cases;
 use crate::escape::{put, text};

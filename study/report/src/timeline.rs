@@ -11,7 +11,7 @@ use model::trace::{Outcome, Trace};
 
 /// Rows that an opened row of equal calls shows, and bars that it draws while closed.
 const REPEATS: usize = 60;
-/// Neighbouring unchanged rows that are folded into one when two requests are compared.
+/// Neighboring unchanged rows that are folded into one when two requests are compared.
 const FOLD: usize = 7;
 /// Calls from which on a request starts with its lesser subtrees closed.
 const LARGE: usize = 120;
@@ -193,7 +193,7 @@ impl Timeline<'_> {
             "<span class=c title=\"{0} · {1}\">{twist}<i class=\"k s{2}\"></i><b>{0}</b>",
             text(call.label()),
             text(service),
-            self.services.colour(service)
+            self.services.color(service)
         );
         if group.len() > 1 {
             put!(self.out, " <span class=x>×{}</span>", words::count(group.len() as u64));
@@ -204,18 +204,18 @@ impl Timeline<'_> {
             put!(self.out, " <span class=v>+ {}{each}</span>", words::counted(first.below as u64, "call"));
         }
         self.out.push_str("</span>");
-        let colour = self.services.colour(service);
+        let color = self.services.color(service);
         let bars = |placed: &Placed| (placed.start, placed.end, placed.scope);
         let good: Vec<Bar> = group.iter().filter_map(|n| n.good.as_ref()).map(bars).collect();
-        self.lane(&good, first.good.as_ref(), colour, "good");
+        self.lane(&good, first.good.as_ref(), color, "good");
         if self.compare {
             let now: Vec<Bar> = group.iter().filter_map(|n| n.now.as_ref()).map(bars).collect();
-            self.lane(&now, first.now.as_ref(), colour, "now");
+            self.lane(&now, first.now.as_ref(), color, "now");
         }
         self.out.push_str("</div>");
     }
 
-    fn lane(&mut self, bars: &[Bar], first: Option<&Placed>, colour: usize, kind: &str) {
+    fn lane(&mut self, bars: &[Bar], first: Option<&Placed>, color: usize, kind: &str) {
         put!(self.out, "<span class=l data-k={kind}><span class=b aria-hidden=true>");
         let Some(first) = first else {
             self.out.push_str("</span><span class=t></span></span>");
@@ -231,14 +231,14 @@ impl Timeline<'_> {
         for (start, end, scope) in bars.iter().take(REPEATS) {
             put!(
                 self.out,
-                "<i class=\"s{colour}{class}\" style=\"left:{}%;width:{}%\"></i>",
+                "<i class=\"s{color}{class}\" style=\"left:{}%;width:{}%\"></i>",
                 share(*start),
                 share(end - start)
             );
             if let Some((begin, end)) = scope.filter(|_| class.is_empty()) {
                 put!(
                     self.out,
-                    "<i class=\"s{colour} n\" style=\"left:{}%;width:{}%\"></i>",
+                    "<i class=\"s{color} n\" style=\"left:{}%;width:{}%\"></i>",
                     share(begin),
                     share(end - begin)
                 );
@@ -246,7 +246,7 @@ impl Timeline<'_> {
         }
         if bars.len() > REPEATS {
             let (start, end) = (bars[REPEATS].0, bars.iter().map(|b| b.1).fold(0.0, f64::max));
-            put!(self.out, "<i class=s{colour} style=\"left:{}%;width:{}%\"></i>", share(start), share(end - start));
+            put!(self.out, "<i class=s{color} style=\"left:{}%;width:{}%\"></i>", share(start), share(end - start));
         }
         put!(self.out, "</span><span class=t><span class=du>");
         if call.ended_us.is_some() {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_neighbours_share_a_row() {
+    fn equal_neighbors_share_a_row() {
         let trace = shop::good();
         let html = single(&trace, &services(&trace), 600);
         assert!(html.contains("<b>Convert</b> <span class=x>×10</span>"));

@@ -293,7 +293,7 @@ fn program(spec: &FlipSpec, mut argv: Vec<String>) -> Result<Program, Failure> {
     })
 }
 
-/// The same for whoever runs it and wherever: messages in English, no surprise from the user's own settings.
+/// The same for every user and machine: messages in English, nothing from the user's own settings.
 fn env(variables: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let mut env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("LC_ALL".to_owned(), "C".to_owned())];
     for text in variables {

@@ -174,7 +174,7 @@ impl Recording<'_> {
             Some(good) => request_faults::resolve(self.faults, good)?,
             None => self.faults.to_vec(),
         };
-        let mut file = self.dir.segment(TRACES)?;
+        let mut file = self.dir.append_file(TRACES)?;
         let mut assessment = RecordingAssessment::default();
         let mut last = None;
         let recovery = self.session.recovery();

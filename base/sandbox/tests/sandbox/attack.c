@@ -180,7 +180,7 @@ static int attempt(const char *verb, const char *argument) {
     return errno = EINVAL, -1;
 }
 
-static void told(const char *verb, int result) {
+static void report(const char *verb, int result) {
     printf("%s: %s\n", verb, result < 0 ? strerrorname_np(errno) : "done");
     fflush(stdout);
 }
@@ -189,7 +189,7 @@ static void told(const char *verb, int result) {
 static int forked(const char *verb) {
     pid_t child = fork();
     if (child) return child < 0 ? -1 : waitpid(child, 0, 0) < 0 ? -1 : 0;
-    told(verb, attempt(verb, ""));
+    report(verb, attempt(verb, ""));
     _exit(0);
 }
 
@@ -197,6 +197,6 @@ int main(int count, char **arguments) {
     for (int i = 1; i < count; i++) {
         char *argument = strchr(arguments[i], '=');
         *argument++ = 0;
-        told(arguments[i], attempt(arguments[i], argument));
+        report(arguments[i], attempt(arguments[i], argument));
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 /// `PF_KTHREAD` among the flags of `/proc/PID/stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Refuses processes that must not be corrupted, whoever requests it.
+/// Refuses processes that must never be corrupted.
 pub fn check_allowed(pid: Pid) -> Result<(), Failure> {
     let no = |why: &str, next: &str| {
         Err(Failure::request(format!("process {pid} must not be corrupted")).why(why).next(next))

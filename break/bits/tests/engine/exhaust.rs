@@ -5,7 +5,7 @@ use bit_flips::engine_messages::{Census, Injected, Method, Request, Sites};
 use model::flip::{BitPolicy, Ending, FlipType};
 use std::collections::{BTreeMap, HashSet};
 
-/// Flips and shares by type and by what came of them.
+/// Flips and shares by type and outcome.
 type Tally = BTreeMap<(FlipType, String), (u64, f64)>;
 
 fn engine() -> Engine {
@@ -103,7 +103,7 @@ fn what_is_drawn_by_its_nature_is_refused_by_name() {
     if !possible() {
         return;
     }
-    let told = engine().refused(&Request::Exhaust {
+    let refusal = engine().refused(&Request::Exhaust {
         reply: 0,
         types: vec![FlipType::Cf, FlipType::Asc],
         bits: BitPolicy::Full,
@@ -111,7 +111,7 @@ fn what_is_drawn_by_its_nature_is_refused_by_name() {
         skip: Vec::new(),
         only: Vec::new(),
     });
-    assert!(told.contains("ASC cannot be tried exhaustively") && told.contains("--types"), "{told}");
+    assert!(refusal.contains("ASC cannot be tried exhaustively") && refusal.contains("--types"), "{refusal}");
 }
 
 #[test]

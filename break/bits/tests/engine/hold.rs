@@ -5,7 +5,7 @@ use bit_flips::engine_messages::{Method, Request};
 use model::flip::FlipType;
 use std::process::Command;
 
-/// What gdb says when it looks at a process with these commands. None, told, without gdb.
+/// The output of gdb for these commands on a process. None, with a counted skip, without gdb.
 fn gdb(pid: i32, commands: &[&str]) -> Option<String> {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid.to_string()]);
@@ -62,8 +62,8 @@ fn after_a_refusal_nothing_is_left_to_flip_in_until_a_program_is_begun_again() {
     let mut engine = Engine::start();
     let before = engine.begin(&program).unwrap();
     let draw = draw(&[FlipType::Cf], 2);
-    let told = engine.refused(&Request::Hold { draw: draw.clone(), id: 99, after: false });
-    assert!(told.contains("there is no flip with number 99"), "{told}");
+    let refusal = engine.refused(&Request::Hold { draw: draw.clone(), id: 99, after: false });
+    assert!(refusal.contains("there is no flip with number 99"), "{refusal}");
     let inject = Request::Inject { draw: draw.clone(), method: Method::Fork, skip: Vec::new(), only: Vec::new() };
     assert!(engine.refused(&inject).contains("requested before a program"));
     let after = engine.begin(&program).unwrap();

@@ -1,4 +1,4 @@
-//! Flips in processes that run already: what is hit is told, nothing stays traced, and what must be left alone is.
+//! Flips in processes that run already: each hit is reported, nothing stays traced, and protected processes are refused.
 
 use bit_flips::engine_messages::Sites;
 use bit_flips::live::{Target, check_allowed, flip};
@@ -47,10 +47,10 @@ fn memcached() -> Option<PathBuf> {
 
 impl Memcached {
     fn start(program: &Path, number: u64) -> Memcached {
-        let told = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("live-{}-{number}", std::process::id()));
+        let port_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("live-{}-{number}", std::process::id()));
         let mut command = Command::new(program);
         command.args(["-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "2", "-u", "root"]);
-        command.env("MEMCACHED_PORT_FILENAME", &told).stdin(Stdio::null()).stderr(Stdio::null());
+        command.env("MEMCACHED_PORT_FILENAME", &port_file).stdin(Stdio::null()).stderr(Stdio::null());
         let mut server = Memcached {
             process: command.spawn().expect("memcached"),
             port: 0,
@@ -60,10 +60,10 @@ impl Memcached {
         while server.port == 0 {
             assert!(begun.elapsed() < PATIENCE, "memcached does not tell its port");
             std::thread::sleep(Duration::from_millis(5));
-            let text = std::fs::read_to_string(&told).unwrap_or_default();
+            let text = std::fs::read_to_string(&port_file).unwrap_or_default();
             server.port = text.trim().strip_prefix("TCP INET: ").and_then(|port| port.parse().ok()).unwrap_or(0);
         }
-        let _ = std::fs::remove_file(told);
+        let _ = std::fs::remove_file(port_file);
         let (port, loaded) = (server.port, Arc::clone(&server.loaded));
         std::thread::spawn(move || {
             while loaded.load(Ordering::Relaxed) {
@@ -118,13 +118,13 @@ fn traced(pid: u32) -> bool {
 
 fn may_trace() -> bool {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
-    let told = flip(&Target { patience_ms: 50, ..target(child.id(), 1) }, &|| true).expect_err("it does nothing");
-    assert!(told.why.is_some() && told.next.is_some(), "{told}");
+    let refusal = flip(&Target { patience_ms: 50, ..target(child.id(), 1) }, &|| true).expect_err("it does nothing");
+    assert!(refusal.why.is_some() && refusal.next.is_some(), "{refusal}");
     let _ = child.kill();
     let _ = child.wait();
-    let possible = !told.to_string().contains("cannot be traced");
+    let possible = !refusal.to_string().contains("cannot be traced");
     if !possible {
-        skipped(&told.what);
+        skipped(&refusal.what);
     }
     possible
 }
@@ -142,10 +142,10 @@ fn a_running_server_is_hit_once_and_left_alone_afterwards() {
         let wound = match flip(&target(server.pid(), seed), &|| true) {
             Ok(wound) => wound,
             // it has answered after the last flip, and ended or gone silent by it since
-            Err(told) => {
+            Err(refusal) => {
                 let begun = Instant::now();
                 while server.runs() && answers(server.port) {
-                    assert!(begun.elapsed() < PATIENCE, "{told}");
+                    assert!(begun.elapsed() < PATIENCE, "{refusal}");
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 harmed += 1;
@@ -208,9 +208,9 @@ fn a_thread_that_waits_is_let_go_when_nobody_wants_the_flip_any_more() {
         });
         let never = Sites { symbols: vec!["no such function".into()], ..Sites::default() };
         let target = Target { sites: never, ..target(pid, 3) };
-        let told = flip(&target, &|| wanted.load(Ordering::Relaxed)).expect_err("no instruction may be hit");
+        let refusal = flip(&target, &|| wanted.load(Ordering::Relaxed)).expect_err("no instruction may be hit");
         given_up.store(true, Ordering::Relaxed);
-        assert!(told.to_string().contains("nothing was flipped") && told.next.is_some(), "{told}");
+        assert!(refusal.to_string().contains("nothing was flipped") && refusal.next.is_some(), "{refusal}");
         assert!(!traced(pid), "let go");
     });
     drop(input);
@@ -219,11 +219,11 @@ fn a_thread_that_waits_is_let_go_when_nobody_wants_the_flip_any_more() {
 
 #[test]
 fn what_must_not_be_corrupted_is_refused() {
-    let told = |pid: i32| check_allowed(pid).expect_err("it is refused").to_string();
-    assert!(told(1).contains("first process"), "{}", told(1));
-    assert!(told(std::process::id() as i32).contains("this tool"), "{}", told(std::process::id() as i32));
-    assert!(told(std::os::unix::process::parent_id() as i32).contains("one of its ancestors"));
-    assert!(told(i32::MAX).contains("there is no process"));
+    let refusal = |pid: i32| check_allowed(pid).expect_err("it is refused").to_string();
+    assert!(refusal(1).contains("first process"), "{}", refusal(1));
+    assert!(refusal(std::process::id() as i32).contains("this tool"), "{}", refusal(std::process::id() as i32));
+    assert!(refusal(std::os::unix::process::parent_id() as i32).contains("one of its ancestors"));
+    assert!(refusal(i32::MAX).contains("there is no process"));
     let own =
         std::fs::read_link("/proc/thread-self").expect("a thread").file_name().and_then(|id| id.to_str()?.parse().ok());
     let thread = check_allowed(own.expect("a number")).expect_err("it is refused");

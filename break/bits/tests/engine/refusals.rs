@@ -18,16 +18,19 @@ fn misfit(act: &str) -> Program {
 
 /// What the user reads, of which all three parts are there.
 fn refusal(program: &Program) -> String {
-    let told = Engine::start().begin(program).expect_err("it is refused");
-    assert!(told.lines().count() >= 3 && told.lines().all(|line| !line.trim().is_empty()), "what, why, next: {told}");
-    told
+    let refusal = Engine::start().begin(program).expect_err("it is refused");
+    assert!(
+        refusal.lines().count() >= 3 && refusal.lines().all(|line| !line.trim().is_empty()),
+        "what, why, next: {refusal}"
+    );
+    refusal
 }
 
 #[track_caller]
 fn is_refused(program: &Program, words: &[&str]) {
-    let told = refusal(program);
+    let refusal = refusal(program);
     for word in words {
-        assert!(told.contains(word), "{word:?} is not in: {told}");
+        assert!(refusal.contains(word), "{word:?} is not in: {refusal}");
     }
 }
 

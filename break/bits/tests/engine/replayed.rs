@@ -9,7 +9,7 @@ use replay::memcached_input::{self, Load};
 const QUIET: [&str; 9] =
     ["/usr/bin/memcached", "-U", "0", "-l", "127.0.0.1", "-m", "2", "-o", "no_modern,no_hashexpand"];
 
-/// None, told, where it cannot run.
+/// None, with a counted skip, where it cannot run.
 fn memcached(threads: &str, commands: u32, width: u32) -> Option<Program> {
     if !possible() {
         return None;

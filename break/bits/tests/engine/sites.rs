@@ -62,6 +62,6 @@ fn a_handler_that_nobody_has_is_refused() {
     }
     let mut program = program(&[&compiled("sums", &[]).to_string_lossy()], None);
     program.sites = Sites { handlers: names("no_such_function"), ..Sites::default() };
-    let told = Engine::start().begin(&program).unwrap_err();
-    assert!(told.contains("no function is called no_such_function") && told.contains("nm"), "{told}");
+    let refusal = Engine::start().begin(&program).unwrap_err();
+    assert!(refusal.contains("no function is called no_such_function") && refusal.contains("nm"), "{refusal}");
 }

@@ -173,18 +173,18 @@ fn what_cannot_be_repeated_is_refused_by_name() {
         ("robust", "a robust lock that it holds"),
         ("many", "more than 64 threads at a time"),
     ] {
-        let told = Engine::start().begin(&act(name)).expect_err(name);
-        assert!(told.contains(words), "{name}: {told}");
+        let refusal = Engine::start().begin(&act(name)).expect_err(name);
+        assert!(refusal.contains(words), "{name}: {refusal}");
     }
     // the machine may show the same in two runs by themselves
-    let told = Engine::start().begin(&act("racing")).expect_err("racing");
-    assert!(told.contains("when threads take turns") || told.contains("write different output"), "{told}");
+    let refusal = Engine::start().begin(&act("racing")).expect_err("racing");
+    assert!(refusal.contains("when threads take turns") || refusal.contains("write different output"), "{refusal}");
     let mut engine = Engine::start();
     engine.begin(&act("single")).unwrap();
     let (types, skip, only) = (vec![FlipType::Cf], Vec::new(), Vec::new());
     let every = Request::Exhaust { reply: 0, types, bits: BitPolicy::Full, classes: true, skip, only };
-    let told = engine.refused(&every);
-    assert!(told.contains("several threads cannot be sorted"), "{told}");
+    let refusal = engine.refused(&every);
+    assert!(refusal.contains("several threads cannot be sorted"), "{refusal}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl Pair {
         Pair { faulty: vectors::scratch(), oracle: vectors::scratch(), compared: 0, missed: 0 }
     }
 
-    /// What becomes of the faulty process. None: nothing was flipped.
+    /// The end of the faulty process. None: nothing was flipped.
     pub fn inject(&mut self, shape: &Shape, start: &Start, fault: &Fault) -> Option<(State, i32)> {
         self.faulty.set(shape.code, &start.memory, &start.registers);
         let instruction = Instruction::decode(CODE, shape.code).unwrap();

@@ -104,7 +104,7 @@ fn a_signal_from_elsewhere_waits_until_after_the_flip() {
     assert_eq!(scratch.tracee.resume_and_wait(0).unwrap(), Stop::Signal(libc::SIGUSR1));
 }
 
-/// The handler gets what a real fault would have told it.
+/// The handler gets the information of a real fault.
 #[test]
 fn a_handler_sees_the_wrong_address() {
     let code = code!("mov [rdi], rax");
@@ -130,7 +130,7 @@ fn a_handler_sees_the_wrong_address() {
     assert_eq!(scratch.tracee.read_u64(handling.rsi + 8).unwrap() as u32, 1, "nothing is mapped there");
 }
 
-/// Below its end, the stack grows for whoever accesses it.
+/// Below its end, the stack grows on any access.
 #[test]
 fn the_stack_grows_for_a_wrong_address() {
     let code = code!("mov [rdi], rax");

@@ -350,7 +350,7 @@ static void restless(void) {
     pthread_join(other, NULL);
 }
 
-/* whoever has more to do is done first, unless they take turns */
+/* without turns, the thread with more work may finish first */
 static void *hurries(void *with) {
     for (volatile size_t n = 0; n < 2000 * (WORKERS - (size_t)with); n++)
         ;
@@ -366,7 +366,7 @@ static void racing(void) { team(hurries, NULL); }
 static volatile sig_atomic_t was_caught;
 static void caught(int signal) { was_caught = signal; }
 
-static void *signalled(void *with) {
+static void *signaled(void *with) {
     while (!was_caught)
         ;
     return with;
@@ -374,7 +374,7 @@ static void *signalled(void *with) {
 
 static void signals(void) {
     signal(SIGUSR1, caught);
-    pthread_t other = started(signalled, NULL);
+    pthread_t other = started(signaled, NULL);
     pthread_kill(other, SIGUSR1);
     pthread_join(other, NULL);
 }

@@ -1,6 +1,6 @@
 //! Debian's dnscache (djbdns), as it is: datagrams from clients, datagrams to upstream servers, and time that passes.
 
-use crate::run::{Folder, Ran, Run, installed};
+use crate::run::{Completed, Folder, Run, installed};
 use model::replay::{Answer, InputTrace, Listener};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn run(program: &Path) -> Run {
 }
 
 /// The reply's code, and its last four bytes: the address.
-fn reply(ran: &Ran, connection: u32) -> (u8, [u8; 4]) {
+fn reply(ran: &Completed, connection: u32) -> (u8, [u8; 4]) {
     let bytes = ran.records().streams.remove(&connection).expect("it was answered");
     assert_eq!(bytes.len(), 2 + usize::from(u16::from_be_bytes([bytes[0], bytes[1]])), "one datagram");
     (bytes[5] & 15, *bytes.last_chunk().expect("an answer is longer"))

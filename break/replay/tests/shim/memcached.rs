@@ -1,6 +1,6 @@
 //! Debian's memcached, as it is.
 
-use crate::run::{Folder, Ran, Run, installed};
+use crate::run::{Completed, Folder, Run, installed};
 use model::replay::{InputTrace, Listener, Step};
 use replay::memcached_input::{self, Load};
 use std::collections::BTreeMap;
@@ -39,17 +39,17 @@ impl Real {
     /// On a port that it chooses, and tells in a file.
     fn start(program: &Path, threads: u32) -> Real {
         let folder = Folder::new();
-        let told = folder.join("port");
+        let port_file = folder.join("port");
         let mut command = Command::new(program);
         command.args(QUIET).args(["-t", &threads.to_string(), "-p", "-1", "-u", "root"]);
-        command.env("MEMCACHED_PORT_FILENAME", &told).stdin(Stdio::null()).stderr(Stdio::null());
+        command.env("MEMCACHED_PORT_FILENAME", &port_file).stdin(Stdio::null()).stderr(Stdio::null());
         let server = command.spawn().expect("memcached can be run");
         let mut real = Real { server, connections: BTreeMap::new(), port: 0 };
         let begun = Instant::now();
         while real.port == 0 {
             assert!(begun.elapsed() < PATIENCE, "memcached does not tell its port");
             std::thread::sleep(Duration::from_millis(5));
-            let text = std::fs::read_to_string(&told).unwrap_or_default();
+            let text = std::fs::read_to_string(&port_file).unwrap_or_default();
             real.port = text.trim().strip_prefix("TCP INET: ").and_then(|port| port.parse().ok()).unwrap_or(0);
         }
         real
@@ -102,9 +102,9 @@ fn over_sockets(program: &Path, threads: u32, trace: &InputTrace) -> BTreeMap<u3
     said
 }
 
-fn statistic(ran: &Ran, connection: u32, name: &str) -> u64 {
+fn statistic(ran: &Completed, connection: u32, name: &str) -> u64 {
     let said = ran.said(connection);
-    let line = said.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))).expect("it is told");
+    let line = said.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))).expect("it is printed");
     line.parse().expect("a number")
 }
 
@@ -220,7 +220,7 @@ fn other_seeds_run_threads_in_other_orders_and_lose_nothing() {
     }
     let sends: Vec<(u32, &[u8])> = sends.iter().map(|(connection, text)| (*connection, text.as_bytes())).collect();
     let trace = conversation(&sends);
-    let streams = |ran: &Ran| ran.records().streams;
+    let streams = |ran: &Completed| ran.records().streams;
     let first = run(&program, 4).width(4).replay(&trace).well();
     let mut orders = std::collections::BTreeSet::from([first.bytes.clone()]);
     for seed in 1..6 {

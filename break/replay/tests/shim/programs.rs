@@ -1,6 +1,6 @@
 //! Small programs of every style that servers are written in, beside this file in C.
 
-use crate::run::{Folder, Ran, Run, compiled as run};
+use crate::run::{Completed, Folder, Run, compiled as run};
 use model::replay::{Ending, InputTrace, Listener, OutputRecords};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn one_client(commands: &[&str]) -> InputTrace {
     trace
 }
 
-fn said(ran: &Ran) -> Vec<Vec<u8>> {
+fn said(ran: &Completed) -> Vec<Vec<u8>> {
     ran.records().streams.into_values().collect()
 }
 
@@ -72,7 +72,7 @@ fn sleep_takes_virtual_time_only() {
 
 #[test]
 fn threads_wait_for_each_other_with_everything_there_is() {
-    let program = run("synchronisation", &[]);
+    let program = run("synchronization", &[]);
     for seed in 0..6 {
         let ran = program.clone().seed(seed).replay(&InputTrace::default());
         assert_eq!(ran.status.code(), Some(5), "seed {seed}: {}", ran.stderr);

@@ -71,15 +71,15 @@ pub struct Run {
     pub folder: Option<Arc<Folder>>,
 }
 
-/// What came of it.
-pub struct Ran {
+/// The result of a run.
+pub struct Completed {
     pub status: ExitStatus,
     pub bytes: Vec<u8>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ran {
+impl Completed {
     pub fn records(&self) -> OutputRecords {
         OutputRecords::parse(&self.bytes)
     }
@@ -91,7 +91,7 @@ impl Ran {
     }
 
     /// Ended at the end of its trace.
-    pub fn well(self) -> Ran {
+    pub fn well(self) -> Completed {
         assert_eq!(self.status.code(), Some(0), "{:?}\n{}", self.status, self.stderr);
         self
     }
@@ -124,12 +124,12 @@ impl Run {
         Run { seed, ..self }
     }
 
-    pub fn replay(&self, trace: &InputTrace) -> Ran {
+    pub fn replay(&self, trace: &InputTrace) -> Completed {
         self.replay_bytes(&trace.to_bytes())
     }
 
     /// Runs it to its end, with its memory at the same addresses each time.
-    pub fn replay_bytes(&self, trace: &[u8]) -> Ran {
+    pub fn replay_bytes(&self, trace: &[u8]) -> Completed {
         let folder = Folder::new();
         let shim = ::replay::write(&folder.0).expect("the shim can be written");
         let input = folder.join("input");
@@ -156,7 +156,7 @@ impl Run {
         let status = finish(command);
         let text =
             |name: &str| String::from_utf8_lossy(&std::fs::read(folder.join(name)).unwrap_or_default()).into_owned();
-        Ran {
+        Completed {
             status,
             bytes: std::fs::read(folder.join("output")).expect("the output is there"),
             stdout: text("stdout"),

@@ -56,7 +56,7 @@ impl Rules {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct Judgment {
     /// None: the command judge failed, for the reason in `remark`.
     pub outcome: Option<Outcome>,
     pub deviation: Option<Deviation>,
@@ -126,11 +126,11 @@ impl Judge {
         written: Option<&WriteOrder>,
         effect: &Effect,
         stderr: &[u8],
-    ) -> Judgement {
+    ) -> Judgment {
         let findings = output.map_or(Vec::new(), |output| self.compare(golden, output));
         let worst = findings.iter().min_by_key(|f| rank(f.deviation.kind)).cloned();
         let Some(Finding { mut deviation, range }) = worst else {
-            return Judgement { outcome: Some(Outcome::None), deviation: None, remark: None };
+            return Judgment { outcome: Some(Outcome::None), deviation: None, remark: None };
         };
         deviation.connections = findings.len() as u32;
         deviation.corrupt_later = findings.iter().any(|f| f.deviation.corrupt_later);
@@ -140,8 +140,8 @@ impl Judge {
         });
         if let (Some(command), Some(output)) = (&self.command, output) {
             return match command.judge(golden, output, effect, stderr) {
-                Ok(outcome) => Judgement { outcome: Some(outcome), deviation: Some(deviation), remark: None },
-                Err(why) => Judgement { outcome: None, deviation: Some(deviation), remark: Some(why) },
+                Ok(outcome) => Judgment { outcome: Some(outcome), deviation: Some(deviation), remark: None },
+                Err(why) => Judgment { outcome: None, deviation: Some(deviation), remark: Some(why) },
             };
         }
         let outcome = match deviation.kind {
@@ -150,7 +150,7 @@ impl Judge {
             _ if self.aborted(effect, stderr) => Outcome::Hardening,
             _ => Outcome::Otherwise,
         };
-        Judgement { outcome: Some(outcome), deviation: Some(deviation), remark: None }
+        Judgment { outcome: Some(outcome), deviation: Some(deviation), remark: None }
     }
 
     fn aborted(&self, effect: &Effect, stderr: &[u8]) -> bool {

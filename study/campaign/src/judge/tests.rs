@@ -194,8 +194,11 @@ fn corrupt_replies_after_a_noticed_one_are_told() {
     let golden = output(&[("a", b"STORED\r\nSTORED\r\n2\r\n")]);
     let judge = Judge::new(&rules("memcached")).unwrap();
     let of = |seen: &[u8]| judge.judge(&golden, Some(&output(&[("a", seen)])), None, &effect(OK), b"");
-    let told = of(b"SERVER_ERROR x\r\nSTORED\r\n1\r\n");
-    assert_eq!((told.outcome, told.deviation.map(|d| d.corrupt_later)), (Some(Outcome::Otherwise), Some(true)));
+    let judged_reply = of(b"SERVER_ERROR x\r\nSTORED\r\n1\r\n");
+    assert_eq!(
+        (judged_reply.outcome, judged_reply.deviation.map(|d| d.corrupt_later)),
+        (Some(Outcome::Otherwise), Some(true))
+    );
     assert!(!of(b"SERVER_ERROR x\r\nSTORED\r\n2\r\n").deviation.unwrap().corrupt_later);
 }
 
@@ -239,9 +242,9 @@ fn a_command_judges_deviations_only() {
     assert_eq!(judged("grep -q '\"stderr\":\"why\"' && echo none").outcome, Some(Outcome::None));
     assert_eq!(judged("echo hardening").outcome, Some(Outcome::Hardening), "it need not read its input");
     for (command, why) in [("echo maybe", "printed 'maybe'"), ("exit 3", "failed"), ("true", "printed ''")] {
-        let judgement = judged(command);
-        assert_eq!(judgement.outcome, None);
-        assert!(judgement.remark.unwrap().contains(why), "{command}");
+        let judgment = judged(command);
+        assert_eq!(judgment.outcome, None);
+        assert!(judgment.remark.unwrap().contains(why), "{command}");
     }
     let slow = CommandJudge::with_timeout("sleep 60 & sleep 60", Duration::from_millis(50));
     assert!(slow.judge(&golden, &seen, &effect(OK), b"").unwrap_err().contains("took longer"));

@@ -28,7 +28,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
     for load in &LOADS {
         let mut modes = Map::new();
         for mode in MODES {
-            let mut worst: Option<Seen> = None;
+            let mut worst: Option<Counted> = None;
             for _ in 0..size.of(1, 2) {
                 let seen = run(load, mode, size)?;
                 if worst.as_ref().is_none_or(|worst| seen.captured() < worst.captured()) {
@@ -56,7 +56,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
 
 /// Ends of connections reported by a tracer, and the number of connections made.
 #[derive(Default)]
-struct Seen {
+struct Counted {
     made: f64,
     seconds: f64,
     active: f64,
@@ -66,7 +66,7 @@ struct Seen {
     losses: Value,
 }
 
-impl Seen {
+impl Counted {
     /// The worse of the two ends. Counts above the real number are errors of the same size.
     fn captured(&self) -> f64 {
         let share = |seen: f64| 100.0 - 100.0 * (seen - self.made).abs() / self.made;
@@ -78,7 +78,7 @@ impl Seen {
     }
 }
 
-fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Seen, String> {
+fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Counted, String> {
     let (server, port) = serve("storm")?;
     let tracer = Tracer::telling(mode)?;
     let share = size.of(10, 1);
@@ -103,9 +103,9 @@ fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Seen, String> {
     Ok(seen)
 }
 
-fn by_agent(text: &str, port: u16) -> Result<Seen, String> {
+fn by_agent(text: &str, port: u16) -> Result<Counted, String> {
     let netns = arena::netns()?;
-    let mut seen = Seen::default();
+    let mut seen = Counted::default();
     let mut losses = [0; 3];
     for line in text.lines() {
         let window: Value = serde_json::from_str(line).map_err(|e| format!("a window: {e}"))?;
@@ -128,7 +128,7 @@ fn by_agent(text: &str, port: u16) -> Result<Seen, String> {
 }
 
 /// Distinct ends listed by ss at least once.
-fn by_ss(text: &str, port: u16) -> Seen {
+fn by_ss(text: &str, port: u16) -> Counted {
     let port = format!(":{port}");
     let (mut active, mut passive, mut owned) = (HashSet::new(), HashSet::new(), HashSet::new());
     for line in text.lines() {
@@ -149,18 +149,23 @@ fn by_ss(text: &str, port: u16) -> Seen {
             owned.insert((*local, *remote));
         }
     }
-    Seen { active: active.len() as f64, passive: passive.len() as f64, exact: owned.len() as f64, ..Seen::default() }
+    Counted {
+        active: active.len() as f64,
+        passive: passive.len() as f64,
+        exact: owned.len() as f64,
+        ..Counted::default()
+    }
 }
 
 /// One log line per connection represents both ends, because both are on this host. It contains no process.
-fn by_packet_filter(text: &str, port: u16) -> Seen {
+fn by_packet_filter(text: &str, port: u16) -> Counted {
     let port = format!("DPT={port} ");
     let mut seen = HashSet::new();
     for line in text.lines().filter(|line| line.contains(&port)) {
         let field = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name));
         seen.insert((field("DST="), field("SPT="), field("SEQ=")));
     }
-    Seen { active: seen.len() as f64, passive: seen.len() as f64, ..Seen::default() }
+    Counted { active: seen.len() as f64, passive: seen.len() as f64, ..Counted::default() }
 }
 
 #[cfg(test)]
@@ -179,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_connection_counted_twice_is_as_wrong_as_one_missed() {
-        let seen = Seen { made: 100.0, active: 101.0, passive: 100.0, exact: 150.0, ..Seen::default() };
+        let seen = Counted { made: 100.0, active: 101.0, passive: 100.0, exact: 150.0, ..Counted::default() };
         assert_eq!((seen.captured(), seen.exact_owner()), (99.0, 75.0));
     }
 }

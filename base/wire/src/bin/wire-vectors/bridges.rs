@@ -99,12 +99,7 @@ fn arrivals(book: &Book) {
         "own",
     );
     arrive("own-alone", "nothing to do with a bridge", json!({"x-faultloom": text}), "own");
-    arrive(
-        "baggage",
-        "an envelope, and the call id of whoever passed it on",
-        member(format!("faultloom={text}")),
-        "baggage",
-    );
+    arrive("baggage", "an envelope, and the call id of the sender", member(format!("faultloom={text}")), "baggage");
     arrive("others", "among other members", member(format!("user=alice,faultloom={text},z=1")), "baggage");
     arrive(
         "blanks",

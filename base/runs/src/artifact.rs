@@ -58,7 +58,7 @@ impl RunDir {
         self.path.join(name)
     }
 
-    /// Writes a whole artefact; it appears by rename.
+    /// Writes a whole artifact; it appears by rename.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.file(name);
         let partial = self.file(&format!(".{name}.partial"));
@@ -79,8 +79,8 @@ impl RunDir {
         serde_json::from_slice(&bytes).map_err(|e| Failure::environment(format!("{} is damaged: {e}", path.display())))
     }
 
-    /// Opens a segment for appending. A line that a crash cut off is dropped first.
-    pub fn segment(&self, name: &str) -> Result<Segment, Failure> {
+    /// Opens a file of records for appending. A line that a crash cut off is dropped first.
+    pub fn append_file(&self, name: &str) -> Result<AppendFile, Failure> {
         let path = self.file(name);
         let whole = match std::fs::read(&path) {
             Ok(bytes) => bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
@@ -88,17 +88,17 @@ impl RunDir {
         };
         let file = File::options().create(true).append(true).open(&path).map_err(|e| failed("opened", &path, &e))?;
         file.set_len(whole as u64).map_err(|e| failed("repaired", &path, &e))?;
-        Ok(Segment { file, path })
+        Ok(AppendFile { file, path })
     }
 
-    /// The records of a segment, in order. A record cut off by a crash is left out.
+    /// The records of an append file, in order. A record cut off by a crash is left out.
     pub fn records<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Failure> {
         let mut records = Vec::new();
         self.each_record(name, |record| records.push(record))?;
         Ok(records)
     }
 
-    /// The same one by one, for segments that need not fit into memory.
+    /// The same one by one, for files that need not fit into memory.
     pub fn each_record<T: DeserializeOwned>(&self, name: &str, mut take: impl FnMut(T)) -> Result<(), Failure> {
         let path = self.file(name);
         let file = match File::open(&path) {
@@ -123,12 +123,12 @@ impl RunDir {
 }
 
 /// An append-only file of JSON lines.
-pub struct Segment {
+pub struct AppendFile {
     file: File,
     path: PathBuf,
 }
 
-impl Segment {
+impl AppendFile {
     /// Appends records with one write; on an error nothing of an earlier append is lost.
     pub fn append<T: Serialize>(&mut self, records: &[T]) -> Result<(), Failure> {
         let mut bytes = Vec::with_capacity(records.len() * 96);
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn a_record_cut_off_by_a_crash_is_dropped_and_written_again() {
-        let path = std::env::temp_dir().join(format!("faultloom-segment-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("faultloom-append-{}", std::process::id()));
         let dir = RunDir::create(&path).unwrap();
-        dir.segment("cases").unwrap().append(&[1u32, 2]).unwrap();
+        dir.append_file("cases").unwrap().append(&[1u32, 2]).unwrap();
         File::options().append(true).open(dir.file("cases")).unwrap().write_all(b"3").unwrap();
         assert_eq!(dir.records::<u32>("cases").unwrap(), [1, 2]);
-        dir.segment("cases").unwrap().append(&[4u32]).unwrap();
+        dir.append_file("cases").unwrap().append(&[4u32]).unwrap();
         assert_eq!(dir.records::<u32>("cases").unwrap(), [1, 2, 4]);
         std::fs::remove_dir_all(path).unwrap();
     }

@@ -1,4 +1,4 @@
-/* Everything that threads wait with. Prints what came of it. */
+/* Everything that threads wait with. Prints the results. */
 #include "serve.h"
 
 #include <errno.h>
