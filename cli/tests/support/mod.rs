@@ -27,14 +27,14 @@ const ENDING: Duration = Duration::from_secs(10);
 /// A variable that everything we start hands on to what it starts.
 const MARK: &str = "END_TO_END_HOME";
 
-/// Waits until `ready` gives something. Panics after 30 s.
+/// Waits until `ready` gives something. Panics after 120 s, which a idle machine never needs.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(value) = ready() {
             return value;
         }
-        assert!(begin.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
+        assert!(begin.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

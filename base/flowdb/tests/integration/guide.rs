@@ -109,7 +109,7 @@ async fn roles_have_the_rights_they_need_and_no_others() {
     record_shop(&agent).await;
     let refused = agent.forget(T0).await.unwrap_err();
     assert!(
-        refused.to_string().contains("permission denied") && refused.next.as_deref().unwrap().contains("right"),
+        refused.to_string().contains("permission denied") && refused.next.as_deref().unwrap().contains("access"),
         "{refused:?}"
     );
     let now_ms = T0 + 1000 * support::DAY;

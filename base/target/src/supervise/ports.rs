@@ -26,7 +26,7 @@ pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: 
     };
     let what = match in_use.len() {
         1 => format!("port {} is in use, but service '{}' listens on {address}", address.port, service.name),
-        ports => format!("{ports} ports on which services listen are in use"),
+        ports => format!("{ports} ports are in use"),
     };
     let (mut lines, mut is_other_up) = (Vec::new(), false);
     for (service, address) in &in_use {
