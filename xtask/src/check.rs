@@ -46,8 +46,8 @@ fn rust() -> Result<String, String> {
     Ok(format!("format, layers, clippy, {tests}"))
 }
 
-fn text() -> Result<String, String> {
-    Ok(format!("{}, {}", machine_paths()?, links::check()?))
+pub fn text() -> Result<String, String> {
+    Ok(format!("{}, {}, {}", machine_paths()?, links::check()?, words::check()?))
 }
 
 fn go() -> Result<String, String> {

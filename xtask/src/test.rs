@@ -130,11 +130,11 @@ fn build_apps() -> Result<String, String> {
 fn checks() -> Result<String, String> {
     check::format()?;
     check::layers()?;
-    check::machine_paths()?;
+    check::text()?;
     check::lint()?;
     bpf_objects::drift()?;
     generated()?;
-    Ok("format, layers, paths, lint, drift".into())
+    Ok("format, layers, text, lint, drift".into())
 }
 
 /// Fails if committed generated code differs from the output of its generator. Skipped if the generator cannot be
