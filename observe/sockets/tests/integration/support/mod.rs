@@ -136,9 +136,13 @@ impl Watch {
         self.losses.add(&collected.losses);
         self.listeners = collected.listeners.into_iter().filter(|it| self.netns.contains(&it.netns)).collect();
         for new in collected.flows.into_iter().filter(|it| self.netns.contains(&it.netns)) {
+            // a file scan cannot read arguments; the hook, called for any thread of the process, adds them later
+            let program = |it: &SocketObservation| {
+                it.owner.as_ref().map(|owner| (owner.process, owner.comm.clone(), owner.executable.clone()))
+            };
             let same = |old: &&mut SocketObservation| {
-                (old.side, old.netns, &old.owner, &old.link, old.attribution)
-                    == (new.side, new.netns, &new.owner, &new.link, new.attribution)
+                (old.side, old.netns, program(old), &old.link, old.attribution)
+                    == (new.side, new.netns, program(&new), &new.link, new.attribution)
             };
             match self.flows.iter_mut().find(same) {
                 Some(old) => old.counts.add(&new.counts),
