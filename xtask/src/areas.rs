@@ -5,6 +5,7 @@
 //! fails, its error is printed in full.
 
 use crate::shell::{log_to, root};
+use std::panic::catch_unwind;
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -52,7 +53,8 @@ pub fn run(areas: Vec<Area>, directory: &str) -> Result<Vec<Outcome>, String> {
                 let (sender, log) = (sender.clone(), logs.join(format!("{}.log", area.name)));
                 scope.spawn(move || {
                     let begin = Instant::now();
-                    let result = log_to(&log).and_then(|()| (area.work)());
+                    let work = || log_to(&log).and_then(|()| (area.work)());
+                    let result = catch_unwind(work).unwrap_or_else(|_| Err("xtask panicked".to_owned()));
                     let seconds = begin.elapsed().as_secs_f64();
                     let _ = sender.send(Outcome { name: area.name, budget_min: area.budget_min, seconds, result });
                 });

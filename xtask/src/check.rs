@@ -46,6 +46,7 @@ fn rust() -> Result<String, String> {
     Ok(format!("format, layers, clippy, {tests}"))
 }
 
+/// Checks of all text: nothing here needs a toolchain.
 pub fn text() -> Result<String, String> {
     Ok(format!("{}, {}, {}", machine_paths()?, links::check()?, words::check()?))
 }
@@ -146,6 +147,16 @@ fn dependencies(manifest: &str) -> Vec<String> {
         }
     }
     names
+}
+
+/// Paths and contents of the text files that `git ls-files` selects by `pathspecs`, new files included. Binary and deleted
+/// files are left out.
+fn text_files(pathspecs: &[&str]) -> Result<Vec<(String, String)>, String> {
+    let mut listing = command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]);
+    let listed = quiet(listing.args(pathspecs))?;
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let read = |name: &str| Some((name.to_owned(), std::fs::read_to_string(root().join(name)).ok()?));
+    Ok(names.split('\0').filter(|name| !name.is_empty()).filter_map(read).collect())
 }
 
 /// Fails if a tracked file contains the path of this checkout or of the home directory.

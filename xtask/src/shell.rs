@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -91,27 +91,21 @@ pub fn quiet(command: &mut Command) -> Result<Output, String> {
 }
 
 /// Runs the command with standard output and error in one stream. Returns whether it succeeded, and the stream.
+///
+/// The stream is a file, not a pipe: a process that the command leaves behind cannot delay the return.
 pub fn combined(command: &mut Command) -> Result<(bool, String), String> {
     note_command(command);
-    let (mut reader, writer) = std::io::pipe().map_err(|e| e.to_string())?;
-    let copy = writer.try_clone().map_err(|e| e.to_string())?;
-    let mut child = command.stdout(writer).stderr(copy).spawn().map_err(|e| format!("{}: {e}", words(command)))?;
-    // `command` still has copies of the writer; while they are open, reading does not end
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut log = log();
-    let (mut all, mut buffer) = (Vec::new(), [0; 1 << 16]);
-    loop {
-        let bytes = std::io::Read::read(&mut reader, &mut buffer).map_err(|e| e.to_string())?;
-        if bytes == 0 {
-            break;
-        }
-        all.extend_from_slice(&buffer[..bytes]);
-        if let Some(log) = &mut log {
-            let _ = log.write_all(&buffer[..bytes]);
-        }
-    }
-    let status = child.wait().map_err(|e| e.to_string())?;
-    Ok((status.success(), String::from_utf8_lossy(&all).into_owned()))
+    let path = LOG.with_borrow(Clone::clone).unwrap_or_else(|| root().join("out/command.log"));
+    let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+    std::fs::create_dir_all(root().join("out")).map_err(failed)?;
+    let stream = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    let begin = stream.metadata().map_err(failed)?.len();
+    command.stdout(stream.try_clone().map_err(failed)?).stderr(stream);
+    let status = command.status().map_err(|e| format!("{}: {e}", words(command)))?;
+    let mut file = File::open(&path).map_err(failed)?;
+    let mut output = Vec::new();
+    file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_end(&mut output)).map_err(failed)?;
+    Ok((status.success(), String::from_utf8_lossy(&output).into_owned()))
 }
 
 fn note_command(command: &Command) {

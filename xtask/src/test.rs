@@ -7,6 +7,7 @@ mod soak;
 pub use soak::soak;
 
 use crate::areas::{self, Area, Outcome};
+use crate::cargo::PREBUILT;
 use crate::setup::{
     self, CONNTRACK, DNSCACHE, IPROUTE, JDK, MAVEN, MEMCACHED, NFTABLES, NGINX, NODE, NPM, POSTGRESQL, ULOGD, WRK,
 };
@@ -243,7 +244,7 @@ fn shop() -> Result<String, String> {
 /// Runs this program with `arguments` in the quick form of benches.
 fn quick(arguments: &[&str]) -> Result<(), String> {
     let mut call = command(&built("xtask"), arguments);
-    quiet(call.env("FAULTLOOM_BENCH", "quick")).map(|_| ())
+    quiet(call.env("FAULTLOOM_BENCH", "quick").env(PREBUILT, "1")).map(|_| ())
 }
 
 /// Checks that the measurements of the agent run.

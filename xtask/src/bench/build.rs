@@ -17,10 +17,10 @@ pub fn bench() -> Result<(), String> {
     let folder = root().join("out/bench/build");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let clone = Clone::make(&folder.join("demo"))?;
+    let clone = FreshClone::make(&folder.join("demo"))?;
     let demo = clone.make_target("demo")?;
     drop(clone);
-    let clone = Clone::make(&folder.join("check"))?;
+    let clone = FreshClone::make(&folder.join("check"))?;
     let check_cold = clone.make_target("check")?;
     let check_warm = clone.make_target("check")?;
     drop(clone);
@@ -55,11 +55,11 @@ impl Cost {
 }
 
 /// A clone of the last commit, removed on drop.
-struct Clone(PathBuf);
+struct FreshClone(PathBuf);
 
-impl Clone {
-    fn make(folder: &Path) -> Result<Clone, String> {
-        let clone = Clone(folder.to_owned());
+impl FreshClone {
+    fn make(folder: &Path) -> Result<FreshClone, String> {
+        let clone = FreshClone(folder.to_owned());
         let (from, to) = (root().to_string_lossy().into_owned(), folder.to_string_lossy().into_owned());
         quiet(&mut command("git", &["clone", "--quiet", "--no-hardlinks", &from, &to]))?;
         Ok(clone)
@@ -79,7 +79,7 @@ impl Clone {
     }
 }
 
-impl Drop for Clone {
+impl Drop for FreshClone {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

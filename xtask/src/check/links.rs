@@ -2,19 +2,15 @@
 //!
 //! URLs are not checked, because that needs a network. Anchors are not checked, because they depend on the renderer.
 
-use crate::shell::{quiet, root};
+use super::text_files;
+use crate::shell::root;
 use std::path::Path;
 
 /// Fails if a relative link has no target in the working tree. The error lists all of them.
 pub fn check() -> Result<String, String> {
-    let mut listing =
-        crate::shell::command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]);
-    let files = String::from_utf8_lossy(&quiet(&mut listing)?.stdout).into_owned();
     let (mut checked, mut broken) = (0, Vec::new());
-    for file in files.split('\0').filter(|file| !file.is_empty()) {
-        // skips deleted files
-        let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    for (file, text) in text_files(&["*.md"])? {
+        let folder = Path::new(&file).parent().unwrap_or(Path::new(""));
         for (line, link) in relative_links(&text) {
             checked += 1;
             if !root().join(folder).join(link).exists() {

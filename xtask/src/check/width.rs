@@ -3,7 +3,7 @@
 //! Formatters wrap code but leave comments alone. Only lines that consist of a comment count; a line with a URL may be
 //! longer, because a URL cannot be wrapped. Generated files are exempt.
 
-use crate::shell::{quiet, root};
+use super::text_files;
 use std::path::Path;
 
 const COLUMNS: usize = 120;
@@ -19,14 +19,9 @@ const EXEMPT: &[&str] = &[":!*/generated/*", ":!*.pb.go", ":!*_pb2*.py", ":!*/te
 
 /// Fails if a comment line is too wide. The error lists all of them.
 pub fn check() -> Result<String, String> {
-    let mut listed = crate::shell::command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let listed = quiet(listed.args(["--", "."]).args(EXEMPT))?;
-    let files = String::from_utf8_lossy(&listed.stdout).into_owned();
     let mut found = Vec::new();
-    for file in files.split('\0') {
-        let Some(prefixes) = comment_prefixes(file) else { continue };
-        // a deleted file has no lines
-        let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
+    for (file, text) in text_files(EXEMPT)? {
+        let Some(prefixes) = comment_prefixes(&file) else { continue };
         for (number, line) in text.lines().enumerate().filter(|(_, line)| is_too_wide(line, prefixes)) {
             found.push(format!("{file}:{}: {} columns", number + 1, line.chars().count()));
         }

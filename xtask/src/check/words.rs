@@ -4,7 +4,7 @@
 //! version of the code used; it is not a style guide. A line that needs a banned word (a key on disk, a quotation) has
 //! a comment `words: allow` with the reason, or its file is in [`EXEMPT`].
 
-use crate::shell::{quiet, root};
+use super::text_files;
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 /// A banned word as a case-insensitive regular expression, its replacement, and the reason.
@@ -85,16 +85,11 @@ const EXEMPT: &[&str] = &[
 
 /// Fails if a line has a banned word. The error lists all of them.
 pub fn check() -> Result<String, String> {
-    let mut listed = crate::shell::command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let listed = quiet(listed.args(["--", "."]).args(EXEMPT))?;
-    let files = String::from_utf8_lossy(&listed.stdout).into_owned();
     let patterns = || BANNED.iter().map(|banned| banned.0);
     let any = set(patterns()).map_err(|e| format!("banned words: {e}"))?;
     let each = patterns().map(single).collect::<Result<Vec<_>, _>>().map_err(|e| format!("banned words: {e}"))?;
     let mut found = Vec::new();
-    for file in files.split('\0').filter(|file| !file.is_empty()) {
-        // skips binary and deleted files
-        let Ok(text) = std::fs::read_to_string(root().join(file)) else { continue };
+    for (file, text) in text_files(EXEMPT)? {
         // one pass over the file with all patterns; most files have no hit
         if !any.is_match(&text) {
             continue;
