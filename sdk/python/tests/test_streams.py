@@ -25,14 +25,14 @@ class Caller:
     def __init__(self, run, aio):
         self._run, self.aio = run, aio
 
-    def replies(self, address, method, request, **how):
-        return self._run("unary_stream", address, method, request, **how)
+    def replies(self, address, method, request, **kwargs):
+        return self._run("unary_stream", address, method, request, **kwargs)
 
-    def join(self, address, method, requests, **how):
-        return self._run("stream_unary", address, method, requests, **how)
+    def join(self, address, method, requests, **kwargs):
+        return self._run("stream_unary", address, method, requests, **kwargs)
 
-    def talk(self, address, method, requests, **how):
-        return self._run("stream_stream", address, method, requests, **how)
+    def talk(self, address, method, requests, **kwargs):
+        return self._run("stream_stream", address, method, requests, **kwargs)
 
 
 def run_sync(kind, address, method, request, stop_after=None, options=(), timeout=10, interceptor=None):

@@ -65,7 +65,7 @@ class Receiver:
     def __init__(
         self, trust: Callable[[], Optional[TrustSettings]], now: Callable[[], float] = time.time, source: Optional[TrustSource] = None
     ) -> None:
-        """``source``: what ``trust`` reads from; lets ``accept`` skip the call while the settings cannot have changed."""
+        """``source``: what ``trust`` reads from; ``accept`` skips the call while the settings cannot have changed."""
         self._trust = trust
         self._now = now
         self._source = source

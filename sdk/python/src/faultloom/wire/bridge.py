@@ -57,12 +57,12 @@ def add_to_baggage(baggage: str, envelope: str) -> str:
     return added if len(added.encode("utf-8", "replace")) <= BAGGAGE_BYTES else ",".join(kept)
 
 
-def outgoing(own_traceparent: str, own_baggage: str, envelope: str, trace: bytes, call: int) -> Tuple[str, str]:
+def inject_bridge(own_traceparent: str, own_baggage: str, envelope: str, trace: bytes, call: int) -> Tuple[str, str]:
     """``traceparent`` and ``baggage`` of a call. The application's own values are kept."""
     return own_traceparent or format_traceparent(trace, call), add_to_baggage(own_baggage, envelope)
 
 
-def incoming(traceparent: str, baggage: str) -> Optional[BridgedEnvelope]:
+def extract_bridge(traceparent: str, baggage: str) -> Optional[BridgedEnvelope]:
     """The envelope in a request's baggage. None: there is none, or no valid ``traceparent`` names its call."""
     for member in baggage.split(","):
         key, equals, value = member.partition(";")[0].partition("=")

@@ -244,7 +244,7 @@ def truncate_history(history: bytes, limit: int) -> Optional[bytes]:
 
 
 def truncate_events(events: bytes, limit: int) -> Optional[bytes]:
-    """Like ``truncate``, for the last events of a segment without its head."""
+    """Like ``truncate_history``, for the last events of a segment without its head."""
     return _fitting(_raw_events(Reader(events), None), limit)
 
 
