@@ -96,7 +96,7 @@ def test_an_error_has_its_history_in_the_trailer(peers, mode, client, method, re
     assert error.value.code().value[0] == code
     if method in ("Fail", "PlainFail"):
         assert ("own", "trailer") in [tuple(pair) for pair in error.value.trailing_metadata()]
-        assert error.value.details() == "asked for"
+        assert error.value.details() == "requested"
     assert ends(started.history.segment) == [("replied", code, False, "callee")]
     assert child_of(started.history.segment).events[-1].status == code
 
@@ -165,7 +165,7 @@ def test_an_untraced_call_fails_like_in_the_library(peers):
     with pytest.raises(grpc.RpcError) as error:
         call(stock.address, "Fail", b"5")
     assert type(error.value) is _InactiveRpcError
-    assert (error.value.code(), error.value.details()) == (grpc.StatusCode.NOT_FOUND, "asked for")
+    assert (error.value.code(), error.value.details()) == (grpc.StatusCode.NOT_FOUND, "requested")
     assert ("own", "trailer") in [tuple(pair) for pair in error.value.trailing_metadata()]
 
 

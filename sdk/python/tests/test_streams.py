@@ -223,7 +223,7 @@ def test_an_error_after_messages_keeps_the_history_and_the_applications_trailers
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     with faultloom.starting(SIGNER) as started:
         got, error = client.replies(callee.address, method, b"2 " + leaf.address.encode())
-    assert got == [b"0", b"1"] and error.code() is grpc.StatusCode.NOT_FOUND and error.details() == "asked for"
+    assert got == [b"0", b"1"] and error.code() is grpc.StatusCode.NOT_FOUND and error.details() == "requested"
     assert ("own", "trailer") in [tuple(pair) for pair in error.trailing_metadata()]
     assert ends(started.history.segment) == [("replied", 5, False, "callee")]
     inner = child_of(started.history.segment)

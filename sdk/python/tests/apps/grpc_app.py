@@ -83,7 +83,7 @@ def sync_handler(method):
     def handle(request, context):
         if method == "Fail":
             context.set_trailing_metadata((("own", "trailer"),))
-            context.abort(code(int(request)), "asked for")
+            context.abort(code(int(request)), "requested")
         if method == "FanFail":
             fan(int(request))
             context.abort(grpc.StatusCode.NOT_FOUND, "after many")
@@ -100,7 +100,7 @@ def async_handler(method):
     async def handle(request, context):
         if method == "Fail":
             context.set_trailing_metadata((("own", "trailer"),))
-            await context.abort(code(int(request)), "asked for")
+            await context.abort(code(int(request)), "requested")
         if method == "FanFail":
             fan(int(request))
             await context.abort(grpc.StatusCode.NOT_FOUND, "after many")
@@ -154,14 +154,14 @@ async def stream_written(request, context):
 def stream_fail(request, context):
     yield from stream(request, context)
     context.set_trailing_metadata((("own", "trailer"),))
-    context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+    context.abort(grpc.StatusCode.NOT_FOUND, "requested")
 
 
 async def stream_fail_async(request, context):
     async for message in stream_async(request, context):
         yield message
     context.set_trailing_metadata((("own", "trailer"),))
-    await context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+    await context.abort(grpc.StatusCode.NOT_FOUND, "requested")
 
 
 def stream_boom(request, context):
@@ -220,12 +220,12 @@ async def join_async(requests, context):
 
 def join_fail(requests, context):
     join(requests, context)
-    context.abort(grpc.StatusCode.OUT_OF_RANGE, "asked for")
+    context.abort(grpc.StatusCode.OUT_OF_RANGE, "requested")
 
 
 async def join_fail_async(requests, context):
     await join_async(requests, context)
-    await context.abort(grpc.StatusCode.OUT_OF_RANGE, "asked for")
+    await context.abort(grpc.StatusCode.OUT_OF_RANGE, "requested")
 
 
 def talk(requests, context):
@@ -278,7 +278,7 @@ def handler_of(make, method):
 
         def fail(request, context):
             context.set_trailing_metadata((("own", "trailer"),))
-            context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+            context.abort(grpc.StatusCode.NOT_FOUND, "requested")
 
         return grpc.unary_unary_rpc_method_handler(fail)
     if method == "PlainCode":

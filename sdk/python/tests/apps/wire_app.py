@@ -32,7 +32,7 @@ def relayed(method):
         if incoming.get("wire") == "drop":
             return b"dropped"
         if incoming.get("wire") == "fail":
-            context.abort(grpc.StatusCode.UNAVAILABLE, "asked for")
+            context.abort(grpc.StatusCode.UNAVAILABLE, "requested")
         metadata = [(key, value) for key, value in incoming.items() if key in ("x-faultloom-bin", "own")]
         try:
             message, call = channel.unary_unary(method).with_call(request, metadata=metadata, timeout=10)

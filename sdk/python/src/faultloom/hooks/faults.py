@@ -72,7 +72,7 @@ class CallEffect(NamedTuple):
     #: RECV_RESPONSE if true, else CALL_FAILED
     is_reply: bool
     recorded_status: int
-    #: the callee may have run, and no history came
+    #: the callee may have run, and no history arrived
     is_gap: bool
 
 

@@ -114,7 +114,7 @@ class Process:
     def open_field_scope(
         self, own: bytes, metadata: Callable[[], Iterable[Tuple[str, Any]]], other: Optional[Scope], start_us: int, start_ns: int
     ) -> Optional[Scope]:
-        """``open_scope`` for a gRPC request whose envelope came in its message, which takes precedence over its metadata.
+        """``open_scope`` for a gRPC request whose envelope is in its message, which takes precedence over its metadata.
 
         ``start_us`` (since the epoch) and ``start_ns`` (by ``perf_counter_ns``): when the request began.
         ``other``: the scope opened for its metadata. It is abandoned, unless it was sampled and this envelope is refused.

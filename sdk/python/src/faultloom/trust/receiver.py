@@ -90,7 +90,7 @@ class Receiver:
 
         ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
         ``metadata``: returns the metadata to read the attempt from, if it is needed: only plans are checked for replays.
-        ``bridged``: the call id from ``traceparent`` if the envelope came in ``baggage``; no history is returned then.
+        ``bridged``: the call id from ``traceparent`` if the envelope is from ``baggage``; no history is returned then.
         """
         source, now = self._source, self._now()
         trust = source.current if source is not None and source.since <= now < source.until else self._trust()

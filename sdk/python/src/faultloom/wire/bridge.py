@@ -25,7 +25,7 @@ class TraceParent(NamedTuple):
 
 
 class BridgedEnvelope(NamedTuple):
-    """An envelope that came in ``baggage``: its text, and the id of the call it belongs to."""
+    """An envelope from ``baggage``: its text, and the id of the call it belongs to."""
 
     envelope: str
     call: int
@@ -50,7 +50,7 @@ def _key_of(member: str) -> str:
 
 
 def add_to_baggage(baggage: str, envelope: str) -> str:
-    """``baggage`` with our member last, or without it if there is no room. "": no header."""
+    """``baggage`` with our member last, or without it if that would be too long. "": no header."""
     members = (member.strip() for member in baggage.split(","))
     kept = [member for member in members if member and _key_of(member) != MEMBER]
     added = ",".join([*kept, f"{MEMBER}={envelope}"])

@@ -77,7 +77,7 @@ class Target(NamedTuple):
     authority: str
     #: what its envelopes announce about the reply (``encode_accepts``)
     accepts: bytes
-    #: by method. None: replies or requests have no room for a field
+    #: by method. None: the message limits are too low for fields
     callees: Optional[Dict[str, Callee]]
 
     def callee(self, name: str) -> Callee:
@@ -366,7 +366,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         history, has_trailer = self._history(reply.history, ended.trailing_metadata, call.id)
         is_reply = failure is None or is_reply_error(failure, has_trailer)
         self._callee.update(call, is_reply, history)
-        # a message came, so its status is not the callee's: the library could not parse the changed bytes
+        # a message arrived, so its status is not the callee's: the library could not parse the changed bytes
         code = 0 if failure is None or (is_reply and reply.is_received) else status.number_of(failure.code())
         result = reply_effect("grpc", call.fault, CallResult(is_reply, code, history is not None))
         record_effect(scope, call.number, result, history)
