@@ -61,8 +61,8 @@ func TestProgramSamplesRequestsAndExportsThem(t *testing.T) {
 	}
 }
 
-// With wrong keys the program works, its callers record a gap, and one line on standard error gives the reason without a
-// key.
+// With wrong keys the program works, its callers record a gap, and one line on standard error gives the reason without
+// a key.
 func TestWrongKeysOnlyDisableTheSDK(t *testing.T) {
 	binary := buildHTTPApp(t)
 	other := strings.Repeat("0c", 32)
