@@ -84,7 +84,7 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 		return nil, wire.EnvelopeTooLarge
 	}
 	var out [256]byte
-	env.SignedBlock = string(key.Sign(out[:0], part))
+	env.SignedPrefix = string(key.Sign(out[:0], part))
 	return p.NewScope(env, now), nil
 }
 

@@ -52,11 +52,11 @@ func countSegments(s *wire.Segment) (segments int, err error) {
 		if event.Gap || event.Child == nil {
 			return 0, fmt.Errorf("the history has a gap after service %s", s.Service)
 		}
-		below, err := countSegments(event.Child)
+		calls, err := countSegments(event.Child)
 		if err != nil {
 			return 0, err
 		}
-		segments += below
+		segments += calls
 	}
 	return segments, nil
 }

@@ -4,4 +4,4 @@ package main
 
 func newTracing() tracing { return tracing{request: plainRequest} }
 
-func sink() { fail("the sink is in the build with -tags otel") }
+func sink() { fail("only the build with -tags otel has the sink") }

@@ -1,9 +1,9 @@
 """A service of the chain that the tracing bench measures, in Python: the counterpart of ``../chain/node.go``.
 
-    python node.py node [NEXT [CALLS]]     NEXT is the address of the service it calls, CALLS times each (1)
+    python node.py node [NEXT [CALLS]]     calls address NEXT, CALLS times per request (default 1)
 
 The same file runs untraced, with Faultloom's SDK (``PYTHONPATH=…/sdk/python/src/faultloom/boot``), and with OpenTelemetry's
-(``CHAIN_TRACING=otel``). It prints one JSON line when it is ready, then answers commands on its input:
+(``CHAIN_TRACING=otel``). It prints one JSON line when it is ready, then replies to commands on its input:
 
     cpu      {"cpu_us": user and system time of this process so far}
     flush    OpenTelemetry exports its batches now, so that their cost is not measured in another window
@@ -68,18 +68,18 @@ def cpu_us() -> int:
 
 
 def control(ready: Any) -> None:
-    """Answers commands until standard input ends."""
+    """Executes commands until standard input ends."""
     print(json.dumps(ready), flush=True)
     for line in sys.stdin:
         words = line.split()
         if words == ["cpu"]:
-            answer: Any = {"cpu_us": cpu_us()}
+            reply: Any = {"cpu_us": cpu_us()}
         elif words == ["flush"] and flush is not None:
             flush()
-            answer = {}
+            reply = {}
         else:
             sys.exit(f"node.py: unknown command {line.strip()!r}")
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(reply), flush=True)
 
 
 def main(role: str, *rest: str) -> None:

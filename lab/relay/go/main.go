@@ -154,7 +154,7 @@ func (r *relay) grpc(ctx context.Context, kind, address string, journey *gen.Jou
 			if err != nil {
 				return all, err
 			}
-			join(all, one)
+			add(all, one)
 		}
 		stream.CloseSend()
 		if _, err := stream.Recv(); err != io.EOF {
@@ -175,11 +175,11 @@ func receiveAll(receive func() (*gen.Visits, error)) (*gen.Visits, error) {
 		if err != nil {
 			return all, err
 		}
-		join(all, one)
+		add(all, one)
 	}
 }
 
-func join(all, one *gen.Visits) {
+func add(all, one *gen.Visits) {
 	all.Names = append(all.Names, one.Names...)
 	if all.Failure == "" {
 		all.Failure = one.Failure
@@ -215,7 +215,7 @@ func (r *relay) Collect(stream gen.Relay_CollectServer) error {
 		if err != nil {
 			return err
 		}
-		join(all, r.visit(stream.Context(), journey.Stops))
+		add(all, r.visit(stream.Context(), journey.Stops))
 	}
 }
 

@@ -50,7 +50,7 @@ def call_http(address: str, stops: list[str], rest: Visits) -> str:
     except requests.exceptions.Timeout:
         return "timeout"
     except requests.exceptions.RequestException as error:
-        return failure_of(error)
+        return failure_text(error)
     if reply.status_code != 200:
         return f"status {reply.status_code}"
     try:
@@ -62,7 +62,7 @@ def call_http(address: str, stops: list[str], rest: Visits) -> str:
     return ""
 
 
-def failure_of(error: BaseException) -> str:
+def failure_text(error: BaseException) -> str:
     text = repr(error)
     if "refused" in text:
         return "refused"

@@ -82,10 +82,10 @@ def peers() -> Iterator[Callable[..., Peer]]:
     """``peers("flask_app", service="front")``: one process per distinct call, for the whole session."""
     running: Dict[Any, Peer] = {}
 
-    def peer(app: str, *arguments: str, **how: Any) -> Peer:
-        key = (app, arguments, tuple(sorted(how.items())))
+    def peer(app: str, *arguments: str, **options: Any) -> Peer:
+        key = (app, arguments, tuple(sorted(options.items())))
         if key not in running:
-            running[key] = Peer(app, *arguments, **how)
+            running[key] = Peer(app, *arguments, **options)
         return running[key]
 
     yield peer
@@ -98,8 +98,8 @@ def own_peer() -> Iterator[Callable[..., Peer]]:
     """Like ``peers``, but for processes of this test only."""
     running: List[Peer] = []
 
-    def peer(app: str, *arguments: str, **how: Any) -> Peer:
-        running.append(Peer(app, *arguments, **how))
+    def peer(app: str, *arguments: str, **options: Any) -> Peer:
+        running.append(Peer(app, *arguments, **options))
         return running[-1]
 
     yield peer

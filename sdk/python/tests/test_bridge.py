@@ -14,7 +14,7 @@ from conftest import SIGNER, ends, until
 
 import faultloom
 from faultloom import Fault, Selector
-from faultloom.wire.bridge import BAGGAGE_BYTES, add_to_baggage, incoming, parse_traceparent
+from faultloom.wire.bridge import BAGGAGE_BYTES, add_to_baggage, extract_bridge, parse_traceparent
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -99,8 +99,8 @@ def test_without_the_permission_only_the_envelope_is_sent(peers, own_peer):
             assert http_get(requests, f"{hop.url}/chain?url=" + quote(f"{front.url}/chain?url={front.url}/echo")) == texts
 
 
-class Seen:
-    """A plain HTTP server that keeps the headers of its requests."""
+class HeaderRecorder:
+    """A plain HTTP server that records the headers of its requests."""
 
     def __init__(self):
         import threading
@@ -125,14 +125,14 @@ class Seen:
 
 @pytest.mark.parametrize("client", [requests, httpx], ids=["requests", "httpx"])
 def test_headers_of_the_application_are_kept(client):
-    seen = Seen()
+    recorder = HeaderRecorder()
     headers = {"traceparent": PARENT, "baggage": "a=1,faultloom=old,b=2;p"}
     with faultloom.starting(SIGNER, bridge=True) as started:
-        client.get(seen.url, headers=headers)
-        client.get(seen.url)
-    seen.server.shutdown()
-    seen.server.server_close()
-    first, second = seen.requests
+        client.get(recorder.url, headers=headers)
+        client.get(recorder.url)
+    recorder.server.shutdown()
+    recorder.server.server_close()
+    first, second = recorder.requests
     assert first.get_all("traceparent") == [PARENT]
     (baggage,) = first.get_all("baggage")
     assert baggage.startswith("a=1,b=2;p,faultloom=") and baggage.count("faultloom") == 1
@@ -141,15 +141,15 @@ def test_headers_of_the_application_are_kept(client):
 
 
 def test_metadata_of_the_application_is_kept():
-    from faultloom.wire.envelope import Envelope, encode_accepts
     from faultloom.hooks.grpc import status as grpc_status
     from faultloom.scope.scope import Scope
+    from faultloom.wire.envelope import Envelope, encode_accepts
 
     envelope = Envelope(SIGNER.sign(bridge=True), b"t" * 16, None, 0, "f1", "e", True, True, None, 7, 0, 0, [])
     scope = Scope("s", envelope)
     send = scope.begin_call(False, "p", "/s/M", encode_accepts(0, 0))
-    given = (("own", "1"), ("traceparent", ""), ("baggage", "a=1"), ("baggage", "b=2"))
-    out = grpc_status.outgoing(given, scope, send)
+    own = (("own", "1"), ("traceparent", ""), ("baggage", "a=1"), ("baggage", "b=2"))
+    out = grpc_status.outgoing_metadata(own, scope, send)
     assert out[0] == ("own", "1") and dict(out)["baggage"].startswith("a=1,b=2,faultloom=")
     assert dict(out)["traceparent"] == f"00-{(b't' * 16).hex()}-{send.id:016x}-01"
 
@@ -184,10 +184,10 @@ def test_a_bridged_plan_is_not_used_twice_for_one_call(peers):
 
 
 def test_baggage_without_a_valid_traceparent_is_not_used():
-    assert incoming(PARENT, " faultloom = abc ; x") == ("abc", 0xB7AD6B7169203331)
+    assert extract_bridge(PARENT, " faultloom = abc ; x") == ("abc", 0xB7AD6B7169203331)
     for parent in ("", PARENT.upper(), PARENT[:-1], PARENT + "-x", PARENT.replace("b7ad6b7169203331", "0" * 16), "ff" + PARENT[2:]):
-        assert incoming(parent, "faultloom=abc") is None, parent
-    assert incoming("01" + PARENT[2:] + "-more", "faultloom=abc") is not None
+        assert extract_bridge(parent, "faultloom=abc") is None, parent
+    assert extract_bridge("01" + PARENT[2:] + "-more", "faultloom=abc") is not None
 
 
 def test_asyncio_calls_use_the_bridge(own_peer, peers, collector):

@@ -15,13 +15,13 @@ from faultloom.scope.current import current_scope
 
 def test_threads_pools_and_tasks_inherit_the_scope():
     with faultloom.starting(SIGNER) as started:
-        seen = []
-        thread = threading.Thread(target=lambda: seen.append(current_scope()))
+        scopes = []
+        thread = threading.Thread(target=lambda: scopes.append(current_scope()))
         thread.start()
         thread.join()
         with ThreadPoolExecutor(1) as pool:
-            seen.append(pool.submit(current_scope).result())
-            seen.extend(pool.map(lambda _: current_scope(), range(2)))
+            scopes.append(pool.submit(current_scope).result())
+            scopes.extend(pool.map(lambda _: current_scope(), range(2)))
 
         async def tasks():
             return await asyncio.gather(*(asyncio.to_thread(current_scope) if hasattr(asyncio, "to_thread") else nothing() for _ in range(2)))
@@ -29,32 +29,32 @@ def test_threads_pools_and_tasks_inherit_the_scope():
         async def nothing():
             return current_scope()
 
-        seen.extend(asyncio.run(tasks()))
-        seen.append(asyncio.run(nothing()))
-    assert all(scope is started.scope for scope in seen) and len(seen) == 7
+        scopes.extend(asyncio.run(tasks()))
+        scopes.append(asyncio.run(nothing()))
+    assert all(scope is started.scope for scope in scopes) and len(scopes) == 7
 
 
 def test_a_thread_that_overrides_run_inherits_the_scope():
     class Mine(threading.Thread):
         def run(self):
-            self.seen = current_scope()
+            self.scope = current_scope()
 
     with faultloom.starting(SIGNER) as started:
         thread = Mine()
         thread.start()
         thread.join()
-    assert thread.seen is started.scope and "run" not in thread.__dict__
+    assert thread.scope is started.scope and "run" not in thread.__dict__
 
 
 def test_a_pool_worker_does_not_keep_the_scope_of_the_job_that_started_it():
-    seen, pool = [], ThreadPoolExecutor(1)
+    scopes, pool = [], ThreadPoolExecutor(1)
     first, second = threading.Event(), threading.Event()
     with faultloom.starting(SIGNER):
         pool.submit(lambda: None).result()
 
         def outsider():
             first.wait(5)
-            seen.append(pool.submit(current_scope).result())
+            scopes.append(pool.submit(current_scope).result())
             second.set()
 
         from contextvars import Context
@@ -63,22 +63,22 @@ def test_a_pool_worker_does_not_keep_the_scope_of_the_job_that_started_it():
         thread.start()
         first.set()
         assert second.wait(5)
-    assert seen == [None]
+    assert scopes == [None]
 
 
 def test_work_that_outlives_its_request_has_no_scope():
-    release, seen = threading.Event(), []
+    release, scopes = threading.Event(), []
 
     def late():
         release.wait(5)
-        seen.append(current_scope())
+        scopes.append(current_scope())
 
     with faultloom.starting(SIGNER):
         thread = threading.Thread(target=late)
         thread.start()
     release.set()
     thread.join()
-    assert seen == [None]
+    assert scopes == [None]
 
 
 def test_without_a_scope_nothing_is_sent(peers):

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faultloom import After, Fault, FaultloomError, Selector, Signer, decode_history
-from faultloom.wire.carriers import corrupt, cut_field, cut_tail, encode_field, encode_tail
-from faultloom.trust.receiver import Receiver
-from faultloom.wire.envelope import encode_accepts, decode_header, encode_header, assemble_envelope
-from faultloom.wire.history import HEAD_BYTES, truncate_history
 from faultloom.hooks.http.body import HOLD_BYTES, Decoder, Window, accepts_only_decodable
+from faultloom.scope.scope import Scope
+from faultloom.trust.receiver import Receiver
+from faultloom.trust.settings import TrustSettings, TrustSettingsError
+from faultloom.wire.carriers import corrupt, cut_field, cut_tail, encode_field, encode_tail
+from faultloom.wire.envelope import assemble_envelope, decode_header, encode_accepts, encode_header
+from faultloom.wire.history import HEAD_BYTES, truncate_history
 from faultloom.wire.names import normalize_http_name, raw_http_name
 from faultloom.wire.plan import KINDS, decode_plan, encode_plan
-from faultloom.scope.scope import Scope
-from faultloom.wire.selectors import call_matches, callee_matches
-from faultloom.trust.settings import TrustSettings, TrustSettingsError
 from faultloom.wire.primitives import Reader, encode_string, encode_varint
+from faultloom.wire.selectors import call_matches, callee_matches
 
 TRUST = TrustSettings.parse(trust_text())
 U64 = st.integers(0, 2**64 - 1)
@@ -68,13 +68,13 @@ def test_a_plan_decoder_raises_only_our_error(data):
 
 @given(st.lists(FAULTS, max_size=3), st.booleans(), st.integers(1, 2**64 - 1), st.integers(0, 3), st.integers(0, 2**31))
 def test_envelope_round_trip(faults, history, call, accept, limit):
-    passed_on = SIGNER.sign(faults, history=history)
+    signed_prefix = SIGNER.sign(faults, history=history)
     evidence = b"".join(encode_varint(i) for i in range(sum(f.counters for f in faults)))
-    data = assemble_envelope(passed_on, call, accept, limit, evidence)
+    data = assemble_envelope(signed_prefix, call, accept, limit, evidence)
     if data is None:
         return
     e = receiver().accept_header(encode_header(data))
-    assert (e.plan or []) == faults and e.passed_on == passed_on and e.history == history
+    assert (e.plan or []) == faults and e.signed_prefix == signed_prefix and e.history == history
     assert (e.call, e.accept, e.receive_limit) == (call, accept, limit)
     assert list(e.evidence) == list(range(sum(f.counters for f in faults)))
 
@@ -108,8 +108,8 @@ def test_a_header_decoder_raises_only_our_error(text):
 
 
 def test_without_trust_settings_envelopes_are_ignored():
-    deaf = Receiver(lambda: None)
-    assert deaf.accept(SIGNER.envelope()) is None and deaf.accept_header("!") is None
+    without_settings = Receiver(lambda: None)
+    assert without_settings.accept(SIGNER.envelope()) is None and without_settings.accept_header("!") is None
 
 
 def test_a_plan_is_accepted_once_per_call_and_attempt():
@@ -145,15 +145,15 @@ def recorded(depth: int, sends: int, replies: list) -> bytes:
     scope = Scope("service", envelope, start_us=10**15, clock=lambda: next(ticks))
     for i in range(sends):
         send = scope.begin_call(i % 2 == 1, f"peer-{i % 3}:80", f"GET /item/{i}" if i % 2 else "/s/Call", encode_accepts(0, 0))
-        how = replies[i % len(replies)]
+        reply = replies[i % len(replies)]
         child = None
-        if how == "child" and depth > 0:
-            inner = receiver().accept(assemble_envelope(envelope.passed_on, send.id, 0, 0, b""))
+        if reply == "child" and depth > 0:
+            inner = receiver().accept(assemble_envelope(envelope.signed_prefix, send.id, 0, 0, b""))
             nested = Scope("child", inner, start_us=10**15, clock=lambda: next(ticks))
             nested.begin_call(False, "leaf:1", "/s/Leaf", encode_accepts(0, 0))
             child = nested.finish(0)
-        if how != "open":
-            (scope.record_failure if how == "failed" else scope.record_reply)(send.number, 0 if child else 14, child, child is None)
+        if reply != "open":
+            (scope.record_failure if reply == "failed" else scope.record_reply)(send.number, 0 if child else 14, child, child is None)
     return scope.finish(0, "GET /r/{id}")
 
 
@@ -232,15 +232,15 @@ def test_corruption_keeps_length_and_first_half(body):
 
 
 def through_window(data, sizes, decoder=None):
-    seen, out, at = [], b"", 0
-    window = Window(decoder, seen.append)
+    histories, out, at = [], b"", 0
+    window = Window(decoder, histories.append)
     for size in sizes:
         window.feed(data[at : at + size])
         at += size
         out += window.take(window.ready)
     window.feed(data[at:])
     window.finish()
-    return out + window.take(window.ready), seen
+    return out + window.take(window.ready), histories
 
 
 @given(st.binary(max_size=500), st.lists(st.integers(1, 100), max_size=20), st.sampled_from(["", "gzip", "deflate", "raw"]))
@@ -256,7 +256,7 @@ def test_a_window_cuts_the_tail_however_the_body_arrives(body, sizes, coding):
     assert through_window(data, sizes, decoder) == (body, [history])
 
 
-def test_a_window_passes_on_bytes_before_the_tail():
+def test_a_window_forwards_bytes_before_the_tail():
     window = Window(None, lambda history: None)
     window.feed(b"x" * (HOLD_BYTES + 10))
     assert window.ready == 10 and window.take(100) == b"x" * 10
@@ -267,8 +267,8 @@ def test_a_gzip_body_of_several_members_is_decoded():
         compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
         return compressor.compress(data) + compressor.flush()
 
-    body, seen = through_window(member(b"one ") + member(b"two") + member(encode_tail(recorded(0, 0, ["gap"]))), [3, 7], Decoder("gzip"))
-    assert body == b"one two" and seen[0] is not None
+    body, histories = through_window(member(b"one ") + member(b"two") + member(encode_tail(recorded(0, 0, ["gap"]))), [3, 7], Decoder("gzip"))
+    assert body == b"one two" and histories[0] is not None
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from collector import Collector
 from conftest import ENVIRONMENT, FAULT_KEY, SIGNER, SOURCE, TRACE_KEY, clean_environment, ends, trust_text, until
 
 import faultloom
-from faultloom.entry.sampler import EntrySampler
 from faultloom.entry.endpoint import parse_endpoint
 from faultloom.entry.exporter import BATCH_MAX, QUEUE_MAX, Exporter
-from faultloom.wire.otlp import TracedHistory, otlp_request
+from faultloom.entry.sampler import EntrySampler
 from faultloom.trust.settings import TrustSettings
+from faultloom.wire.otlp import TracedHistory, otlp_request
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -75,8 +75,8 @@ def test_a_request_with_an_envelope_is_not_sampled(own_peer, collector):
     with faultloom.starting(SIGNER) as started:
         assert requests.get(front.url + "/echo", timeout=5).text == "hello"
     assert ends(started.history.segment) == [("replied", 200, False, "front")]
-    stranger = faultloom.Signer(faultloom.Key("f1", True, bytes(32)), ENVIRONMENT)
-    requests.get(front.url + "/status/200", headers={"x-faultloom": stranger.header()}, timeout=5)
+    foreign = faultloom.Signer(faultloom.Key("f1", True, bytes(32)), ENVIRONMENT)
+    requests.get(front.url + "/status/200", headers={"x-faultloom": foreign.header()}, timeout=5)
     assert until(lambda: collector.spans)
     assert [span["name"] for span in collector.spans] == ["GET /status/{code}"]
 
@@ -85,9 +85,9 @@ def test_one_in_n_is_sampled():
     entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/16", "FAULTLOOM_EXPORT": "http://127.0.0.1:1/v1/traces"})
     entry._random = random.Random(20261121)
     trust = TrustSettings.parse(trust_text())
-    drawn = [entry.sample(trust, "") for _ in range(16_000)]
-    assert 850 < sum(envelope is not None for envelope in drawn) < 1150
-    envelope = next(e for e in drawn if e is not None)
+    envelopes = [entry.sample(trust, "") for _ in range(16_000)]
+    assert 850 < sum(envelope is not None for envelope in envelopes) < 1150
+    envelope = next(e for e in envelopes if e is not None)
     assert envelope.key == TRACE_KEY.id and envelope.history and envelope.plan is None and not envelope.bridge
     assert entry.sample(TrustSettings.parse(trust_text(FAULT_KEY)), "") is None and entry.sample(None, "") is None
 
@@ -142,13 +142,13 @@ def test_a_full_queue_drops_histories_and_warns_once_a_minute(collector, capsys)
     assert until(lambda: sum(collector.batches) == BATCH_MAX + QUEUE_MAX)
 
 
-@pytest.mark.parametrize("how", ["refused", "503"])
-def test_a_failing_collector_does_not_affect_replies(own_peer, collector, how):
+@pytest.mark.parametrize("failure", ["refused", "503"])
+def test_a_failing_collector_does_not_affect_replies(own_peer, collector, failure):
     collector.fail = True
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        nobody = f"http://127.0.0.1:{probe.getsockname()[1]}/v1/traces"
-    front = own_peer("flask_app", service="front", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=nobody if how == "refused" else collector.url)
+        closed_port = f"http://127.0.0.1:{probe.getsockname()[1]}/v1/traces"
+    front = own_peer("flask_app", service="front", FAULTLOOM_SAMPLE="1/1", FAULTLOOM_EXPORT=closed_port if failure == "refused" else collector.url)
     for _ in range(3):
         assert requests.get(front.url + "/echo", timeout=5).text == "hello"
     assert until(lambda: _stderr(front).count("not exported"))
@@ -228,7 +228,7 @@ def test_forked_workers_export_their_own_histories(tmp_path, collector):
     pids = set()
     count = 0
 
-    def ask():
+    def request_pid():
         nonlocal count
         try:
             pids.add(requests.get(f"http://127.0.0.1:{port}/pid", timeout=2).text)
@@ -238,7 +238,7 @@ def test_forked_workers_export_their_own_histories(tmp_path, collector):
         return len(pids) == 2
 
     try:
-        assert until(ask, 30)
+        assert until(request_pid, 30)
         assert until(lambda: len(collector.of("unicorn")) == count + 1)
         # each process exports under its own name
         names = {name for name in os.listdir(status) if name.endswith(".json")}

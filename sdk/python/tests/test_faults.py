@@ -53,17 +53,17 @@ def grpc_with_call(address):
 def grpc_future(address):
     with grpc.insecure_channel(address) as channel:
         future = channel.unary_unary("/t.T/Echo").future(b"abcdef", timeout=5)
-        seen = []
-        future.add_done_callback(seen.append)
+        callbacks = []
+        future.add_done_callback(callbacks.append)
         try:
             return 0, future.result()
         finally:
             assert future.done() and not future.running() and not future.cancelled()
             assert future.code() is (grpc.StatusCode.OK if future.exception() is None else future.exception().code())
             end = time.monotonic() + 2
-            while not seen and time.monotonic() < end:
+            while not callbacks and time.monotonic() < end:
                 time.sleep(0.01)
-            assert seen == [future]
+            assert callbacks == [future]
 
 
 class AppInterceptor(grpc.UnaryUnaryClientInterceptor):
@@ -87,13 +87,13 @@ def grpc_aio(address):
     async def run():
         async with grpc.aio.insecure_channel(address) as channel:
             call = channel.unary_unary("/t.T/Echo")(b"abcdef", timeout=5)
-            seen = []
-            call.add_done_callback(seen.append)
+            callbacks = []
+            call.add_done_callback(callbacks.append)
             try:
                 return 0, await call
             finally:
                 assert (await call.code()) is not None
-                assert call.done() and seen == [call]
+                assert call.done() and callbacks == [call]
 
     return asyncio.run(run())
 

@@ -14,56 +14,56 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 import faultloom
 from faultloom import Fault, Key, Selector, Signer
-from faultloom.wire.carriers import cut_field, encode_field
-from faultloom.scope.current import current_scope
-from faultloom.wire.envelope import encode_accepts
-from faultloom.wire.history import TAKES_FIELD, decode_history, takes_field
 from faultloom.hooks.grpc.client import METADATA_ONLY, METHODS_MAX, Callee, target_for
 from faultloom.hooks.process import new_process
+from faultloom.scope.current import current_scope
 from faultloom.scope.scope import Scope
+from faultloom.wire.carriers import cut_field, encode_field
+from faultloom.wire.envelope import encode_accepts
+from faultloom.wire.history import TAKES_FIELD, decode_history, takes_field
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 METADATA, FIELD, NOTHING = "metadata", "field", "nothing"
 OK = ("replied", 0, False, "callee")
 
 
-def step(request=b"x", method="Echo", **how):
-    return request, f"/t.T/{method}", how
+def step(request=b"x", method="Echo", **kwargs):
+    return request, f"/t.T/{method}", kwargs
 
 
 def sync_call(address, *steps, way="__call__", options=()):
     """Replies, or codes, to calls of one channel."""
     out: List[Any] = []
     with grpc.insecure_channel(address, options=options) as channel:
-        for request, method, how in steps:
+        for request, method, kwargs in steps:
             call = channel.unary_unary(method)
             try:
                 if way == "future":
-                    out.append(call.future(request, timeout=10, **how).result())
+                    out.append(call.future(request, timeout=10, **kwargs).result())
                 elif way == "with_call":
-                    out.append(call.with_call(request, timeout=10, **how)[0])
+                    out.append(call.with_call(request, timeout=10, **kwargs)[0])
                 else:
-                    out.append(call(request, timeout=10, **how))
+                    out.append(call(request, timeout=10, **kwargs))
             except grpc.RpcError as error:
                 out.append(error.code().value[0])
     return out
 
 
-def with_call(address, *steps, **how):
-    return sync_call(address, *steps, way="with_call", **how)
+def with_call(address, *steps, **kwargs):
+    return sync_call(address, *steps, way="with_call", **kwargs)
 
 
-def future(address, *steps, **how):
-    return sync_call(address, *steps, way="future", **how)
+def future(address, *steps, **kwargs):
+    return sync_call(address, *steps, way="future", **kwargs)
 
 
 def aio_call(address, *steps, options=()):
     async def run():
         out: List[Any] = []
         async with grpc.aio.insecure_channel(address, options=options) as channel:
-            for request, method, how in steps:
+            for request, method, kwargs in steps:
                 try:
-                    out.append(await channel.unary_unary(method)(request, timeout=10, **how))
+                    out.append(await channel.unary_unary(method)(request, timeout=10, **kwargs))
                 except grpc.RpcError as error:
                     out.append(error.code().value[0])
         return out
@@ -77,24 +77,24 @@ WAYS = pytest.mark.parametrize("client", [sync_call, with_call, future, aio_call
 
 @pytest.fixture
 def wire(peers):
-    """``wire(callee)``: a relay to it; ``seen(relay)``: the carriers of the requests that it has relayed since."""
+    """``wire(callee)``: a relay to it; ``carriers_of(relay)``: the carriers of the requests that it has relayed since."""
 
     def relay(callee):
-        found = peers("wire_app", callee.address, sdk=False)
-        seen(found)
-        return found
+        started = peers("wire_app", callee.address, sdk=False)
+        carriers_of(started)  # drops those of earlier tests
+        return started
 
     return relay
 
 
-def seen_raw(relay):
+def messages_of(relay):
     with grpc.insecure_channel(relay.address) as channel:
-        return [(bytes.fromhex(message), metadata) for message, metadata in json.loads(channel.unary_unary("/t.T/Seen")(b""))]
+        return [(bytes.fromhex(message), metadata) for message, metadata in json.loads(channel.unary_unary("/t.T/Received")(b""))]
 
 
-def seen(relay):
+def carriers_of(relay):
     carriers = []
-    for message, metadata in seen_raw(relay):
+    for message, metadata in messages_of(relay):
         in_field = cut_field(message)[1] is not None
         assert not (in_field and metadata)
         carriers.append(FIELD if in_field else METADATA if metadata else NOTHING)
@@ -109,7 +109,7 @@ def test_from_the_second_call_on_the_envelope_is_in_a_field(peers, wire, mode, c
     with faultloom.starting(SIGNER) as started:
         assert client(relay.address, *(step(b"%d" % i) for i in range(3)), step(b"", metadata=(("own", "1"), ("x-faultloom-bin", b"foreign")))) == [b"0", b"1", b"2", b""]
     assert ends(started.history.segment) == [OK] * 4
-    assert seen(relay) == [METADATA, FIELD, FIELD, FIELD]
+    assert carriers_of(relay) == [METADATA, FIELD, FIELD, FIELD]
 
 
 @SERVERS
@@ -119,7 +119,7 @@ def test_errors_announce_fields(peers, wire, mode, client):
     with faultloom.starting(SIGNER) as started:
         assert client(relay.address, *[step(b"9", "Fail")] * 2, *[step(b"", "PlainFail")] * 2, *[step(b"", "Boom")] * 2) == [9, 9, 5, 5, 2, 2]
     assert ends(started.history.segment) == [("replied", code, False, "callee") for code in (9, 9, 5, 5, 2, 2)]
-    assert seen(relay) == [METADATA, FIELD] * 3
+    assert carriers_of(relay) == [METADATA, FIELD] * 3
 
 
 @SERVERS
@@ -130,7 +130,7 @@ def test_the_handler_gets_its_message_without_the_field(peers, wire, mode):
         mirror = channel.unary_unary("/t.T/Mirror", StringValue.SerializeToString)
         assert [mirror(message) for _ in range(3)] == [message.SerializeToString()] * 3
     assert ends(started.history.segment) == [OK] * 3
-    (first, _), (second, _), _ = seen_raw(relay)
+    (first, _), (second, _), _ = messages_of(relay)
     assert first == message.SerializeToString() == cut_field(second)[0]
 
 
@@ -150,7 +150,7 @@ def test_a_callee_without_the_sdk_never_gets_a_field(peers, wire, client):
     relay = wire(peers("grpc_app", sdk=False))
     with faultloom.starting(SIGNER):
         client(relay.address, *[step()] * 3)
-    assert seen(relay) == [METADATA] * 3
+    assert carriers_of(relay) == [METADATA] * 3
 
 
 @SERVERS
@@ -160,7 +160,7 @@ def test_a_server_with_a_low_receive_limit_does_not_announce_fields(peers, wire,
         relay = wire(peers("grpc_app", *mode, f"limit={limit}", service="callee"))
         with faultloom.starting(SIGNER) as started:
             client(relay.address, *[step()] * 2)
-        assert seen(relay) == [METADATA, carrier], limit
+        assert carriers_of(relay) == [METADATA, carrier], limit
         assert ends(started.history.segment) == [OK] * 2
 
 
@@ -170,7 +170,7 @@ def test_a_message_beyond_64_kib_has_its_envelope_in_metadata(peers, wire, clien
     sizes = (1, 65_536, 65_537, 65_536)
     with faultloom.starting(SIGNER) as started:
         assert client(relay.address, *(step(b"x" * size) for size in sizes)) == [b"x" * size for size in sizes]
-    assert seen(relay) == [METADATA, FIELD, METADATA, FIELD]
+    assert carriers_of(relay) == [METADATA, FIELD, METADATA, FIELD]
     assert ends(started.history.segment) == [OK] * 4
 
 
@@ -179,7 +179,7 @@ def test_a_reply_without_a_history_disables_fields_permanently(peers, wire, clie
     relay = wire(peers("grpc_app", service="callee"))
     with faultloom.starting(SIGNER) as started:
         client(relay.address, step(), step(metadata=(("wire", "drop"),)), *[step()] * 3)
-    assert seen(relay) == [METADATA, FIELD, METADATA, METADATA, METADATA]
+    assert carriers_of(relay) == [METADATA, FIELD, METADATA, METADATA, METADATA]
     assert ends(started.history.segment) == [OK, ("replied", 0, True, None), OK, OK, OK]
 
 
@@ -188,7 +188,7 @@ def test_after_a_failed_call_the_next_one_uses_metadata(peers, wire, client):
     relay = wire(peers("grpc_app", service="callee"))
     with faultloom.starting(SIGNER) as started:
         client(relay.address, step(), step(metadata=(("wire", "fail"),)), *[step()] * 2)
-    assert seen(relay) == [METADATA, FIELD, METADATA, FIELD]
+    assert carriers_of(relay) == [METADATA, FIELD, METADATA, FIELD]
     assert ends(started.history.segment) == [OK, ("failed", 14, True, None), OK, OK]
 
 
@@ -198,7 +198,7 @@ def test_a_bridged_envelope_stays_in_metadata(peers, wire, client):
     for bridge in (False, True):
         with faultloom.starting(SIGNER, bridge=bridge):
             client(relay.address, *[step()] * 2)
-        assert seen(relay) == [METADATA, METADATA if bridge else FIELD]
+        assert carriers_of(relay) == [METADATA, METADATA if bridge else FIELD]
 
 
 @CLIENTS
@@ -207,7 +207,7 @@ def test_a_channel_without_room_for_fields_sends_none(peers, wire, client, optio
     relay = wire(peers("grpc_app", service="callee"))
     with faultloom.starting(SIGNER):
         client(relay.address, *[step(b"")] * 3, options=[option])
-    assert seen(relay) == [METADATA] * 3
+    assert carriers_of(relay) == [METADATA] * 3
 
 
 def test_streams_have_their_envelopes_in_metadata(peers, wire):
@@ -216,7 +216,7 @@ def test_streams_have_their_envelopes_in_metadata(peers, wire):
         for _ in range(2):
             list(channel.unary_stream("/t.T/Stream")(b"1"))
             channel.stream_unary("/t.T/Join")(iter([b"1"]))
-    assert seen(relay) == [METADATA] * 4
+    assert carriers_of(relay) == [METADATA] * 4
 
 
 @SERVERS
@@ -239,7 +239,7 @@ def test_faults_apply_to_calls_with_fields(peers, wire, client, kind):
         replies = client(relay.address, *[step(b"xx")] * 3)
     outcome = {"empty-reply": b"", "corrupt-reply": b"x\xff", "lost-reply": 14, "status": 9, "unavailable": 14, "delay": b"xx"}[kind]
     assert replies == [b"xx", outcome, b"xx"]
-    assert seen(relay) == [METADATA, FIELD] + [FIELD] * (kind not in ("status", "unavailable"))
+    assert carriers_of(relay) == [METADATA, FIELD] + [FIELD] * (kind not in ("status", "unavailable"))
     first, second, third = ends(started.history.segment)
     assert first == third == OK
     assert second == {
@@ -273,20 +273,20 @@ def test_a_copy_of_a_plan_in_a_field_is_refused_unless_it_is_a_retry(monkeypatch
     scopes = [process.open_field_scope(envelope, lambda m=metadata: m, None, 1, 2) for metadata in ([], [], retry, retry)]
     assert [scope is not None for scope in scopes] == [True, False, True, False]
     assert scopes[0].start_us == 1
-    drawn, found = Scope("callee", scopes[0].envelope), Scope("callee", scopes[0].envelope)
-    drawn.destination = print
-    assert process.open_field_scope(b"", list, drawn, 1, 2) is drawn and not drawn.is_finished
-    assert process.open_field_scope(b"", list, found, 1, 2) is None and found.is_finished
-    assert process.open_field_scope(SIGNER.envelope(), list, drawn, 1, 2) is not None and drawn.is_finished
+    sampled, other = Scope("callee", scopes[0].envelope), Scope("callee", scopes[0].envelope)
+    sampled.destination = print
+    assert process.open_field_scope(b"", list, sampled, 1, 2) is sampled and not sampled.is_finished
+    assert process.open_field_scope(b"", list, other, 1, 2) is None and other.is_finished
+    assert process.open_field_scope(SIGNER.envelope(), list, sampled, 1, 2) is not None and sampled.is_finished
 
 
 @SERVERS
 def test_a_server_whose_interceptor_sends_calls_does_not_announce_fields(peers, wire, mode):
     back = peers("grpc_app", service="back")
-    relay = wire(peers("grpc_app", *mode, f"asks={back.address}", service="callee"))
+    relay = wire(peers("grpc_app", *mode, f"calls={back.address}", service="callee"))
     with faultloom.starting(SIGNER) as started:
         sync_call(relay.address, *[step()] * 3)
-    assert seen(relay) == [METADATA] * 3
+    assert carriers_of(relay) == [METADATA] * 3
     for call in (1, 2, 3):
         assert ends(child_of(started.history.segment, call)) == [("replied", 0, False, "back")]
 
@@ -300,11 +300,11 @@ def test_a_message_that_cannot_be_serialized_fails_like_in_the_library(peers, wi
             echo("nonsense")
         assert error.value.code() is grpc.StatusCode.INTERNAL
         assert echo(2) == b"2"
-    assert seen(relay) == [METADATA, FIELD]
+    assert carriers_of(relay) == [METADATA, FIELD]
     assert ends(started.history.segment)[0] == ends(started.history.segment)[2] == OK
 
 
-class Notes(grpc.ServerInterceptor):
+class RecordingInterceptor(grpc.ServerInterceptor):
     """An application's interceptor that records every request."""
 
     def __init__(self):
@@ -313,11 +313,11 @@ class Notes(grpc.ServerInterceptor):
     def intercept_service(self, continuation, details):
         handler = continuation(details)
 
-        def noting(request, context):
+        def recording(request, context):
             self.requests.append(request)
             return handler.unary_unary(request, context)
 
-        return grpc.unary_unary_rpc_method_handler(noting, handler.request_deserializer, handler.response_serializer)
+        return grpc.unary_unary_rpc_method_handler(recording, handler.request_deserializer, handler.response_serializer)
 
 
 def register(server):
@@ -331,33 +331,33 @@ def register(server):
 
 def test_a_field_is_cut_off_for_every_kind_of_registration_and_before_interceptors():
     """This process has hooks and no trust settings: the envelope is not accepted."""
-    notes = Notes()
-    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[notes])
+    recorder = RecordingInterceptor()
+    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[recorder])
     services, port = register(server), server.add_insecure_port("127.0.0.1:0")
     server.start()
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         for service in services:
             assert channel.unary_unary(f"/t.{service}/Echo")(b"x" + encode_field(b"envelope")) == b"x"
     server.stop(None)
-    assert notes.requests == [b"x"] * len(services)
+    assert recorder.requests == [b"x"] * len(services)
 
 
 def test_a_server_started_in_a_scope_does_not_inherit_it():
     """Regression: the tasks of a grpc.aio server inherited the scope that it was started in."""
     scopes = []
 
-    async def look(request, context):
+    async def handler(request, context):
         scopes.append(current_scope())
         return request
 
     async def run():
         server = grpc.aio.server()
         services, port = register(server), server.add_insecure_port("127.0.0.1:0")
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.L", {"Look": grpc.unary_unary_rpc_method_handler(look)}),))
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.L", {"Scope": grpc.unary_unary_rpc_method_handler(handler)}),))
         with faultloom.starting(SIGNER):
             await server.start()
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-                assert await channel.unary_unary("/t.L/Look")(b"x") == b"x"
+                assert await channel.unary_unary("/t.L/Scope")(b"x") == b"x"
                 for service in services:
                     assert await channel.unary_unary(f"/t.{service}/Echo")(b"x" + encode_field(b"envelope")) == b"x"
         await server.stop(None)
@@ -370,23 +370,23 @@ def test_state_of_a_callee():
     with faultloom.starting(SIGNER) as started:
         sent, plain = (started.scope.begin_call(False, "peer", "/t.T/Echo", encode_accepts(1, 1 << 20)) for _ in range(2))
     sent.in_field = True
-    says, silent = (b"\1" + sent.id.to_bytes(8, "big") + bytes((flags,)) for flags in (TAKES_FIELD, 1))
-    plain_says = b"\1" + plain.id.to_bytes(8, "big") + bytes((TAKES_FIELD,))
+    announcing, silent = (b"\1" + sent.id.to_bytes(8, "big") + bytes((flags,)) for flags in (TAKES_FIELD, 1))
+    plain_announcing = b"\1" + plain.id.to_bytes(8, "big") + bytes((TAKES_FIELD,))
     callee = Callee()
     for send, replied, history, flag in (
-        (plain, True, None, 0), (plain, True, says, 0), (plain, True, plain_says, TAKES_FIELD), (plain, True, None, TAKES_FIELD),
-        (plain, False, None, TAKES_FIELD), (sent, True, silent, 0), (sent, True, says, TAKES_FIELD), (sent, False, says, 0),
-        (plain, True, plain_says, TAKES_FIELD), (sent, True, plain_says, 0), (sent, True, says, 0), (plain, True, plain_says, 0),
+        (plain, True, None, 0), (plain, True, announcing, 0), (plain, True, plain_announcing, TAKES_FIELD), (plain, True, None, TAKES_FIELD),
+        (plain, False, None, TAKES_FIELD), (sent, True, silent, 0), (sent, True, announcing, TAKES_FIELD), (sent, False, announcing, 0),
+        (plain, True, plain_announcing, TAKES_FIELD), (sent, True, plain_announcing, 0), (sent, True, announcing, 0), (plain, True, plain_announcing, 0),
     ):  # fmt: skip
         callee.update(send, replied, history)
         assert callee.flag == flag
-    METADATA_ONLY.update(sent, True, says)
+    METADATA_ONLY.update(sent, True, announcing)
     assert METADATA_ONLY.flag == 0
 
 
 def test_the_number_of_methods_per_channel_is_limited():
     target = target_for("localhost:1", 4 << 20, True)
-    known = [target.callee(f"/t.T/{i}") for i in range(METHODS_MAX + 1)]
-    assert known[-1] is METADATA_ONLY and METADATA_ONLY not in known[:-1]
-    assert target.callee("/t.T/0") is known[0]
+    callees = [target.callee(f"/t.T/{i}") for i in range(METHODS_MAX + 1)]
+    assert callees[-1] is METADATA_ONLY and METADATA_ONLY not in callees[:-1]
+    assert target.callee("/t.T/0") is callees[0]
     assert target_for("localhost:1", 0, True).callee("/t.T/0") is METADATA_ONLY

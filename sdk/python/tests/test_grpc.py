@@ -18,16 +18,16 @@ from grpc._channel import _InactiveRpcError, _UnaryUnaryMultiCallable
 
 import faultloom
 from faultloom import Fault, Selector
-from faultloom.wire.carriers import MAGIC
-from faultloom.scope.current import current_scope
 from faultloom.hooks.grpc.server import DirectPool
+from faultloom.scope.current import current_scope
+from faultloom.wire.carriers import MAGIC
 
 SERVERS = pytest.mark.parametrize("mode", [(), ("named",), ("aio",)], ids=["sync-server", "named-methods", "aio-server"])
 
 
-def call(address, method, request=b"", options=(), timeout=10, **how):
+def call(address, method, request=b"", options=(), timeout=10, **kwargs):
     with grpc.insecure_channel(address, options=options) as channel:
-        return channel.unary_unary(f"/t.T/{method}")(request, timeout=timeout, **how)
+        return channel.unary_unary(f"/t.T/{method}")(request, timeout=timeout, **kwargs)
 
 
 def aio_call(address, method, request=b"", options=(), timeout=10):
@@ -96,7 +96,7 @@ def test_an_error_has_its_history_in_the_trailer(peers, mode, client, method, re
     assert error.value.code().value[0] == code
     if method in ("Fail", "PlainFail"):
         assert ("own", "trailer") in [tuple(pair) for pair in error.value.trailing_metadata()]
-        assert error.value.details() == "asked for"
+        assert error.value.details() == "requested"
     assert ends(started.history.segment) == [("replied", code, False, "callee")]
     assert child_of(started.history.segment).events[-1].status == code
 
@@ -113,27 +113,27 @@ def test_a_reply_that_cannot_be_serialized_is_recorded_as_internal(peers, mode):
 @SERVERS
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
 def test_a_reply_that_cannot_be_serialized_fails_like_in_the_library(own_peer, mode, traced):
-    seen = []
+    errors = []
     for sdk in (True, False):
         callee = own_peer("grpc_app", *mode, sdk=sdk, service="callee")
         with faultloom.starting(SIGNER) if traced else contextlib.nullcontext():
             with pytest.raises(grpc.RpcError) as error:
                 call(callee.address, "BadReply")
-        seen.append((error.value.code(), error.value.details(), callee.stop().count("Exception serializing message!")))
-    assert seen[0] == seen[1]
+        errors.append((error.value.code(), error.value.details(), callee.stop().count("Exception serializing message!")))
+    assert errors[0] == errors[1]
 
 
 @SERVERS
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
 def test_a_request_that_cannot_be_deserialized_fails_like_in_the_library(own_peer, mode, traced):
-    seen = []
+    errors = []
     for sdk in (True, False):
         callee = own_peer("grpc_app", *mode, sdk=sdk, service="callee")
         with faultloom.starting(SIGNER) if traced else contextlib.nullcontext():
             with pytest.raises(grpc.RpcError) as error:
                 call(callee.address, "Mirror", b"\xff")
-        seen.append((error.value.code(), error.value.details(), callee.stop().count("Exception deserializing message!")))
-    assert seen[0] == seen[1]
+        errors.append((error.value.code(), error.value.details(), callee.stop().count("Exception deserializing message!")))
+    assert errors[0] == errors[1]
 
 
 def test_methods_added_to_a_running_server_are_traced(peers):
@@ -147,7 +147,7 @@ def test_methods_added_to_a_running_server_are_traced(peers):
 
 def test_an_untraced_request_takes_no_additional_function_calls(own_peer):
     """For a server with named methods. Half a call per request is tolerated for timers of the library's threads."""
-    taken, requests = [], 200
+    calls_per_request, requests = [], 200
     for sdk in (True, False):
         callee = own_peer("grpc_app", "named", "steps", sdk=sdk, service="callee")
         with grpc.insecure_channel(callee.address) as channel:
@@ -156,8 +156,8 @@ def test_an_untraced_request_takes_no_additional_function_calls(own_peer):
             before = int(steps(b"", timeout=10))
             for _ in range(requests):
                 echo(StringValue(value="x").SerializeToString(), timeout=10)
-            taken.append((int(steps(b"", timeout=10)) - before) / (requests + 1))
-    assert taken[0] <= taken[1] + 0.5, taken
+            calls_per_request.append((int(steps(b"", timeout=10)) - before) / (requests + 1))
+    assert calls_per_request[0] <= calls_per_request[1] + 0.5, calls_per_request
 
 
 def test_an_untraced_call_fails_like_in_the_library(peers):
@@ -165,21 +165,21 @@ def test_an_untraced_call_fails_like_in_the_library(peers):
     with pytest.raises(grpc.RpcError) as error:
         call(stock.address, "Fail", b"5")
     assert type(error.value) is _InactiveRpcError
-    assert (error.value.code(), error.value.details()) == (grpc.StatusCode.NOT_FOUND, "asked for")
+    assert (error.value.code(), error.value.details()) == (grpc.StatusCode.NOT_FOUND, "requested")
     assert ("own", "trailer") in [tuple(pair) for pair in error.value.trailing_metadata()]
 
 
 def test_an_untraced_call_uses_a_replaced_method_of_the_library(peers, monkeypatch):
-    stock, made, librarys = peers("grpc_app", sdk=False), [], _UnaryUnaryMultiCallable.__call__
+    stock, requests, original = peers("grpc_app", sdk=False), [], _UnaryUnaryMultiCallable.__call__
 
-    def noted(self, request, *args):
-        made.append(request)
-        return librarys(self, request, *args)
+    def recording(self, request, *args):
+        requests.append(request)
+        return original(self, request, *args)
 
     assert call(stock.address, "Echo", b"1") == b"1"
-    monkeypatch.setattr(_UnaryUnaryMultiCallable, "__call__", noted)
+    monkeypatch.setattr(_UnaryUnaryMultiCallable, "__call__", recording)
     assert call(stock.address, "Echo", b"2") == b"2"
-    assert made == [b"2"]
+    assert requests == [b"2"]
 
 
 class OwnPool(futures.ThreadPoolExecutor):

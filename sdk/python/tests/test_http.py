@@ -195,10 +195,11 @@ def test_a_caller_that_closes_an_httpx_stream_has_a_gap(peers):
 
 def test_keep_alive_works_after_a_tail():
     """One connection to an HTTP/1.1 server whose replies have tails, chunked or with a length."""
-    from faultloom.trust.receiver import Receiver
-    from faultloom.scope.scope import Scope
-    from faultloom.trust.settings import TrustSettings
     from conftest import trust_text
+
+    from faultloom.scope.scope import Scope
+    from faultloom.trust.receiver import Receiver
+    from faultloom.trust.settings import TrustSettings
 
     trust = TrustSettings.parse(trust_text())
     connections = set()

@@ -141,8 +141,6 @@ def test_gunicorn_serves_through_the_launcher(tmp_path):
         process.wait(20)
 
 
-
-
 def test_an_unsupported_version_is_refused_by_name_and_left_alone(tmp_path):
     (tmp_path / "httpx.py").write_text("__version__ = '0.10.0'\nclass HTTPTransport:\n    def handle_request(self): return 'original'\n")
     ran = python("-c", "import httpx; print(httpx.HTTPTransport().handle_request())", PYTHONPATH=f"{BOOT}:{tmp_path}")

@@ -143,12 +143,12 @@ def test_faults_are_the_same_behind_a_proxy(proxied, get):
     plan = [Fault("corrupt-reply", Selector(call="GET /echo"), nth=2), Fault("lost-reply", Selector(call="GET /echo"), nth=3)]
     with faultloom.starting(SIGNER, plan) as started:
         assert get(proxied + "/echo").content == b"hello"
-        finish_with_error = None
+        error = None
         try:
             broken = get(proxied + "/echo").content
-        except Exception as error:  # a corrupted gzip body is an error of the library's
-            broken, finish_with_error = b"", error
-        assert finish_with_error is not None or broken != b"hello"
+        except Exception as raised:  # a corrupted gzip body is an error of the library
+            broken, error = b"", raised
+        assert error is not None or broken != b"hello"
         with pytest.raises((requests.ConnectionError, httpx.ReadError)):
             get(proxied + "/echo")
         assert get(proxied + "/echo").content == b"hello"

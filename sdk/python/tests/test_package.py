@@ -19,8 +19,8 @@ import faultloom
 FOLDER = Path(__file__).resolve().parents[1]
 
 
-def run(*arguments, **how):
-    ran = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=clean_environment(), timeout=180, **how)
+def run(*arguments, **kwargs):
+    ran = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, env=clean_environment(), timeout=180, **kwargs)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -84,4 +84,3 @@ def test_it_runs_without_writable_folders(environment, tmp_path):
     assert ran.stdout.strip() == "True" and ran.stderr == ""
     after = {path: path.stat().st_mtime_ns for path in environment.parent.rglob("*")}
     assert before == after and os.listdir(tmp_path / "home") == []
-

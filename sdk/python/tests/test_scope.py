@@ -8,17 +8,17 @@ import pytest
 from conftest import SIGNER, ends, faults_fired, trust_text
 
 from faultloom import After, Fault, Selector, decode_history
+from faultloom.scope.scope import UNWRITTEN_CALLS_MAX, Scope
 from faultloom.trust.receiver import Receiver
+from faultloom.trust.settings import TrustSettings
 from faultloom.wire.envelope import encode_accepts
 from faultloom.wire.pieces import PieceJoiner
-from faultloom.scope.scope import UNWRITTEN_CALLS_MAX, Scope
-from faultloom.trust.settings import TrustSettings
 
 TRUST = TrustSettings.parse(trust_text())
 
 
-def scope_for(plan=None, faults_enabled=lambda: True, **how):
-    envelope = Receiver(lambda: TRUST).accept(SIGNER.envelope(plan, **how))
+def scope_for(plan=None, faults_enabled=lambda: True, **kwargs):
+    envelope = Receiver(lambda: TRUST).accept(SIGNER.envelope(plan, **kwargs))
     return Scope("front", envelope, faults_enabled)
 
 
@@ -100,7 +100,7 @@ def test_an_envelope_that_would_be_too_large_is_not_sent():
     plan = [Fault("reset", Selector(call="x" * 120 + str(i)), after=(After(Selector(call="y" * 120), 1),)) for i in range(13)]
     scope = scope_for(plan, call=5)
     big = [i for i in range(1, 400) if scope.begin_call(False, "a:1", "y" * 120, encode_accepts(0, 2**60)).envelope is None]
-    fits = len(scope.envelope.passed_on)
+    fits = len(scope.envelope.signed_prefix)
     assert (fits + 30 > 2048) == bool(big)
 
 

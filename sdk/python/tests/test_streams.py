@@ -25,14 +25,14 @@ class Caller:
     def __init__(self, run, aio):
         self._run, self.aio = run, aio
 
-    def replies(self, address, method, request, **how):
-        return self._run("unary_stream", address, method, request, **how)
+    def replies(self, address, method, request, **kwargs):
+        return self._run("unary_stream", address, method, request, **kwargs)
 
-    def join(self, address, method, requests, **how):
-        return self._run("stream_unary", address, method, requests, **how)
+    def join(self, address, method, requests, **kwargs):
+        return self._run("stream_unary", address, method, requests, **kwargs)
 
-    def talk(self, address, method, requests, **how):
-        return self._run("stream_stream", address, method, requests, **how)
+    def talk(self, address, method, requests, **kwargs):
+        return self._run("stream_stream", address, method, requests, **kwargs)
 
 
 def run_sync(kind, address, method, request, stop_after=None, options=(), timeout=10, interceptor=None):
@@ -223,7 +223,7 @@ def test_an_error_after_messages_keeps_the_history_and_the_applications_trailers
     callee, leaf = peers("grpc_app", *mode, service="callee"), peers("grpc_app", service="leaf")
     with faultloom.starting(SIGNER) as started:
         got, error = client.replies(callee.address, method, b"2 " + leaf.address.encode())
-    assert got == [b"0", b"1"] and error.code() is grpc.StatusCode.NOT_FOUND and error.details() == "asked for"
+    assert got == [b"0", b"1"] and error.code() is grpc.StatusCode.NOT_FOUND and error.details() == "requested"
     assert ("own", "trailer") in [tuple(pair) for pair in error.trailing_metadata()]
     assert ends(started.history.segment) == [("replied", 5, False, "callee")]
     inner = child_of(started.history.segment)

@@ -42,9 +42,9 @@ def test_without_a_key_envelopes_are_ignored(own_peer):
 
 def test_an_unknown_key_is_refused_and_reported_once(own_peer):
     front = own_peer("flask_app", service="front")
-    stranger = faultloom.Signer(faultloom.Key("f1", True, bytes(32)), ENVIRONMENT)
+    foreign = faultloom.Signer(faultloom.Key("f1", True, bytes(32)), ENVIRONMENT)
     for _ in range(3):
-        text, segment = chain(front, front, stranger, RESET_IN_FRONT)
+        text, segment = chain(front, front, foreign, RESET_IN_FRONT)
         assert text == "via:hello" and ends(segment) == [("replied", 200, True, None)]
     assert [line for line in front.stop().splitlines() if line.startswith("faultloom")] == [
         "faultloom: front: refused an envelope: bad_signature (further ones are not reported)"

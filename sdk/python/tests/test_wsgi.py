@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-
-import pytest
-from conftest import SIGNER, trust_text
 from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
 
-from faultloom.hooks import process as hook_process
+import pytest
+from conftest import SIGNER, trust_text
+
 from faultloom import decode_history
-from faultloom.wire.carriers import cut_tail
-from faultloom.scope.current import current_scope
-from faultloom.wire.envelope import decode_header
+from faultloom.hooks import process as hook_process
 from faultloom.hooks.http.wsgi import Middleware
+from faultloom.scope.current import current_scope
+from faultloom.wire.carriers import cut_tail
+from faultloom.wire.envelope import decode_header
 
 
 @pytest.fixture(autouse=True)
@@ -97,20 +97,20 @@ def test_replies_whose_bytes_must_not_change_have_no_tail(header):
 
 
 def test_a_generator_runs_in_the_scope_and_starts_late():
-    seen = []
+    scopes = []
 
     def app(environ, start_response):
         def blocks():
-            seen.append(current_scope())
+            scopes.append(current_scope())
             start_response("200 OK", [("Content-Type", "text/plain")])
             yield b""
-            seen.append(current_scope())
+            scopes.append(current_scope())
             yield b"late"
 
         return blocks()
 
     served = Served(app)
-    assert served.body == b"late" and served.history and None not in seen and current_scope() is None
+    assert served.body == b"late" and served.history and None not in scopes and current_scope() is None
 
 
 def test_written_bytes_are_held_and_then_sent():

@@ -140,10 +140,10 @@ func oneOrTwo(seed uint64) Set {
 	return pick(func(i int, _ Description) bool { return picked[i] })
 }
 
-func pick(wanted func(int, Description) bool) Set {
+func pick(selected func(int, Description) bool) Set {
 	var set Set
 	for i, d := range Sites {
-		if wanted(i, d) {
+		if selected(i, d) {
 			set.missing = append(set.missing, d.Site)
 		}
 	}

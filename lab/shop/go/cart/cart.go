@@ -43,7 +43,7 @@ func (s *Server) GetCart(_ context.Context, request *gen.UserRequest) (*gen.Cart
 
 // AddItem puts some pieces of a product into the cart of a user and returns
 // the new cart. INVALID_ARGUMENT: not between 1 and 99 pieces;
-// RESOURCE_EXHAUSTED: the cart would hold more than it may.
+// RESOURCE_EXHAUSTED: the cart would exceed its limits.
 func (s *Server) AddItem(_ context.Context, request *gen.AddItemRequest) (*gen.CartContents, error) {
 	item := request.GetItem()
 	if err := checkName("user", request.GetUser()); err != nil {

@@ -129,7 +129,7 @@ func TestChangesAtTheSameTimeAreAllKept(t *testing.T) {
 	}
 }
 
-func TestMemcachedAwayIsUnavailableAndBackIsBack(t *testing.T) {
+func TestWithoutMemcachedCallsAreUnavailableUntilItIsBack(t *testing.T) {
 	m := startMemcached(t)
 	server := New(m.address)
 	var wait sync.WaitGroup
@@ -153,7 +153,7 @@ func TestMemcachedAwayIsUnavailableAndBackIsBack(t *testing.T) {
 	}
 }
 
-func TestStaleConnectionsAreNotNoticed(t *testing.T) {
+func TestStaleConnectionsAreReplaced(t *testing.T) {
 	m := startMemcached(t)
 	server := New(m.address)
 	var wait sync.WaitGroup
@@ -168,7 +168,7 @@ func TestStaleConnectionsAreNotNoticed(t *testing.T) {
 	}
 }
 
-func TestRequestsThatMakeNoSense(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	server := New("127.0.0.1:1") // never called
 	for _, user := range []string{"", "two words", "line\r\nbreak", strings.Repeat("x", 65)} {
 		if err := addOne(server, user, "mug-01"); status.Code(err) != codes.InvalidArgument {

@@ -68,7 +68,7 @@ func New(clients *Clients, missing bugs.Set) *Server {
 	return &Server{Clients: clients, bugs: missing}
 }
 
-// PlaceOrder buys what is in the user's cart. FAILED_PRECONDITION: the cart is
+// PlaceOrder buys the contents of the user's cart. FAILED_PRECONDITION: the cart is
 // empty or the card declined. INVALID_ARGUMENT: no e-mail or postal address,
 // or an unknown currency. Any other code is that of the call that failed.
 func (s *Server) PlaceOrder(ctx context.Context, request *gen.OrderRequest) (*gen.Order, error) {

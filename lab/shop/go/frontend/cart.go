@@ -122,10 +122,10 @@ func (s *Server) convertBill(ctx context.Context, page *cartPage, bill []*gen.Mo
 // show sets the prices of the lines, shipping and, if all amounts are known,
 // the total.
 func (page *cartPage) show(bill []*gen.Money) {
-	total, known := &gen.Money{Currency: page.Currency}, true
+	total, complete := &gen.Money{Currency: page.Currency}, true
 	for i, amount := range bill {
 		if amount == nil {
-			known = false
+			complete = false
 			continue
 		}
 		if i == len(page.Lines) {
@@ -137,7 +137,7 @@ func (page *cartPage) show(bill []*gen.Money) {
 		page.Lines[i].Price = priceFrom(line)
 		total.Hundredths += line.Hundredths
 	}
-	if known {
+	if complete {
 		page.Total = priceFrom(total)
 	}
 }

@@ -64,7 +64,7 @@ func (*errorPage) template() string { return "error" }
 func (s *Server) page(build builder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-		asJSON := wantsJSON(r)
+		asJSON := prefersJSON(r)
 		page, err := build(r, visitorOf(w, r))
 		if err != nil {
 			s.fail(w, asJSON, r, err)
@@ -84,22 +84,22 @@ func (s *Server) page(build builder) http.Handler {
 // fail replies with the page of a statusError, or with a 500 for any other
 // error.
 func (s *Server) fail(w http.ResponseWriter, asJSON bool, r *http.Request, err error) {
-	var known *statusError
-	if !errors.As(err, &known) {
-		known = &statusError{status: http.StatusInternalServerError,
+	var page *statusError
+	if !errors.As(err, &page) {
+		page = &statusError{status: http.StatusInternalServerError,
 			text: "Sorry, something went wrong.", cause: err}
 	}
-	if known.cause != nil {
-		s.problems.Add(strconv.Itoa(known.status)+" "+r.Pattern, known.cause)
+	if page.cause != nil {
+		s.problems.Add(strconv.Itoa(page.status)+" "+r.Pattern, page.cause)
 	}
-	write(w, asJSON, known.status, &errorPage{
-		frame:  frame{Title: http.StatusText(known.status)},
-		Status: known.status,
-		Text:   known.text,
+	write(w, asJSON, page.status, &errorPage{
+		frame:  frame{Title: http.StatusText(page.status)},
+		Status: page.status,
+		Text:   page.text,
 	})
 }
 
-func wantsJSON(r *http.Request) bool {
+func prefersJSON(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") ||
 		strings.HasPrefix(r.Header.Get("Accept"), "application/json")
 }

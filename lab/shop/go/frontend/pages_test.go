@@ -118,7 +118,7 @@ func TestCustomersTextIsEscaped(t *testing.T) {
 	}
 }
 
-func TestHealthzAsksNobody(t *testing.T) {
+func TestHealthzCallsNoService(t *testing.T) {
 	shop := testshop.New(t, "")
 	if w := shop.Send(testshop.Request{Path: "/healthz"}); w.Code != 200 || len(shop.Calls) != 0 {
 		t.Errorf("%d, calls %v", w.Code, shop.Calls)

@@ -15,7 +15,7 @@ const callTimeout = 3 * time.Second
 
 // Dial returns a connection to the service whose address is in the environment
 // variable key, such as CART_ADDR. It does not wait for the service. While the
-// service is down, calls fail at once with UNAVAILABLE and are not retried. The
+// service is down, calls fail immediately with UNAVAILABLE and are not retried. The
 // connection recovers within half a second after the service is up again.
 func Dial(key string) (*grpc.ClientConn, error) {
 	address, err := Address(key)

@@ -40,7 +40,7 @@ func healthy(t *testing.T, conn *grpc.ClientConn) time.Duration {
 	return 0
 }
 
-func TestGRPCServiceStopsFailsAtOnceAndIsFoundAgain(t *testing.T) {
+func TestStoppedGRPCServiceFailsAtOnceAndIsReconnected(t *testing.T) {
 	conn, err := DialAddress(freePort(t))
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestGRPCServiceStopsFailsAtOnceAndIsFoundAgain(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- ServeGRPC(ctx, func(grpc.ServiceRegistrar) {}) }()
 		if took := healthy(t, conn); took > time.Second {
-			t.Errorf("found after %v", took)
+			t.Errorf("reconnected after %v", took)
 		}
 		stop()
 		if err := <-done; err != nil {
@@ -99,7 +99,7 @@ func TestHTTPServerWaitsForRequestsButNotForever(t *testing.T) {
 	}
 }
 
-func TestSettingsThatMakeNoSense(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for _, port := range []string{"", "x", "-1", "65536"} {
 		t.Setenv("PORT", port)
 		if listener, err := Listen(); err == nil {

@@ -97,13 +97,13 @@ func runGo(args []string) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return exitEnvironment, err
 	}
-	over := make(chan error, 1)
-	go func() { over <- cmd.Wait() }()
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
 	for {
 		select {
 		case s := <-signals:
 			_ = cmd.Process.Signal(s)
-		case err := <-over:
+		case err := <-exited:
 			if code := cmd.ProcessState.ExitCode(); code >= 0 {
 				return code, nil
 			}

@@ -71,11 +71,11 @@ func publishModule(t *testing.T) (proxy, version string) {
 // A module that was downloaded from a proxy provides the one-line import and the wrapper.
 func TestPublishedModuleWorks(t *testing.T) {
 	proxy, version := publishModule(t)
-	known, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
+	output, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folders := strings.Fields(string(known))
+	folders := strings.Fields(string(output))
 	bin := t.TempDir()
 	environment := append(os.Environ(), "GOPROXY=file://"+proxy+",file://"+filepath.Join(folders[0], "cache", "download"), "GOSUMDB=off", "GOMODCACHE="+t.TempDir(),
 		"GOCACHE="+folders[1], "GOFLAGS=-mod=mod -modcacherw -trimpath", "GOBIN="+bin, "GOWORK=off", "GOTOOLCHAIN=local")

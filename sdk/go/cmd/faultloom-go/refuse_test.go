@@ -82,7 +82,7 @@ func TestEqualOverlaysShareOneFolder(t *testing.T) {
 	}
 	two, err := writeOverlay(files)
 	if err != nil || two.json != one.json {
-		t.Error("not in one place", err)
+		t.Error("not in one folder", err)
 	}
 	// without a cache folder the overlay is temporary, and is removed
 	blocked := filepath.Join(t.TempDir(), "file")

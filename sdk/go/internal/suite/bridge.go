@@ -31,20 +31,20 @@ func RunBridge(t *testing.T, hop Hop) {
 		t.Run(protocols, func(t *testing.T) {
 			in, out, _ := strings.Cut(protocols, " ")
 			c := NewCollector(t)
-			ask, address := hop.startServices(t, c, in, out)
+			callHop, address := hop.startServices(t, c, in, out)
 			send := func(bridge bool, plan ...faultloom.Fault) (string, *wire.Segment, string) {
 				ctx, r := start(t, faultloom.Options{Plan: plan, Bridge: bridge})
-				text := ask(ctx)
+				text := callHop(ctx)
 				trace := r.Trace()
 				return text, finish(t, r), hexOf(trace[:])
 			}
 			broken := faultloom.Fault{Kind: wire.Status, Arg: 8, Selector: faultloom.Selector{Caller: "back", Call: "Leaf"}}
 			// without the permission the envelope does not pass the hop
-			if text, _, _ := send(false, broken); text != "leaf says hi" {
+			if text, _, _ := send(false, broken); text != "reply of leaf" {
 				t.Errorf("without a bridge: %q", text)
 			}
 			for i, plan := range [][]faultloom.Fault{nil, {broken}, nil} {
-				want := "leaf says hi"
+				want := "reply of leaf"
 				if plan != nil {
 					want = "leaf: ResourceExhausted"
 				}
@@ -93,9 +93,9 @@ func hexOf(b []byte) string {
 }
 
 // startServices starts the three services. It returns a function that calls the hop, and the hop's address.
-func (hop Hop) startServices(t *testing.T, c *Collector, in, out string) (ask func(context.Context) string, address string) {
+func (hop Hop) startServices(t *testing.T, c *Collector, in, out string) (callHop func(context.Context) string, address string) {
 	leaf := dial(t, serve(t, methods{"Leaf": func(context.Context, *Message) (*Message, error) {
-		return &Message{Value: []byte("leaf says hi")}, nil
+		return &Message{Value: []byte("reply of leaf")}, nil
 	}}, withHooks(Process(t, "leaf"))))
 	answer := func(ctx context.Context) string {
 		text, err := call(ctx, leaf, "Leaf", nil)

@@ -157,23 +157,23 @@ func (c *Collector) accept(r *http.Request) error {
 		return err
 	}
 	var spans []Span
-	known := map[string]bool{}
+	used := map[string]bool{}
 	for _, rs := range body.ResourceSpans {
 		if len(rs.Resource.Attributes) != 1 || rs.Resource.Attributes[0].Key != "service.name" || len(rs.ScopeSpans) != 1 || rs.ScopeSpans[0].Scope.Name != "faultloom" {
 			return fmt.Errorf("resource %+v", rs.Resource)
 		}
 		service, err := rs.Resource.Attributes[0].text()
-		if err != nil || known[service] {
+		if err != nil || used[service] {
 			return fmt.Errorf("service %q: %v", service, err)
 		}
-		known[service] = true
+		used[service] = true
 		for _, s := range rs.ScopeSpans[0].Spans {
 			one := Span{Service: service, Trace: s.TraceID, ID: s.SpanID, Parent: s.ParentSpanID, Name: s.Name, Kind: s.Kind, Code: s.Status.Code, Attributes: map[string]string{}}
 			if !traceIDs.MatchString(s.TraceID) || zeros.MatchString(s.TraceID) || !spanIDs.MatchString(s.SpanID) || zeros.MatchString(s.SpanID) ||
-				(s.ParentSpanID != "" && !spanIDs.MatchString(s.ParentSpanID)) || known[s.TraceID+s.SpanID] {
+				(s.ParentSpanID != "" && !spanIDs.MatchString(s.ParentSpanID)) || used[s.TraceID+s.SpanID] {
 				return fmt.Errorf("ids of %+v", s)
 			}
-			known[s.TraceID+s.SpanID] = true
+			used[s.TraceID+s.SpanID] = true
 			var err, err2 error
 			one.Start, err = strconv.ParseUint(s.StartTimeUnixNano, 10, 64)
 			one.End, err2 = strconv.ParseUint(s.EndTimeUnixNano, 10, 64)

@@ -49,14 +49,14 @@ var propagatingHop = Hop{
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), headersKey{}, h)))
 		})
 	},
-	Transport: func(under http.RoundTripper) http.RoundTripper {
+	Transport: func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			h, _ := r.Context().Value(headersKey{}).(http.Header)
 			r = r.Clone(r.Context())
 			for k, v := range h {
 				r.Header[k] = v
 			}
-			return under.RoundTrip(r)
+			return next.RoundTrip(r)
 		})
 	},
 }

@@ -19,10 +19,11 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// witness records where each request that reaches a server has its envelope, before any interceptor runs.
+// envelopeRecorder records the carrier of the envelope of each request that reaches a server, before any interceptor
+// runs.
 type envelopeRecorder struct {
-	mu     sync.Mutex
-	places []string
+	mu       sync.Mutex
+	carriers []string
 }
 
 type inMetadataKey struct{}
@@ -38,9 +39,9 @@ func (w *envelopeRecorder) HandleRPC(ctx context.Context, s stats.RPCStats) {
 		*inMetadata = len(s.Header[wire.GRPCKey]) > 0
 	case *stats.InPayload:
 		_, envelope := wire.CutField(s.Payload.(proto.Message).ProtoReflect().GetUnknown())
-		where := map[[2]bool]string{{true, true}: "both", {true, false}: "metadata", {false, true}: "field", {false, false}: "none"}[[2]bool{*inMetadata, envelope != nil}]
+		carrier := map[[2]bool]string{{true, true}: "both", {true, false}: "metadata", {false, true}: "field", {false, false}: "none"}[[2]bool{*inMetadata, envelope != nil}]
 		w.mu.Lock()
-		w.places = append(w.places, where)
+		w.carriers = append(w.carriers, carrier)
 		w.mu.Unlock()
 	}
 }
@@ -55,13 +56,13 @@ func (w *envelopeRecorder) expect(t testing.TB, about string, want ...string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Equal(w.places, want) {
-		t.Errorf("%s: envelopes came in %v, not in %v", about, w.places, want)
+	if !slices.Equal(w.carriers, want) {
+		t.Errorf("%s: envelopes were in %v, not in %v", about, w.carriers, want)
 	}
-	w.places = nil
+	w.carriers = nil
 }
 
-// clean echoes its request, unless the request contains something of the SDK's.
+// echoClean returns its request, or an error if the request has unknown fields.
 func echoClean(_ context.Context, in *Message) (*Message, error) {
 	if len(in.ProtoReflect().GetUnknown()) > 0 {
 		return nil, status.Error(codes.DataLoss, "unknown bytes reached the program")
@@ -69,7 +70,7 @@ func echoClean(_ context.Context, in *Message) (*Message, error) {
 	return &Message{Value: in.Value}, nil
 }
 
-// traced makes one call within a new traced request and checks its history.
+// callTraced makes one call within a new traced request and checks its history.
 func callTraced(t testing.TB, cc *grpc.ClientConn, in string, opts ...grpc.CallOption) {
 	t.Helper()
 	ctx, r := start(t, faultloom.Options{})
@@ -119,7 +120,7 @@ func fields(t *testing.T) {
 	}
 	w.expect(t, "no scope", "none")
 	callTraced(t, cc, "a")
-	w.expect(t, "what was learned holds", "field")
+	w.expect(t, "the method still uses fields", "field")
 }
 
 func fieldsNotAnnounced(t *testing.T) {
@@ -127,9 +128,9 @@ func fieldsNotAnnounced(t *testing.T) {
 		return next(ctx, in)
 	})
 	for about, opts := range map[string][]grpc.ServerOption{
-		"a small receive limit":    {grpc.MaxRecvMsgSize(1000), withHooks(Process(t, "server"))},
-		"an interceptor before us": {outer, withHooks(Process(t, "server"))},
-		"a foreign codec":          {grpc.ForceServerCodec(plainProto{}), withHooks(Process(t, "server"))},
+		"a small receive limit": {grpc.MaxRecvMsgSize(1000), withHooks(Process(t, "server"))},
+		"an outer interceptor":  {outer, withHooks(Process(t, "server"))},
+		"a foreign codec":       {grpc.ForceServerCodec(plainProto{}), withHooks(Process(t, "server"))},
 	} {
 		w := &envelopeRecorder{}
 		cc := dial(t, serve(t, methods{"Get": echoClean}, append(opts, grpc.StatsHandler(w))...))
@@ -148,9 +149,9 @@ func fieldsNotAnnounced(t *testing.T) {
 	w.expect(t, "a server without an SDK", "metadata", "metadata")
 }
 
-// promise returns the history of a service that has made no calls, with or without the announcement that it takes
+// emptyHistory returns the history of a service that has made no calls, with or without the announcement that it takes
 // fields.
-func announcement(t testing.TB, envelope string, takes bool) []byte {
+func emptyHistory(t testing.TB, envelope string, takesField bool) []byte {
 	var e wire.Envelope
 	o, err := wire.DecodeEnvelope(envelope, &e)
 	if err == nil {
@@ -160,7 +161,7 @@ func announcement(t testing.TB, envelope string, takes bool) []byte {
 		t.Error(err)
 	}
 	var flags byte
-	if takes {
+	if takesField {
 		flags = wire.SegmentTakesField
 	}
 	return append(wire.AppendPrefix(wire.AppendHead(nil, e.Call), flags, "server", "", 1), wire.SendResponse, 0, 0)
@@ -168,9 +169,9 @@ func announcement(t testing.TB, envelope string, takes bool) []byte {
 
 func fieldsForgotten(t *testing.T) {
 	w := &envelopeRecorder{}
-	// what the server does, one per call: "takes", "silent" (no history), "plain" (a history without the announcement),
-	// "other" (another call's history), "error" or "waits"
-	var answers []string
+	// what the server does, one per call: "takes" (a history with the announcement), "silent" (no history), "plain" (a
+	// history without the announcement), "other" (another call's history), "error" or "waits"
+	var actions []string
 	arrived := make(chan struct{})
 	address := serve(t, methods{"Get": func(ctx context.Context, in *Message) (*Message, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -179,14 +180,14 @@ func fieldsForgotten(t *testing.T) {
 		if field == nil {
 			envelope = md[wire.GRPCKey][0]
 		}
-		answer := answers[0]
-		answers = answers[1:]
+		action := actions[0]
+		actions = actions[1:]
 		out := &Message{Value: in.Value}
-		switch answer {
+		switch action {
 		case "takes", "plain":
-			out.ProtoReflect().SetUnknown(wire.AppendField(nil, announcement(t, envelope, answer == "takes")))
+			out.ProtoReflect().SetUnknown(wire.AppendField(nil, emptyHistory(t, envelope, action == "takes")))
 		case "other":
-			history := announcement(t, envelope, true)
+			history := emptyHistory(t, envelope, true)
 			history[1] ^= 1
 			out.ProtoReflect().SetUnknown(wire.AppendField(nil, history))
 		case "waits":
@@ -197,13 +198,13 @@ func fieldsForgotten(t *testing.T) {
 		}
 		return out, nil
 	}}, grpc.StatsHandler(w))
-	run := func(cc *grpc.ClientConn, plan ...string) {
+	run := func(cc *grpc.ClientConn, script ...string) {
 		t.Helper()
-		answers = plan
-		for range plan {
+		actions = script
+		for range script {
 			ctx, _ := start(t, faultloom.Options{})
 			ctx, cancel := context.WithCancel(ctx)
-			if answers[0] == "waits" {
+			if actions[0] == "waits" {
 				go func() { <-arrived; cancel() }()
 			}
 			call(ctx, cc, "Get", nil)
@@ -211,15 +212,15 @@ func fieldsForgotten(t *testing.T) {
 		}
 	}
 	run(dial(t, address), "takes", "silent", "takes", "takes")
-	w.expect(t, "an answer without a history is a field that did not get through", "metadata", "field", "metadata", "metadata")
+	w.expect(t, "a reply without a history: never a field again", "metadata", "field", "metadata", "metadata")
 	run(dial(t, address), "takes", "error", "takes", "takes")
-	w.expect(t, "and so is an error", "metadata", "field", "metadata", "metadata")
+	w.expect(t, "an error without a history: never a field again", "metadata", "field", "metadata", "metadata")
 	run(dial(t, address), "other", "takes", "other", "takes")
 	w.expect(t, "another call's history has no effect", "metadata", "metadata", "field", "metadata")
 	run(dial(t, address), "takes", "plain", "takes", "takes")
-	w.expect(t, "a callee that promises nothing any more", "metadata", "field", "metadata", "field")
+	w.expect(t, "a history without the announcement", "metadata", "field", "metadata", "field")
 	run(dial(t, address), "takes", "waits", "silent", "takes", "takes")
-	w.expect(t, "no answer has no effect", "metadata", "field", "metadata", "metadata", "field")
+	w.expect(t, "a canceled call has no effect", "metadata", "field", "metadata", "metadata", "field")
 }
 
 func fieldsRefused(t *testing.T) {
@@ -244,14 +245,14 @@ func fieldsRefused(t *testing.T) {
 	}
 	own := []byte("\xfa\x01\x03abc") // a field of a newer version of the program
 	if got := send("Own", wire.AppendField(slices.Clone(own), forged)); !slices.Equal(got, own) {
-		t.Errorf("the program's own unknown field came as %x", got)
+		t.Errorf("the program's own unknown field arrived as %x", got)
 	}
 	if got := send("Own", own); !slices.Equal(got, own) {
-		t.Errorf("the program's own unknown field came as %x", got)
+		t.Errorf("the program's own unknown field arrived as %x", got)
 	}
 }
 
-// A proxy forwards metadata that it does not know, while its own envelope is in a field.
+// A proxy forwards the metadata of its request unchanged, while its own envelope is in a field.
 func fieldBeforeMetadata(t *testing.T) {
 	w := &envelopeRecorder{}
 	cc := dial(t, serve(t, methods{"Get": echoClean}, grpc.StatsHandler(w), withHooks(Process(t, "server"))))
@@ -264,5 +265,5 @@ func fieldBeforeMetadata(t *testing.T) {
 	if h := finish(t, r); h.Events[1].Child == nil {
 		t.Error(FormatHistory(h))
 	}
-	w.expect(t, "the field counts", "metadata", "both")
+	w.expect(t, "the envelope in the field is used", "metadata", "both")
 }

@@ -81,7 +81,7 @@ func outerInterceptor(t *testing.T) {
 		})))
 	ctx, r := start(t, faultloom.Options{})
 	if _, err := call(ctx, cc, "Echo", []byte("hi")); err != nil || !ownType.Load() {
-		t.Error("the interceptor did not see the program's own type", err)
+		t.Error("the interceptor did not get the program's own type", err)
 	}
 	if h := finish(t, r); h.Events[1].Child == nil {
 		t.Error(FormatHistory(h))

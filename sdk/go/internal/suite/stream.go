@@ -307,7 +307,7 @@ func streamFaults(t *testing.T) {
 	first, err := read(ctx, m.cc, chatDesc, "a b c")
 	_, err2 := read(ctx, m.cc, chatDesc, "a")
 	if first != "got a,got b,got c" || err != nil || status.Code(err2) != codes.Unavailable {
-		t.Errorf("what pieces tell is not known afterwards: %q %v, %v", first, err, err2)
+		t.Errorf("a condition does not count the calls in pieces: %q %v, %v", first, err, err2)
 	}
 }
 
@@ -431,7 +431,7 @@ func streamForeign(t *testing.T) {
 		}
 		expect(t, finish(t, r), m.lines("Chat", "reply 0", "answer 0", 0, 0)...)
 		if foreign {
-			t.Errorf("%s: the interceptor did not see the program's own type", name)
+			t.Errorf("%s: the interceptor did not get the program's own type", name)
 		}
 		// faults on replies, where the codec is not ours
 		for _, kind := range []wire.Kind{wire.EmptyReply, wire.CorruptReply} {

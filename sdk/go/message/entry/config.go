@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// maxSampleRate is the largest N of a sampling rate 1/N.
-const maxSampleRate = 1_000_000
+// maxOneIn is the largest N of a sampling rate 1/N.
+const maxOneIn = 1_000_000
 
-// Config says which requests a service starts to trace itself. The zero value samples and exports nothing.
+// Config selects the requests that a service starts to trace itself. The zero value samples and exports nothing.
 type Config struct {
 	OneIn    uint64    // one in OneIn requests is sampled; 0: none
 	Bridge   bool      // envelopes of sampled requests also travel in traceparent and baggage
@@ -35,8 +35,8 @@ func ParseConfig(getenv func(string) string, log io.Writer) Config {
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(rate, "1/"), 10, 64)
 	switch {
-	case err != nil || !strings.HasPrefix(rate, "1/") || n < 1 || n > maxSampleRate:
-		fmt.Fprintf(log, "faultloom: FAULTLOOM_SAMPLE is not 1/N with N from 1 to %d: no request is sampled\n", maxSampleRate)
+	case err != nil || !strings.HasPrefix(rate, "1/") || n < 1 || n > maxOneIn:
+		fmt.Fprintf(log, "faultloom: FAULTLOOM_SAMPLE is not 1/N with N from 1 to %d: no request is sampled\n", maxOneIn)
 	case c.Exporter == nil:
 		fmt.Fprintln(log, "faultloom: FAULTLOOM_SAMPLE needs FAULTLOOM_EXPORT, the endpoint for histories: no request is sampled")
 	default:

@@ -19,7 +19,7 @@ func TestProxies(t *testing.T) {
 	var arrived, tunnels atomic.Int32
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if arrived.Add(1); r.Header.Get("Proxy-Authorization") != "" {
-			t.Error("the proxy's password goes on")
+			t.Error("the proxy forwarded its password")
 		}
 	})
 	sink, locked := httptest.NewServer(handler), httptest.NewTLSServer(handler)
@@ -45,26 +45,26 @@ func TestProxies(t *testing.T) {
 			return
 		}
 		tunnels.Add(1)
-		there, err := net.Dial("tcp", r.Host)
+		upstream, err := net.Dial("tcp", r.Host)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		defer there.Close()
-		here, _, err := http.NewResponseController(w).Hijack()
+		defer upstream.Close()
+		client, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		defer here.Close()
-		io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n")
-		go io.Copy(there, here)
-		io.Copy(here, there)
+		defer client.Close()
+		io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
+		go io.Copy(upstream, client)
+		io.Copy(client, upstream)
 	}))
 	defer proxy.Close()
 	for _, c := range []struct {
-		to, by         string
-		taken, tunnels int32
+		collector, proxy  string
+		requests, tunnels int32
 	}{
 		{sink.URL, strings.Replace(proxy.URL, "//", "//us:hush@", 1), 2, 0},
 		{locked.URL, strings.Replace(proxy.URL, "//", "//us:hush@", 1), 2, 1},
@@ -74,16 +74,16 @@ func TestProxies(t *testing.T) {
 	} {
 		arrived.Store(0)
 		tunnels.Store(0)
-		s := sinkTo(t, c.to+"/v1/traces")
-		s.proxy = func(*http.Request) (*url.URL, error) { return url.Parse(c.by) }
+		s := sinkTo(t, c.collector+"/v1/traces")
+		s.proxy = func(*http.Request) (*url.URL, error) { return url.Parse(c.proxy) }
 		s.tls = newTLSWrapper(roots)
 		for range 2 {
-			if err := s.post([]byte("{}")); (err == nil) != (c.taken > 0) {
-				t.Errorf("%s by %s: %v", c.to, c.by, err)
+			if err := s.post([]byte("{}")); (err == nil) != (c.requests > 0) {
+				t.Errorf("%s by %s: %v", c.collector, c.proxy, err)
 			}
 		}
-		if arrived.Load() != c.taken || tunnels.Load() != c.tunnels {
-			t.Errorf("%s by %s: %d arrived, %d tunnels", c.to, c.by, arrived.Load(), tunnels.Load())
+		if arrived.Load() != c.requests || tunnels.Load() != c.tunnels {
+			t.Errorf("%s by %s: %d arrived, %d tunnels", c.collector, c.proxy, arrived.Load(), tunnels.Load())
 		}
 	}
 }
@@ -97,12 +97,12 @@ func TestProxyFromTheEnvironmentIsUsed(t *testing.T) {
 		}
 		return
 	}
-	var seen atomic.Value
-	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen.Store(r.URL.String()) }))
+	var requested atomic.Value
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requested.Store(r.URL.String()) }))
 	defer proxy.Close()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), name+"=1", "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
-	if out, err := cmd.CombinedOutput(); err != nil || fmt.Sprint(seen.Load()) != collector {
-		t.Errorf("%v, %v: %s", seen.Load(), err, out)
+	if out, err := cmd.CombinedOutput(); err != nil || fmt.Sprint(requested.Load()) != collector {
+		t.Errorf("%v, %v: %s", requested.Load(), err, out)
 	}
 }

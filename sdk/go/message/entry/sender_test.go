@@ -68,21 +68,22 @@ func request(in *bufio.Reader) (body string, err error) {
 	return string(b), err
 }
 
-const taken = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+const okReply = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 func TestRepliesAreParsedAndTheConnectionIsReused(t *testing.T) {
 	elsewhere, _ := lineSink(t, func(int, net.Conn, *bufio.Reader) { t.Error("a redirect was followed") })
 	for _, c := range []struct {
 		name, reply string
-		taken, kept bool
+		accepted    bool // the post succeeds
+		reused      bool // the connection serves the next post
 	}{
-		{"plain", taken, true, true},
+		{"plain", okReply, true, true},
 		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", true, true},
 		{"chunked, with a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\nX-T: 1\r\n\r\n", true, true},
-		{"hints first", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + taken, true, true},
+		{"hints first", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + okReply, true, true},
 		{"last one", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", true, false},
 		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", true, false},
-		{"more than a reply", taken + taken, true, false},
+		{"more than a reply", okReply + okReply, true, false},
 		{"bad request", "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}", false, true},
 		{"too many", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n", false, true},
 		{"unavailable", "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", false, true},
@@ -105,16 +106,16 @@ func TestRepliesAreParsedAndTheConnectionIsReused(t *testing.T) {
 						}
 						continue
 					}
-					io.WriteString(conn, taken)
+					io.WriteString(conn, okReply)
 				}
 			})
 			s := sinkTo(t, address)
 			for i, body := range []string{"first", "odd", "last"} { // healthy, disturbed, healthy
-				if err := s.post([]byte(body)); (err == nil) != (c.taken || body != "odd") {
+				if err := s.post([]byte(body)); (err == nil) != (c.accepted || body != "odd") {
 					t.Fatalf("%d: %v", i, err)
 				}
 			}
-			if want := map[bool]int32{true: 1, false: 2}[c.kept]; connections.Load() != want {
+			if want := map[bool]int32{true: 1, false: 2}[c.reused]; connections.Load() != want {
 				t.Errorf("%d connections instead of %d", connections.Load(), want)
 			}
 		})
@@ -131,7 +132,7 @@ func TestClosedConnectionIsReopenedOnce(t *testing.T) {
 		}
 		if _, err := request(in); err == nil {
 			arrived.Add(1)
-			io.WriteString(c, taken)
+			io.WriteString(c, okReply)
 		}
 		c.Close()
 		ended <- struct{}{}
@@ -164,7 +165,7 @@ func TestSlowOrEndlessCollectorTimesOut(t *testing.T) {
 			if _, err := request(in); err != nil {
 				return
 			}
-			begin, then := taken, ""
+			begin, then := okReply, ""
 			switch kind.Load() {
 			case "no reply":
 				begin = ""
@@ -192,9 +193,9 @@ func TestSlowOrEndlessCollectorTimesOut(t *testing.T) {
 		}
 	})
 	for _, c := range []struct {
-		kind  string
-		limit time.Duration
-		taken bool
+		kind     string
+		limit    time.Duration
+		accepted bool
 	}{
 		{"does not read", 200 * time.Millisecond, false},
 		{"no reply", 200 * time.Millisecond, false},
@@ -221,7 +222,7 @@ func TestSlowOrEndlessCollectorTimesOut(t *testing.T) {
 			s.timeout = c.limit
 			begin := time.Now()
 			err := s.post([]byte(body))
-			if took := time.Since(begin); (err == nil) != c.taken || took > 20*time.Second || s.idle != nil {
+			if took := time.Since(begin); (err == nil) != c.accepted || took > 20*time.Second || s.idle != nil {
 				t.Errorf("%v after %v, kept: %v", err, took, s.idle)
 			}
 			kind.Store("")
@@ -243,7 +244,7 @@ func TestTLSCertificateIsVerified(t *testing.T) {
 	roots.AddCert(sink.Certificate())
 	s := sinkTo(t, sink.URL)
 	if err := s.post(nil); err == nil || arrived.Load() != 0 {
-		t.Errorf("sent to a stranger: %v", err)
+		t.Errorf("accepted an unknown certificate: %v", err)
 	}
 	s.tls = newTLSWrapper(roots)
 	for i := int32(1); i <= 2; i++ {
@@ -279,7 +280,7 @@ func TestEndpointPasswordIsSentButNotLogged(t *testing.T) {
 	}
 	out := &logBuffer{}
 	x.log = out
-	for _, answer := range []int{204, 401, 0} { // 0: nobody listens
+	for _, answer := range []int{204, 401, 0} { // 0: no listener
 		if status.Store(int32(answer)); answer == 0 {
 			sink.Close()
 		}

@@ -20,10 +20,10 @@ type OutgoingCall struct {
 	Envelope   string      // what the request must carry; empty: too large, the request carries none
 }
 
-// CallEnd says how a call ended.
+// CallEnd describes how a call ended.
 type CallEnd struct {
 	Status  uint64 // gRPC code or HTTP status; of a failed call always a gRPC code
-	History []byte // the history that came back, or nil; not retained
+	History []byte // the history that the reply carried, or nil; not retained
 	Gap     bool   // without a history: the callee may have run
 }
 
@@ -37,7 +37,7 @@ type sentCall struct {
 }
 
 // BeginCall numbers a call, decides which fault fires at it, and records SEND_REQUEST. ok is false if the scope has
-// answered: then the request is sent as if there were no scope.
+// finished: then the request is sent as if there were no scope.
 func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	recordedName := call.Name
 	if call.HTTP {
@@ -76,7 +76,7 @@ func (s *Scope) BeginCall(at uint64, call Call) (c OutgoingCall, ok bool) {
 	if s.evidence != nil {
 		s.evidence.countPrerequisites(true, s.process.Service, call.Peer, call.Name)
 	}
-	c.Envelope, _ = wire.AssembleEnvelope(s.env.SignedBlock, c.ID, call.Accept, call.ReceiveLimit, s.evidence.hopCounters())
+	c.Envelope, _ = wire.AssembleEnvelope(s.env.SignedPrefix, c.ID, call.Accept, call.ReceiveLimit, s.evidence.hopCounters())
 	return c, true
 }
 
@@ -128,7 +128,7 @@ func (s *Scope) AddPiece(number uint64, piece []byte) {
 	}
 }
 
-// callLocked returns a call by its number, or nil if there is none or the scope has answered.
+// callLocked returns a call by its number, or nil if there is none or the scope has finished.
 func (s *Scope) callLocked(number uint64) *sentCall {
 	if s.recording == nil || number == 0 || number > uint64(len(s.recording.calls)) {
 		return nil
@@ -156,8 +156,8 @@ func (s *Scope) endCallLocked(kind byte, at uint64, number uint64, end CallEnd) 
 	call.pieces = nil
 	var child []byte
 	if end.History != nil {
-		answered, segment, err := wire.SplitHistory(end.History)
-		if err == nil && answered == id {
+		historyID, segment, err := wire.SplitHistory(end.History)
+		if err == nil && historyID == id {
 			child = segment
 		}
 	}

@@ -27,7 +27,8 @@ func With(ctx context.Context, s *Scope) context.Context {
 	return &Context{ctx, s}
 }
 
-// openScopes counts the scopes that have not answered. A scope that never answers stays counted, which only costs time.
+// openScopes counts the scopes that have not finished. A scope that never finishes stays counted, which only costs
+// time.
 var openScopes atomic.Int64
 
 // Current returns the scope of a context, or nil. While no scope of this process is open it does not search the

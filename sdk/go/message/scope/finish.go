@@ -37,7 +37,7 @@ type PendingHistory struct {
 	size      int
 }
 
-// FinishLater is Finish for a history whose carrier is not known yet, which avoids a copy of the history.
+// FinishLater is Finish for a history whose carrier is not decided yet, which avoids a copy of the history.
 func (s *Scope) FinishLater(at uint64, status uint64) PendingHistory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,7 @@ func (p *Process) sampleScope(s *Scope, r IncomingRequest) bool {
 	if err != nil {
 		return false
 	}
-	s.env.SignedBlock = string(key.Sign(out[:0], signed))
+	s.env.SignedPrefix = string(key.Sign(out[:0], signed))
 	s.exported, s.hasParent = true, ok
 	return true
 }

@@ -34,11 +34,11 @@ type Scope struct {
 	lastUS        uint64
 	eventCount    int
 	recordedCalls uint64     // calls whose SEND_REQUEST is in the events; fewer than calls once there is no room
-	recording     *recording // nil once the scope has answered
+	recording     *recording // nil once the scope has finished
 }
 
 // recording holds the buffers of an open scope. The program's contexts may keep a scope alive for long, so the buffers
-// go back to a pool when it answers.
+// go back to a pool when it finishes.
 type recording struct {
 	events  []byte
 	strings []string
@@ -78,7 +78,7 @@ func (s *Scope) detachRecording() *recording {
 	return rec
 }
 
-// faultsEnabled reads the switch. The segment says so if faults were switched off at any time.
+// faultsEnabled reads the switch, and sets the segment's flag if faults are switched off.
 func (s *Scope) faultsEnabled() bool {
 	if s.process.Receiver.FaultsEnabled() {
 		return true
@@ -87,8 +87,8 @@ func (s *Scope) faultsEnabled() bool {
 	return false
 }
 
-// SetTakesField tells the caller that the next request of this method may carry its envelope in a field. Call it before
-// the scope finishes.
+// SetTakesField announces to the caller that the next request of this method may carry its envelope in a field. Call it
+// before the scope finishes.
 func (s *Scope) SetTakesField() {
 	s.mu.Lock()
 	s.flags |= wire.SegmentTakesField

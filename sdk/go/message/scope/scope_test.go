@@ -21,7 +21,7 @@ func process(t testing.TB) *Process {
 }
 
 func begin(t testing.TB, plan ...wire.Fault) *Scope {
-	env := &wire.Envelope{Signed: wire.Signed{History: true, Plan: plan}, Hop: wire.Hop{Call: 7}, SignedBlock: "passed on"}
+	env := &wire.Envelope{Signed: wire.Signed{History: true, Plan: plan}, Hop: wire.Hop{Call: 7}, SignedPrefix: "prefix"}
 	return process(t).NewScope(env, time.Now())
 }
 
@@ -78,7 +78,7 @@ func TestFinishedScopeRecordsNothing(t *testing.T) {
 	s.RecordReply(10, a.Number, CallEnd{})
 	s.ReplyStarted(a.Number, 200)
 	if _, ok := s.BeginCall(11, Call{Peer: "b", Name: "/x"}); ok || s.Finish(12, 0, "") != nil {
-		t.Error("a scope that has answered still records")
+		t.Error("a finished scope still records")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestPeersAreParsed(t *testing.T) {
 
 func BenchmarkScope(b *testing.B) {
 	p := process(b)
-	env := &wire.Envelope{Signed: wire.Signed{History: true}, Hop: wire.Hop{Call: 7}, SignedBlock: strings.Repeat("x", 70)}
+	env := &wire.Envelope{Signed: wire.Signed{History: true}, Hop: wire.Hop{Call: 7}, SignedPrefix: strings.Repeat("x", 70)}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
 		s := p.NewScope(env, time.Now())

@@ -13,9 +13,9 @@ type PieceWriter struct {
 	truncatedSent  bool // with its truncated bit set
 }
 
-// NextPiece returns the next piece as an appended reply field, if there are new events and the field has at most room
+// NextPiece returns the next piece as an appended reply field, if there are new events and the field has at most limit
 // bytes. Otherwise it returns nil, and the events wait for the next message. Messages must be sent one at a time.
-func (p *PieceWriter) NextPiece(room int) []byte {
+func (p *PieceWriter) NextPiece(limit int) []byte {
 	s := p.Scope
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (p *PieceWriter) NextPiece(room int) []byte {
 	events := s.recording.events[p.sentEventBytes:]
 	size := wire.PieceLen(p.sentBytes, len(head)+len(events))
 	whole := wire.FieldLen(size)
-	if whole > room {
+	if whole > limit {
 		return nil
 	}
 	field := wire.AppendPieceHead(wire.AppendFieldStart(make([]byte, 0, whole), size), 0, p.sentBytes)

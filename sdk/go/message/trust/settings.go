@@ -62,10 +62,10 @@ func (m *mac) sign(part string) []byte {
 	return m.hash.Sum(m.sum[:0])[:wire.SignatureBytes]
 }
 
-// Sign appends the signed block of an envelope: version byte, the signed part (see wire.AppendSignedPart), signature.
+// Sign appends the signed prefix of an envelope: version byte, the signed part (see wire.AppendSignedPart), signature.
 func (k *Key) Sign(out, part []byte) []byte {
 	m := k.macs.Get().(*mac)
-	out = wire.AppendSignedBlock(out, part, m.sign(string(part)))
+	out = wire.AppendSignedPrefix(out, part, m.sign(string(part)))
 	k.macs.Put(m)
 	return out
 }

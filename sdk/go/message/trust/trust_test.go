@@ -127,7 +127,7 @@ func FuzzAccept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw string) {
 		e := new(wire.Envelope)
 		_, err := r.Accept(e, raw, 1000, 0)
-		if err == nil && !s.Key("f1").verify(raw[2:2+int(raw[1])], raw[2+int(raw[1]):][:16]) && len(e.SignedBlock) < 130 {
+		if err == nil && !s.Key("f1").verify(raw[2:2+int(raw[1])], raw[2+int(raw[1]):][:16]) && len(e.SignedPrefix) < 130 {
 			t.Errorf("%x was accepted", raw)
 		}
 	})

@@ -47,11 +47,11 @@ func TestOtherBaggageIsKept(t *testing.T) {
 			t.Errorf("%.60q: %q %.60q", c.baggage, traceparent, baggage)
 		}
 		if text, call, ok := ExtractBridge(someParent, baggage); ok != strings.Contains(c.want, "ZW52") || (ok && (text != "ZW52" || call != own.Parent)) {
-			t.Errorf("%.60q came back as %q %x", baggage, text, call)
+			t.Errorf("%.60q was extracted as %q %x", baggage, text, call)
 		}
 	}
 	if _, _, ok := ExtractBridge("nonsense", "faultloom=ZW52"); ok {
-		t.Error("without a traceparent nothing says which call it is")
+		t.Error("without a traceparent the call ID is missing")
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 	permitAll     = permitHistory | permitPlan | permitRun | permitBridge
 )
 
-// Accept says which carriers the caller accepts for the history.
+// Accept is the set of carriers that the caller accepts for the history.
 type Accept uint8
 
 // Bits of Accept.
@@ -59,7 +59,7 @@ type Hop struct {
 type Envelope struct {
 	Signed
 	Hop
-	SignedBlock string // version byte to signature, as received; every further call repeats it
+	SignedPrefix string // version byte to signature, as received; every further call repeats it
 }
 
 // UnverifiedEnvelope has the outer layers of an envelope whose signature was not checked yet.
@@ -88,7 +88,7 @@ func DecodeEnvelope(raw string, e *Envelope) (u UnverifiedEnvelope, err error) {
 		return u, Malformed
 	}
 	u.hopBytes = r.rest
-	e.SignedBlock = raw[:len(raw)-len(u.hopBytes)]
+	e.SignedPrefix = raw[:len(raw)-len(u.hopBytes)]
 
 	s := reader{rest: u.SignedPart}
 	permissions := s.byte()
@@ -171,27 +171,27 @@ func AppendSignedPart(out []byte, s *Signed) ([]byte, error) {
 	return out, nil
 }
 
-// AppendSignedBlock appends the version byte, the signed part with its length, and the signature.
-func AppendSignedBlock(out, part, signature []byte) []byte {
+// AppendSignedPrefix appends the version byte, the signed part with its length, and the signature.
+func AppendSignedPrefix(out, part, signature []byte) []byte {
 	out = AppendVarint(append(out, Version), uint64(len(part)))
 	return append(append(out, part...), signature[:SignatureBytes]...)
 }
 
-// AssembleEnvelope returns an envelope: the signed block, then the hop part with the current counters. The error is
+// AssembleEnvelope returns an envelope: the signed prefix, then the hop part with the current counters. The error is
 // EnvelopeTooLarge; then the request must be sent without an envelope.
-func AssembleEnvelope(passedOn string, call uint64, accept Accept, limit uint64, evidence []uint64) (string, error) {
+func AssembleEnvelope(signedPrefix string, call uint64, accept Accept, receiveLimit uint64, evidence []uint64) (string, error) {
 	var tmp [96]byte
 	hop := append(tmp[:0], byte(call>>56), byte(call>>48), byte(call>>40), byte(call>>32), byte(call>>24), byte(call>>16), byte(call>>8), byte(call))
-	hop = AppendVarint(append(hop, byte(accept)), limit)
+	hop = AppendVarint(append(hop, byte(accept)), receiveLimit)
 	for _, n := range evidence {
 		hop = AppendVarint(hop, n)
 	}
-	if len(passedOn)+len(hop) > MaxEnvelopeBytes {
+	if len(signedPrefix)+len(hop) > MaxEnvelopeBytes {
 		return "", EnvelopeTooLarge
 	}
 	var out strings.Builder
-	out.Grow(len(passedOn) + len(hop))
-	out.WriteString(passedOn)
+	out.Grow(len(signedPrefix) + len(hop))
+	out.WriteString(signedPrefix)
 	out.Write(hop)
 	return out.String(), nil
 }

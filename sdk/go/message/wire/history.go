@@ -22,7 +22,7 @@ const (
 	TagFault = 8  // SendRequest: a fault fired
 	TagHTTP  = 16 // SendRequest: HTTP, else gRPC
 	TagChild = 8  // RecvResponse, CallFailed: a child segment follows
-	TagGap   = 16 // RecvResponse, CallFailed: no history came back though the callee may have run
+	TagGap   = 16 // RecvResponse, CallFailed: no history arrived, although the callee may have run
 )
 
 // Flags of a segment.
@@ -59,7 +59,7 @@ type Event struct {
 	AtUS  uint64 // µs since the segment's start, monotonic
 	Call  uint64 // number of the call within the segment, from 1; 0 for SendResponse
 	Name  string // SendRequest: the call
-	Peer  string // SendRequest: the callee, by the caller's name for it
+	Peer  string // SendRequest: the caller's name for the callee
 	HTTP  bool   // SendRequest: HTTP, else gRPC
 	Fault int    // SendRequest: index of the fault that fired, -1 for none
 

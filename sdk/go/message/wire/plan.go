@@ -187,8 +187,8 @@ func appendPlan(out []byte, plan []Fault) ([]byte, error) {
 				body = append(body, 0)
 				continue
 			}
-			for i, known := range strings {
-				if known == text {
+			for i, existing := range strings {
+				if existing == text {
 					body = AppendVarint(body, uint64(i)+1)
 					continue next
 				}

@@ -57,7 +57,7 @@ func randomPlan(r *rand.Rand) []Fault {
 	return plan
 }
 
-func opened(raw string) (*Envelope, error) {
+func decode(raw string) (*Envelope, error) {
 	e := new(Envelope)
 	o, err := DecodeEnvelope(raw, e)
 	if err == nil {
@@ -82,16 +82,16 @@ func TestEnvelopesSurviveARoundTrip(t *testing.T) {
 		for j := range evidence {
 			evidence[j] = r.Uint64() >> r.IntN(65)
 		}
-		raw, err := AssembleEnvelope(string(AppendSignedBlock(nil, part, make([]byte, 16))), 77, AcceptTail, 123, evidence)
+		raw, err := AssembleEnvelope(string(AppendSignedPrefix(nil, part, make([]byte, 16))), 77, AcceptTail, 123, evidence)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := opened(raw)
+		e, err := decode(raw)
 		if err != nil || !reflect.DeepEqual(e.Signed, want) || e.Call != 77 || e.ReceiveLimit != 123 || fmt.Sprint(e.Evidence) != fmt.Sprint(evidence) {
 			t.Fatalf("%+v\n%+v\n%v", e, want, err)
 		}
 		for n := 0; n < len(raw); n++ { // every prefix is refused, and none crashes the decoder
-			if _, err := opened(raw[:n]); err == nil {
+			if _, err := decode(raw[:n]); err == nil {
 				t.Fatalf("%d of %d bytes were accepted", n, len(raw))
 			}
 		}
@@ -111,8 +111,8 @@ func TestRunIsOptionalAndUnknownPermissionsAreMalformed(t *testing.T) {
 		if permissions&permitRun == 0 {
 			part = append([]byte{byte(permissions)}, without[1:]...)
 		}
-		_, err := DecodeEnvelope(string(AppendSignedBlock(nil, part, make([]byte, 16))), new(Envelope))
-		if known := permissions < 16; known != (err == nil) {
+		_, err := DecodeEnvelope(string(AppendSignedPrefix(nil, part, make([]byte, 16))), new(Envelope))
+		if valid := permissions < 16; valid != (err == nil) {
 			t.Errorf("permissions %08b: %v", permissions, err)
 		}
 	}
@@ -220,18 +220,18 @@ func TestNamesAreTruncatedAtCharacters(t *testing.T) {
 
 func FuzzEnvelope(f *testing.F) {
 	part, _ := AppendSignedPart(nil, &Signed{History: true, KeyID: "k", Environment: "e", Plan: []Fault{{Kind: Delay, Arg: 5, Nth: 2, After: []After{{Selector{Call: "x"}, 3}}}}})
-	raw, _ := AssembleEnvelope(string(AppendSignedBlock(nil, part, make([]byte, 16))), 1, AcceptField, 4<<20, []uint64{1, 2})
+	raw, _ := AssembleEnvelope(string(AppendSignedPrefix(nil, part, make([]byte, 16))), 1, AcceptField, 4<<20, []uint64{1, 2})
 	f.Add([]byte(raw))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e, err := opened(string(b))
+		e, err := decode(string(b))
 		if err != nil {
 			return
 		}
-		again, err := AssembleEnvelope(e.SignedBlock, e.Call, e.Accept, e.ReceiveLimit, e.Evidence)
+		again, err := AssembleEnvelope(e.SignedPrefix, e.Call, e.Accept, e.ReceiveLimit, e.Evidence)
 		if err != nil || len(again) > len(b) {
 			t.Errorf("%x became %x, %v", b, again, err)
 		}
-		if e2, err := opened(again); err != nil || !reflect.DeepEqual(e, e2) {
+		if e2, err := decode(again); err != nil || !reflect.DeepEqual(e, e2) {
 			t.Errorf("%+v %+v %v", e, e2, err)
 		}
 	})

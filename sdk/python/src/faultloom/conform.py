@@ -126,7 +126,7 @@ def _bridge_out(given: Dict[str, Any]) -> Dict[str, Any]:
     headers = given["headers"]
     text = encode_header(bytes.fromhex(given["envelope"]))
     trace, call = bytes.fromhex(given["trace"]), int(given["call"], 16)
-    traceparent, baggage = bridge.outgoing(headers.get("traceparent", ""), headers.get("baggage", ""), text, trace, call)
+    traceparent, baggage = bridge.inject_bridge(headers.get("traceparent", ""), headers.get("baggage", ""), text, trace, call)
     return {"headers": {"traceparent": traceparent, **({"baggage": baggage} if baggage else {})}}
 
 
@@ -134,7 +134,7 @@ def _bridge_in(given: Dict[str, Any]) -> Dict[str, Any]:
     headers = given["headers"]
     if carriers.REQUEST_HEADER in headers:
         return {"carrier": "own", "envelope": headers[carriers.REQUEST_HEADER], "call": None}
-    found = bridge.incoming(headers.get("traceparent", ""), headers.get("baggage", ""))
+    found = bridge.extract_bridge(headers.get("traceparent", ""), headers.get("baggage", ""))
     if found is None:
         return {"carrier": "none", "envelope": None, "call": None}
     return {"carrier": "baggage", "envelope": found.envelope, "call": f"{found.call:016x}"}
@@ -156,7 +156,7 @@ def _otlp(given: Dict[str, Any]) -> Dict[str, Any]:
 def _carrier(given: Dict[str, Any]) -> Dict[str, Any]:
     if given["history_bytes"] <= carriers.HEADER_BYTES:
         return {"carrier": "header"}
-    may = carriers.may_have_tail(given["method"], given["request_headers"], given["status"], given["headers"])
+    may = carriers.allows_tail(given["method"], given["request_headers"], given["status"], given["headers"])
     return {"carrier": "tail" if may and given["complete"] and "tail" in given["accept"] else "truncated_header"}
 
 

@@ -64,11 +64,11 @@ def starting(
     600. ``bridge``: the envelope also travels in ``baggage``. Raises FaultloomError as ``Signer.sign`` does.
     """
     trace = os.urandom(16)
-    passed_on = signer.sign(plan, seconds=seconds, trace=trace, bridge=bridge)
+    signed_prefix = signer.sign(plan, seconds=seconds, trace=trace, bridge=bridge)
     evidence = [0] * sum(fault.counters for fault in plan or ())
     call = secrets.randbits(64) or 1
     faults = list(plan) if plan else None
-    envelope = Envelope(passed_on, trace, None, 0, signer.key.id, signer.environment, True, bridge, faults, call, 0, 0, evidence)
+    envelope = Envelope(signed_prefix, trace, None, 0, signer.key.id, signer.environment, True, bridge, faults, call, 0, 0, evidence)
     started = Started(Scope(truncate_text(service, SERVICE_BYTES), envelope))
     try:
         with with_scope(started.scope):

@@ -1,4 +1,4 @@
-"""A Flask service; knows nothing of Faultloom. ``flask_app.py [threads]``."""
+"""A Flask service that does not import Faultloom."""
 
 import http.client
 import io
@@ -121,11 +121,6 @@ def chain():
         call()
     return "via:" + out[0]
 
-
-@app.get("/pool-worker-scope")
-def pool_worker_scope():
-    """Two jobs on a pool made in this request: the second is handed in by a thread that has no context."""
-    return "ok"
 
 
 server = make_server("127.0.0.1", 0, app, threaded=True)

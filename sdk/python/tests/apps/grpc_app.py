@@ -1,8 +1,10 @@
-"""A gRPC service with raw-bytes methods; knows nothing of Faultloom. ``grpc_app.py [aio | named] [late] [steps] [limit=BYTES] [asks=ADDRESS]``.
+"""A gRPC service with raw-bytes methods that does not import Faultloom.
 
-``named``: the server knows its methods by name, as generated code has it; else it asks for each call's handler.
-``late``: it gets ``/t.L`` when it serves already. ``steps``: it counts the Python functions that its threads call.
-``limit``: the largest message it takes. ``asks``: an interceptor calls that address before a handler is found.
+``grpc_app.py [aio | named] [late] [steps] [limit=BYTES] [calls=ADDRESS]``
+
+``named``: its methods are registered by name, as generated code does; otherwise a generic handler looks up each call's.
+``late``: it registers ``/t.L`` after it has started to serve. ``steps``: it counts the Python functions that its threads call.
+``limit``: the largest message that it accepts. ``calls``: an interceptor calls that address before a handler is looked up.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ def chained(target, request):
 
 
 def relayed(request):
-    """The next address of "a b c", and what to ask it for."""
+    """For the addresses "a b c": the next one, and the method and the message to send to it."""
     first, *rest = request.split()
     return first.decode(), "/t.T/Relay" if rest else "/t.T/Echo", b" ".join(rest) or b"relayed"
 
@@ -81,7 +83,7 @@ def sync_handler(method):
     def handle(request, context):
         if method == "Fail":
             context.set_trailing_metadata((("own", "trailer"),))
-            context.abort(code(int(request)), "asked for")
+            context.abort(code(int(request)), "requested")
         if method == "FanFail":
             fan(int(request))
             context.abort(grpc.StatusCode.NOT_FOUND, "after many")
@@ -98,7 +100,7 @@ def async_handler(method):
     async def handle(request, context):
         if method == "Fail":
             context.set_trailing_metadata((("own", "trailer"),))
-            await context.abort(code(int(request)), "asked for")
+            await context.abort(code(int(request)), "requested")
         if method == "FanFail":
             fan(int(request))
             await context.abort(grpc.StatusCode.NOT_FOUND, "after many")
@@ -119,7 +121,7 @@ def async_handler(method):
     return handle
 
 
-# -- streams. A request "n target" asks for n replies, with a nested call to the target behind each of them
+# -- streams. A request "n target" gets n replies, each followed by a nested call to the target
 
 
 def numbers(request):
@@ -152,14 +154,14 @@ async def stream_written(request, context):
 def stream_fail(request, context):
     yield from stream(request, context)
     context.set_trailing_metadata((("own", "trailer"),))
-    context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+    context.abort(grpc.StatusCode.NOT_FOUND, "requested")
 
 
 async def stream_fail_async(request, context):
     async for message in stream_async(request, context):
         yield message
     context.set_trailing_metadata((("own", "trailer"),))
-    await context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+    await context.abort(grpc.StatusCode.NOT_FOUND, "requested")
 
 
 def stream_boom(request, context):
@@ -168,7 +170,7 @@ def stream_boom(request, context):
 
 
 def stream_open(request, context):
-    """Never ends by itself; what it does when it is closed can be asked for."""
+    """Never ends by itself. Counts its ends, which ``Closed`` returns."""
     try:
         yield from stream(request, context)
         while context.is_active():
@@ -218,12 +220,12 @@ async def join_async(requests, context):
 
 def join_fail(requests, context):
     join(requests, context)
-    context.abort(grpc.StatusCode.OUT_OF_RANGE, "asked for")
+    context.abort(grpc.StatusCode.OUT_OF_RANGE, "requested")
 
 
 async def join_fail_async(requests, context):
     await join_async(requests, context)
-    await context.abort(grpc.StatusCode.OUT_OF_RANGE, "asked for")
+    await context.abort(grpc.StatusCode.OUT_OF_RANGE, "requested")
 
 
 def talk(requests, context):
@@ -276,7 +278,7 @@ def handler_of(make, method):
 
         def fail(request, context):
             context.set_trailing_metadata((("own", "trailer"),))
-            context.abort(grpc.StatusCode.NOT_FOUND, "asked for")
+            context.abort(grpc.StatusCode.NOT_FOUND, "requested")
 
         return grpc.unary_unary_rpc_method_handler(fail)
     if method == "PlainCode":
@@ -303,16 +305,16 @@ class Handlers(grpc.GenericRpcHandler):
         return handler_of(self.make, method) if service == "/t.T" else None
 
 
-class Asks(grpc.ServerInterceptor):
+class CallingInterceptor(grpc.ServerInterceptor):
     def intercept_service(self, continuation, details):
-        chained(settings["asks"], b"may it?")
+        chained(settings["calls"], b"before")
         return continuation(details)
 
 
-class AsksAsync(grpc.aio.ServerInterceptor):
+class AsyncCallingInterceptor(grpc.aio.ServerInterceptor):
     async def intercept_service(self, continuation, details):
-        async with grpc.aio.insecure_channel(settings["asks"]) as channel:
-            await channel.unary_unary("/t.T/Echo")(b"may it?", timeout=5)
+        async with grpc.aio.insecure_channel(settings["calls"]) as channel:
+            await channel.unary_unary("/t.T/Echo")(b"before", timeout=5)
         return await continuation(details)
 
 
@@ -329,7 +331,7 @@ def count_steps(frame, event, argument):
 def main():
     if "steps" in settings:
         threading.setprofile(count_steps)
-    server = grpc.server(futures.ThreadPoolExecutor(8), interceptors=[Asks()] if "asks" in settings else None, options=OPTIONS)
+    server = grpc.server(futures.ThreadPoolExecutor(8), interceptors=[CallingInterceptor()] if "calls" in settings else None, options=OPTIONS)
     if "named" in settings:
         named = {name: handler_of(sync_handler, name) for name in NAMES}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", named),))
@@ -346,7 +348,7 @@ def main():
 
 
 async def main_async():
-    server = grpc.aio.server(interceptors=[AsksAsync()] if "asks" in settings else None, options=OPTIONS)
+    server = grpc.aio.server(interceptors=[AsyncCallingInterceptor()] if "calls" in settings else None, options=OPTIONS)
     server.add_generic_rpc_handlers((Handlers(async_handler),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -1,4 +1,4 @@
-"""A peer ends by itself: when its parent closes its standard input, or after five minutes."""
+"""Ends a peer when its parent closes the peer's standard input, or after five minutes."""
 
 import os
 import sys

@@ -14,10 +14,10 @@ channel = grpc.insecure_channel(sys.argv[1], options=[("grpc.max_receive_message
 received = []
 
 
-def note(message, context):
-    given = dict(context.invocation_metadata())
-    received.append([message.hex(), "x-faultloom-bin" in given])
-    return given
+def record(message, context):
+    metadata = dict(context.invocation_metadata())
+    received.append([message.hex(), "x-faultloom-bin" in metadata])
+    return metadata
 
 
 def report(request, context):
@@ -28,12 +28,12 @@ def report(request, context):
 
 def relayed(method):
     def relay(request, context):
-        given = note(request, context)
-        if given.get("wire") == "drop":
+        incoming = record(request, context)
+        if incoming.get("wire") == "drop":
             return b"dropped"
-        if given.get("wire") == "fail":
-            context.abort(grpc.StatusCode.UNAVAILABLE, "asked for")
-        metadata = [(key, value) for key, value in given.items() if key in ("x-faultloom-bin", "own")]
+        if incoming.get("wire") == "fail":
+            context.abort(grpc.StatusCode.UNAVAILABLE, "requested")
+        metadata = [(key, value) for key, value in incoming.items() if key in ("x-faultloom-bin", "own")]
         try:
             message, call = channel.unary_unary(method).with_call(request, metadata=metadata, timeout=10)
         except grpc.RpcError as error:
@@ -48,12 +48,12 @@ def relayed(method):
 class Handlers(grpc.GenericRpcHandler):
     def service(self, details):
         name = details.method.rsplit("/", 1)[1]
-        if name == "Seen":
+        if name == "Received":
             return grpc.unary_unary_rpc_method_handler(report)
         if name == "Stream":
-            return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([str(note(request, context)).encode()]))
+            return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([str(record(request, context)).encode()]))
         if name == "Join":
-            return grpc.stream_unary_rpc_method_handler(lambda requests, context: str([note(request, context) for request in requests]).encode())
+            return grpc.stream_unary_rpc_method_handler(lambda requests, context: str([record(request, context) for request in requests]).encode())
         return grpc.unary_unary_rpc_method_handler(relayed(details.method))
 
 

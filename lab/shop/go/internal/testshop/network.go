@@ -72,8 +72,8 @@ func (n *Network) Invoke(ctx context.Context, path string, request, reply any, _
 	if n.Fails != nil && n.Fails(call) {
 		return status.Errorf(codes.Unavailable, "%s fails on purpose", call)
 	}
-	target, known := n.services[call.Service].methods[method]
-	if !known {
+	target, found := n.services[call.Service].methods[method]
+	if !found {
 		return status.Errorf(codes.Unimplemented, "no service for %s", path)
 	}
 	decode := func(into any) error {

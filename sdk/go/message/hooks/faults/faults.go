@@ -24,11 +24,11 @@ const (
 
 // gRPC codes. A call that ended without a reply is always recorded with one.
 const (
-	Canceled    = 1
-	Unknown     = 2
-	Deadline    = 4
-	Internal    = 13
-	Unavailable = 14
+	CodeCanceled    = 1
+	CodeUnknown     = 2
+	CodeDeadline    = 4
+	CodeInternal    = 13
+	CodeUnavailable = 14
 )
 
 const (
@@ -82,11 +82,11 @@ func FaultEffect(protocol Protocol, f *wire.Fault, timeoutMS uint64) Effect {
 	}
 	switch f.Kind {
 	case wire.Unavailable:
-		return unsent(Refused, Unavailable)
+		return unsent(Refused, CodeUnavailable)
 	case wire.Reset:
-		return unsent(Reset, Unavailable)
+		return unsent(Reset, CodeUnavailable)
 	case wire.Deadline:
-		return unsent(DeadlineExceeded, Deadline)
+		return unsent(DeadlineExceeded, CodeDeadline)
 	case wire.Status:
 		return Effect{Outcome: Status, Status: deliverableStatus(protocol, f.Arg), RecordedStatus: f.Arg}
 	case wire.Delay:
@@ -115,7 +115,7 @@ func unsent(outcome Outcome, code uint64) Effect {
 }
 
 func expired(waitMS uint64) Effect {
-	e := unsent(DeadlineExceeded, Deadline)
+	e := unsent(DeadlineExceeded, CodeDeadline)
 	e.WaitMS = waitMS
 	return e
 }
@@ -124,7 +124,7 @@ func expired(waitMS uint64) Effect {
 func deliverableStatus(protocol Protocol, status uint64) uint64 {
 	switch {
 	case protocol == GRPC && (status < 1 || status > maxGRPCCode):
-		return Unknown
+		return CodeUnknown
 	case protocol == HTTP && (status < minHTTPStatus || status > maxHTTPStatus):
 		return http.StatusInternalServerError
 	}
@@ -135,7 +135,7 @@ func deliverableStatus(protocol Protocol, status uint64) uint64 {
 type Result struct {
 	Failed  bool   // without a reply: Status is a gRPC code
 	Status  uint64 // of the reply that arrived
-	History bool   // the history of the callee came back
+	History bool   // the reply carried the history of the callee
 }
 
 // CallEffect is what the caller gets after a call that was sent, and what is recorded.
@@ -144,7 +144,7 @@ type CallEffect struct {
 	Status         uint64 // what the caller gets: a gRPC code or an HTTP status
 	RecordsFailure bool   // record a failure instead of a reply
 	RecordedStatus uint64
-	Gap            bool // no history came back
+	Gap            bool // the reply carried no history
 }
 
 // ReplyEffect returns what a fault does to a call whose request was sent and that ended with the result. A nil fault
@@ -161,14 +161,14 @@ func ReplyEffect(protocol Protocol, f *wire.Fault, result Result) CallEffect {
 	altersMessage := protocol == HTTP || result.Status == 0 // a gRPC error has no message
 	switch {
 	case f.Kind == wire.LostReply:
-		e.Outcome, e.Status = Reset, Unavailable
-		e.RecordsFailure, e.RecordedStatus = true, Unavailable
+		e.Outcome, e.Status = Reset, CodeUnavailable
+		e.RecordsFailure, e.RecordedStatus = true, CodeUnavailable
 	case f.Kind == wire.EmptyReply && altersMessage:
 		e.Outcome = Empty
 	case f.Kind == wire.CorruptReply && altersMessage:
 		e.Outcome = Corrupt
 		if protocol == GRPC {
-			e.Status = Internal
+			e.Status = CodeInternal
 		}
 	}
 	return e

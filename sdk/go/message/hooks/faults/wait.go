@@ -8,10 +8,10 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// Begin returns what a fault does to a call of a scope, after it has waited for as long as the fault says. The error is
-// that of the context if the context ended during the wait; then the request is not sent. Where faults were switched
-// off during the wait, the caller's deadline did not end it, so a delayed request is sent.
-func Begin(ctx context.Context, s *scope.Scope, protocol Protocol, f *wire.Fault) (Effect, error) {
+// EffectAfterWait returns what a fault does to a call of a scope, after it has waited as long as the fault requires. If
+// the context ended during the wait, it returns the context's error, and the request is not sent. If faults were
+// switched off during the wait, the caller's deadline did not end it, so a delayed request is sent.
+func EffectAfterWait(ctx context.Context, s *scope.Scope, protocol Protocol, f *wire.Fault) (Effect, error) {
 	timeout := timeoutMS(ctx)
 	e := FaultEffect(protocol, f, timeout)
 	if e.WaitMS == 0 {

@@ -77,10 +77,10 @@ func beginCall(s *scope.Scope, authority, method string, receiveLimit int) (call
 	return call, acceptsField, ok
 }
 
-// applyFault waits for as long as the call's fault says. The error is what the caller gets if the request is not to be
-// sent, which is then recorded. Otherwise the outcome says what is to be done with the reply.
+// applyFault waits as long as the call's fault requires. If the request is not sent, it records that and returns what
+// the caller gets as an error. Otherwise the outcome is what the fault does to the reply.
 func applyFault(ctx context.Context, s *scope.Scope, call *scope.OutgoingCall, authority string) (faults.Outcome, error) {
-	effect, err := faults.Begin(ctx, s, faults.GRPC, call.Fault)
+	effect, err := faults.EffectAfterWait(ctx, s, faults.GRPC, call.Fault)
 	if err != nil {
 		st := status.FromContextError(err)
 		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: uint64(st.Code())})

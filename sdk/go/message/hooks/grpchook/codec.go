@@ -55,7 +55,7 @@ type serverReply struct {
 	limit   int // bytes of message and field together; above it the trailer is used
 }
 
-// clientReply is the caller's message to fill, and the history that came with it.
+// clientReply is the caller's message to fill, and the history that the reply carries.
 type clientReply struct {
 	message any
 	history []byte         // within buffer

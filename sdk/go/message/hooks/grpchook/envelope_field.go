@@ -36,8 +36,8 @@ type fieldSupport struct {
 	mu      sync.Mutex // held to add a method
 }
 
-func (k *fieldSupport) lookup(method string) *methodState {
-	if methods := k.methods.Load(); methods != nil {
+func (f *fieldSupport) lookup(method string) *methodState {
+	if methods := f.methods.Load(); methods != nil {
 		return (*methods)[method]
 	}
 	return nil
@@ -45,11 +45,11 @@ func (k *fieldSupport) lookup(method string) *methodState {
 
 // add is lookup for a method whose callee has just announced that it takes fields. It returns nil if the channel has
 // too many methods.
-func (k *fieldSupport) add(method string) *methodState {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (f *fieldSupport) add(method string) *methodState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	next := map[string]*methodState{}
-	if methods := k.methods.Load(); methods != nil {
+	if methods := f.methods.Load(); methods != nil {
 		if c := (*methods)[method]; c != nil {
 			return c
 		}
@@ -60,11 +60,11 @@ func (k *fieldSupport) add(method string) *methodState {
 	}
 	c := new(methodState)
 	next[method] = c
-	k.methods.Store(&next)
+	f.methods.Store(&next)
 	return c
 }
 
-// updateFieldSupport changes the method's state by how a call ended. failed means without an answer. Another call's
+// updateFieldSupport changes the method's state by how a call ended. failed means without a reply. Another call's
 // history does not count.
 func (c *clientCall) updateFieldSupport(history []byte, failed bool) {
 	if id, _, err := wire.SplitHistory(history); err != nil || id != c.id {
@@ -84,7 +84,7 @@ func (c *clientCall) updateFieldSupport(history []byte, failed bool) {
 	case takesField:
 		next = stateField
 	case history == nil && c.request.envelope == "":
-		return // the call had no field, so nothing is known about fields
+		return // the envelope was in the metadata, so the call does not show whether a field gets through
 	case history == nil && !failed:
 		next = stateNever // something between caller and callee does not let fields through
 	}
@@ -100,7 +100,7 @@ type clientRequest struct {
 	envelope string
 }
 
-// placeInField puts the call's envelope into its message if that is allowed, and reports whether it has.
+// placeInField puts the call's envelope into its message if that is allowed, and reports whether it did.
 func (c *clientCall) placeInField(call *scope.OutgoingCall, req any) bool {
 	if call.Envelope == "" || c.scope.Envelope().Bridge {
 		return false

@@ -27,10 +27,10 @@ func TestFieldIsDetectedInSplitMessages(t *testing.T) {
 		}
 	}
 	for name, other := range map[string][]byte{
-		"no field":               []byte("message"),
-		"shorter than an ending": []byte("m\x01"),
-		"ends like one":          []byte("message" + wire.Magic),
-		"a byte behind it":       append(whole[:len(whole):len(whole)], 0),
+		"no field":                   []byte("message"),
+		"shorter than the field end": []byte("m\x01"),
+		"ends like one":              []byte("message" + wire.Magic),
+		"a byte behind it":           append(whole[:len(whole):len(whole)], 0),
 	} {
 		if endsWithField(mem.BufferSlice{mem.SliceBuffer(other)}) {
 			t.Error(name)
@@ -64,7 +64,7 @@ func TestRequestsAreInspectedOnlyWhileFieldsArePending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := p.NewScope(&wire.Envelope{Signed: signed, SignedBlock: string(key.Sign(nil, part))}, time.Now())
+	s := p.NewScope(&wire.Envelope{Signed: signed, SignedPrefix: string(key.Sign(nil, part))}, time.Now())
 	ctx := scope.With(context.Background(), s)
 	before := pendingFields.Load()
 	const calls = 20
@@ -77,14 +77,14 @@ func TestRequestsAreInspectedOnlyWhileFieldsArePending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answered := 0
+	traced := 0
 	for _, event := range history.Segment.Events {
 		if event.Kind == wire.RecvResponse && event.Child != nil {
-			answered++
+			traced++
 		}
 	}
-	if answered != calls {
-		t.Errorf("%d of %d calls were traced", answered, calls)
+	if traced != calls {
+		t.Errorf("%d of %d calls were traced", traced, calls)
 	}
 	if left := pendingFields.Load() - before; left != 0 {
 		t.Errorf("%d fields are still pending", left)

@@ -66,7 +66,7 @@ func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sa
 func openScope(ctx context.Context, p *scope.Process, s *scope.Scope, md metadata.MD, field string, sampled bool) bool {
 	r := scope.IncomingRequest{Sampled: sampled, Envelope: field}
 	switch values := md[wire.GRPCKey]; {
-	case field != "": // the metadata was forwarded by a client that does not know that it does
+	case field != "": // the envelope in the metadata, if any, is an older one that the client forwarded
 	case len(values) > 0:
 		r.Envelope = values[len(values)-1] // a proxy forwards its own envelope before the one that its client hook adds
 	case scope.Current(ctx) != nil:
@@ -143,8 +143,8 @@ type keyRecorder struct {
 	key *any
 }
 
-func (l keyRecorder) Value(key any) any {
-	*l.key = key
+func (r keyRecorder) Value(key any) any {
+	*r.key = key
 	return nil
 }
 
@@ -168,14 +168,14 @@ func attemptNumber(md metadata.MD) uint64 {
 	return n
 }
 
-// serverLimits returns the message limits of the server that answers ctx. Both are 0 if code other than ours would see
-// a request with a field, or a wrapped reply.
+// serverLimits returns the message limits of the server that answers ctx. Both are 0 if foreign code would get a
+// request with a field, or a wrapped reply.
 func serverLimits(ctx context.Context) messageLimits {
 	server, ok := serverWithOurCodec(ctx)
 	if !ok {
 		return messageLimits{}
 	}
-	list := knownServers.Load()
+	list := recentServers.Load()
 	if list != nil {
 		for i := range *list {
 			if (*list)[i].server == server {
@@ -187,19 +187,19 @@ func serverLimits(ctx context.Context) messageLimits {
 	if isOutermost() {
 		l = readServerLimits(server)
 	}
-	next := []knownServer{{server, l}}
+	next := []recentServer{{server, l}}
 	if list != nil {
 		next = append(next, (*list)[:min(len(*list), 15)]...)
 	}
-	knownServers.Store(&next)
+	recentServers.Store(&next)
 	return l
 }
 
-// knownServers caches the results of serverLimits for the last few servers, so that it does not keep servers alive for
+// recentServers caches the results of serverLimits for the last few servers, so that it does not keep servers alive for
 // long.
-var knownServers atomic.Pointer[[]knownServer]
+var recentServers atomic.Pointer[[]recentServer]
 
-type knownServer struct {
+type recentServer struct {
 	server *grpc.Server
 	limits messageLimits
 }
@@ -233,8 +233,8 @@ func readServerLimits(server *grpc.Server) messageLimits {
 }
 
 // isOutermost reports whether no interceptor set by grpc.UnaryInterceptor runs outside of the hook. Such an interceptor
-// runs before all chained ones and may assert the reply's type. The caller of the hook shows it: for all but its first
-// interceptor, the chain calls a closure with a name of its own.
+// runs before all chained ones and may assert the reply's type. The name of the hook's caller shows this: the chain
+// calls every interceptor except the outermost one from a closure in getChainUnaryHandler.
 func isOutermost() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])

@@ -30,13 +30,13 @@ func TestHooksUseLittleStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signedBlock := string(key.Sign(nil, part))
-	envelope, err := wire.AssembleEnvelope(signedBlock, 1, 0, 0, nil)
+	signedPrefix := string(key.Sign(nil, part))
+	envelope, err := wire.AssembleEnvelope(signedPrefix, 1, 0, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	incoming := metadata.NewIncomingContext(context.Background(), metadata.MD{wire.GRPCKey: {envelope}})
-	outgoing := scope.With(context.Background(), p.NewScope(&wire.Envelope{Signed: signed, SignedBlock: signedBlock}, time.Now()))
+	outgoing := scope.With(context.Background(), p.NewScope(&wire.Envelope{Signed: signed, SignedPrefix: signedPrefix}, time.Now()))
 
 	var at uintptr
 	var current *scope.Scope

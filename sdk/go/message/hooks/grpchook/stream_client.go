@@ -37,7 +37,7 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 				out, c.cancel = context.WithCancel(out)
 			}
 		}
-		under, err := streamer(out, desc, cc, method, opts...)
+		inner, err := streamer(out, desc, cc, method, opts...)
 		if err != nil {
 			c.cancel()
 			effect := faults.ReplyEffect(faults.GRPC, call.Fault, faults.Result{Failed: true, Status: uint64(statusCode(err))})
@@ -45,8 +45,8 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 			return nil, err
 		}
 		s.OpenStream(call.Number)
-		c.ClientStream = under
-		c.stopWatch = context.AfterFunc(ctx, func() { // the program has canceled the stream, or its deadline has passed
+		c.ClientStream = inner
+		c.stopAfterFunc = context.AfterFunc(ctx, func() { // the program has canceled the stream, or its deadline has passed
 			s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: uint64(statusCode(ctx.Err()))})
 		})
 		return c, nil
@@ -54,17 +54,17 @@ func streamClient(authority string) grpc.StreamClientInterceptor {
 }
 
 // clientStream is a stream whose history comes in pieces. Its end is recorded when the program has received it, when
-// its context ends, or when the scope answers.
+// its context ends, or when the scope finishes.
 type clientStream struct {
 	grpc.ClientStream
-	ctx          context.Context // the program's
-	cancel       context.CancelFunc
-	stopWatch    func() bool
-	scope        *scope.Scope
-	number       uint64
-	fault        *wire.Fault // the fault that fired, or nil
-	acceptsField bool        // replies may carry a field
-	singleReply  bool        // the first reply is the last one
+	ctx           context.Context // the program's
+	cancel        context.CancelFunc
+	stopAfterFunc func() bool
+	scope         *scope.Scope
+	number        uint64
+	fault         *wire.Fault // the fault that fired, or nil
+	acceptsField  bool        // replies may carry a field
+	singleReply   bool        // the first reply is the last one
 
 	// Used by RecvMsg only, which is never called concurrently.
 	reply clientReply
@@ -89,14 +89,14 @@ func (c *clientStream) RecvMsg(m any) error {
 		err = c.alterReply(m)
 	}
 	ended := err != nil || c.singleReply
-	answered := false // the trailer has a history, so the status is the callee's
+	hasHistory := false // in the trailer: then the status is the callee's
 	if ended {
 		if v := c.Trailer()[wire.GRPCKey]; len(v) > 0 {
 			c.scope.AddPiece(c.number, []byte(v[len(v)-1]))
-			answered = true
+			hasHistory = true
 		}
 	}
-	effect := faults.ReplyEffect(faults.GRPC, c.fault, c.result(err, answered))
+	effect := faults.ReplyEffect(faults.GRPC, c.fault, c.result(err, hasHistory))
 	switch {
 	case effect.Outcome == faults.Failed:
 		c.recordFailure(effect.RecordedStatus)
@@ -109,11 +109,11 @@ func (c *clientStream) RecvMsg(m any) error {
 }
 
 // result converts RecvMsg's error to the result of the call.
-func (c *clientStream) result(err error, answered bool) faults.Result {
+func (c *clientStream) result(err error, hasHistory bool) faults.Result {
 	switch {
 	case err == nil || err == io.EOF:
 		return faults.Result{}
-	case !answered && isLocalError(c.ctx, err):
+	case !hasHistory && isLocalError(c.ctx, err):
 		return faults.Result{Failed: true, Status: uint64(statusCode(err))}
 	case c.reply.altered: // the error is the library's about the altered message
 		return faults.Result{}
@@ -159,17 +159,17 @@ func (c *clientStream) Header() (metadata.MD, error) {
 	return md, err
 }
 
-// recordReply records that the callee has answered. The scope ignores a second end.
+// recordReply records the reply of the callee. The scope ignores a second end.
 func (c *clientStream) recordReply(code uint64) {
 	if c.reply.altered { // the library may have given the stream up because of the altered message
 		c.cancel()
 	}
 	c.scope.RecordReply(c.scope.Now(), c.number, scope.CallEnd{Status: code})
-	c.stopWatch()
+	c.stopAfterFunc()
 }
 
 // recordFailure records that the stream broke.
 func (c *clientStream) recordFailure(code uint64) {
 	c.scope.RecordFailure(c.scope.Now(), c.number, scope.CallEnd{Status: code})
-	c.stopWatch()
+	c.stopAfterFunc()
 }

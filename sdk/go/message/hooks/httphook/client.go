@@ -119,10 +119,10 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// applyFault waits for as long as the call's fault says. If the request is not to be sent, sends is false, the end of
+// applyFault waits as long as the call's fault requires. If the request is not to be sent, sends is false, the end of
 // the call is recorded, and the reply or the error is what the caller gets.
 func applyFault(s *scope.Scope, call *scope.OutgoingCall, r *http.Request, address string) (sends bool, resp *http.Response, err error) {
-	effect, err := faults.Begin(r.Context(), s, faults.HTTP, call.Fault)
+	effect, err := faults.EffectAfterWait(r.Context(), s, faults.HTTP, call.Fault)
 	if err != nil {
 		s.RecordFailure(s.Now(), call.Number, scope.CallEnd{Status: failureCode(err)})
 		return false, nil, err
@@ -163,13 +163,13 @@ func failureCode(err error) uint64 {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, context.Canceled):
-		return faults.Canceled
+		return faults.CodeCanceled
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return faults.Deadline
+		return faults.CodeDeadline
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return faults.Unavailable
+		return faults.CodeUnavailable
 	}
-	return faults.Unknown
+	return faults.CodeUnknown
 }
 
 // finishCall records how a call ended, or arranges that its reader does so when the tail has come, and applies the

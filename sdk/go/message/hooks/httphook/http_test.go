@@ -202,7 +202,7 @@ func TestPeersWithoutTheSDK(t *testing.T) {
 		}
 		for k := range resp.Header {
 			if strings.HasPrefix(k, "X-Faultloom") {
-				t.Errorf("%s: the program sees %s", c.name, k)
+				t.Errorf("%s: the program gets %s", c.name, k)
 			}
 		}
 	}
@@ -223,11 +223,11 @@ func TestEachFaultHealthyDisturbedHealthy(t *testing.T) {
 		io.WriteString(w, "good reply")
 	}))
 	c := suite.HTTPClient(t)
-	var sawErr error
+	var gotErr error
 	front := suite.HTTPServer(t, suite.Process(t, "front"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var resp *http.Response
 		var body string
-		if resp, body, sawErr = suite.Get(r.Context(), c, back+"/item/4711"); sawErr == nil {
+		if resp, body, gotErr = suite.Get(r.Context(), c, back+"/item/4711"); gotErr == nil {
 			fmt.Fprint(w, resp.StatusCode, body)
 		}
 	}))
@@ -244,7 +244,7 @@ func TestEachFaultHealthyDisturbedHealthy(t *testing.T) {
 		t.Helper()
 		ran = 0
 		if body, history, _ := page(); body != "200good reply" || ran != 1 || strings.Contains(history, "fault") {
-			t.Errorf("%q %v\n%s", body, sawErr, history)
+			t.Errorf("%q %v\n%s", body, gotErr, history)
 		}
 		ran = 0
 	}
@@ -273,8 +273,8 @@ func TestEachFaultHealthyDisturbedHealthy(t *testing.T) {
 			healthy()
 			c.fault.Selector = faultloom.Selector{Caller: "front", Call: "GET /item/{id}"}
 			body, history, took := page(c.fault)
-			if body != c.body || (c.err == nil) != (sawErr == nil) || (c.err != nil && !c.err(sawErr)) {
-				t.Errorf("got %q, %v", body, sawErr)
+			if body != c.body || (c.err == nil) != (gotErr == nil) || (c.err != nil && !c.err(gotErr)) {
+				t.Errorf("got %q, %v", body, gotErr)
 			}
 			if ran != c.ran || !strings.Contains(history, "fault 0\n") || !strings.Contains(history, c.end) ||
 				strings.Contains(history, "gap") || strings.Contains(history, `back "`) != (c.ran == 1) {
@@ -442,13 +442,13 @@ func TestTailOfAnotherCall(t *testing.T) {
 
 func TestHandlerKeepsTheWritersInterfaces(t *testing.T) {
 	p := suite.Process(t, "front")
-	var abilities string
+	var interfaces string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, f := w.(http.Flusher)
 		_, h := w.(http.Hijacker)
 		_, p := w.(http.Pusher)
 		_, rf := w.(io.ReaderFrom)
-		abilities = fmt.Sprint(f, h, p, rf)
+		interfaces = fmt.Sprint(f, h, p, rf)
 		if r.URL.Path == "/hijack" {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
@@ -473,22 +473,22 @@ func TestHandlerKeepsTheWritersInterfaces(t *testing.T) {
 	})
 	url := suite.HTTPServer(t, p, handler)
 	ctx, _ := suite.Begin(t, faultloom.Options{})
-	if _, body, err := suite.Get(ctx, suite.HTTPClient(t), url); err != nil || len(body) != 50_001 || abilities != "true true false true" {
-		t.Error(len(body), err, abilities)
+	if _, body, err := suite.Get(ctx, suite.HTTPClient(t), url); err != nil || len(body) != 50_001 || interfaces != "true true false true" {
+		t.Error(len(body), err, interfaces)
 	}
 	if _, body, err := suite.Get(ctx, suite.HTTPClient(t), url+"/hijack"); err != nil || body != "hi" {
 		t.Error(body, err)
 	}
 	if _, _, err := suite.Get(ctx, suite.HTTPClient(t), url+"/short"); err == nil {
-		t.Error("a reply shorter than it promised to be looked complete")
+		t.Error("a reply shorter than its Content-Length did not fail")
 	}
 	two := httptest.NewUnstartedServer(httphook.Handler(handler, p))
 	two.EnableHTTP2 = true
 	two.StartTLS()
 	defer two.Close()
 	client := &http.Client{Transport: httphook.Transport(two.Client().Transport)}
-	if _, body, err := suite.Get(ctx, client, two.URL); err != nil || len(body) != 50_001 || abilities != "true false true true" {
-		t.Error(len(body), err, abilities)
+	if _, body, err := suite.Get(ctx, client, two.URL); err != nil || len(body) != 50_001 || interfaces != "true false true true" {
+		t.Error(len(body), err, interfaces)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // InstallTransport hooks a transport without replacing it, since programs assert the type of http.DefaultTransport. It
 // registers a protocol for http:// addresses that passes each request back to the same transport. For https://
-// addresses HTTP/2 has that place, so they stay unhooked. It panics if the transport already has a protocol for
+// addresses the protocol is HTTP/2's, so they stay unhooked. It panics if the transport already has a protocol for
 // http://.
 func InstallTransport(t *http.Transport) {
 	t.RegisterProtocol("http", protocol{t})

@@ -67,13 +67,13 @@ func nginx(t *testing.T, address string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	over := make(chan error, 1)
-	go func() { over <- cmd.Wait() }()
-	t.Cleanup(func() { cmd.Process.Kill(); <-over })
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	t.Cleanup(func() { cmd.Process.Kill(); <-exited })
 	suite.Eventually(t, "nginx listens", func() bool {
 		select {
-		case err := <-over:
-			over <- err
+		case err := <-exited:
+			exited <- err
 			log, _ := os.ReadFile(filepath.Join(dir, "error.log"))
 			t.Fatalf("nginx ended: %v\n%s", err, log)
 		default:

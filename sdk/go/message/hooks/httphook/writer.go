@@ -12,7 +12,7 @@ import (
 	"faultloom.dev/go/message/wire"
 )
 
-// maxBuffered is how many bytes of a reply are buffered. Most replies are then complete, and their history is known,
+// maxBuffered is how many bytes of a reply are buffered. Most replies are then complete, and so is their history,
 // before their headers are sent.
 const maxBuffered = 32 << 10
 
@@ -131,7 +131,7 @@ func (w *replyWriter) ReadFrom(src io.Reader) (n int64, err error) {
 	return n + m, err
 }
 
-// commit sends the headers before the history is known. next is the part of the body that will be written next.
+// commit sends the headers before the history is complete. next is the part of the body that will be written next.
 func (w *replyWriter) commit(next []byte) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

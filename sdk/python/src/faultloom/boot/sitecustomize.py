@@ -1,7 +1,7 @@
 """Installs Faultloom when the interpreter starts: ``PYTHONPATH=<this folder> python app.py``.
 
 The package is loaded from where this file lies, without adding anything to ``sys.path``, so it works in a virtual
-environment that does not have it. An existing ``sitecustomize`` behind this one is run afterwards, as if we were not here.
+environment that does not have it. Afterwards it runs the next ``sitecustomize`` on ``sys.path``, which this one hides.
 """
 
 import sys
@@ -36,9 +36,9 @@ def _chain() -> None:
 
     here = os.path.realpath(os.path.dirname(os.path.abspath(__file__)))
     folders = [os.path.realpath(entry or os.curdir) for entry in sys.path]
-    # only what stands behind us: a second folder like this one would call us again
-    behind = folders.index(here) + 1 if here in folders else 0
-    others = [entry for entry, folder in zip(sys.path[behind:], folders[behind:]) if folder != here]
+    # only the folders after this one: an earlier folder of this kind would run this file again
+    after = folders.index(here) + 1 if here in folders else 0
+    others = [entry for entry, folder in zip(sys.path[after:], folders[after:]) if folder != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
     if spec is None or spec.loader is None:
         return

@@ -1,6 +1,6 @@
 """Samples requests that arrive without an envelope, and exports the histories of requests that cannot return them.
 
-A sampled request, or one whose envelope came in ``baggage``, has no caller that takes a history. It goes to the exporter.
+A sampled request, or one whose envelope is in ``baggage``, has no caller that accepts a history. It goes to the exporter.
 """
 
 from __future__ import annotations

@@ -72,11 +72,12 @@ class CallEffect(NamedTuple):
     #: RECV_RESPONSE if true, else CALL_FAILED
     is_reply: bool
     recorded_status: int
-    #: the callee may have run, and no history came
+    #: the callee may have run, and no history arrived
     is_gap: bool
 
 
-_NO_FAULT = FaultEffect(0, True, REPLY)
+#: the effect of no fault
+NO_FAULT = FaultEffect(0, True, REPLY)
 _NOT_SENT = {
     "unavailable": FaultEffect(0, False, REFUSED, UNAVAILABLE, UNAVAILABLE),
     "reset": FaultEffect(0, False, RESET, UNAVAILABLE, UNAVAILABLE),
@@ -88,7 +89,7 @@ _CHANGES_REPLY = {"lost-reply": LOST, "empty-reply": EMPTY, "corrupt-reply": COR
 def fault_effect(protocol: str, fault: Optional[Fault], timeout_ms: Optional[int]) -> FaultEffect:
     """The effect of ``fault`` on a call whose caller waits at most ``timeout_ms``. ``protocol``: ``grpc`` or ``http``."""
     if fault is None:
-        return _NO_FAULT
+        return NO_FAULT
     kind, arg = fault.kind, fault.arg
     if kind in _NOT_SENT:
         return _NOT_SENT[kind]
@@ -141,7 +142,7 @@ def to_timeout_ms(seconds: Optional[float]) -> Optional[int]:
     return None if seconds is None else round(max(0.0, min(seconds, 1e9)) * 1000)
 
 
-def record_not_sent(scope: Scope, number: int, effect: FaultEffect) -> None:
+def record_unsent(scope: Scope, number: int, effect: FaultEffect) -> None:
     """Records the end of a call that a fault kept from being sent. The callee did not run: no gap."""
     record = scope.record_reply if effect.outcome == STATUS else scope.record_failure
     record(number, effect.recorded_status)

@@ -1,6 +1,6 @@
 """Post-import hooks, and patches that are applied completely or not at all.
 
-A finder at the front of ``sys.meta_path`` lets the ordinary finders find a module, and applies our patch after the module
+A finder at the front of ``sys.meta_path`` delegates to the ordinary finders, and applies our patch after the module
 has been executed. A patch that fails is undone and prints one line; the application continues with the unpatched library.
 """
 

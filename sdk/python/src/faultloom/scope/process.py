@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional, Protocol, Set, Tuple, Union
 
 from ..log import warn
 from ..trust.receiver import Receiver
 from ..trust.settings import TrustSettings, TrustSource
-from ..wire.bridge import BAGGAGE, MEMBER, TRACEPARENT, incoming
+from ..wire.bridge import BAGGAGE, MEMBER, TRACEPARENT, extract_bridge
 from ..wire.carriers import ATTEMPTS_KEY, GRPC_KEY, parse_attempt
 from ..wire.envelope import Envelope
 from ..wire.errors import FaultloomError
-from ..wire.names import parse_peers, service_name
+from ..wire.names import SERVICE_BYTES
+from ..wire.primitives import truncate_text
 from .scope import Scope
 
 
@@ -68,7 +71,8 @@ class Process:
         """Begins the scope of a request that carries a valid envelope or is sampled. None: the request is not traced."""
         own = request.envelope
         if own is None:
-            return self._open_bridged_scope(request) or self._open_sampled_scope(request.traceparent)
+            bridged = self._open_bridged_scope(request) if request.baggage else None
+            return bridged or self._open_sampled_scope(request.traceparent)
         if isinstance(own, str):
             text = own
             accepted = self._accept(lambda: self.receiver.accept_header(text, request.attempt))
@@ -93,9 +97,11 @@ class Process:
                 baggage = f"{baggage},{_text(value)}" if baggage else _text(value)
             elif key == ATTEMPTS_KEY:
                 attempt = parse_attempt(value)
+        # like ``open_scope``, with fewer function calls for ordinary requests
         if own is None:
-            return self.open_scope(IncomingRequest(None, traceparent, baggage, attempt))
-        # like ``open_scope``, with fewer function calls for an ordinary traced request
+            if baggage:
+                return self.open_scope(IncomingRequest(None, traceparent, baggage, attempt))
+            return self._open_sampled_scope(traceparent)
         try:
             envelope = self.receiver.accept(own, attempt)
         except Exception as error:
@@ -108,7 +114,7 @@ class Process:
     def open_field_scope(
         self, own: bytes, metadata: Callable[[], Iterable[Tuple[str, Any]]], other: Optional[Scope], start_us: int, start_ns: int
     ) -> Optional[Scope]:
-        """``open_scope`` for a gRPC request whose envelope came in its message, which takes precedence over its metadata.
+        """``open_scope`` for a gRPC request whose envelope is in its message, which takes precedence over its metadata.
 
         ``start_us`` (since the epoch) and ``start_ns`` (by ``perf_counter_ns``): when the request began.
         ``other``: the scope opened for its metadata. It is abandoned, unless it was sampled and this envelope is refused.
@@ -127,7 +133,7 @@ class Process:
         return Scope(self._service or self.service, envelope, self.faults_enabled, start_us, None, start_ns)
 
     def _open_bridged_scope(self, request: IncomingRequest) -> Optional[Scope]:
-        bridged = incoming(request.traceparent, request.baggage) if MEMBER in request.baggage else None
+        bridged = extract_bridge(request.traceparent, request.baggage) if MEMBER in request.baggage else None
         if bridged is None:
             return None
         envelope, call = bridged
@@ -160,6 +166,23 @@ class Process:
         if code not in self._warned_codes:
             self._warned_codes.add(code)
             warn(f"{self.service}: refused an envelope: {code} (further ones are not reported)")
+
+
+def service_name() -> str:
+    """``FAULTLOOM_SERVICE``, else the program's name."""
+    name = os.environ.get("FAULTLOOM_SERVICE", "")
+    if not name:
+        name = os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else "")
+        if name == "__main__.py":
+            name = os.path.basename(os.path.dirname(sys.argv[0]))
+        name = name[:-3] if name.endswith(".py") else name
+    return truncate_text(name, SERVICE_BYTES) or "python"
+
+
+def parse_peers(text: str) -> Mapping[str, str]:
+    """``FAULTLOOM_PEERS``: ``host:port=service,…``. Parts of another form are ignored."""
+    pairs = (part.split("=", 1) for part in text.split(",") if "=" in part)
+    return {address.strip(): name.strip() for address, name in pairs if address.strip() and name.strip()}
 
 
 _KEYS = frozenset((GRPC_KEY, TRACEPARENT, BAGGAGE, ATTEMPTS_KEY))

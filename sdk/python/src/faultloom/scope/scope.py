@@ -19,7 +19,7 @@ from _thread import RLock  # ``threading.RLock`` without the Python function aro
 from time import perf_counter_ns, time_ns
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from ..wire.bridge import outgoing
+from ..wire.bridge import inject_bridge
 from ..wire.call_id import FIRST, SECOND, STEP
 from ..wire.carriers import field_size
 from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_header
@@ -219,7 +219,7 @@ class Scope:
                     self._events.append((SEND_REQUEST | TAG_HTTP if http else SEND_REQUEST, self._clock(), event))
             else:
                 counters = self._decide_fault(self._evidence, call, http)
-            whole = b"".join((envelope.passed_on, id_bytes, accepts, counters))
+            whole = b"".join((envelope.signed_prefix, id_bytes, accepts, counters))
             if len(whole) <= ENVELOPE_BYTES:
                 call.envelope = whole
             return call
@@ -242,7 +242,7 @@ class Scope:
     def bridge_headers(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
         """``traceparent`` and ``baggage`` for a call whose envelope also travels in them, from those of the application."""
         assert call.envelope is not None
-        return outgoing(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)
+        return inject_bridge(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)
 
     def record_reply(self, number: int, status: int, history: Optional[bytes] = None, gap: bool = False) -> None:
         """Records a reply of any status. ``gap`` applies if there is no history."""

@@ -65,7 +65,7 @@ class Receiver:
     def __init__(
         self, trust: Callable[[], Optional[TrustSettings]], now: Callable[[], float] = time.time, source: Optional[TrustSource] = None
     ) -> None:
-        """``source``: what ``trust`` reads from; lets ``accept`` skip the call while the settings cannot have changed."""
+        """``source``: what ``trust`` reads from; ``accept`` skips the call while the settings cannot have changed."""
         self._trust = trust
         self._now = now
         self._source = source
@@ -90,7 +90,7 @@ class Receiver:
 
         ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
         ``metadata``: returns the metadata to read the attempt from, if it is needed: only plans are checked for replays.
-        ``bridged``: the call id from ``traceparent`` if the envelope came in ``baggage``; no history is returned then.
+        ``bridged``: the call id from ``traceparent`` if the envelope is from ``baggage``; no history is returned then.
         """
         source, now = self._source, self._now()
         trust = source.current if source is not None and source.since <= now < source.until else self._trust()

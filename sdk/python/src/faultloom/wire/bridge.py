@@ -25,7 +25,7 @@ class TraceParent(NamedTuple):
 
 
 class BridgedEnvelope(NamedTuple):
-    """An envelope that came in ``baggage``: its text, and the id of the call it belongs to."""
+    """An envelope from ``baggage``: its text, and the id of the call it belongs to."""
 
     envelope: str
     call: int
@@ -50,19 +50,19 @@ def _key_of(member: str) -> str:
 
 
 def add_to_baggage(baggage: str, envelope: str) -> str:
-    """``baggage`` with our member last, or without it if there is no room. "": no header."""
+    """``baggage`` with our member last, or without it if that would be too long. "": no header."""
     members = (member.strip() for member in baggage.split(","))
     kept = [member for member in members if member and _key_of(member) != MEMBER]
     added = ",".join([*kept, f"{MEMBER}={envelope}"])
     return added if len(added.encode("utf-8", "replace")) <= BAGGAGE_BYTES else ",".join(kept)
 
 
-def outgoing(own_traceparent: str, own_baggage: str, envelope: str, trace: bytes, call: int) -> Tuple[str, str]:
+def inject_bridge(own_traceparent: str, own_baggage: str, envelope: str, trace: bytes, call: int) -> Tuple[str, str]:
     """``traceparent`` and ``baggage`` of a call. The application's own values are kept."""
     return own_traceparent or format_traceparent(trace, call), add_to_baggage(own_baggage, envelope)
 
 
-def incoming(traceparent: str, baggage: str) -> Optional[BridgedEnvelope]:
+def extract_bridge(traceparent: str, baggage: str) -> Optional[BridgedEnvelope]:
     """The envelope in a request's baggage. None: there is none, or no valid ``traceparent`` names its call."""
     for member in baggage.split(","):
         key, equals, value = member.partition(";")[0].partition("=")

@@ -41,8 +41,8 @@ def parse_attempt(value: Any) -> int:
 
 def encode_field(history: bytes) -> bytes:
     """The field to append to a serialized protobuf message."""
-    before, behind = field_ends(len(history))
-    return b"".join((before, history, behind))
+    before, after = field_ends(len(history))
+    return b"".join((before, history, after))
 
 
 # nearly all envelopes have the same length, and most histories one of a few
@@ -131,7 +131,7 @@ def cut_tail(data: bytes) -> Tuple[bytes, Optional[bytes]]:
     return data[:at], data[at:-END_BYTES]
 
 
-def may_have_tail(method: str, request_headers: Collection[str], status: int, headers: Mapping[str, str]) -> bool:
+def allows_tail(method: str, request_headers: Collection[str], status: int, headers: Mapping[str, str]) -> bool:
     """Whether a complete reply to a caller that accepts tails may have one. Header names in lower case."""
     return (
         (status == 200 or status >= 400)

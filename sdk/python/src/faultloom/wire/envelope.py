@@ -27,9 +27,9 @@ _HEADER = re.compile(r"[A-Za-z0-9_-]*")
 
 
 class Envelope(NamedTuple):
-    """A verified envelope. ``passed_on`` is version to signature, as encoded. Times in seconds since the epoch."""
+    """A verified envelope. ``signed_prefix`` is version to signature, as encoded. Times in seconds since the epoch."""
 
-    passed_on: bytes
+    signed_prefix: bytes
     trace: bytes
     run: Optional[bytes]
     expires: int
@@ -44,9 +44,9 @@ class Envelope(NamedTuple):
     evidence: Sequence[int]
 
 
-def assemble_envelope(passed_on: bytes, call: int, accept: int, receive_limit: int, evidence: bytes) -> Optional[bytes]:
+def assemble_envelope(signed_prefix: bytes, call: int, accept: int, receive_limit: int, evidence: bytes) -> Optional[bytes]:
     """The envelope of one call. None if it exceeds 2048 bytes: the call is then sent without one."""
-    out = passed_on + call.to_bytes(8, "big") + encode_accepts(accept, receive_limit) + evidence
+    out = signed_prefix + call.to_bytes(8, "big") + encode_accepts(accept, receive_limit) + evidence
     return out if len(out) <= ENVELOPE_BYTES else None
 
 

@@ -24,7 +24,7 @@ TAG_FAULT = 8  # a fault fired
 TAG_HTTP = 16  # an HTTP request
 # flags in the tag of RECV_RESPONSE and CALL_FAILED
 TAG_CHILD = 8  # a child history follows
-TAG_GAP = 16  # the callee may have run and no history came
+TAG_GAP = 16  # the callee may have run and no history arrived
 TAKES_FIELD = 4  # flag of a segment: requests of the answered method may have their envelope in a field
 
 _KINDS = ("", "SEND_REQUEST", "RECV_RESPONSE", "CALL_FAILED", "SEND_RESPONSE")
@@ -244,12 +244,12 @@ def truncate_history(history: bytes, limit: int) -> Optional[bytes]:
 
 
 def truncate_events(events: bytes, limit: int) -> Optional[bytes]:
-    """Like ``truncate``, for the last events of a segment without its head."""
+    """Like ``truncate_history``, for the last events of a segment without its head."""
     return _fitting(_raw_events(Reader(events), None), limit)
 
 
-def _fitting(events: List[_Raw], room: int) -> Optional[bytes]:
-    if sum(len(event.flat) for event in events) <= room:
+def _fitting(events: List[_Raw], limit: int) -> Optional[bytes]:
+    if sum(len(event.flat) for event in events) <= limit:
         return b"".join(event.flat for event in events)
     if not events or events[-1].tag & 7 != SEND_RESPONSE:
         return None
@@ -257,7 +257,7 @@ def _fitting(events: List[_Raw], room: int) -> Optional[bytes]:
     size = sum(len(event.flat) for event in events[:-1])
     for kept in range(len(events) - 1, -1, -1):
         closing = bytes((SEND_RESPONSE,)) + encode_varint(skipped) + events[-1].fixed
-        if size + len(closing) <= room:
+        if size + len(closing) <= limit:
             return b"".join(event.flat for event in events[:kept]) + closing
         if kept:
             skipped += events[kept - 1].step_us

@@ -6,10 +6,7 @@ A service matches its own calls by the raw path. Histories contain the normalize
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from typing import Mapping
 
 from .primitives import truncate_text
 
@@ -48,22 +45,6 @@ def _is_variable(part: str) -> bool:
         or _UUID.fullmatch(part) is not None
     )
 
-
-def service_name() -> str:
-    """``FAULTLOOM_SERVICE``, else the program's name."""
-    name = os.environ.get("FAULTLOOM_SERVICE", "")
-    if not name:
-        name = os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else "")
-        if name == "__main__.py":
-            name = os.path.basename(os.path.dirname(sys.argv[0]))
-        name = name[:-3] if name.endswith(".py") else name
-    return truncate_text(name, SERVICE_BYTES) or "python"
-
-
-def parse_peers(text: str) -> Mapping[str, str]:
-    """``FAULTLOOM_PEERS``: ``host:port=service,…``. Parts of another form are ignored."""
-    pairs = (part.split("=", 1) for part in text.split(",") if "=" in part)
-    return {address.strip(): name.strip() for address, name in pairs if address.strip() and name.strip()}
 
 
 _GRPC_SCHEME = re.compile(r"(?:dns|ipv4|ipv6|unix|unix-abstract|xds|passthrough|vsock|google-c2p):(?://[^/]*/)?")

@@ -52,7 +52,7 @@ class PieceJoiner:
         self._size = 0
         self._open = True
         self._truncated = False
-        #: the last piece came: the callee has finished
+        #: the last piece arrived: the callee has finished
         self.is_complete = False
 
     def add(self, data: bytes) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from .errors import FaultloomError, malformed
-from .selectors import Selector
 from .primitives import Reader, encode_string, encode_varint
+from .selectors import Selector
 
 FAULTS_MAX = 64
 STRINGS_MAX = 128

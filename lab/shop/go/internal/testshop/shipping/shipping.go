@@ -17,7 +17,7 @@ import (
 const (
 	parcelHundredths = 490 // USD for any parcel
 	pieceHundredths  = 120 // USD for each piece in it
-	remembered       = 1000
+	maxShipments     = 1000
 )
 
 // Server implements the Shipping service.
@@ -57,13 +57,13 @@ func (s *Server) Ship(_ context.Context, request *gen.ShipRequest) (*gen.Shipmen
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shipments = append(s.shipments, shipment)
-	if len(s.shipments) > remembered {
+	if len(s.shipments) > maxShipments {
 		s.shipments = s.shipments[1:]
 	}
 	return shipment, nil
 }
 
-// ListShipments returns what was sent to a user, oldest first.
+// ListShipments returns the shipments to a user, oldest first.
 func (s *Server) ListShipments(_ context.Context, request *gen.UserRequest) (*gen.ShipmentList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func TestQuoteCountsPieces(t *testing.T) {
 	}
 }
 
-func TestEveryShipmentIsRemembered(t *testing.T) {
+func TestEveryShipmentIsListed(t *testing.T) {
 	server, ctx := New(), context.Background()
 	for _, user := range []string{"ann", "bob", "ann"} {
 		if _, err := server.Ship(ctx, &gen.ShipRequest{OrderId: "order-1", User: user, Address: "Quay 1", Items: items}); err != nil {

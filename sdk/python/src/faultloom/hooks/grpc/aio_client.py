@@ -1,8 +1,8 @@
 """grpc.aio's client: unary calls, below the application's own interceptors (streams: ``aio_stream``).
 
 The library creates one ``UnaryUnaryCall`` per call, below all interceptors. The hook makes it create a subclass. Inside a
-scope the subclass adds the envelope, cuts the history off before deserialization, and lets a fault determine the status
-in place of the library's inner call. An envelope in a field is added just before the library would serialize the message.
+scope the subclass adds the envelope, cuts the history off before deserialization, and replaces the status of the library's
+inner call if a fault determines it. An envelope in a field is added just before the library would serialize the message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ...scope.scope import OutgoingCall, Scope
 from ...wire.carriers import GRPC_KEY, cut_field
 from ...wire.history import HEAD_BYTES, TAKES_FIELD
 from ..faults import (
-    CANCELED, LOST, RESET, CallResult, FaultEffect, fault_effect, record_effect, record_not_sent, reply_effect, to_timeout_ms,
+    CANCELED, LOST, NO_FAULT, RESET, CallResult, FaultEffect, fault_effect, record_effect, record_unsent, reply_effect,
+    to_timeout_ms,
 )  # fmt: skip
 from ..patching import Patch
 from . import status
@@ -84,16 +85,19 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
             if call is not None:
                 self._faultloom_call, self._faultloom_scope = call, scope
                 self._faultloom_authority = target.authority
-                left = None if deadline is None else deadline - time.time()
-                self._faultloom_effect = effect = fault_effect("grpc", call.fault, to_timeout_ms(left))
+                effect = NO_FAULT
+                if call.fault is not None:
+                    left = None if deadline is None else deadline - time.time()
+                    effect = fault_effect("grpc", call.fault, to_timeout_ms(left))
+                self._faultloom_effect = effect
                 self._faultloom_reply = response_deserializer = ReplyDeserializer(response_deserializer, effect.outcome)
-                callees, given = target.callees, scope.envelope
+                callees, accepted = target.callees, scope.envelope
                 self._faultloom_callee = callee = (callees and callees.get(name)) or target.callee(name)
-                if callee.flag and call.envelope is not None and given.history and not given.bridge:
+                if callee.flag and call.envelope is not None and accepted.history and not accepted.bridge:
                     self._faultloom_uses_field = True
                     metadata = status.with_own(metadata, None)
                 else:
-                    metadata = status.outgoing(metadata, scope, call)
+                    metadata = status.outgoing_metadata(metadata, scope, call)
         super().__init__(request, deadline, metadata, credentials, wait_for_ready, channel, method,
                          request_serializer, response_deserializer, loop, *args, **kwargs)  # fmt: skip
         if self._faultloom_call is not None and (not effect.sends or effect.outcome == LOST):
@@ -130,7 +134,7 @@ class TracedUnaryUnaryCall(UnaryUnaryCall):
             if not effect.sends:
                 self._cython_call = self._cython_call.release()
             return True
-        record_not_sent(scope, call.number, effect)
+        record_unsent(scope, call.number, effect)
         self._cython_call.decide(_status(*status.not_sent_error(effect, self._faultloom_authority)))
         return False
 

@@ -1,7 +1,7 @@
 """grpc.aio's client: calls with a stream on either side, below the application's own interceptors.
 
 The library's call objects exchange bytes with an inner call. Inside a scope ours wraps the inner call. It takes the pieces
-of the history out of the reply messages, observes the end or the cancellation, and lets a fault determine the status.
+of the history out of the reply messages, observes the end or the cancellation, and replaces the status if a fault determines it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grpc.aio._call import StreamStreamCall, StreamUnaryCall, UnaryStreamCall
 
 from ...scope.current import current_scope
 from ...scope.fault_wait import wait_for_fault_async
-from ..faults import CANCELED, LOST, UNAVAILABLE, fault_effect, record_not_sent, to_timeout_ms
+from ..faults import CANCELED, LOST, UNAVAILABLE, fault_effect, record_unsent, to_timeout_ms
 from . import status
 from .client import Target
 from .client_stream import Replies
@@ -72,7 +72,7 @@ class InnerCall:
             if self.done():
                 return False
             if not effect.sends_after_wait(completed):
-                record_not_sent(replies.scope, replies.call.number, effect)
+                record_unsent(replies.scope, replies.call.number, effect)
                 self._decide(*status.not_sent_error(effect, self._target.authority))
                 return False
         replies.call.is_sent = True
@@ -197,7 +197,7 @@ def traced(base: Any, target_of_channel: Callable[[Any], Optional[Target]]) -> A
                 super().__init__(request, deadline, metadata, credentials, wait_for_ready, channel, method, *args, **kwargs)
                 return
             replies = Replies(scope, call, None, fault_effect("grpc", call.fault, None).outcome)
-            metadata = status.outgoing(metadata, scope, call)
+            metadata = status.outgoing_metadata(metadata, scope, call)
             wrapper = _Channel(channel, lambda inner: InnerCall(inner, replies, target, deadline))
             super().__init__(request, deadline, metadata, credentials, wait_for_ready, wrapper, method, *args, **kwargs)
 

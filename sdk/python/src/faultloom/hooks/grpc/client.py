@@ -28,7 +28,7 @@ from ...wire.names import grpc_authority
 from ...wire.pieces import PieceJoiner
 from ..faults import (
     CANCELED, CHANGED_REPLIES, RESET, UNKNOWN, CallResult, FaultEffect, changed_body, fault_effect, record_effect,
-    record_not_sent, reply_effect, to_timeout_ms,
+    record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from ..patching import Patch
 from ..process import this_process
@@ -77,7 +77,7 @@ class Target(NamedTuple):
     authority: str
     #: what its envelopes announce about the reply (``encode_accepts``)
     accepts: bytes
-    #: by method. None: replies or requests have no room for a field
+    #: by method. None: the message limits are too low for fields
     callees: Optional[Dict[str, Callee]]
 
     def callee(self, name: str) -> Callee:
@@ -228,9 +228,9 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             return self._inner(request, timeout, metadata, credentials, wait_for_ready, compression)
         if call.fault is not None:
             return self._call_with_fault(scope, call, time.sleep, request, timeout, metadata, credentials, wait_for_ready, compression)[0]
-        callee, given, envelope = self._callee, scope.envelope, call.envelope
+        callee, accepted, envelope = self._callee, scope.envelope, call.envelope
         data: Optional[bytes] = None
-        if callee.flag and given.history and not given.bridge:
+        if callee.flag and accepted.history and not accepted.bridge:
             data = serialize_with_envelope(request, self._serializer, call)
         if data is not None:
             request = data
@@ -240,8 +240,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         if blocking is None:
             rest = (credentials, wait_for_ready, compression)
             return self._call_unchanged(scope, call, data is not None, request, timeout, metadata, *rest)[0]
-        if metadata or envelope is None or given.bridge:
-            metadata = status.outgoing(metadata, scope, call)
+        if metadata or envelope is None or accepted.bridge:
+            metadata = status.outgoing_metadata(metadata, scope, call)
         elif not call.in_field:
             metadata = ((GRPC_KEY, envelope),)
         # like ``_call_unchanged``, without the object that the library creates for an ended call
@@ -287,7 +287,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
             job = futures.BackgroundCall(timeout)
             return job.start(lambda: self._call_with_fault(scope, call, job.wait, request, timeout, metadata, *args, **kwargs))
         request, serialized = self._request(scope, call, request)
-        metadata = status.outgoing(metadata, scope, call)
+        metadata = status.outgoing_metadata(metadata, scope, call)
         try:
             future = self._pair_callable(serialized).future(request, timeout, metadata, *args, **kwargs)
         except BaseException:
@@ -297,8 +297,8 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
 
     def _request(self, scope: Scope, call: OutgoingCall, request: Any) -> Tuple[Any, bool]:
         """The request to send, and whether it is serialized. Determines whether the metadata carries the envelope."""
-        given = scope.envelope
-        takes = self._callee.flag and given.history and not given.bridge
+        accepted = scope.envelope
+        takes = self._callee.flag and accepted.history and not accepted.bridge
         data = serialize_with_envelope(request, self._serializer, call) if takes else None
         return (request, False) if data is None else (data, True)
 
@@ -335,7 +335,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
     def _call_unchanged(
         self, scope: Scope, call: OutgoingCall, serialized: bool, request: Any, timeout: Any, metadata: Any, *args: Any, **kwargs: Any
     ) -> Tuple[Any, Any]:
-        metadata = status.outgoing(metadata, scope, call)
+        metadata = status.outgoing_metadata(metadata, scope, call)
         try:
             pair, ended = self._pair_callable(serialized).with_call(request, timeout, metadata, *args, **kwargs)
         except grpc.RpcError as error:
@@ -354,7 +354,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         reply = ReplyDeserializer(self._deserializer, effect.outcome)
         failure: Any = None
         message = ended = None
-        metadata = status.outgoing(metadata, scope, call)
+        metadata = status.outgoing_metadata(metadata, scope, call)
         multi_callable = self._untraced(reply, None) if serialized else self._untraced(reply)
         try:
             message, ended = multi_callable.with_call(request, timeout, metadata, *args, **kwargs)
@@ -366,7 +366,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         history, has_trailer = self._history(reply.history, ended.trailing_metadata, call.id)
         is_reply = failure is None or is_reply_error(failure, has_trailer)
         self._callee.update(call, is_reply, history)
-        # a message came, so its status is not the callee's: the library could not parse the changed bytes
+        # a message arrived, so its status is not the callee's: the library could not parse the changed bytes
         code = 0 if failure is None or (is_reply and reply.is_received) else status.number_of(failure.code())
         result = reply_effect("grpc", call.fault, CallResult(is_reply, code, history is not None))
         record_effect(scope, call.number, result, history)
@@ -401,7 +401,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return None
 
     def _history(self, of_message: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
-        """The history of an ended call, and whether its trailer carried one, which proves that the callee answered."""
+        """The history of an ended call, and whether its trailer carried one, which proves that the callee has replied."""
         in_trailer = status.history_in(trailers(), call)
         return (in_trailer if of_message is None else of_message), in_trailer is not None
 
@@ -427,7 +427,7 @@ def _history_of_message(error: Any) -> Optional[bytes]:
 
 def fail_not_sent(scope: Scope, call: OutgoingCall, effect: FaultEffect, target: Target) -> Any:
     """Records a call that a fault keeps from being sent. Returns its error."""
-    record_not_sent(scope, call.number, effect)
+    record_unsent(scope, call.number, effect)
     return status.error(*status.not_sent_error(effect, target.authority))
 
 

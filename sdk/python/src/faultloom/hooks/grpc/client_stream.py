@@ -2,7 +2,7 @@
 
 The history comes in pieces after the messages. The deserializer takes them out, because it gets the messages in their
 order; each call has a deserializer of its own. The call is recorded when its end is observed: by the application that
-iterates, by the library if nobody does, or by a cancellation. Nothing here keeps a call alive that the application has
+iterates, by the library otherwise, or by a cancellation. Nothing here keeps a call alive that the application has
 dropped: the library then cancels it.
 """
 
@@ -23,7 +23,7 @@ from ...scope.scope import OutgoingCall, Scope
 from ...wire.carriers import cut_field
 from ..faults import (
     CANCELED, CORRUPT, INTERNAL, LOST, RESET, UNAVAILABLE, UNKNOWN, CallResult, FaultEffect, changed_body, fault_effect, record_effect,
-    record_not_sent, reply_effect, to_timeout_ms,
+    record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from . import status
 from .client import Target, fail_not_sent
@@ -95,7 +95,7 @@ class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallabl
         if not effect.sends and not effect.wait_ms:
             return FailedStream(fail_not_sent(scope, call, effect, self._target))
         replies = Replies(scope, call, self._deserializer, effect.outcome)
-        metadata = status.outgoing(metadata, scope, call)
+        metadata = status.outgoing_metadata(metadata, scope, call)
 
         def start(timeout: Any) -> TracedStream:
             replies.call.is_sent = True
@@ -217,7 +217,7 @@ class DelayedStream(DelegatingCall):
                 if effect.sends_after_wait(completed):
                     self._opened = self._start(self.time_remaining())
                 else:
-                    record_not_sent(replies.scope, replies.call.number, effect)
+                    record_unsent(replies.scope, replies.call.number, effect)
                     self._opened = FailedStream(status.error(*status.not_sent_error(effect, "")))
             except grpc.RpcError as error:
                 self._opened = FailedStream(error)

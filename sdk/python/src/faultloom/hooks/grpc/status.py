@@ -85,7 +85,7 @@ def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
     return first
 
 
-def outgoing(metadata: Optional[Iterable[Any]], scope: Scope, call: OutgoingCall) -> Tuple[Any, ...]:
+def outgoing_metadata(metadata: Optional[Iterable[Any]], scope: Scope, call: OutgoingCall) -> Tuple[Any, ...]:
     """A call's metadata with its envelope (unless a field carries it), without one that the application forwards."""
     if call.in_field:
         return with_own(metadata, None)

@@ -21,7 +21,7 @@ from ...wire.envelope import ACCEPT_TAIL, encode_accepts, encode_header
 from ...wire.names import http_authority, raw_http_name
 from ..faults import (
     CANCELED, CHANGED_REPLIES, DEADLINE_EXCEEDED, EMPTY, LOST, REFUSED, RESET, STATUS, UNAVAILABLE, UNKNOWN, CallResult, FaultEffect,
-    changed_body, fault_effect, record_effect, record_not_sent, reply_effect, to_timeout_ms,
+    changed_body, fault_effect, record_effect, record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from ..patching import Patch
 from ..process import this_process
@@ -54,9 +54,9 @@ class Exchange:
         if self.call is not None:
             self.scope.record_failure(self.call.number, code, None, True)
 
-    def record_not_sent(self, effect: FaultEffect) -> None:
+    def record_unsent(self, effect: FaultEffect) -> None:
         assert self.call is not None
-        record_not_sent(self.scope, self.call.number, effect)
+        record_unsent(self.scope, self.call.number, effect)
 
 
 def code_of(error: Optional[BaseException]) -> int:
@@ -129,7 +129,7 @@ def patch(patch: Patch, module: Any) -> None:
         effect = exchange.effect = exchange.effect_within(timeout_of(self))
         if effect.outcome == REFUSED:
             self._faultloom = None
-            exchange.record_not_sent(effect)
+            exchange.record_unsent(effect)
             self.close()
             raise refused(self)
         if effect.sends:
@@ -158,7 +158,7 @@ def patch(patch: Patch, module: Any) -> None:
                 exchange.record_failure(code_of(error))
             raise
         if is_status:
-            exchange.record_not_sent(exchange.effect)
+            exchange.record_unsent(exchange.effect)
             self.close()
             return response
         return finish(self, exchange, response)
@@ -182,7 +182,7 @@ def patch(patch: Patch, module: Any) -> None:
                 self.sock.settimeout(limit)
             return
         self._faultloom = None
-        exchange.record_not_sent(effect)
+        exchange.record_unsent(effect)
         self.close()
         if effect.outcome == RESET:
             raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")

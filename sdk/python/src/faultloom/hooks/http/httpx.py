@@ -19,7 +19,7 @@ from ...wire.envelope import ACCEPT_TAIL, encode_accepts, encode_header
 from ...wire.names import http_authority, raw_http_name
 from ..faults import (
     CANCELED, CHANGED_REPLIES, DEADLINE_EXCEEDED, EMPTY, LOST, REFUSED, RESET, STATUS, UNAVAILABLE, UNKNOWN, CallResult, changed_body,
-    fault_effect, record_effect, record_not_sent, reply_effect, to_timeout_ms,
+    fault_effect, record_effect, record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from ..patching import Patch
 from ..process import this_process
@@ -113,7 +113,7 @@ class Exchange:
     def end_not_sent(self) -> httpx.Response:
         """Records a request that a fault keeps from being sent. Returns its reply or raises its exception."""
         effect, request = self.effect, self.request
-        record_not_sent(self.scope, self.call.number, effect)
+        record_unsent(self.scope, self.call.number, effect)
         if effect.outcome == STATUS:
             empty = httpx.ByteStream(b"")
             return httpx.Response(effect.status, headers=[("content-length", "0")], stream=empty, request=request)

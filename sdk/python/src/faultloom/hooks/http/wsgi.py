@@ -1,8 +1,8 @@
-"""WSGI: answers a request that carries an envelope with the history in a header or after the body.
+"""WSGI: the reply to a request with an envelope carries the history in a header or after the body.
 
-Up to 32 kB of the body are held back until the history is complete: a small one goes into a header. For a longer body the
-headers, which leave before the history is complete, announce a tail; a reply that must not have a tail is marked as a gap.
-Event streams are never held back: they are a gap from the first byte.
+Up to 32 kB of the body are buffered until the history is complete: a small history goes into a header. With a longer body
+the headers are sent before the history is complete, and announce a tail; a reply that must not have a tail is marked as a
+gap. Event streams are never buffered: they are a gap from the first byte.
 
 ``Middleware`` serves any WSGI application. Flask does not need it (``flask``).
 """
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ...wire.carriers import HEADER_BYTES, HISTORY_HEADER, REPLY_HEADER, encode_tail, may_have_tail
 from ...scope.current import CURRENT_SCOPE
+from ...scope.process import IncomingRequest
+from ...scope.scope import Scope
+from ...wire.carriers import HEADER_BYTES, HISTORY_HEADER, REPLY_HEADER, allows_tail, encode_tail
 from ...wire.envelope import ACCEPT_TAIL, encode_header
 from ...wire.history import HISTORY_BYTES, truncate_history
 from ...wire.names import normalize_http_name, raw_http_name
-from ...scope.process import IncomingRequest
 from ..process import this_process
-from ...scope.scope import Scope
 
 HOLD_BYTES = 32_768
 ENVIRON_KEY = "HTTP_X_FAULTLOOM"
@@ -54,8 +54,11 @@ def serve(
     """Runs ``app`` for one request, inside a scope if the request has a valid envelope or is sampled."""
     if SERVED_KEY in environ:
         return app(environ, start_response)
-    request = IncomingRequest(environ.get(ENVIRON_KEY), environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
-    scope = this_process().open_scope(request)
+    process = this_process()
+    scope: Optional[Scope] = None
+    if ENVIRON_KEY in environ or BAGGAGE_KEY in environ or process.entry.sample_one_in:
+        request = IncomingRequest(environ.get(ENVIRON_KEY), environ.get(TRACEPARENT_KEY, ""), environ.get(BAGGAGE_KEY, ""))
+        scope = process.open_scope(request)
     environ[SERVED_KEY] = scope is not None
     return app(environ, start_response) if scope is None else Reply(app, environ, start_response, scope, route)
 
@@ -124,8 +127,8 @@ class Reply:
         self._held_bytes += len(data)
 
     def _take(self) -> List[bytes]:
-        kept, self._held, self._held_bytes = self._held, [], 0
-        return kept
+        held, self._held, self._held_bytes = self._held, [], 0
+        return held
 
     # -- called by the server
 
@@ -185,12 +188,12 @@ class Reply:
         kind = headers.get("content-type", "").split(";", 1)[0].strip().lower()
         return kind in _EVENT_STREAM_TYPES or headers.get("x-accel-buffering", "").strip().lower() == "no"
 
-    def _may_have_tail(self) -> bool:
+    def _allows_tail(self) -> bool:
         environ = self._environ
         present = [name for name in ("range", "upgrade") if environ.get("HTTP_" + name.upper())]
         headers = {name.lower(): value.strip().lower() for name, value in self._headers}
         accepts = self._scope.envelope.accept & ACCEPT_TAIL
-        return bool(accepts) and may_have_tail(environ["REQUEST_METHOD"], present, self._code(), headers)
+        return bool(accepts) and allows_tail(environ["REQUEST_METHOD"], present, self._code(), headers)
 
     def _read_route(self) -> None:
         if self._route is not None and not self._name:
@@ -215,11 +218,11 @@ class Reply:
         end = b""
         if self._scope.returns_history:
             if history is None:
-                self._tail = not self._is_event_stream() and self._may_have_tail()
+                self._tail = not self._is_event_stream() and self._allows_tail()
                 headers.append((REPLY_HEADER, "tail" if self._tail else "gap"))
             elif len(history) <= HEADER_BYTES:
                 headers.append((HISTORY_HEADER, encode_header(history)))
-            elif self._may_have_tail():
+            elif self._allows_tail():
                 self._tail = True
                 headers.append((REPLY_HEADER, "tail"))
                 end = encode_tail(truncate_history(history, HISTORY_BYTES) or b"")

@@ -61,8 +61,8 @@ func TestProgramSamplesRequestsAndExportsThem(t *testing.T) {
 	}
 }
 
-// With wrong keys the program works, its callers record a gap, and one line on standard error says why without naming a
-// key.
+// With wrong keys the program works, its callers record a gap, and one line on standard error gives the reason without
+// a key.
 func TestWrongKeysOnlyDisableTheSDK(t *testing.T) {
 	binary := buildHTTPApp(t)
 	other := strings.Repeat("0c", 32)
@@ -112,7 +112,7 @@ func TestWrongKeysOnlyDisableTheSDK(t *testing.T) {
 	}
 }
 
-// Without a writable HOME or cache folder the build works wherever go works. Otherwise the error says what to do.
+// Without a writable HOME or cache folder the build works wherever go works. Otherwise the error names the remedy.
 func TestUnwritableFolders(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"go.mod": "module tiny\n\ngo 1.24\n", "main.go": httpApp})
