@@ -1,7 +1,7 @@
 /** The errors of Node when a connection fails, and the codes recorded for them. */
 
 import { getSystemErrorMap } from 'node:util';
-import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, UNKNOWN } from '../grpc/status';
+import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, UNKNOWN } from '../../wire/grpc-codes';
 
 /** The destination of a call. */
 export interface Address {

@@ -1,2 +1,5 @@
-/** Requests that start at this service: sampling, export of their histories, and the status file. */
+/**
+ * Requests that start at this service: sampling, export of their histories, the settings of this process, and the status
+ * file.
+ */
 package dev.faultloom.entry;

@@ -25,12 +25,23 @@ class FaultsTest {
         assertEquals(0, waitMs(Fault.of(FaultKind.DELAY)));
     }
 
+    private static FaultEffect effect(FaultKind kind, long timeoutMs) {
+        return Faults.faultEffect(Protocol.GRPC, Fault.of(kind).arg(100), timeoutMs);
+    }
+
+    @Test
+    void delayIsSentAfterItsWaitUnlessTheTimeoutIsShorter() {
+        assertTrue(effect(FaultKind.DELAY, Faults.NO_TIMEOUT).sendsAfterWait(true));
+        assertTrue(effect(FaultKind.DELAY, 101).sendsAfterWait(true));
+        assertFalse(effect(FaultKind.DELAY, 100).sendsAfterWait(true));
+        assertFalse(effect(FaultKind.HANG, Faults.NO_TIMEOUT).sendsAfterWait(true));
+    }
+
     @Test
     void onlyADelayIsSentWhenFaultsAreDisabled() {
         for (FaultKind kind : FaultKind.values()) {
-            FaultEffect effect = Faults.faultEffect(Protocol.GRPC, Fault.of(kind).arg(100), 10);
-            assertEquals(kind == FaultKind.DELAY, effect.sendsIfDisabled, kind.text());
-            assertEquals(kind == FaultKind.LOST_REPLY, effect.losesReply(), kind.text());
+            assertEquals(kind == FaultKind.DELAY, effect(kind, 10).sendsAfterWait(false), kind.text());
+            assertEquals(kind == FaultKind.LOST_REPLY, effect(kind, 10).losesReply(), kind.text());
         }
     }
 

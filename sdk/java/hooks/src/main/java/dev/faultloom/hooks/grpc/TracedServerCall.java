@@ -53,7 +53,7 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
     /** Begins the scope. Replaces any earlier scope: the client may have forwarded our metadata. */
     void begin(Scope newScope) {
         if (scope != null) {
-            scope.discard();
+            scope.abandon();
         }
         scope = newScope;
         state = State.TRACED;
