@@ -14,7 +14,8 @@ type SystemCode = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT';
 /** A system error as libuv reports it; `address` is given for `connect`. */
 export function systemError(syscall: string, code: SystemCode, address?: Address): Error {
   if (address?.host === 'localhost') {
-    address = { ...address, host: '127.0.0.1' }; // Node reports the resolved address, which is known here for localhost only
+    // Node reports the resolved address, which is known here for localhost only
+    address = { ...address, host: '127.0.0.1' };
   }
   const errno = [...getSystemErrorMap()].find(([, [name]]) => name === code)?.[0];
   const where = address === undefined ? '' : ` ${address.host}:${address.port}`;

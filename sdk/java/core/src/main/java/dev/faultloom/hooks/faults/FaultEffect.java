@@ -11,8 +11,8 @@ public final class FaultEffect {
     /** How the call ends without being sent; null if it is sent. */
     public final CallEnd end;
     /**
-     * The outcome for the caller. For a request that is sent: the effect on a reply that arrives, which is REPLY (none),
-     * LOST, EMPTY or CORRUPT.
+     * The outcome for the caller. For a request that is sent: the effect on a reply that arrives, which is REPLY
+     * (none), LOST, EMPTY or CORRUPT.
      */
     public final Outcome outcome;
     private final boolean sendsIfDisabled;
