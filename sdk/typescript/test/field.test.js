@@ -86,7 +86,7 @@ async function callee(t, replies) {
 }
 
 const ANNOUNCES = { flags: 4 };
-const NOT_ANNOUNCES = { flags: 0 };
+const DOES_NOT_ANNOUNCE = { flags: 0 };
 const NO_HISTORY = {};
 
 function clientOf(t, port, { version = VERSIONS[0], ...options } = {}) {
@@ -258,7 +258,7 @@ async function post(port, message, headers, method = METHOD) {
 const STATES = [
   [
     'a reply that no longer announces the field',
-    [ANNOUNCES, ANNOUNCES, NOT_ANNOUNCES, NOT_ANNOUNCES],
+    [ANNOUNCES, ANNOUNCES, DOES_NOT_ANNOUNCE, DOES_NOT_ANNOUNCE],
     ['metadata', 'field', 'field', 'metadata', 'metadata'],
   ],
   [

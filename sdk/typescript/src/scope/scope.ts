@@ -237,7 +237,7 @@ export class Scope {
       if (child !== null) {
         const segment = readSegment(child, HEAD_BYTES);
         if (segment !== undefined) {
-          this.evidence.countHistory(segment);
+          this.evidence.addHistory(segment);
         } // a malformed history is embedded all the same: an unreadable tree says more than a gap
       }
     }

@@ -149,7 +149,7 @@ public final class Scope {
             }
             recording.recordSend(tag, at, peer, name, recordedName, recordedPeer, index);
             if (evidence != null) {
-                evidence.countCall(true, process.service(), peer, name);
+                evidence.countPrerequisites(true, process.service(), peer, name);
             }
             long id = CallId.derive(envelope.hop.call, number);
             byte[] out = envelope.assemble(id, accept, receiveLimit, evidence == null ? null : evidence.counters());
@@ -242,7 +242,7 @@ public final class Scope {
         boolean embed = b != null && !gap;
         if (evidence != null) {
             if (kind == Event.RECV_RESPONSE) {
-                evidence.countCall(false, process.service(), call.peer, call.name);
+                evidence.countPrerequisites(false, process.service(), call.peer, call.name);
             }
             if (embed) {
                 try {
