@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the committed Go and Python code for proto/relay.proto anew; `make test` does so and refuses a difference.
+# Generates the committed Go and Python code from proto/relay.proto. `make test` runs this and fails if the code changes.
 set -eu
 
 cd "$(dirname "$0")"

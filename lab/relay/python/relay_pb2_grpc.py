@@ -66,21 +66,21 @@ class RelayServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """the journey is made twice, one message each
+        """makes the journey twice, with one reply for each
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Collect(self, request_iterator, context):
-        """all journeys, one answer
+        """makes all journeys, with one reply
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Talk(self, request_iterator, context):
-        """one message for each journey
+        """one reply for each journey
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -56,9 +56,9 @@ for (const [name, call] of Object.entries(CALLERS)) {
 
   test(`${name}: replies that may not have a tail`, async (t) => {
     const { first } = await chain(t, 'http.js');
-    const isStreamingReply = await tracedRequest([], () => call(first.port, '/events'));
-    assert.strictEqual(isStreamingReply.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
-    assert.deepStrictEqual(events(isStreamingReply.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
+    const streaming = await tracedRequest([], () => call(first.port, '/events'));
+    assert.strictEqual(streaming.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
+    assert.deepStrictEqual(events(streaming.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
     const none = await tracedRequest([], () => call(first.port, '/status/204'));
     assert.strictEqual(none.result.status, 204);
     assertComplete(none.segment, 0);

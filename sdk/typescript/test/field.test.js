@@ -1,4 +1,4 @@
-// Envelopes in a field of a gRPC request message: when it is advertised, when it is used, and that applications never
+// Envelopes in a field of a gRPC request message: when it is announced, when it is used, and that applications never
 // get it.
 'use strict';
 
@@ -85,8 +85,8 @@ async function callee(t, replies) {
   return { received, carriers: () => received.map((one) => one.carrier), port: server.address().port };
 }
 
-const ADVERTISES = { flags: 4 };
-const NOT_ADVERTISES = { flags: 0 };
+const ANNOUNCES = { flags: 4 };
+const DOES_NOT_ANNOUNCE = { flags: 0 };
 const NO_HISTORY = {};
 
 function clientOf(t, port, { version = VERSIONS[0], ...options } = {}) {
@@ -111,8 +111,8 @@ async function traced(client, text, options) {
 }
 
 for (const version of VERSIONS) {
-  test(`${version}: a channel uses the field once the callee has advertised it, per method`, async (t) => {
-    const { received, carriers, port } = await callee(t, [ADVERTISES]);
+  test(`${version}: a channel uses the field once the callee has announced it, per method`, async (t) => {
+    const { received, carriers, port } = await callee(t, [ANNOUNCES]);
     const client = clientOf(t, port, { version });
     const { result, segment } = await tracedRequest([], async () => [
       await call(client, 'one'),
@@ -170,7 +170,7 @@ for (const version of VERSIONS) {
     assert.strictEqual(takesField(failed.history), true);
   });
 
-  test(`${version}: only a server that accepts large messages advertises the field`, async (t) => {
+  test(`${version}: only a server that accepts large messages announces the field`, async (t) => {
     const envelope = (await anEnvelope(t)).toString('base64');
     for (const [limit, takes] of [
       [(1 << 20) - 1, false],
@@ -257,25 +257,25 @@ async function post(port, message, headers, method = METHOD) {
 
 const STATES = [
   [
-    'a reply that no longer advertises the field',
-    [ADVERTISES, ADVERTISES, NOT_ADVERTISES, NOT_ADVERTISES],
+    'a reply that no longer announces the field',
+    [ANNOUNCES, ANNOUNCES, DOES_NOT_ANNOUNCE, DOES_NOT_ANNOUNCE],
     ['metadata', 'field', 'field', 'metadata', 'metadata'],
   ],
   [
     'a reply without a history: metadata for good',
-    [ADVERTISES, NO_HISTORY, ADVERTISES],
+    [ANNOUNCES, NO_HISTORY, ANNOUNCES],
     ['metadata', 'field', 'metadata', 'metadata', 'metadata'],
   ],
   [
     'an error without a history: metadata for good',
-    [ADVERTISES, { status: 9 }, ADVERTISES],
+    [ANNOUNCES, { status: 9 }, ANNOUNCES],
     ['metadata', 'field', 'metadata', 'metadata', 'metadata'],
   ],
-  ['no reply', [ADVERTISES, { status: 14 }, ADVERTISES], ['metadata', 'field', 'metadata', 'field', 'field']],
-  ['an error that advertises the field', [{ status: 9, flags: 4 }], ['metadata', 'field', 'field', 'field', 'field']],
+  ['no reply', [ANNOUNCES, { status: 14 }, ANNOUNCES], ['metadata', 'field', 'metadata', 'field', 'field']],
+  ['an error that announces the field', [{ status: 9, flags: 4 }], ['metadata', 'field', 'field', 'field', 'field']],
   [
     'a reply without a history to an envelope in metadata',
-    [NO_HISTORY, ADVERTISES, ADVERTISES],
+    [NO_HISTORY, ANNOUNCES, ANNOUNCES],
     ['metadata', 'metadata', 'field', 'field', 'field'],
   ],
 ];
@@ -292,7 +292,7 @@ for (const [reply, replies, carriers] of STATES) {
 }
 
 /** A channel whose next envelope goes into the field. */
-async function ready(t, options, replies = [ADVERTISES]) {
+async function ready(t, options, replies = [ANNOUNCES]) {
   const made = await callee(t, replies);
   const client = clientOf(t, made.port, options);
   await traced(client);
@@ -318,9 +318,9 @@ test('an envelope goes into metadata if the message is large, the send limit is 
 test('a channel tracks 1,024 methods', () => {
   const { MethodCarriers } = require('../dist/hooks/grpc/method-carriers.js');
   const carriers = new MethodCarriers();
-  const advertising = Buffer.from('0100000000000000000401620000', 'hex');
+  const announcing = Buffer.from('0100000000000000000401620000', 'hex');
   for (let n = 0; n < 1025; n++) {
-    carriers.callEnded(`/${n}`, false, true, advertising);
+    carriers.callEnded(`/${n}`, false, true, announcing);
   }
   assert.deepStrictEqual(
     [carriers.usesField('/0'), carriers.usesField('/1023'), carriers.usesField('/1024')],
@@ -337,7 +337,7 @@ test('retries send the field again', async (t) => {
     retryableStatusCodes: ['RESOURCE_EXHAUSTED'],
   };
   const config = JSON.stringify({ loadBalancingConfig: [], methodConfig: [{ name: [{}], retryPolicy: policy }] });
-  const { received, carriers, port } = await callee(t, [ADVERTISES, { status: 8 }, ADVERTISES]);
+  const { received, carriers, port } = await callee(t, [ANNOUNCES, { status: 8 }, ANNOUNCES]);
   const client = clientOf(t, port, { 'grpc.service_config': config });
   await traced(client);
   assert.strictEqual(await traced(client, 'again'), 'again');
@@ -433,7 +433,7 @@ test('a peer without the SDK never gets a field, and streams use metadata', asyn
   await traced(client);
   assert.deepStrictEqual(carriers(), ['metadata']);
 
-  // even if the field is advertised for a unary method of the same name
+  // even if the field is announced for a unary method of the same name
   const streams = await ready(t);
   for (let n = 0; n < 2; n++) {
     await tracedRequest([], () => {

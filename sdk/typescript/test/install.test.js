@@ -50,8 +50,8 @@ test('invalid settings result in one warning, and nothing is hooked', () => {
 test('a trust file that is created later is used', async (t) => {
   const file = path.join(folder(t), 'trust');
   const { port } = await app(t, 'http.js', { service: 'back', env: { FAULTLOOM_TRUST_FILE: file } });
-  const deaf = await tracedRequest([], () => sendRequest(port, '/hello'));
-  assert.strictEqual(events(deaf.segment)[1], 'RECV 200 gap');
+  const inactive = await tracedRequest([], () => sendRequest(port, '/hello'));
+  assert.strictEqual(events(inactive.segment)[1], 'RECV 200 gap');
   fs.writeFileSync(file, TRUST.replaceAll(';', '\n'));
   for (let tries = 0; ; tries++) {
     const { segment } = await tracedRequest([], () => sendRequest(port, '/hello'));

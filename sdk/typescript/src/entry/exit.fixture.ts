@@ -1,4 +1,4 @@
-/** A process that ends with 70 unsent histories; its second argument says how it ends. */
+/** A process that ends with 70 unsent histories; its second argument is the way in which it ends. */
 
 import { TestScope } from '../testing';
 import { Exporter } from './exporter';

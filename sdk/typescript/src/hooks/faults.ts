@@ -4,18 +4,13 @@
  */
 
 import type { Uint64 } from '../wire/bytes';
+import { DEADLINE_EXCEEDED, INTERNAL, MAX_CODE, UNAVAILABLE, UNKNOWN } from '../wire/grpc-codes';
 import type { Fault } from '../wire/plan';
 
 export type Protocol = 'grpc' | 'http';
 
 /** The longest wait. A hang without a duration lasts as long. */
 export const MAX_WAIT_MS = 30_000;
-
-const CODE_UNKNOWN = 2;
-const CODE_DEADLINE_EXCEEDED = 4;
-const CODE_INTERNAL = 13;
-const CODE_UNAVAILABLE = 14;
-const MAX_CODE = 16;
 
 /** What a fault does to a call, as far as it is known before the call. */
 export interface FaultEffect {
@@ -54,10 +49,10 @@ function effect(outcome: FaultEffect['outcome'], sends: boolean, status: number,
 
 /** The effect of no fault. */
 export const NO_EFFECT = effect('reply', true, 0);
-const REFUSED = effect('refused', false, CODE_UNAVAILABLE);
-const RESET = effect('reset', false, CODE_UNAVAILABLE);
-const DEADLINE = effect('deadline', false, CODE_DEADLINE_EXCEEDED);
-const LOST = effect('lost', true, CODE_UNAVAILABLE);
+const REFUSED = effect('refused', false, UNAVAILABLE);
+const RESET = effect('reset', false, UNAVAILABLE);
+const DEADLINE = effect('deadline', false, DEADLINE_EXCEEDED);
+const LOST = effect('lost', true, UNAVAILABLE);
 const EMPTY = effect('empty', true, 0);
 const CORRUPT = effect('corrupt', true, 0);
 
@@ -87,10 +82,10 @@ export function faultEffect(protocol: Protocol, fault: Fault | null, timeoutMs: 
           ? MAX_WAIT_MS
           : Number(fault.arg < MAX_WAIT_MS ? fault.arg : MAX_WAIT_MS);
       if (timeoutMs !== null && timeoutMs <= waitMs) {
-        return effect('deadline', false, CODE_DEADLINE_EXCEEDED, timeoutMs);
+        return effect('deadline', false, DEADLINE_EXCEEDED, timeoutMs);
       }
       return fault.kind === 'hang'
-        ? effect('deadline', false, CODE_DEADLINE_EXCEEDED, waitMs)
+        ? effect('deadline', false, DEADLINE_EXCEEDED, waitMs)
         : effect('reply', true, 0, waitMs);
     }
     case 'lost-reply':
@@ -102,10 +97,18 @@ export function faultEffect(protocol: Protocol, fault: Fault | null, timeoutMs: 
   }
 }
 
+/**
+ * Whether the request is sent after the wait of its fault. `elapsed` is false if the wait ended early because faults
+ * were disabled: a delayed call is then sent, even if the delay would have exceeded the caller's timeout.
+ */
+export function sendsAfterWait(fault: Fault | null, effect: FaultEffect, elapsed: boolean): boolean {
+  return effect.sends || (!elapsed && fault?.kind === 'delay');
+}
+
 /** The status that a caller gets: one that exists in the protocol and is not a success in gRPC. */
 function visibleStatus(protocol: Protocol, arg: Uint64): number {
   if (protocol === 'grpc') {
-    return arg >= 1 && arg <= MAX_CODE ? Number(arg) : CODE_UNKNOWN;
+    return arg >= 1 && arg <= MAX_CODE ? Number(arg) : UNKNOWN;
   }
   return arg >= 200 && arg <= 999 ? Number(arg) : 500;
 }
@@ -126,14 +129,14 @@ export function replyEffect(protocol: Protocol, fault: Fault | null, result: Cal
   const isAltered = protocol === 'http' || status === 0;
   switch (fault?.kind) {
     case 'lost-reply':
-      return { outcome: 'reset', status: CODE_UNAVAILABLE, event: 'call-failed', eventStatus: CODE_UNAVAILABLE, gap };
+      return { outcome: 'reset', status: UNAVAILABLE, event: 'call-failed', eventStatus: UNAVAILABLE, gap };
     case 'empty-reply':
       return { outcome: isAltered ? 'empty' : 'reply', status, event: 'reply', eventStatus: status, gap };
     case 'corrupt-reply':
       if (isAltered) {
         return {
           outcome: 'corrupt',
-          status: protocol === 'grpc' ? CODE_INTERNAL : status,
+          status: protocol === 'grpc' ? INTERNAL : status,
           event: 'reply',
           eventStatus: status,
           gap,

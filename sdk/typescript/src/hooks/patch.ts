@@ -8,7 +8,7 @@ export type Fn = (this: any, ...args: any[]) => any;
 /** An object of a library, with any properties. */
 export type Loose = Record<PropertyKey, any>;
 
-/** The library cannot be hooked; the message says why. */
+/** The library cannot be hooked; the message is the reason. */
 export class Unsupported extends Error {}
 
 /** The functions replaced in one library. */

@@ -91,7 +91,7 @@ export class Evidence {
   }
 
   /** Counts all events of a history that a call returned. */
-  countHistory(segment: Segment): void {
+  addHistory(segment: Segment): void {
     const caller = segment.service;
     const calls: { peer: string; name: string }[] = [];
     for (const event of segment.events) {
@@ -114,7 +114,7 @@ export class Evidence {
           this.countPrerequisites(false, caller, call.peer, call.name);
         }
         if (event.child !== null) {
-          this.countHistory(event.child);
+          this.addHistory(event.child);
         }
       }
     }

@@ -8,25 +8,25 @@ const CHECK_INTERVAL_MS = 200;
 const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
 
 /**
- * Calls `done` once, asynchronously, after `waitMs` milliseconds or as soon as faults are disabled. The returned
- * function cancels the wait; `done` is then not called.
+ * Calls `done` once, asynchronously: with true after `waitMs` milliseconds, with false as soon as faults are disabled.
+ * The returned function cancels the wait; `done` is then not called.
  */
-export function waitForFault(receiver: Receiver, waitMs: number, done: () => void): () => void {
+export function waitForFault(receiver: Receiver, waitMs: number, done: (elapsed: boolean) => void): () => void {
   const cancel = (): void => {
     clearTimeout(timer);
     clearInterval(check);
   };
-  const finish = (): void => {
+  const finish = (elapsed: boolean): void => {
     cancel();
-    done();
+    done(elapsed);
   };
-  const timer = setTimeout(finish, waitMs);
+  const timer = setTimeout(() => finish(true), waitMs);
   const check =
     waitMs <= CHECK_INTERVAL_MS
       ? undefined
       : setInterval(() => {
           if (!receiver.faultsEnabled()) {
-            finish();
+            finish(false);
           }
         }, CHECK_INTERVAL_MS);
   return cancel;

@@ -245,9 +245,11 @@ test('a reply carries the history only if the envelope requests it, and not over
 });
 
 test('a wait ends early if it is canceled or faults are disabled', async () => {
-  await new Promise<void>((done) => waitForFault(Receiver.fixed(SETTINGS), 1, done));
+  const wait = (receiver: Receiver, waitMs: number) =>
+    new Promise<boolean>((done) => waitForFault(receiver, waitMs, done));
+  assert.equal(await wait(Receiver.fixed(SETTINGS), 1), true);
   // a receiver without settings has faults disabled
-  await new Promise<void>((done) => waitForFault(new Receiver(SettingsSource.fixed(null)), 30_000, done));
+  assert.equal(await wait(new Receiver(SettingsSource.fixed(null)), 30_000), false);
   const cancel = waitForFault(Receiver.fixed(SETTINGS), 20, () => assert.fail('canceled'));
   cancel();
   await new Promise((done) => setTimeout(done, 40));

@@ -12,6 +12,7 @@ import { truncateUtf8, Uint64, Writer } from '../wire/bytes';
 import type { CallId } from '../wire/callid';
 import { MAX_TRAILER_BYTES } from '../wire/carrier';
 import { assembleEnvelope, Envelope } from '../wire/envelope';
+import { CANCELLED } from '../wire/grpc-codes';
 import {
   answersCall,
   CALL_FAILED,
@@ -40,9 +41,6 @@ import type { Service } from './service';
 
 /** Bytes reserved for the end of a history that approaches the size limit. */
 const RESERVED_BYTES = 1024;
-
-/** The gRPC code CANCELLED. */
-const CANCELLED = 1;
 
 /** Where a request's envelope comes from: a caller that takes the history, a bridge, or the sampler of this process. */
 export type Origin = 'caller' | 'bridge' | 'entry';
@@ -127,7 +125,7 @@ export class Scope {
   }
 
   /** Records that further requests of this method may carry their envelopes in a field. */
-  advertiseField(): void {
+  announceField(): void {
     this.flags |= TAKES_FIELD;
   }
 
@@ -239,7 +237,7 @@ export class Scope {
       if (child !== null) {
         const segment = readSegment(child, HEAD_BYTES);
         if (segment !== undefined) {
-          this.evidence.countHistory(segment);
+          this.evidence.addHistory(segment);
         } // a malformed history is embedded all the same: an unreadable tree says more than a gap
       }
     }

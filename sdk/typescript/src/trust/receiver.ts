@@ -16,7 +16,7 @@ import { SettingsSource } from './settings-source';
 /** Maximum number of entries in the replay cache; the oldest are evicted first. */
 export const REPLAY_CACHE_SIZE = 65_536;
 
-/** The accepted envelope, the code of the failed check, or null if the SDK is deaf (has no trust settings). */
+/** The accepted envelope, the code of the failed check, or null without trust settings. */
 export type AcceptResult = Envelope | ErrorCode | null;
 
 export class Receiver {

@@ -20,10 +20,10 @@ import { sign } from './signer';
 const PLAN = [fault('reset')];
 
 test('a receiver without settings ignores every envelope', () => {
-  const deaf = Receiver.fixed(null);
-  assert.equal(deaf.accept(envelope()!, NOW, 0), null);
-  assert.equal(deaf.acceptHeader('!', NOW, 0), null);
-  assert.equal(deaf.faultsEnabled(), false);
+  const inactive = Receiver.fixed(null);
+  assert.equal(inactive.accept(envelope()!, NOW, 0), null);
+  assert.equal(inactive.acceptHeader('!', NOW, 0), null);
+  assert.equal(inactive.faultsEnabled(), false);
   assert.equal(SettingsSource.fromEnvironment({}).describe(), 'no trust settings');
 });
 

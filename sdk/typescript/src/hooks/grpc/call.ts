@@ -6,6 +6,7 @@ import type { OutgoingCall, Scope } from '../../scope/scope';
 import { EMPTY } from '../../wire/bytes';
 import { appendField, corrupt, fieldLength, splitField } from '../../wire/carrier';
 import { ACCEPT_FIELD } from '../../wire/envelope';
+import { CANCELLED, OK } from '../../wire/grpc-codes';
 import { answersCall } from '../../wire/history';
 import { isPiece } from '../../wire/piece';
 import { CallEffect, FaultEffect, faultEffect, NO_EFFECT, replyEffect, unsentEffect } from '../faults';
@@ -14,7 +15,7 @@ import { recordEffect } from '../record';
 import { LibraryCall, Listener, originalMethods, reportMessage, reportMetadata, reportStatus } from './intercept';
 import { clearedMetadata, isEmpty, withEnvelope } from './metadata';
 import { MAX_MESSAGE_BYTES, MethodCarriers } from './method-carriers';
-import { CANCELLED, faultStatus, isReply, Metadata, OK, Status, takeOwnValues } from './status';
+import { faultStatus, isReply, Metadata, Status, takeOwnValues } from './status';
 
 /** The peer of a channel. */
 export interface ChannelTarget {

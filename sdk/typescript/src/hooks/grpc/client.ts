@@ -15,7 +15,7 @@ import { instrument, intercept, LibraryCall } from './intercept';
 import { MethodCarriers } from './method-carriers';
 import { authorityOf, messageLimit } from './status';
 
-/** Whether the call that is being created has one reply message. The channel does not know. */
+/** Whether the call that is being created has one reply message. The channel does not have this information. */
 let hasOneReply = false;
 
 // The methods that create calls run these checks first. The creating methods themselves cannot be replaced: clients

@@ -39,7 +39,7 @@ interface Instrumented extends LibraryCall {
 
 const METHODS = ['start', 'sendMessageWithContext', 'startRead', 'halfClose', 'cancelWithStatus'] as const;
 
-/** Instruments the class of a call, once. Throws Unsupported if the class is not one we know. */
+/** Instruments the class of a call, once. Throws Unsupported if the class is unknown. */
 export function instrument(call: LibraryCall): void {
   if ((call as Instrumented)[ORIGINAL] !== undefined) {
     return;

@@ -34,7 +34,7 @@ export function isEmpty(metadata: Metadata): boolean {
   return values instanceof Map && values.size === 0;
 }
 
-/** Metadata without the values that were added after they were known to be empty. */
+/** Metadata that was empty when the call started, without the values that were added since. */
 export function clearedMetadata(metadata: Metadata): Metadata {
   if (isEmpty(metadata)) {
     return metadata;

@@ -1,7 +1,7 @@
 /**
  * The carrier of the envelopes of a channel's unary calls, by method.
  *
- *   metadata ──a reply advertises the field──▶ field ──a reply without it, or no reply──▶ metadata
+ *   metadata ──a reply announces the field──▶ field ──a reply without it, or no reply──▶ metadata
  *                                              field ──a reply without a history──▶ metadata for good
  */
 

@@ -17,16 +17,17 @@ import type { Scope } from '../../scope/scope';
 import { BAGGAGE, TRACEPARENT } from '../../wire/bridge';
 import { appendField, fieldLength, MAX_TRAILER_BYTES, mightHaveField, splitField } from '../../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../../wire/envelope';
+import { OK } from '../../wire/grpc-codes';
 import { MAX_HISTORY_BYTES } from '../../wire/history';
 import { truncateHistory } from '../../wire/truncate';
 import type { Fn, Loose, Patch } from '../patch';
 import { hasKey } from './metadata';
-import { messageLimit, Metadata, OK, Status, takeOwnValues } from './status';
+import { messageLimit, Metadata, Status, takeOwnValues } from './status';
 
 /** The envelope from a call's message; null: none so far; undefined: messages are not checked. */
 const ENVELOPE = Symbol('faultloom.envelope');
 
-/** A server with a smaller limit does not advertise the field. */
+/** A server with a smaller limit does not announce the field. */
 const MIN_RECEIVE_LIMIT = 1 << 20;
 
 /** An entry of the library's handler table; one with ENVELOPE belongs to a single call. */
@@ -160,7 +161,7 @@ function attach(grpc: Loose, scope: Scope, call: Loose, libraryCall: LibraryServ
       scope.returnsHistory &&
       messageLimit(libraryCall as unknown as Loose, 'maxReceiveMessageSize') >= MIN_RECEIVE_LIMIT
     ) {
-      scope.advertiseField();
+      scope.announceField();
     }
     const serialize = handler.serialize;
     const own = splitsEnvelopes ? handler : (libraryCall.handler = { ...handler });

@@ -1,14 +1,9 @@
-/** gRPC codes, the error messages of @grpc/grpc-js, and its metadata. */
+/** The error messages of @grpc/grpc-js, and its metadata. */
 
 import { GRPC_KEY } from '../../wire/envelope';
+import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE } from '../../wire/grpc-codes';
 import type { FaultEffect } from '../faults';
 import type { Loose } from '../patch';
-
-export const OK = 0;
-export const CANCELLED = 1;
-export const UNKNOWN = 2;
-export const DEADLINE_EXCEEDED = 4;
-export const UNAVAILABLE = 14;
 
 /** The library's metadata. Keys are in lower case; the values of `-bin` keys are buffers. */
 export interface Metadata {
@@ -46,8 +41,8 @@ function faultDetails({ outcome, recordedStatus }: FaultEffect, authority: strin
 }
 
 /**
- * Whether a status without a history comes from the callee. The library does not say; the three codes that it creates
- * itself count as no reply.
+ * Whether a status without a history comes from the callee. The library does not expose this; the three codes that it
+ * creates itself count as no reply.
  */
 export function isReply(code: number): boolean {
   return code !== CANCELLED && code !== DEADLINE_EXCEEDED && code !== UNAVAILABLE;

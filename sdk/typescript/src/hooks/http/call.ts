@@ -3,8 +3,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { withScope } from '../../scope/context';
 import type { OutgoingCall, Scope } from '../../scope/scope';
+import { CANCELLED, DEADLINE_EXCEEDED } from '../../wire/grpc-codes';
 import { FaultEffect, replyEffect, unsentEffect } from '../faults';
-import { CANCELLED, DEADLINE_EXCEEDED } from '../grpc/status';
 import type { Fn, Loose } from '../patch';
 import { recordEffect } from '../record';
 import { alterationOf, Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './body';

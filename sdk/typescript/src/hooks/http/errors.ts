@@ -1,7 +1,7 @@
 /** The errors of Node when a connection fails, and the codes recorded for them. */
 
 import { getSystemErrorMap } from 'node:util';
-import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, UNKNOWN } from '../grpc/status';
+import { CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, UNKNOWN } from '../../wire/grpc-codes';
 
 /** The destination of a call. */
 export interface Address {
@@ -14,7 +14,8 @@ type SystemCode = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT';
 /** A system error as libuv reports it; `address` is given for `connect`. */
 export function systemError(syscall: string, code: SystemCode, address?: Address): Error {
   if (address?.host === 'localhost') {
-    address = { ...address, host: '127.0.0.1' }; // Node reports the resolved address, which is known here for localhost only
+    // Node reports the resolved address, which is known here for localhost only
+    address = { ...address, host: '127.0.0.1' };
   }
   const errno = [...getSystemErrorMap()].find(([, [name]]) => name === code)?.[0];
   const where = address === undefined ? '' : ` ${address.host}:${address.port}`;

@@ -40,7 +40,7 @@ function openReply(process: Process, request: IncomingMessage, response: ServerR
       return null;
     }
     if (process.receiver.source.settings() === null) {
-      return null; // deaf: the header is left in place
+      return null; // inactive: the header stays in place
     }
     checked.add(request);
     if (header !== undefined) {

@@ -4,7 +4,7 @@ import { STATUS_CODES } from 'node:http';
 import { withScope } from '../../scope/context';
 import { waitForFault } from '../../scope/fault-wait';
 import type { OutgoingCall, Scope } from '../../scope/scope';
-import { FaultEffect, replyEffect, unsentEffect } from '../faults';
+import { FaultEffect, replyEffect, sendsAfterWait, unsentEffect } from '../faults';
 import { alterationOf, Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from '../http/body';
 import { Address, failureCode, systemError } from '../http/errors';
 import { takeReplyCarrier } from '../http/reply-headers';
@@ -42,16 +42,20 @@ export class UndiciCall implements RequestEvents {
     if (sends && waitMs === 0) {
       return this.send(dispatch);
     }
-    const proceed = sends ? () => withScope(this.scope, () => void this.send(dispatch)) : () => this.simulate();
-    const proceedUnlessAborted = (): void => {
-      if (!this.isFinished) {
-        proceed();
+    const waitEnded = (elapsed: boolean): void => {
+      if (this.isFinished) {
+        return; // aborted
+      }
+      if (sendsAfterWait(this.call.fault, this.effect, elapsed)) {
+        withScope(this.scope, () => void this.send(dispatch));
+      } else {
+        this.simulate();
       }
     };
     if (waitMs > 0) {
-      this.cancelWait = waitForFault(this.scope.service.receiver, waitMs, proceedUnlessAborted);
+      this.cancelWait = waitForFault(this.scope.service.receiver, waitMs, waitEnded);
     } else {
-      const immediate = setImmediate(proceedUnlessAborted);
+      const immediate = setImmediate(waitEnded, true);
       this.cancelWait = () => clearImmediate(immediate);
     }
     withScope(this.scope, () => this.out.start(this.abort));

@@ -64,14 +64,14 @@ public final class Relay extends RelayImplBase {
         }
         String[] stop = stops.get(0).split(" ", 2);
         List<String> rest = stops.subList(1, stops.size());
-        Page further = new Page();
-        String failure = stop[0].equals("http") ? callHttp(stop[1], rest, further) : callGrpc(stop[0], stop[1], rest, further);
-        visits.names.addAll(further.names);
-        visits.failure = failure.isEmpty() ? further.failure : failure;
+        Page next = new Page();
+        String failure = stop[0].equals("http") ? callHttp(stop[1], rest, next) : callGrpc(stop[0], stop[1], rest, next);
+        visits.names.addAll(next.names);
+        visits.failure = failure.isEmpty() ? next.failure : failure;
         return visits;
     }
 
-    private String callHttp(String address, List<String> stops, Page further) {
+    private String callHttp(String address, List<String> stops, Page next) {
         StringBuilder query = new StringBuilder();
         for (String stop : stops) {
             query.append(query.length() == 0 ? "" : "&").append("stop=").append(URLEncoder.encode(stop, StandardCharsets.UTF_8));
@@ -103,11 +103,11 @@ public final class Relay extends RelayImplBase {
         if (page == null) {
             return "garbled";
         }
-        merge(further, page);
+        merge(next, page);
         return "";
     }
 
-    private String callGrpc(String kind, String address, List<String> stops, Page further) {
+    private String callGrpc(String kind, String address, List<String> stops, Page next) {
         RelayGrpc.RelayStub stub = RelayGrpc.newStub(channels.computeIfAbsent(
                         address, a -> NettyChannelBuilder.forTarget(a).usePlaintext().build()))
                 .withDeadlineAfter(CALL_TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
@@ -128,9 +128,9 @@ public final class Relay extends RelayImplBase {
                 case "talk": {
                     StreamObserver<Journey> journeys = stub.talk(replies);
                     journeys.onNext(journey);
-                    if (replies.take(further)) {
+                    if (replies.take(next)) {
                         journeys.onNext(journey);
-                        replies.take(further);
+                        replies.take(next);
                     }
                     journeys.onCompleted();
                     break;
@@ -138,7 +138,7 @@ public final class Relay extends RelayImplBase {
                 default:
                     stub.call(journey, replies);
             }
-            while (replies.take(further)) {
+            while (replies.take(next)) {
                 continue;
             }
         } catch (InterruptedException e) {
@@ -153,21 +153,21 @@ public final class Relay extends RelayImplBase {
         private final BlockingQueue<Object> queue = new LinkedBlockingQueue<>();
         Status end;
 
-        /** Waits for the next reply and merges it into `further`; false at the end. */
-        boolean take(Page further) throws InterruptedException {
+        /** Waits for the next reply and merges it into {@code next}; false at the end. */
+        boolean take(Page next) throws InterruptedException {
             if (end != null) {
                 return false;
             }
-            Object next = queue.take();
-            if (next instanceof Status) {
-                end = (Status) next;
+            Object received = queue.take();
+            if (received instanceof Status) {
+                end = (Status) received;
                 return false;
             }
-            Visits visits = (Visits) next;
+            Visits visits = (Visits) received;
             Page page = new Page();
             page.names = visits.getNamesList();
             page.failure = visits.getFailure();
-            merge(further, page);
+            merge(next, page);
             return true;
         }
 

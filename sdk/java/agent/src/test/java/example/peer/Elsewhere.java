@@ -77,7 +77,7 @@ final class Elsewhere {
             case "virtual-thread":
                 return virtual(task);
             default:
-                return "no such place: " + where;
+                return "no such executor: " + where;
         }
     }
 

@@ -104,7 +104,7 @@ final class HttpClients {
         try (InputStream in = status >= 400 ? connection.getErrorStream() : connection.getInputStream()) {
             int length = connection.getContentLength();
             byte[] bytes = in == null ? new byte[0] : in.readAllBytes();
-            return length >= 0 && length != bytes.length ? length + " bytes were promised, " + bytes.length + " came" : text(status, bytes);
+            return length >= 0 && length != bytes.length ? "declared " + length + " bytes, sent " + bytes.length : text(status, bytes);
         }
     }
 

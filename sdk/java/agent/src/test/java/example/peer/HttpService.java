@@ -22,21 +22,21 @@ final class HttpService {
 
     private static void handle(HttpExchange exchange) throws IOException {
         String body = new String(exchange.getRequestBody().readAllBytes());
-        HttpAnswer answer = HttpAnswer.to(exchange.getRequestURI().getPath(), body);
-        answer.headers.forEach(exchange.getResponseHeaders()::set);
-        if (exchange.getRequestMethod().equals("HEAD") || answer.status == 204) {
-            exchange.sendResponseHeaders(answer.status, -1);
+        HttpReply reply = HttpReply.to(exchange.getRequestURI().getPath(), body);
+        reply.headers.forEach(exchange.getResponseHeaders()::set);
+        if (exchange.getRequestMethod().equals("HEAD") || reply.status == 204) {
+            exchange.sendResponseHeaders(reply.status, -1);
         } else {
-            exchange.sendResponseHeaders(answer.status, answer.chunked || answer.body.length == 0 ? 0 : answer.body.length);
+            exchange.sendResponseHeaders(reply.status, reply.chunked || reply.body.length == 0 ? 0 : reply.body.length);
             try (OutputStream out = exchange.getResponseBody()) {
-                for (int at = 0; at < answer.body.length; at += 5000) {
-                    out.write(answer.body, at, Math.min(5000, answer.body.length - at));
-                    if (answer.flushes) {
+                for (int at = 0; at < reply.body.length; at += 5000) {
+                    out.write(reply.body, at, Math.min(5000, reply.body.length - at));
+                    if (reply.flushes) {
                         out.flush();
                     }
                 }
-                if (!answer.after.isEmpty()) {
-                    Script.run(answer.after);
+                if (!reply.after.isEmpty()) {
+                    Script.run(reply.after);
                 }
             }
         }

@@ -1,13 +1,13 @@
 package example.peer;
 
+import java.io.IOException;
+import java.io.OutputStream;
 import javax.servlet.AsyncContext;
 import javax.servlet.http.HttpServlet;
 import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
-import java.io.IOException;
-import java.io.OutputStream;
 
-/** Serves {@link HttpAnswer} with a servlet; {@code ?way=} writer, async, error, redirect. */
+/** Serves {@link HttpReply} with a servlet; {@code ?way=} writer, async, error, redirect. */
 final class JettyServlet extends HttpServlet {
     private static final long serialVersionUID = 1;
 
@@ -19,7 +19,7 @@ final class JettyServlet extends HttpServlet {
             AsyncContext context = request.startAsync();
             Elsewhere.POOL.execute(() -> {
                 try {
-                    answer(request, (HttpServletResponse) context.getResponse(), way, body);
+                    reply(request, (HttpServletResponse) context.getResponse(), way, body);
                 } catch (IOException e) {
                     throw new IllegalStateException(e);
                 } finally {
@@ -27,38 +27,38 @@ final class JettyServlet extends HttpServlet {
                 }
             });
         } else {
-            answer(request, response, way, body);
+            reply(request, response, way, body);
         }
     }
 
-    private static void answer(HttpServletRequest request, HttpServletResponse response, String way, String body) throws IOException {
-        HttpAnswer answer = HttpAnswer.to(request.getRequestURI(), body);
-        answer.headers.forEach(response::setHeader);
+    private static void reply(HttpServletRequest request, HttpServletResponse response, String way, String body) throws IOException {
+        HttpReply reply = HttpReply.to(request.getRequestURI(), body);
+        reply.headers.forEach(response::setHeader);
         if (way.equals("error")) {
-            response.sendError(answer.status, "requested error");
+            response.sendError(reply.status, "requested error");
             return;
         }
         if (way.equals("redirect")) {
             response.sendRedirect("/elsewhere");
             return;
         }
-        response.setStatus(answer.status);
-        if (!answer.chunked && answer.body.length > 0) {
-            response.setContentLength(answer.body.length);
+        response.setStatus(reply.status);
+        if (!reply.chunked && reply.body.length > 0) {
+            response.setContentLength(reply.body.length);
         }
         if (way.equals("writer")) {
-            response.getWriter().print(new String(answer.body));
+            response.getWriter().print(new String(reply.body));
             return;
         }
         OutputStream out = response.getOutputStream();
-        for (int at = 0; at < answer.body.length; at += 5000) {
-            out.write(answer.body, at, Math.min(5000, answer.body.length - at));
-            if (answer.flushes) {
+        for (int at = 0; at < reply.body.length; at += 5000) {
+            out.write(reply.body, at, Math.min(5000, reply.body.length - at));
+            if (reply.flushes) {
                 out.flush();
             }
         }
-        if (!answer.after.isEmpty()) {
-            Script.run(answer.after);
+        if (!reply.after.isEmpty()) {
+            Script.run(reply.after);
         }
     }
 }

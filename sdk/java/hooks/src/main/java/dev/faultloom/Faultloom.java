@@ -1,10 +1,10 @@
 package dev.faultloom;
 
+import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.hooks.grpc.ClientHook;
 import dev.faultloom.hooks.grpc.ServerHook;
 import dev.faultloom.hooks.jdkhttp.TracedClient;
 import dev.faultloom.hooks.okhttp.OkHttpHook;
-import dev.faultloom.scope.Process;
 import io.grpc.ClientInterceptor;
 import io.grpc.ServerInterceptor;
 import java.net.http.HttpClient;
@@ -31,7 +31,7 @@ public final class Faultloom {
 
     /** {@link #serverInterceptor()} for a server with another {@code maxInboundMessageSize}, in bytes. */
     public static ServerInterceptor serverInterceptor(int maxInboundMessageSize) {
-        return (ServerInterceptor) (Object) new ServerHook(Process.current(), maxInboundMessageSize, false);
+        return (ServerInterceptor) (Object) new ServerHook(ThisProcess.get(), maxInboundMessageSize, false);
     }
 
     /** For {@code ManagedChannelBuilder.intercept}. Add it first. For channels with the default receive limit. */

@@ -1,6 +1,7 @@
 package dev.faultloom.agent;
 
 import dev.faultloom.entry.Status;
+import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.scope.Process;
 import java.io.File;
 import java.lang.instrument.Instrumentation;
@@ -36,7 +37,7 @@ public final class Agent {
             Map<String, String> variables = System.getenv();
             if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && variables.getOrDefault("FAULTLOOM_TRUST", "").isEmpty()) {
                 // loads the core with the system class loader: the boot class path stays unchanged
-                Process process = Process.current();
+                Process process = ThisProcess.get();
                 Status.of(variables, process.service(), process.receiver()::state);
                 return;
             }

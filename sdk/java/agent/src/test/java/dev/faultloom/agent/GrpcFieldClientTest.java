@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.protobuf.StringValue;
-import dev.faultloom.entry.Entry;
 import dev.faultloom.hooks.grpc.ClientHook;
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.IncomingRequest;
@@ -18,8 +17,8 @@ import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.History;
 import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.History;
 import io.grpc.CallOptions;
 import io.grpc.ClientCall;
 import io.grpc.ManagedChannel;
@@ -63,7 +62,7 @@ final class GrpcFieldClientTest {
 
     private static Process process(String service) {
         try {
-            return new Process(service, Map.of(), new Receiver(TrustSettings.parse(Requests.TRUST)), Entry.NONE);
+            return new Process(service, Map.of(), new Receiver(TrustSettings.parse(Requests.TRUST)));
         } catch (TrustSettings.Invalid e) {
             throw new AssertionError(e);
         }
@@ -108,11 +107,11 @@ final class GrpcFieldClientTest {
 
     /** The history of a callee that accepted this request. */
     private byte[] history(RawCallee.Request request, boolean takesField) {
-        Scope answering = callee.openScope(IncomingRequest.grpcField(request.envelope(), name -> null));
+        Scope calleeScope = callee.openScope(IncomingRequest.grpcField(request.envelope(), name -> null));
         if (takesField) {
-            answering.announceField();
+            calleeScope.announceField();
         }
-        return answering.finish(answering.now(), 0, "");
+        return calleeScope.finish(calleeScope.now(), 0, "");
     }
 
     /** Makes a call, replies to it, and returns the carrier of its envelope. {@code takesField} null: no history. */
@@ -120,7 +119,7 @@ final class GrpcFieldClientTest {
         Future<StringValue> reply = say(method, text);
         RawCallee.Request request = next();
         assertEquals(StringValue.of(text), StringValue.parseFrom(request.message));
-        request.answer(takesField == null ? null : history(request, takesField));
+        request.reply(takesField == null ? null : history(request, takesField));
         assertEquals(text, reply.get(20, TimeUnit.SECONDS).getValue());
         return request.carrier();
     }
@@ -178,9 +177,9 @@ final class GrpcFieldClientTest {
     @Test
     void callAfterAFailedFieldCallUsesMetadata() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
-        Future<StringValue> given = say(SAY, "two");
+        Future<StringValue> canceled = say(SAY, "two");
         assertEquals("field", next().carrier());
-        given.cancel(true);
+        canceled.cancel(true);
         assertEquals("metadata", call(SAY, "three", true));
         assertEquals("field", call(SAY, "four", true));
         StatusRuntimeException late = assertThrows(StatusRuntimeException.class, () -> ClientCalls.blockingUnaryCall(channel, SAY,
@@ -197,7 +196,7 @@ final class GrpcFieldClientTest {
         Future<StringValue> reply = say(SAY, "two");
         RawCallee.Request request = next();
         assertEquals("metadata", request.carrier());
-        request.answer(null);
+        request.reply(null);
         assertEquals("two", reply.get(20, TimeUnit.SECONDS).getValue());
         begin(Requests.begin());
         assertEquals("field", call(SAY, "three", true));
@@ -214,7 +213,7 @@ final class GrpcFieldClientTest {
             out.onNext(StringValue.of("hello"));
             RawCallee.Request request = next();
             assertEquals("metadata", request.carrier());
-            request.answer(history(request, true));
+            request.reply(history(request, true));
             assertEquals("hello", got.get(20, TimeUnit.SECONDS));
         }
     }
@@ -244,13 +243,13 @@ final class GrpcFieldClientTest {
                 channel, SAY, CallOptions.DEFAULT.withCompression("gzip"), StringValue.of("x".repeat(1000))).getValue()))).start();
         RawCallee.Request request = next();
         assertEquals("field", request.carrier());
-        request.answer(history(request, true));
+        request.reply(history(request, true));
         assertEquals("x".repeat(1000), blocking.get(20, TimeUnit.SECONDS));
         CompletableFuture<String> got = new CompletableFuture<>();
         ClientCalls.asyncUnaryCall(channel.newCall(SAY, CallOptions.DEFAULT), StringValue.of("three"), observer(got));
         request = next();
         assertEquals("field", request.carrier());
-        request.answer(history(request, true));
+        request.reply(history(request, true));
         assertEquals("three", got.get(20, TimeUnit.SECONDS));
     }
 
@@ -264,7 +263,7 @@ final class GrpcFieldClientTest {
         request.fail(Status.UNAVAILABLE);
         request = next();
         assertEquals("field", request.carrier());
-        request.answer(history(request, true));
+        request.reply(history(request, true));
         assertEquals("two", reply.get(20, TimeUnit.SECONDS).getValue());
     }
 
@@ -276,7 +275,7 @@ final class GrpcFieldClientTest {
         Future<StringValue> reply = say(SAY, "three");
         RawCallee.Request request = next();
         assertEquals("field", request.carrier());
-        request.answer(history(request, true));
+        request.reply(history(request, true));
         assertThrows(Exception.class, () -> reply.get(20, TimeUnit.SECONDS));
         assertEquals("field", call(SAY, "four", true));
         assertEquals(List.of("/t.T/Say > " + server.address() + ": replied 0 fault 0 child callee",
@@ -288,19 +287,19 @@ final class GrpcFieldClientTest {
     @Test
     void callCanceledBeforeItsMessageIsNotSent() throws Exception {
         assertEquals("metadata", call(SAY, "one", true));
-        ClientCall<StringValue, StringValue> given = channel.newCall(SAY, CallOptions.DEFAULT);
+        ClientCall<StringValue, StringValue> canceled = channel.newCall(SAY, CallOptions.DEFAULT);
         CompletableFuture<Status> end = new CompletableFuture<>();
-        given.start(new ClientCall.Listener<>() {
+        canceled.start(new ClientCall.Listener<>() {
             @Override
             public void onClose(Status status, Metadata trailers) {
                 end.complete(status);
             }
         }, new Metadata());
-        given.request(2);
-        assertTrue(given.isReady());
-        given.cancel("enough", null);
+        canceled.request(2);
+        assertTrue(canceled.isReady());
+        canceled.cancel("enough", null);
         assertEquals(Status.Code.CANCELLED, end.get(20, TimeUnit.SECONDS).getCode());
-        assertFalse(given.isReady());
+        assertFalse(canceled.isReady());
         assertEquals("field", call(SAY, "three", true));
         assertNull(server.requests.poll());
     }

@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.protobuf.Message;
 import com.google.protobuf.StringValue;
-import dev.faultloom.entry.Entry;
 import dev.faultloom.hooks.grpc.ClientHook;
 import dev.faultloom.hooks.grpc.ServerHook;
 import dev.faultloom.scope.CurrentScope;
@@ -21,9 +20,9 @@ import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.FaultKind;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.PieceJoiner;
-import dev.faultloom.wire.FaultKind;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
@@ -138,8 +137,8 @@ final class GrpcFieldServerTest {
     @Test
     void inactiveServerLeavesMessagesUnchangedUntilItHasSettings(@TempDir Path folder) throws Exception {
         Path trust = folder.resolve("trust");
-        try (Peer deaf = Peer.traced("deaf").without("FAULTLOOM_TRUST").with("FAULTLOOM_TRUST_FILE", trust.toString()).start("grpc");
-                GrpcDriver driver = new GrpcDriver(deaf.address("grpc"))) {
+        try (Peer inactive = Peer.traced("inactive").without("FAULTLOOM_TRUST").with("FAULTLOOM_TRUST_FILE", trust.toString()).start("grpc");
+                GrpcDriver driver = new GrpcDriver(inactive.address("grpc"))) {
             GrpcDriver.Reply reply = inField(driver, "Unknown", "hello");
             assertTrue(reply.text().matches("hello [1-9][0-9]*"), reply.text());
             assertNull(reply.segment);
@@ -148,7 +147,7 @@ final class GrpcFieldServerTest {
                 reply = inField(driver, "Unknown", "hello");
             }
             assertEquals("hello 0", reply.text());
-            assertEquals("deaf", reply.segment.service);
+            assertEquals("inactive", reply.segment.service);
         }
     }
 
@@ -198,7 +197,7 @@ final class GrpcFieldServerTest {
                 assertEquals(carrier, request.carrier());
                 Scope scope = callee.openScope(IncomingRequest.grpcField(request.envelope(), name -> null));
                 scope.announceField();
-                request.answer(scope.finish(scope.now(), 0, ""));
+                request.reply(scope.finish(scope.now(), 0, ""));
                 assertEquals("OK hello", reply.get(20, TimeUnit.SECONDS).text());
             }
         }
@@ -217,17 +216,17 @@ final class GrpcFieldServerTest {
 
     @Test
     void fieldReplacesTheScopeOfASampledRequest() throws Exception {
-        try (Peer drawing = Peer.traced("drawing").with("FAULTLOOM_SAMPLE", "1/1").with("FAULTLOOM_EXPORT", "http://127.0.0.1:1/v1/traces").start("grpc");
-                GrpcDriver driver = new GrpcDriver(drawing.address("grpc"))) {
+        try (Peer sampling = Peer.traced("sampling").with("FAULTLOOM_SAMPLE", "1/1").with("FAULTLOOM_EXPORT", "http://127.0.0.1:1/v1/traces").start("grpc");
+                GrpcDriver driver = new GrpcDriver(sampling.address("grpc"))) {
             assertNull(driver.plain("Unknown", "hello").segment);
             GrpcDriver.Reply reply = inField(driver, "Unknown", "hello");
             assertEquals("hello 0", reply.text());
-            assertEquals("drawing", reply.segment.service);
+            assertEquals("sampling", reply.segment.service);
         }
     }
 
     private static Process process(String service) throws TrustSettings.Invalid {
-        return new Process(service, Map.of(), new Receiver(TrustSettings.parse(Requests.TRUST)), Entry.NONE);
+        return new Process(service, Map.of(), new Receiver(TrustSettings.parse(Requests.TRUST)));
     }
 
     /** Records the messages that later interceptors receive, and attaches its own context. */

@@ -46,12 +46,12 @@ final class RawCallee implements AutoCloseable {
         }
 
         /** Replies with the request's message and this history, or null. */
-        void answer(byte[] history) {
+        void reply(byte[] history) {
             call.sendHeaders(new Metadata());
             byte[] field = history == null ? new byte[0] : Carrier.field(history);
-            byte[] reply = Arrays.copyOf(message, message.length + field.length);
-            System.arraycopy(field, 0, reply, message.length, field.length);
-            call.sendMessage(reply);
+            byte[] bytes = Arrays.copyOf(message, message.length + field.length);
+            System.arraycopy(field, 0, bytes, message.length, field.length);
+            call.sendMessage(bytes);
             call.close(Status.OK, new Metadata());
         }
 

@@ -33,8 +33,8 @@ final class ThreadsTest {
         peer.close();
     }
 
-    private static void belongs(GrpcDriver driver, String place) throws Exception {
-        GrpcDriver.Reply reply = driver.send("Run", "in " + place + " grpc nowhere.invalid:1 Run x", Fault.of(FaultKind.STATUS).arg(5));
+    private static void assertScopeIsKept(GrpcDriver driver, String executor) throws Exception {
+        GrpcDriver.Reply reply = driver.send("Run", "in " + executor + " grpc nowhere.invalid:1 Run x", Fault.of(FaultKind.STATUS).arg(5));
         assertEquals("NOT_FOUND status 5 injected by Faultloom", reply.text());
         assertEquals(List.of("/t.T/Run > nowhere.invalid:1: replied 5 fault 0"), Calls.of(reply.segment));
     }
@@ -42,8 +42,8 @@ final class ThreadsTest {
     @ParameterizedTest
     @ValueSource(strings = {"pool", "pool-execute", "invoke-all", "scheduled", "common-pool", "fork", "parallel-stream", "supply-async",
         "supply-async-pool", "then-apply-async", "then-apply", "then-compose-pool", "thread"})
-    void taskKeepsTheScope(String place) throws Exception {
-        belongs(driver, place);
+    void taskKeepsTheScope(String executor) throws Exception {
+        assertScopeIsKept(driver, executor);
     }
 
     @Test
@@ -52,9 +52,9 @@ final class ThreadsTest {
         assumeTrue(java.isPresent(), "no Java with virtual threads is installed");
         try (Peer newer = Peer.traced("front").java(java.get().toString()).start("grpc");
                 GrpcDriver to = new GrpcDriver(newer.address("grpc"))) {
-            belongs(to, "virtual-thread");
-            belongs(to, "pool");
-            belongs(to, "thread");
+            assertScopeIsKept(to, "virtual-thread");
+            assertScopeIsKept(to, "pool");
+            assertScopeIsKept(to, "thread");
         }
     }
 

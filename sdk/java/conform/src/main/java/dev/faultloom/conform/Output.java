@@ -1,11 +1,11 @@
 package dev.faultloom.conform;
 
 import dev.faultloom.wire.Accept;
-import dev.faultloom.wire.Prerequisite;
 import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.Prerequisite;
 import dev.faultloom.wire.Segment;
 import dev.faultloom.wire.Text;
 import java.math.BigInteger;

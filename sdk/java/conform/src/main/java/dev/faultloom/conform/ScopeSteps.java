@@ -3,15 +3,14 @@ package dev.faultloom.conform;
 import static dev.faultloom.conform.Output.hexOrNull;
 import static dev.faultloom.conform.Output.object;
 
-import dev.faultloom.entry.Entry;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.trust.Receiver;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Accept;
-import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Names;
+import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Text;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,7 +30,7 @@ final class ScopeSteps {
 
     static Object play(Input in) throws Exception {
         Receiver receiver = new Receiver(TrustSettings.parse(in.text("trust")));
-        Process process = new Process(in.text("service"), in.table("peers"), receiver, Entry.NONE);
+        Process process = new Process(in.text("service"), in.table("peers"), receiver);
         Scope scope = process.beginScope(receiver.accept(in.bytes("envelope"), in.number("now"), 0), in.number("start_us"));
         ScopeSteps steps = new ScopeSteps(scope, in.flag("stream"));
         List<Object> results = new ArrayList<>();

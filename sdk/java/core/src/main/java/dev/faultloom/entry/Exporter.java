@@ -2,6 +2,7 @@ package dev.faultloom.entry;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.faultloom.scope.HistorySink;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Otlp;
 import dev.faultloom.wire.WireError;
@@ -17,7 +18,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * Sends histories to an OTLP/HTTP endpoint, on its own thread. Replies never wait for it: histories that cannot be sent
  * are dropped and counted.
  */
-public final class Exporter {
+public final class Exporter implements HistorySink {
     static final int QUEUE_SIZE = 256;
     static final int BATCH_SIZE = 64;
     private static final long BATCH_WINDOW_NANOS = 1_000_000_000;
@@ -71,7 +72,8 @@ public final class Exporter {
         return endpoint == null ? null : start(endpoint);
     }
 
-    /** Queues a history; drops it if the queue is full. Does not block. */
+    /** Queues a history; drops it if the queue is full. */
+    @Override
     public void offer(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
         if (!queue.offer(new FinishedHistory(traceHigh, traceLow, hasParent, history))) {
             dropped.incrementAndGet();

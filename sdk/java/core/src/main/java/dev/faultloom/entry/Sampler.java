@@ -1,9 +1,10 @@
 package dev.faultloom.entry;
 
+import dev.faultloom.scope.EntrySampler;
 import java.util.concurrent.ThreadLocalRandom;
 
 /** Samples one in N requests, at random. */
-public final class Sampler {
+public final class Sampler implements EntrySampler {
     private static final int MAX = 1_000_000;
 
     private final int n;
@@ -28,6 +29,7 @@ public final class Sampler {
         return n <= MAX ? new Sampler(n) : null;
     }
 
+    @Override
     public boolean sample() {
         return n == 1 || ThreadLocalRandom.current().nextInt(n) == 0;
     }

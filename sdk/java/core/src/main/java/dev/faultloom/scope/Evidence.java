@@ -74,7 +74,7 @@ final class Evidence {
     /**
      * Counts a call for the prerequisites of the faults that count sent calls, or of those that count completed calls.
      */
-    void countCall(boolean sent, String caller, String peer, String name) {
+    void countPrerequisites(boolean sent, String caller, String peer, String name) {
         int at = 0;
         for (int i = 0; i < plan.size(); i++) {
             Fault f = plan.get(i);
@@ -98,7 +98,7 @@ final class Evidence {
                 sent[e.call] = e;
                 addSend(s.service, e);
             } else if (e.kind == Event.RECV_RESPONSE) {
-                countCall(false, s.service, sent[e.call].peer, sent[e.call].name);
+                countPrerequisites(false, s.service, sent[e.call].peer, sent[e.call].name);
             }
             if (e.child != null) {
                 addHistory(e.child);
@@ -118,6 +118,6 @@ final class Evidence {
             }
             at = nextFaultIndex(f, at);
         }
-        countCall(true, service, send.peer, send.name);
+        countPrerequisites(true, service, send.peer, send.name);
     }
 }

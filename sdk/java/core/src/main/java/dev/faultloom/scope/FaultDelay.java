@@ -1,32 +1,31 @@
 package dev.faultloom.scope;
 
-import dev.faultloom.hooks.faults.FaultEffect;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** Waits as long as a fault delays a call, at most 30 s. A wait ends early if faults are disabled at this service. */
+/** Waits for a fault that delays a call. A wait ends early if faults are disabled at this service. */
 public final class FaultDelay {
     private static final long CHECK_INTERVAL_NANOS = 200_000_000;
 
     private FaultDelay() {}
 
     /**
-     * Blocks for {@link FaultEffect#waitMs}.
+     * Blocks for {@code waitMs} milliseconds.
      *
-     * @return whether the request is sent now; false: the call has timed out
+     * @return false: faults were disabled before that
      */
-    public static boolean waitForFault(Process process, FaultEffect effect) throws InterruptedException {
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(effect.waitMs);
+    public static boolean waitForFault(Process process, int waitMs) throws InterruptedException {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs);
         while (true) {
             long left = end - System.nanoTime();
             if (left <= 0) {
-                return effect.sends;
+                return true;
             }
             TimeUnit.NANOSECONDS.sleep(Math.min(CHECK_INTERVAL_NANOS, left));
             if (!process.receiver().faultsEnabled()) {
-                return effect.sendsIfDisabled;
+                return false;
             }
         }
     }
@@ -35,23 +34,23 @@ public final class FaultDelay {
      * {@link #waitForFault} without blocking. The timer thread completes the result; continuations on it must be short.
      * Canceling the result ends the wait.
      */
-    public static CompletableFuture<Boolean> waitForFaultAsync(Process process, FaultEffect effect) {
+    public static CompletableFuture<Boolean> waitForFaultAsync(Process process, int waitMs) {
         CompletableFuture<Boolean> result = new CompletableFuture<>();
-        checkOrSchedule(process, effect, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(effect.waitMs), result);
+        checkOrSchedule(process, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs), result);
         return result;
     }
 
-    private static void checkOrSchedule(Process process, FaultEffect effect, long end, CompletableFuture<Boolean> result) {
+    private static void checkOrSchedule(Process process, long end, CompletableFuture<Boolean> result) {
         long left = end - System.nanoTime();
         if (left <= 0) {
-            result.complete(effect.sends);
+            result.complete(true);
             return;
         }
         ScheduledFuture<?> timer = Timers.TIMER.schedule(() -> {
             if (process.receiver().faultsEnabled()) {
-                checkOrSchedule(process, effect, end, result);
+                checkOrSchedule(process, end, result);
             } else {
-                result.complete(effect.sendsIfDisabled);
+                result.complete(false);
             }
         }, Math.min(CHECK_INTERVAL_NANOS, left), TimeUnit.NANOSECONDS);
         result.whenComplete((done, error) -> timer.cancel(false));

@@ -1,21 +1,24 @@
 package dev.faultloom.scope;
 
-import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Headers;
 
-/** A request that a server received, as far as {@link Process#openScope} needs it. */
-public final class IncomingRequest {
+/**
+ * A request that a server received, as far as {@link Process#openScope} needs it. A lambda that looks up headers is an
+ * HTTP request: most requests are not traced, and must not cost further objects.
+ */
+@FunctionalInterface
+public interface IncomingRequest extends Headers {
     /** Where the envelope of a request is carried. */
-    enum Carrier { GRPC_METADATA, GRPC_FIELD, HTTP_HEADER }
+    enum Carrier { HTTP_HEADER, GRPC_METADATA, GRPC_FIELD }
 
-    final Carrier carrier;
-    final byte[] envelope; // gRPC, or null
-    final Headers headers;
+    /** The carrier to search for an envelope. */
+    default Carrier carrier() {
+        return Carrier.HTTP_HEADER;
+    }
 
-    private IncomingRequest(Carrier carrier, byte[] envelope, Headers headers) {
-        this.carrier = carrier;
-        this.envelope = envelope;
-        this.headers = headers;
+    /** The envelope of a gRPC request, or null. */
+    default byte[] grpcEnvelope() {
+        return null;
     }
 
     /**
@@ -24,22 +27,12 @@ public final class IncomingRequest {
      * @param envelope the last value of {@code x-faultloom-bin}, or null; kept
      * @param metadata the other metadata
      */
-    public static IncomingRequest grpc(byte[] envelope, Headers metadata) {
-        return new IncomingRequest(Carrier.GRPC_METADATA, envelope, metadata);
+    static IncomingRequest grpc(byte[] envelope, Headers metadata) {
+        return new GrpcRequest(Carrier.GRPC_METADATA, envelope, metadata);
     }
 
     /** A gRPC request whose message carries this envelope, which is kept. */
-    public static IncomingRequest grpcField(byte[] envelope, Headers metadata) {
-        return new IncomingRequest(Carrier.GRPC_FIELD, envelope, metadata);
-    }
-
-    /** An HTTP request. */
-    public static IncomingRequest http(Headers headers) {
-        return new IncomingRequest(Carrier.HTTP_HEADER, null, headers);
-    }
-
-    /** The envelope's header text, or null. */
-    String envelopeHeader() {
-        return headers.get(Envelope.HTTP_HEADER);
+    static IncomingRequest grpcField(byte[] envelope, Headers metadata) {
+        return new GrpcRequest(Carrier.GRPC_FIELD, envelope, metadata);
     }
 }

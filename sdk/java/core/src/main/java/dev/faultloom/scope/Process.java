@@ -2,9 +2,10 @@ package dev.faultloom.scope;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import dev.faultloom.entry.Entry;
+import dev.faultloom.trust.Key;
 import dev.faultloom.trust.Receiver;
-import dev.faultloom.trust.TrustSource;
+import dev.faultloom.trust.Signer;
+import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Headers;
@@ -12,75 +13,41 @@ import dev.faultloom.wire.Names;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
 import dev.faultloom.wire.WireError;
-import java.util.HashMap;
 import java.util.Map;
 
-/** The identity and settings of this service: its name, its peers, its trust settings. Safe for concurrent use. */
+/** A service: its name, its peers, its trust settings, and how it traces requests. Safe for concurrent use. */
 public final class Process {
+    /** How long the envelope of a sampled request is valid. */
+    private static final int SAMPLED_REQUEST_SECONDS = 60;
+
     private final String service;
     private final Map<String, String> peers;
     private final Receiver receiver;
-    private final Entry entry;
+    private final EntrySampler sampler;
+    private final HistorySink exporter;
+    private final boolean bridge;
+
+    /** A process that samples and exports nothing. */
+    public Process(String service, Map<String, String> peers, Receiver receiver) {
+        this(service, peers, receiver, null, null, false);
+    }
 
     /**
      * @param service 1 to 64 bytes; longer names are truncated
      * @param peers maps an address {@code host:port} to a service name
-     * @param entry samples and exports requests, see {@link Entry#NONE}
+     * @param sampler selects the requests without an envelope that are traced; null: none
+     * @param exporter gets the histories that no caller accepts; null: they are dropped, and nothing is sampled
+     * @param bridge whether sampled requests also carry {@code traceparent} and {@code baggage}
      */
-    public Process(String service, Map<String, String> peers, Receiver receiver, Entry entry) {
+    public Process(String service, Map<String, String> peers, Receiver receiver, EntrySampler sampler, HistorySink exporter,
+            boolean bridge) {
         // the round trip through bytes replaces lone surrogates by question marks
         this.service = Text.truncate(new String(service.getBytes(UTF_8), UTF_8), Names.MAX_SERVICE_BYTES);
         this.peers = Map.copyOf(peers);
         this.receiver = receiver;
-        this.entry = entry;
-    }
-
-    /** This process, configured by its environment variables at the first call. */
-    public static Process current() {
-        return FromEnvironment.PROCESS;
-    }
-
-    private static final class FromEnvironment {
-        static final Process PROCESS = of(System.getenv());
-    }
-
-    /** A process configured by these environment variables. */
-    public static Process of(Map<String, String> variables) {
-        String service = variables.getOrDefault("FAULTLOOM_SERVICE", "");
-        Receiver receiver = new Receiver(TrustSource.environment(variables));
-        return new Process(service.isEmpty() ? programName(System.getProperty("sun.java.command")) : service,
-                parsePeers(variables.getOrDefault("FAULTLOOM_PEERS", "")), receiver, Entry.of(variables));
-    }
-
-    /** The program name in a Java command line: the jar without its suffix, or the simple name of the main class. */
-    static String programName(String command) {
-        String program = command == null ? "" : command.trim();
-        int end = program.indexOf(' ');
-        if (end >= 0) {
-            program = program.substring(0, end);
-        }
-        if (program.endsWith(".jar")) {
-            program = program.substring(program.lastIndexOf('/') + 1, program.length() - 4);
-        } else {
-            program = program.substring(Math.max(program.lastIndexOf('.'), program.lastIndexOf('/')) + 1);
-        }
-        return program.isEmpty() ? "java" : program;
-    }
-
-    /** Reads {@code host:port=service,…}. Entries without both parts are ignored. */
-    static Map<String, String> parsePeers(String text) {
-        Map<String, String> peers = new HashMap<>();
-        for (String entry : text.split(",")) {
-            int equals = entry.indexOf('=');
-            if (equals > 0) {
-                String address = entry.substring(0, equals).trim();
-                String name = entry.substring(equals + 1).trim();
-                if (!address.isEmpty() && !name.isEmpty()) {
-                    peers.put(address, name);
-                }
-            }
-        }
-        return peers;
+        this.sampler = exporter == null ? null : sampler;
+        this.exporter = exporter;
+        this.bridge = bridge;
     }
 
     public String service() {
@@ -91,8 +58,9 @@ public final class Process {
         return receiver;
     }
 
-    public Entry entry() {
-        return entry;
+    /** Whether any request is sampled. */
+    public boolean isSampling() {
+        return sampler != null;
     }
 
     /** The service name for an authority {@code host:port} in {@code FAULTLOOM_PEERS}, else the authority itself. */
@@ -111,24 +79,24 @@ public final class Process {
      */
     public Scope openScope(IncomingRequest request) {
         try {
-            switch (request.carrier) {
+            switch (request.carrier()) {
                 case GRPC_FIELD:
-                    return openGrpc(request.envelope, request.headers);
+                    return openGrpc(request);
                 case GRPC_METADATA:
-                    return request.envelope == null
-                            ? openBridged(request.headers) : openGrpc(request.envelope, request.headers);
+                    return request.grpcEnvelope() == null ? openBridged(request) : openGrpc(request);
                 default:
-                    String text = request.envelopeHeader();
-                    return text == null ? openBridged(request.headers) : openHttp(text);
+                    String text = request.get(Envelope.HTTP_HEADER);
+                    return text == null ? openBridged(request) : openHttp(text);
             }
         } catch (WireError e) {
             // the metadata of a request with a field was handled when its headers arrived
-            return request.carrier == IncomingRequest.Carrier.GRPC_FIELD ? null : sample(request.headers);
+            return request.carrier() == IncomingRequest.Carrier.GRPC_FIELD ? null : sample(request);
         }
     }
 
-    private Scope openGrpc(byte[] envelope, Headers metadata) throws WireError {
-        long attempt = Envelope.claimsPlan(envelope) ? attempt(metadata.get("grpc-previous-rpc-attempts")) : 0;
+    private Scope openGrpc(IncomingRequest request) throws WireError {
+        byte[] envelope = request.grpcEnvelope();
+        long attempt = Envelope.claimsPlan(envelope) ? attempt(request.get("grpc-previous-rpc-attempts")) : 0;
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Envelope accepted = receiver.accept(envelope, us / 1_000_000, attempt);
@@ -155,19 +123,32 @@ public final class Process {
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Envelope accepted = receiver.acceptBridged(text, parent.parent, us / 1_000_000);
-        return accepted == null ? null : new Scope(this, accepted, nanos, us, new ExportTarget(entry.exporter(), true));
+        return accepted == null ? null : new Scope(this, accepted, nanos, us, new ExportTarget(exporter, true));
     }
 
+    /** Begins a trace here if the sampler selects the request and there is a trace key. */
     private Scope sample(Headers headers) {
-        if (!entry.sample()) {
+        if (sampler == null || !sampler.sample()) {
+            return null;
+        }
+        TrustSettings settings = receiver.settings();
+        Key key = settings == null ? null : settings.signingKey(false);
+        if (key == null) {
             return null;
         }
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Traceparent parent = Traceparent.parse(headers.get(Bridge.TRACEPARENT));
-        Envelope signed = entry.sign(receiver.settings(), parent, us / 1_000_000);
-        ExportTarget target = new ExportTarget(entry.exporter(), parent != null);
-        return signed == null ? null : new Scope(this, signed, nanos, us, target);
+        long traceHigh = parent != null ? parent.traceHigh : Signer.randomId();
+        long traceLow = parent != null ? parent.traceLow : Signer.randomId();
+        long call = parent != null ? parent.parent : Signer.randomId();
+        try {
+            Envelope signed = new Signer(key, settings.environment)
+                    .sign(traceHigh, traceLow, null, null, bridge, call, us / 1_000_000 + SAMPLED_REQUEST_SECONDS);
+            return new Scope(this, signed, nanos, us, new ExportTarget(exporter, parent != null));
+        } catch (WireError e) {
+            return null; // impossible without a plan
+        }
     }
 
     /** Begins the scope of an envelope that was accepted, or signed by this process. */

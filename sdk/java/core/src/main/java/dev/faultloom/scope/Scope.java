@@ -6,6 +6,7 @@ import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
+import dev.faultloom.wire.GrpcCode;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
 import dev.faultloom.wire.PieceJoiner;
@@ -23,8 +24,6 @@ import java.util.concurrent.atomic.AtomicInteger;
  * only if there is a plan to evaluate. Safe for concurrent use, never blocks, throws nothing.
  */
 public final class Scope {
-    private static final int CANCELED = 1; // gRPC
-
     /**
      * Number of unfinished scopes in this process. A scope that never finishes only disables the shortcuts of callers.
      */
@@ -100,8 +99,8 @@ public final class Scope {
         }
     }
 
-    /** Finishes this scope without a history: another scope answers the call. */
-    public synchronized void discard() {
+    /** Finishes this scope without a reply. Nothing is returned or exported. */
+    public synchronized void abandon() {
         if (recording != null) {
             recording.release();
             markFinished();
@@ -150,7 +149,7 @@ public final class Scope {
             }
             recording.recordSend(tag, at, peer, name, recordedName, recordedPeer, index);
             if (evidence != null) {
-                evidence.countCall(true, process.service(), peer, name);
+                evidence.countPrerequisites(true, process.service(), peer, name);
             }
             long id = CallId.derive(envelope.hop.call, number);
             byte[] out = envelope.assemble(id, accept, receiveLimit, evidence == null ? null : evidence.counters());
@@ -243,7 +242,7 @@ public final class Scope {
         boolean embed = b != null && !gap;
         if (evidence != null) {
             if (kind == Event.RECV_RESPONSE) {
-                evidence.countCall(false, process.service(), call.peer, call.name);
+                evidence.countPrerequisites(false, process.service(), call.peer, call.name);
             }
             if (embed) {
                 try {
@@ -294,9 +293,8 @@ public final class Scope {
     }
 
     private void export(PendingHistory history) {
-        if (exportTarget != null && exportTarget.exporter != null && envelope.signed.history) {
-            exportTarget.exporter.offer(envelope.signed.traceHigh, envelope.signed.traceLow, exportTarget.hasParent,
-                    history.history());
+        if (exportTarget != null && exportTarget.sink != null && envelope.signed.history) {
+            exportTarget.sink.offer(envelope.signed.traceHigh, envelope.signed.traceLow, exportTarget.hasParent, history.history());
         } else {
             history.drop();
         }
@@ -306,7 +304,7 @@ public final class Scope {
         for (int number = 1; number <= recording.callCount(); number++) {
             CallRecord call = recording.call(number);
             if (call.isStream && !call.ended) {
-                recordEnd(Event.CALL_FAILED, at, number, CANCELED, null, 0, 0, true);
+                recordEnd(Event.CALL_FAILED, at, number, GrpcCode.CANCELED, null, 0, 0, true);
             } else if (call.replyStarted && !call.ended) {
                 recordEnd(Event.RECV_RESPONSE, at, number, call.replyStatus, null, 0, 0, true);
             }

@@ -4,8 +4,8 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.Pool;
+import dev.faultloom.wire.UnverifiedEnvelope;
 import java.security.GeneralSecurityException;
 import java.util.Arrays;
 import javax.crypto.Mac;

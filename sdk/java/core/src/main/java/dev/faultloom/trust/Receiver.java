@@ -1,8 +1,8 @@
 package dev.faultloom.trust;
 
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.Text;
+import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.WireError;
 
 /** Verifies the envelopes of incoming requests. Safe for concurrent use. */

@@ -3,8 +3,8 @@ package dev.faultloom.trust;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.faultloom.wire.Envelope;
-import dev.faultloom.wire.UnverifiedEnvelope;
 import dev.faultloom.wire.Text;
+import dev.faultloom.wire.UnverifiedEnvelope;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringTokenizer;

@@ -10,6 +10,8 @@ import com.sun.net.httpserver.HttpServer;
 import dev.faultloom.scope.IncomingRequest;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.trust.Receiver;
+import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Samples;
 import dev.faultloom.wire.Text;
 import dev.faultloom.wire.Traceparent;
@@ -26,6 +28,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -64,13 +67,13 @@ class ExporterTest {
         return "http://127.0.0.1:" + server.getAddress().getPort() + "/v1/traces";
     }
 
-    private Process sampling(String... more) {
+    private Process configured(String... more) {
         Map<String, String> variables = new HashMap<>(Map.of("FAULTLOOM_TRUST", TRUST, "FAULTLOOM_SERVICE", "front",
                 "FAULTLOOM_SAMPLE", "1/1", "FAULTLOOM_EXPORT", address()));
         for (int i = 0; i < more.length; i += 2) {
             variables.put(more[i], more[i + 1]);
         }
-        return Process.of(variables);
+        return ThisProcess.of(variables);
     }
 
     private String next() throws InterruptedException {
@@ -79,26 +82,32 @@ class ExporterTest {
         return body;
     }
 
+    private static int count(String text, String part) {
+        return text.split(Pattern.quote(part), -1).length - 1;
+    }
+
     @Test
     void sampledRequestIsExportedOnceAndItsReplyCarriesNoHistory() throws Exception {
-        Process p = sampling("FAULTLOOM_BRIDGE", "on");
-        Scope s = p.openScope(IncomingRequest.http(Map.of("traceparent", Traceparent.format(5, 6, 77))::get));
+        Exporter exporter = Exporter.to(address());
+        Process p = new Process("front", Map.of(), new Receiver(TrustSettings.parse(TRUST)), Sampler.parse("1/1"), exporter, true);
+        Scope s = p.openScope(Map.of("traceparent", Traceparent.format(5, 6, 77))::get);
         assertTrue(s.beginHttpCall("b:1", "GET", "/x", true).isBridged());
         assertNull(s.finish(s.now(), 200, "GET /"));
-        String body = next();
-        assertTrue(body.startsWith("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":\"front\"}}]}"), body);
-        assertTrue(body.contains("\"traceId\":\"" + Text.hex(5, 6) + "\""), body);
-        assertTrue(body.contains("\"parentSpanId\":\"" + Text.hex(77) + "\""), body);
         assertNull(s.finish(s.now(), 200, ""));
         Scope grpc = p.openScope(IncomingRequest.grpc(null, n -> null));
         assertTrue((grpc.envelope().signed.traceHigh | grpc.envelope().signed.traceLow) != 0 && grpc.envelope().hop.call != 0);
         assertNull(grpc.finishLater(1, 0));
-        assertTrue(next().contains(grpc.envelope().signed.trace()));
         Scope stream = p.openScope(IncomingRequest.grpc(new byte[] {9}, n -> null)); // a rejected envelope is ignored
         assertNull(stream.nextPiece(0, 1 << 20));
         assertNull(stream.lastPiece(1, 0, ""));
-        assertTrue(next().contains(stream.envelope().signed.trace()));
-        p.entry().exporter().close();
+        exporter.close(); // sends queued histories
+        String body = next();
+        assertTrue(body.startsWith("{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":\"front\"}}]}"), body);
+        assertEquals(2, count(body, "\"traceId\":\"" + Text.hex(5, 6) + "\""), "a server span and a client span: " + body);
+        assertEquals(1, count(body, "\"parentSpanId\":\"" + Text.hex(77) + "\""), body);
+        assertEquals(1, count(body, grpc.envelope().signed.trace()), body);
+        assertEquals(1, count(body, stream.envelope().signed.trace()), body);
+        assertNull(bodies.poll());
         assertEquals("", output.toString());
     }
 
@@ -111,7 +120,7 @@ class ExporterTest {
         }
         String body = next();
         assertTrue(body.contains(Text.hex(0, 0)) && body.contains(Text.hex(1, 1)));
-        exporter.close(); // sends queued histories
+        exporter.close();
         StringBuilder all = new StringBuilder(body);
         for (String more = bodies.poll(); more != null; more = bodies.poll()) {
             all.append(more);
@@ -148,17 +157,18 @@ class ExporterTest {
 
     @Test
     void invalidSettingsDisableSamplingWithOneLine() {
+        assertNotNull(configured().openScope(n -> null));
         for (String[] wrong : new String[][] {{"FAULTLOOM_SAMPLE", "often"}, {"FAULTLOOM_EXPORT", ""}, {"FAULTLOOM_EXPORT", "collector:4318"},
             {"FAULTLOOM_EXPORT", "http://"}}) {
             output.reset();
-            Process p = sampling(wrong);
-            assertNull(p.openScope(IncomingRequest.http(n -> null)));
+            Process p = configured(wrong);
+            assertNull(p.openScope(n -> null));
             assertEquals(1, output.toString().lines().count(), output.toString());
         }
         output.reset();
-        assertNull(sampling("FAULTLOOM_TRUST", "").openScope(IncomingRequest.http(n -> null)), "inactive");
-        assertNull(sampling("FAULTLOOM_TRUST", "environment demo;key fault f1 " + "01".repeat(32)).openScope(IncomingRequest.http(n -> null)), "no trace key");
-        assertNull(sampling("FAULTLOOM_SAMPLE", "").openScope(IncomingRequest.http(n -> null)), "not configured");
+        assertNull(configured("FAULTLOOM_TRUST", "").openScope(n -> null), "inactive");
+        assertNull(configured("FAULTLOOM_TRUST", "environment demo;key fault f1 " + "01".repeat(32)).openScope(n -> null), "no trace key");
+        assertNull(configured("FAULTLOOM_SAMPLE", "").openScope(n -> null), "not configured");
         assertEquals("", output.toString());
     }
 }

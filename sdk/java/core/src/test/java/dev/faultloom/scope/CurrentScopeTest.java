@@ -17,7 +17,7 @@ class CurrentScopeTest {
             "finish", s -> s.finish(s.now(), 0, ""),
             "finishLater", s -> s.finishLater(s.now(), 0).history(),
             "lastPiece", s -> s.lastPiece(s.now(), 0),
-            "discard", Scope::discard);
+            "abandon", Scope::abandon);
 
     private int others; // unfinished scopes of other tests
 
@@ -39,7 +39,7 @@ class CurrentScopeTest {
             try (CurrentScope.Binding bound = CurrentScope.bind(scope)) {
                 assertSame(scope, CurrentScope.get(), how);
                 finish.accept(other);
-                other.discard(); // ignored: the call has ended
+                other.abandon(); // ignored: the call has ended
                 assertSame(scope, CurrentScope.get(), how + ": finishing a scope hid another");
                 finish.accept(scope);
                 assertNull(CurrentScope.get(), how + ": no scope is unfinished");

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import dev.faultloom.entry.Entry;
 import dev.faultloom.trust.Receiver;
 import dev.faultloom.trust.Signer;
 import dev.faultloom.trust.TrustSettings;
@@ -26,10 +25,8 @@ class ProcessTest {
     private static final String TRUST = "environment demo;key trace t1 " + "01".repeat(32) + ";key fault f1 " + "02".repeat(32);
     private static final long SOON = System.currentTimeMillis() / 1000 + 60;
 
-    private static Process process(Map<String, String> more) {
-        Map<String, String> variables = new HashMap<>(Map.of("FAULTLOOM_TRUST", TRUST, "FAULTLOOM_SERVICE", "front"));
-        variables.putAll(more);
-        return Process.of(variables);
+    private static Process process(String trust) throws Exception {
+        return new Process("front", Map.of(), new Receiver(trust == null ? null : TrustSettings.parse(trust)));
     }
 
     private static byte[] envelope(List<Fault> plan, boolean bridge) throws Exception {
@@ -39,21 +36,22 @@ class ProcessTest {
 
     @Test
     void directCarriersOpenScopes() throws Exception {
-        Process p = process(Map.of());
+        Process p = process(TRUST);
         assertTrue(p.openScope(IncomingRequest.grpc(envelope(null, false), n -> null)).returnsHistory());
-        assertEquals(9, p.openScope(IncomingRequest.http(Map.of("x-faultloom", Text.encodeBase64(envelope(null, false)))::get)).envelope().hop.call);
+        assertEquals(9, p.openScope(Map.of("x-faultloom", Text.encodeBase64(envelope(null, false)))::get).envelope().hop.call);
         assertNull(p.openScope(IncomingRequest.grpc(null, n -> null)));
-        assertNull(p.openScope(IncomingRequest.http(n -> null)));
+        assertNull(p.openScope(n -> null));
         assertNull(p.openScope(IncomingRequest.grpc(new byte[] {1, 2}, n -> null)));
-        assertNull(p.openScope(IncomingRequest.http(Map.of("x-faultloom", "!")::get)));
-        assertNull(Process.of(Map.of()).openScope(IncomingRequest.grpc(envelope(null, false), n -> null)), "inactive");
+        assertNull(p.openScope(Map.of("x-faultloom", "!")::get));
+        Process inactive = process(null);
+        assertNull(inactive.openScope(IncomingRequest.grpc(envelope(null, false), n -> null)), "inactive");
         assertFalse(p.isInactive());
-        assertTrue(Process.of(Map.of()).isInactive());
+        assertTrue(inactive.isInactive());
     }
 
     @Test
     void transparentRetryIsNoReplay() throws Exception {
-        Process p = process(Map.of());
+        Process p = process(TRUST);
         byte[] raw = envelope(List.of(Fault.of(FaultKind.RESET)), false);
         assertNotNull(p.openScope(IncomingRequest.grpc(raw, n -> null)));
         assertNull(p.openScope(IncomingRequest.grpc(raw, n -> null)));
@@ -63,10 +61,10 @@ class ProcessTest {
 
     @Test
     void bridgedRequestIsTracedAndReturnsNoHistory() throws Exception {
-        Process p = process(Map.of());
+        Process p = process(TRUST);
         String text = Text.encodeBase64(envelope(List.of(Fault.of(FaultKind.STATUS).arg(5)), true));
         Map<String, String> headers = Map.of("baggage", "a=b,faultloom=" + text, "traceparent", Traceparent.format(5, 6, 77));
-        Scope s = p.openScope(IncomingRequest.http(headers::get));
+        Scope s = p.openScope(headers::get);
         assertEquals(77, s.envelope().hop.call);
         assertFalse(s.returnsHistory());
         OutgoingCall call = s.beginHttpCall("b:1", "GET", "/x", true);
@@ -76,28 +74,22 @@ class ProcessTest {
         assertEquals("kept", call.traceparent("kept"));
         assertEquals("x=y,faultloom=" + call.header(), call.baggage("x=y"));
         assertNull(s.finish(1, 200, ""));
-        assertNull(p.openScope(IncomingRequest.http(Map.of("baggage", "faultloom=" + text)::get)), "no traceparent");
-        assertNull(p.openScope(IncomingRequest.http(headers::get)), "a replay");
+        assertNull(p.openScope(Map.of("baggage", "faultloom=" + text)::get), "no traceparent");
+        assertNull(p.openScope(headers::get), "a replay");
         Map<String, String> both = new HashMap<>(headers);
         both.put("x-faultloom", Text.encodeBase64(envelope(null, false)));
-        assertEquals(9, p.openScope(IncomingRequest.http(both::get)).envelope().hop.call, "the direct carrier takes precedence");
+        assertEquals(9, p.openScope(both::get).envelope().hop.call, "the direct carrier takes precedence");
     }
 
     @Test
     void requestWithoutBridgePermissionLeavesOtherHeadersUnchanged() throws Exception {
-        Scope s = process(Map.of()).openScope(IncomingRequest.grpc(envelope(null, false), n -> null));
+        Scope s = process(TRUST).openScope(IncomingRequest.grpc(envelope(null, false), n -> null));
         assertFalse(s.beginGrpcCall("b:1", "/a/B", 100).isBridged());
     }
 
     @Test
-    void peersAndPrograms() {
-        Process p = process(Map.of("FAULTLOOM_PEERS", "127.0.0.1:1=a, [::1]:2=b,,=c,d=,e"));
-        assertEquals(List.of("a", "b", "x:1", "d", "e"),
-                List.of(p.peerName("127.0.0.1:1"), p.peerName("[::1]:2"), p.peerName("x:1"), p.peerName("d"), p.peerName("e")));
-        assertEquals("shop", Process.programName("/opt/app/shop.jar --port 80"));
-        assertEquals("Main", Process.programName("com.example.Main x.y"));
-        assertEquals("java", Process.programName(null));
-        assertEquals(64, new Process("x".repeat(99), Map.of(), new Receiver((TrustSettings) null), Entry.NONE).service().length());
+    void longServiceNameIsTruncated() {
+        assertEquals(64, new Process("x".repeat(99), Map.of(), new Receiver((TrustSettings) null)).service().length());
     }
 
     @Test

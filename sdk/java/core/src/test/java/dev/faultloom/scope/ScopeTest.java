@@ -11,8 +11,8 @@ import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Event;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.History;
 import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.History;
 import dev.faultloom.wire.Piece;
 import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Segment;
@@ -76,10 +76,10 @@ class ScopeTest {
     }
 
     @Test
-    void discardedScopeReturnsNoHistory() {
+    void abandonedScopeReturnsNoHistory() {
         Scope s = Scopes.begin(Accept.NONE, 0);
         s.beginCall(1, false, "b", "/x", Accept.NONE, 0);
-        s.discard();
+        s.abandon();
         assertNull(s.beginCall(2, false, "b", "/x", Accept.NONE, 0));
         assertNull(s.finish(3, 0, ""));
     }

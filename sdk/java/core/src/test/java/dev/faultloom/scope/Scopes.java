@@ -1,6 +1,5 @@
 package dev.faultloom.scope;
 
-import dev.faultloom.entry.Entry;
 import dev.faultloom.trust.Receiver;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Envelope;
@@ -17,7 +16,7 @@ final class Scopes {
 
     static Process process(String service) {
         try {
-            return new Process(service, Map.of(), new Receiver(TrustSettings.parse("environment demo")), Entry.NONE);
+            return new Process(service, Map.of(), new Receiver(TrustSettings.parse("environment demo")));
         } catch (TrustSettings.Invalid e) {
             throw new AssertionError(e);
         }

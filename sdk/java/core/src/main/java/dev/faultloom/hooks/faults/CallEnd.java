@@ -1,5 +1,7 @@
 package dev.faultloom.hooks.faults;
 
+import dev.faultloom.scope.Scope;
+
 /** How a call ends for its caller, and the event that records it. */
 public final class CallEnd {
     public final Outcome outcome;
@@ -26,5 +28,14 @@ public final class CallEnd {
 
     static CallEnd failure(Outcome outcome, long code, boolean isGap) {
         return new CallEnd(outcome, code, false, code, isGap);
+    }
+
+    /** Records the event. {@code history}: of the callee, or null. */
+    public void record(Scope scope, int callNumber, byte[] history) {
+        if (isReply) {
+            scope.recordReply(scope.now(), callNumber, recordedStatus, history, isGap);
+        } else {
+            scope.recordFailure(scope.now(), callNumber, recordedStatus, history, isGap);
+        }
     }
 }

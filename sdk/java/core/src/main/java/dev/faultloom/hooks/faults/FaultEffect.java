@@ -8,15 +8,14 @@ public final class FaultEffect {
     public final int waitMs;
     /** Whether the request is sent after the wait. */
     public final boolean sends;
-    /** Whether the request is sent at once if faults are disabled during the wait. */
-    public final boolean sendsIfDisabled;
     /** How the call ends without being sent; null if it is sent. */
     public final CallEnd end;
     /**
-     * The outcome for the caller. For a request that is sent, the effect on a reply that arrives:
-     * {@link Outcome#REPLY} (nothing), {@link Outcome#RESET} (the reply is lost), EMPTY or CORRUPT.
+     * The outcome for the caller. For a request that is sent: the effect on a reply that arrives, which is REPLY
+     * (none), LOST, EMPTY or CORRUPT.
      */
     public final Outcome outcome;
+    private final boolean sendsIfDisabled;
 
     private FaultEffect(int waitMs, CallEnd end, boolean sendsIfDisabled, Outcome outcome) {
         this.waitMs = waitMs;
@@ -44,9 +43,19 @@ public final class FaultEffect {
         return waitMs > 0;
     }
 
+    /**
+     * Whether the request is sent after a wait.
+     *
+     * @param elapsed false: the wait ended early because faults were disabled, so a delay sends even if it would have
+     *     exceeded the caller's timeout
+     */
+    public boolean sendsAfterWait(boolean elapsed) {
+        return elapsed ? sends : sendsIfDisabled;
+    }
+
     /** Whether a reply that arrives is lost on its way to the caller. */
     public boolean losesReply() {
-        return sends && outcome == Outcome.RESET;
+        return outcome == Outcome.LOST;
     }
 
     /** Whether the body or message of a reply is replaced, for which all of it is needed. */

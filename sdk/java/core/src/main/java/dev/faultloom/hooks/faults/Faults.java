@@ -3,6 +3,7 @@ package dev.faultloom.hooks.faults;
 import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.GrpcCode;
 import java.util.concurrent.TimeUnit;
 
 /** The effect of each kind of fault, as in {@code docs/formats/messages.md}, "Deciding about a send". */
@@ -12,14 +13,9 @@ public final class Faults {
     /** The caller waits without a limit of its own. */
     public static final long NO_TIMEOUT = -1;
 
-    private static final int UNKNOWN = 2;
-    private static final int DEADLINE_EXCEEDED = 4;
-    private static final int INTERNAL = 13;
-    private static final int UNAVAILABLE = 14;
-
-    private static final FaultEffect REFUSE = FaultEffect.unsent(CallEnd.failure(Outcome.REFUSED, UNAVAILABLE, false));
-    private static final FaultEffect RESET = FaultEffect.unsent(CallEnd.failure(Outcome.RESET, UNAVAILABLE, false));
-    private static final CallEnd TIMEOUT = CallEnd.failure(Outcome.DEADLINE, DEADLINE_EXCEEDED, false);
+    private static final FaultEffect REFUSE = FaultEffect.unsent(CallEnd.failure(Outcome.REFUSED, GrpcCode.UNAVAILABLE, false));
+    private static final FaultEffect RESET = FaultEffect.unsent(CallEnd.failure(Outcome.RESET, GrpcCode.UNAVAILABLE, false));
+    private static final CallEnd TIMEOUT = CallEnd.failure(Outcome.DEADLINE, GrpcCode.DEADLINE_EXCEEDED, false);
 
     private Faults() {}
 
@@ -46,7 +42,7 @@ public final class Faults {
             case HANG:
                 return wait(fault, timeoutMs);
             case LOST_REPLY:
-                return FaultEffect.onReply(Outcome.RESET);
+                return FaultEffect.onReply(Outcome.LOST);
             case EMPTY_REPLY:
                 return FaultEffect.onReply(Outcome.EMPTY);
             default:
@@ -69,7 +65,7 @@ public final class Faults {
      */
     private static long visibleStatus(Protocol protocol, long status) {
         if (protocol == Protocol.GRPC) {
-            return status >= 1 && status <= 16 ? status : UNKNOWN;
+            return status >= 1 && status <= GrpcCode.MAX ? status : GrpcCode.UNKNOWN;
         }
         return status >= 200 && status <= 999 ? status : 500;
     }
@@ -84,13 +80,13 @@ public final class Faults {
         boolean hasBody = protocol == Protocol.HTTP || result.status == 0;
         FaultKind kind = fault == null ? null : fault.kind;
         if (kind == FaultKind.LOST_REPLY) {
-            return CallEnd.failure(Outcome.RESET, UNAVAILABLE, isGap);
+            return CallEnd.failure(Outcome.RESET, GrpcCode.UNAVAILABLE, isGap);
         }
         if (kind == FaultKind.EMPTY_REPLY && hasBody) {
             return CallEnd.reply(Outcome.EMPTY, result.status, result.status, isGap);
         }
         if (kind == FaultKind.CORRUPT_REPLY && hasBody) {
-            long status = protocol == Protocol.GRPC ? INTERNAL : result.status;
+            long status = protocol == Protocol.GRPC ? GrpcCode.INTERNAL : result.status;
             return CallEnd.reply(Outcome.CORRUPT, status, result.status, isGap);
         }
         return CallEnd.reply(Outcome.REPLY, result.status, result.status, isGap);

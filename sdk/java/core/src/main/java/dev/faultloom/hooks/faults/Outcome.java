@@ -12,6 +12,8 @@ public enum Outcome {
     STATUS("status"),
     /** The callee's reply. */
     REPLY("reply"),
+    /** A reply that arrives is lost. Only an effect before the call: the caller then gets RESET. */
+    LOST("lost"),
     /** The callee's status with an empty body or message. */
     EMPTY("empty"),
     /** The callee's reply with its second half overwritten. */

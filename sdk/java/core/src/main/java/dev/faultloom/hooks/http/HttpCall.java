@@ -10,6 +10,7 @@ import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Bytes;
 import dev.faultloom.wire.Envelope;
+import dev.faultloom.wire.GrpcCode;
 import dev.faultloom.wire.Headers;
 import dev.faultloom.wire.Text;
 import java.io.EOFException;
@@ -23,11 +24,6 @@ import java.util.concurrent.CompletableFuture;
 
 /** One HTTP request of a scope, from the fault decision until its end is recorded. Safe for concurrent use. */
 public final class HttpCall {
-    private static final int CANCELED = 1;
-    private static final int UNKNOWN = 2;
-    private static final int DEADLINE_EXCEEDED = 4;
-    private static final int UNAVAILABLE = 14;
-
     private final Scope scope;
     private final OutgoingCall call;
     /** What a fault does to this call. */
@@ -112,17 +108,17 @@ public final class HttpCall {
             return effect.sends;
         }
         try {
-            return FaultDelay.waitForFault(scope.process(), effect);
+            return effect.sendsAfterWait(FaultDelay.waitForFault(scope.process(), effect.waitMs));
         } catch (InterruptedException e) {
-            recordFailure(CANCELED, false);
+            recordFailure(GrpcCode.CANCELED, false);
             throw e;
         }
     }
 
     /** {@link #waitForFault} without blocking. */
     public CompletableFuture<Boolean> waitForFaultAsync() {
-        // continuations must not run on the timer thread
-        return FaultDelay.waitForFaultAsync(scope.process(), effect).thenApplyAsync(sends -> sends);
+        // asynchronously: continuations must not run on the timer thread
+        return FaultDelay.waitForFaultAsync(scope.process(), effect.waitMs).thenApplyAsync(effect::sendsAfterWait);
     }
 
     /** Records the end of a request that is not sent. */
@@ -190,29 +186,25 @@ public final class HttpCall {
             return;
         }
         isRecorded = true;
-        if (end.isReply) {
-            scope.recordReply(scope.now(), call.number, end.recordedStatus, history, end.isGap);
-        } else {
-            scope.recordFailure(scope.now(), call.number, end.recordedStatus, history, end.isGap);
-        }
+        end.record(scope, call.number, history);
     }
 
     /** The gRPC code of a call that ended without a reply: refused or reset 14, timeout 4, canceled 1, else 2. */
     static int failureCode(Throwable error) {
         for (int depth = 0; error != null && depth < 8; depth++, error = error.getCause()) {
             if (error instanceof SocketTimeoutException || hasTypeName(error, "HttpTimeoutException") || isTimeout(error)) {
-                return DEADLINE_EXCEEDED;
+                return GrpcCode.DEADLINE_EXCEEDED;
             }
             if (error instanceof CancellationException || error instanceof InterruptedException
                     || "Canceled".equals(error.getMessage())) {
-                return CANCELED;
+                return GrpcCode.CANCELED;
             }
             if (error instanceof ConnectException || error instanceof SocketException || error instanceof EOFException
                     || isDisconnect(error)) {
-                return UNAVAILABLE;
+                return GrpcCode.UNAVAILABLE;
             }
         }
-        return UNKNOWN;
+        return GrpcCode.UNKNOWN;
     }
 
     /** Compares names, because the module of the class is not visible here. */

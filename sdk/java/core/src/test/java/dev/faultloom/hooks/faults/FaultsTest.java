@@ -7,7 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.faultloom.wire.Fault;
 import dev.faultloom.wire.FaultKind;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** Cases that the vectors of kind {@code hook} do not cover. */
@@ -25,12 +31,23 @@ class FaultsTest {
         assertEquals(0, waitMs(Fault.of(FaultKind.DELAY)));
     }
 
+    private static FaultEffect effect(FaultKind kind, long timeoutMs) {
+        return Faults.faultEffect(Protocol.GRPC, Fault.of(kind).arg(100), timeoutMs);
+    }
+
+    @Test
+    void delayIsSentAfterItsWaitUnlessTheTimeoutIsShorter() {
+        assertTrue(effect(FaultKind.DELAY, Faults.NO_TIMEOUT).sendsAfterWait(true));
+        assertTrue(effect(FaultKind.DELAY, 101).sendsAfterWait(true));
+        assertFalse(effect(FaultKind.DELAY, 100).sendsAfterWait(true));
+        assertFalse(effect(FaultKind.HANG, Faults.NO_TIMEOUT).sendsAfterWait(true));
+    }
+
     @Test
     void onlyADelayIsSentWhenFaultsAreDisabled() {
         for (FaultKind kind : FaultKind.values()) {
-            FaultEffect effect = Faults.faultEffect(Protocol.GRPC, Fault.of(kind).arg(100), 10);
-            assertEquals(kind == FaultKind.DELAY, effect.sendsIfDisabled, kind.text());
-            assertEquals(kind == FaultKind.LOST_REPLY, effect.losesReply(), kind.text());
+            assertEquals(kind == FaultKind.DELAY, effect(kind, 10).sendsAfterWait(false), kind.text());
+            assertEquals(kind == FaultKind.LOST_REPLY, effect(kind, 10).losesReply(), kind.text());
         }
     }
 
@@ -53,5 +70,22 @@ class FaultsTest {
         assertEquals(2, Faults.changeBody(Outcome.CORRUPT, body, 2));
         assertArrayEquals(new byte[] {1, -1, 3, 4}, body);
         assertFalse(Faults.faultEffect(Protocol.GRPC, null, 10).changesBody());
+    }
+
+    @Test
+    void noOtherHookComparesKinds() throws IOException {
+        Pattern kinds = Pattern.compile("\\bFaultKind\\b|\\bfault\\.kind\\b");
+        int hooks = 0;
+        for (String module : new String[] {"core", "hooks", "agent"}) {
+            try (Stream<Path> files = Files.walk(Path.of("..", module, "src", "main", "java", "dev", "faultloom", "hooks"))) {
+                for (Path file : files.filter(path -> path.toString().endsWith(".java")).collect(Collectors.toList())) {
+                    if (!file.getParent().endsWith("faults")) {
+                        hooks++;
+                        assertFalse(kinds.matcher(Files.readString(file)).find(), file.toString());
+                    }
+                }
+            }
+        }
+        assertTrue(hooks > 30, hooks + " files");
     }
 }

@@ -1,6 +1,6 @@
 package dev.faultloom.hooks.grpc;
 
-import dev.faultloom.scope.Process;
+import dev.faultloom.entry.ThisProcess;
 import io.grpc.ClientInterceptor;
 import io.grpc.ServerBuilder;
 import java.lang.reflect.Field;
@@ -13,7 +13,7 @@ public final class GrpcHooks {
     /** Before a server is built. The last interceptor in the list runs first. */
     public static void server(Object builder, List<?> interceptors) {
         interceptors.removeIf(interceptor -> interceptor instanceof ServerHook);
-        ((ServerBuilder<?>) builder).intercept(new ServerHook(Process.current(), receiveLimit(builder, "clientTransportServersBuilder"), true));
+        ((ServerBuilder<?>) builder).intercept(new ServerHook(ThisProcess.get(), receiveLimit(builder, "clientTransportServersBuilder"), true));
     }
 
     /** After the interceptors of a new channel are listed. The first interceptor in the list runs last. */

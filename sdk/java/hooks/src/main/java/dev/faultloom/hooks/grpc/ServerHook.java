@@ -33,7 +33,7 @@ public final class ServerHook implements ServerInterceptor {
         this.process = process;
         this.acceptsFields = receiveLimit >= Carrier.MIN_RECEIVE_LIMIT;
         this.agent = agent;
-        this.isSampling = process.entry().isSampling();
+        this.isSampling = process.isSampling();
     }
 
     @Override

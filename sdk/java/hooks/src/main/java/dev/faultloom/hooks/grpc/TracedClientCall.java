@@ -189,9 +189,9 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
     private void delay(FaultEffect effect, Metadata headers) {
         queuedActions = new ArrayList<>();
         Context context = Context.current();
-        wait = FaultDelay.waitForFaultAsync(scope.process(), effect);
-        wait.thenAcceptAsync(sends -> context.run(() -> {
-            if (sends) {
+        wait = FaultDelay.waitForFaultAsync(scope.process(), effect.waitMs);
+        wait.thenAcceptAsync(elapsed -> context.run(() -> {
+            if (effect.sendsAfterWait(elapsed)) {
                 send(headers);
                 runQueuedActions();
             } else {
@@ -226,11 +226,7 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
 
     /** Ends a call that is not sent. */
     private void end(CallEnd end) {
-        if (end.isReply) {
-            scope.recordReply(scope.now(), call.number, end.recordedStatus, null, end.isGap);
-        } else {
-            scope.recordFailure(scope.now(), call.number, end.recordedStatus, null, end.isGap);
-        }
+        end.record(scope, call.number, null);
         closeOnExecutor(FaultStatus.of(end, channel.authority()));
     }
 

@@ -4,6 +4,7 @@ import dev.faultloom.hooks.faults.CallEnd;
 import dev.faultloom.hooks.faults.CallResult;
 import dev.faultloom.hooks.faults.FaultEffect;
 import dev.faultloom.hooks.faults.Faults;
+import dev.faultloom.hooks.faults.Outcome;
 import dev.faultloom.hooks.faults.Protocol;
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.OutgoingCall;
@@ -101,25 +102,19 @@ final class TracedClientListener<R> extends ClientCall.Listener<R> {
     /** Records the end of the call and passes it to the application: the status, or that a fault lost the reply. */
     private void end(CallResult result, byte[] history, Status status, Metadata trailers) {
         CallEnd end = Faults.replyEffect(Protocol.GRPC, call.fault, result);
-        if (end.isReply) {
-            scope.recordReply(scope.now(), call.number, end.recordedStatus, history, end.isGap);
-        } else {
-            scope.recordFailure(scope.now(), call.number, end.recordedStatus, history, end.isGap);
-        }
+        end.record(scope, call.number, history);
         R message = waitingMessage;
         waitingMessage = null;
-        switch (end.outcome) {
-            case RESET:
-                close(FaultStatus.LOST_REPLY, new Metadata());
-                break;
-            default: // the marshaller has changed the message
-                if (message != null) {
-                    try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
-                        application.onMessage(message);
-                    }
-                }
-                close(status, trailers);
+        if (end.outcome == Outcome.RESET) {
+            close(FaultStatus.LOST_REPLY, new Metadata());
+            return;
         }
+        if (message != null) { // the marshaller has changed it if the fault demands it
+            try (CurrentScope.Binding ignored = CurrentScope.bind(scope)) {
+                application.onMessage(message);
+            }
+        }
+        close(status, trailers);
     }
 
     /** Updates whether the next call to this method may carry its envelope in a field. */

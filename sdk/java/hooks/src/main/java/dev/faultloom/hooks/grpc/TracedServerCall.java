@@ -39,7 +39,7 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
     }
 
     private final boolean serverAcceptsFields;
-    private volatile State state = State.UNTRACED; // cancellation comes from another thread
+    private volatile State state = State.UNTRACED; // another thread may cancel the call
     private Scope scope; // null in UNTRACED and REPLIED
     private boolean appendsField; // to messages, if they have room
     private boolean requestFieldIsReadable;
@@ -53,7 +53,7 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
     /** Begins the scope. Replaces any earlier scope: the client may have forwarded our metadata. */
     void begin(Scope newScope) {
         if (scope != null) {
-            scope.discard();
+            scope.abandon();
         }
         scope = newScope;
         state = State.TRACED;
@@ -85,15 +85,22 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
             super.sendMessage(message);
         } else if (isStream()) {
             super.sendMessage(withPiece(message));
-        } else if (state == State.TRACED) {
+        } else if (changeState(State.TRACED, State.HOLDING)) {
             heldMessage = message;
-            state = State.HOLDING;
-        } else if (state == State.HOLDING) {
+        } else if (changeState(State.HOLDING, State.TRACED)) {
             // a second message is an error of the application, which the library reports
             sendHeldMessage();
-            state = State.TRACED;
             super.sendMessage(message);
         } // CLOSED: nothing is sent after the end or a cancellation
+    }
+
+    /** Changes the state if it is {@code from}. Another thread may have canceled the call. */
+    private synchronized boolean changeState(State from, State to) {
+        if (state != from) {
+            return false;
+        }
+        state = to;
+        return true;
     }
 
     private R withPiece(R message) {
@@ -195,7 +202,9 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
 
     /** Finishes the scope after the client canceled the call. */
     void cancel() {
-        state = State.CLOSED;
+        synchronized (this) {
+            state = State.CLOSED;
+        }
         scope.finish(scope.now(), Status.Code.CANCELLED.value(), exportedName());
     }
 }

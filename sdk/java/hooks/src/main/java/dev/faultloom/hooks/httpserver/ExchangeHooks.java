@@ -2,9 +2,8 @@ package dev.faultloom.hooks.httpserver;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpsExchange;
+import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.scope.CurrentScope;
-import dev.faultloom.scope.IncomingRequest;
-import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Envelope;
 import java.util.List;
@@ -19,7 +18,7 @@ public final class ExchangeHooks {
             return exchange;
         }
         HttpExchange raw = (HttpExchange) exchange;
-        Scope scope = Process.current().openScope(IncomingRequest.http(name -> header(raw, name)));
+        Scope scope = ThisProcess.get().openScope(name -> header(raw, name));
         return scope == null ? exchange : new ServerExchange(raw, scope);
     }
 

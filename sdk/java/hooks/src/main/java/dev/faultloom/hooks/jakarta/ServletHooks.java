@@ -1,7 +1,6 @@
 package dev.faultloom.hooks.jakarta;
 
-import dev.faultloom.scope.IncomingRequest;
-import dev.faultloom.scope.Process;
+import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Envelope;
 import jakarta.servlet.http.HttpServletRequest;
@@ -51,7 +50,7 @@ public final class ServletHooks {
                 return ((ServerScope) present).enter(); // the container dispatched the request again
             }
         }
-        Scope scope = Process.current().openScope(IncomingRequest.http(name -> header(request, name)));
+        Scope scope = ThisProcess.get().openScope(name -> header(request, name));
         if (scope == null) {
             return null;
         }

@@ -35,7 +35,7 @@ class AgentTest {
     }
 
     @Test
-    void aRequestWithAnEnvelopeBringsItsHistoryAndNoOther() throws Exception {
+    void onlyARequestWithAnEnvelopeReturnsAHistory() throws Exception {
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.createContext("/", exchange -> {
             exchange.sendResponseHeaders(200, 2);

@@ -6,13 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.google.protobuf.StringValue;
 import dev.faultloom.Faultloom;
+import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.Process;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.trust.Signer;
 import dev.faultloom.wire.Fault;
-import dev.faultloom.wire.History;
 import dev.faultloom.wire.FaultKind;
+import dev.faultloom.wire.History;
 import io.grpc.CallOptions;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
@@ -62,12 +63,12 @@ class OneLineTest {
     }
 
     private static Scope begin(List<Fault> plan) throws Exception {
-        Process process = Process.current();
+        Process process = ThisProcess.get();
         return process.beginScope(Signer.of(process.receiver().settings(), true).sign(plan, System.currentTimeMillis() / 1000 + 60));
     }
 
     @Test
-    void aCallIsTracedFaultedAndTracedAgain() throws Exception {
+    void callIsTracedThenFaultedThenTraced() throws Exception {
         assertTraced();
         try (CurrentScope.Binding bound = CurrentScope.bind(begin(List.of(Fault.of(FaultKind.UNAVAILABLE))))) {
             StatusRuntimeException e = assertThrows(StatusRuntimeException.class, () -> say("hello"));

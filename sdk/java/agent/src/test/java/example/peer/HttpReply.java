@@ -20,7 +20,7 @@ import java.util.Map;
  * /throw        throws
  * </pre>
  */
-final class HttpAnswer {
+final class HttpReply {
     int status = 200;
     byte[] body = new byte[0];
     boolean chunked;
@@ -28,51 +28,51 @@ final class HttpAnswer {
     String after = "";
     final Map<String, String> headers = new LinkedHashMap<>();
 
-    static HttpAnswer to(String path, String body) {
-        HttpAnswer answer = new HttpAnswer();
+    static HttpReply to(String path, String body) {
+        HttpReply reply = new HttpReply();
         String[] parts = path.split("/");
         int number = parts.length > 2 && parts[2].matches("[0-9]{1,8}") ? Integer.parseInt(parts[2]) : 0;
-        answer.headers.put("Content-Type", "text/plain");
+        reply.headers.put("Content-Type", "text/plain");
         switch (parts.length > 1 ? parts[1] : "") {
             case "run":
-                answer.body = Script.run(body).getBytes(UTF_8);
+                reply.body = Script.run(body).getBytes(UTF_8);
                 break;
             case "big":
-                answer.body = "x".repeat(number).getBytes(UTF_8);
+                reply.body = "x".repeat(number).getBytes(UTF_8);
                 break;
             case "binary":
-                answer.body = new byte[number];
+                reply.body = new byte[number];
                 for (int i = 0; i < number; i++) {
-                    answer.body[i] = (byte) (i * 7);
+                    reply.body[i] = (byte) (i * 7);
                 }
                 break;
             case "fan":
                 for (int i = 0; i < number; i++) {
                     Script.run(body);
                 }
-                answer.body = "done".getBytes(UTF_8);
+                reply.body = "done".getBytes(UTF_8);
                 break;
             case "chunked":
             case "flushed":
             case "later":
             case "events":
-                answer.body = "y".repeat(number).getBytes(UTF_8);
-                answer.chunked = true;
-                answer.flushes = !parts[1].equals("chunked");
-                answer.after = parts[1].equals("later") ? body : "";
+                reply.body = "y".repeat(number).getBytes(UTF_8);
+                reply.chunked = true;
+                reply.flushes = !parts[1].equals("chunked");
+                reply.after = parts[1].equals("later") ? body : "";
                 if (parts[1].equals("events")) {
-                    answer.headers.put("Content-Type", "text/event-stream");
+                    reply.headers.put("Content-Type", "text/event-stream");
                 }
                 break;
             case "status":
-                answer.status = number;
-                answer.body = number == 204 ? new byte[0] : ("status " + number).getBytes(UTF_8);
+                reply.status = number;
+                reply.body = number == 204 ? new byte[0] : ("status " + number).getBytes(UTF_8);
                 break;
             case "throw":
                 throw new IllegalStateException("thrown");
             default:
-                answer.body = path.getBytes(UTF_8);
+                reply.body = path.getBytes(UTF_8);
         }
-        return answer;
+        return reply;
     }
 }
