@@ -1,7 +1,8 @@
-//! The history of a stream, in pieces: sent by a scope, joined by its caller. Source: the format, "The history of a stream".
+//! The history of a stream, in pieces: sent by a scope, joined by its caller. Source: the format, "The history of a
+//! stream".
 //!
-//! A piece begins with its offset, so the receiver detects a missing piece. Pieces end between events, so the pieces received before
-//! a stream breaks off form a valid, truncated history.
+//! A piece begins with its offset, so the receiver detects a missing piece. Pieces end between events, so the pieces
+//! received before a stream breaks off form a valid, truncated history.
 
 use crate::bytes::{Reader, put_varint};
 use crate::carrier::field_bytes;
@@ -40,7 +41,8 @@ impl Pieces {
         self.head.as_ref().map_or(0, |head| head.len() + self.events_sent)
     }
 
-    /// The piece to send with a reply message of this size, if any. `head`: the history up to its events; `events`: all so far.
+    /// The piece to send with a reply message of this size, if any. `head`: the history up to its events; `events`: all
+    /// so far.
     pub fn next_piece(&mut self, message_bytes: usize, head: Vec<u8>, events: &[u8]) -> Option<Vec<u8>> {
         let unsent = &events[self.events_sent..];
         if !self.accept.field || (self.head.is_some() && unsent.is_empty()) {
