@@ -72,8 +72,9 @@ impl Credentials {
 }
 
 fn too_large(e: WireError, faults: usize) -> Failure {
-    Failure::unknown(format!("this plan of {faults} faults cannot be sent: {e}"))
-        .next("shorter names in selectors or fewer 'after' entries; without a slash, `Convert` matches /any.Service/Convert")
+    Failure::unknown(format!("this plan of {faults} faults cannot be sent: {e}")).next(
+        "shorter names in selectors or fewer 'after' entries; without a slash, `Convert` matches /any.Service/Convert",
+    )
 }
 
 fn now_s() -> u64 {
