@@ -276,7 +276,7 @@ impl Scope {
         }
     }
 
-    /// Records SEND_RESPONSE. Nothing is recorded after it.
+    /// Records SEND_RESPONSE, which must be the last event.
     pub fn finish(&mut self, status: u64, at_us: u64) {
         self.put_event(SEND_RESPONSE, at_us);
         put_varint(&mut self.events, status);
