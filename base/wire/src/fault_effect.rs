@@ -8,7 +8,7 @@
 use model::FaultKind;
 use model::trace::Protocol;
 
-/// The longest delay or hang in ms. Longer ones of a plan are cut to it.
+/// The longest delay or hang in ms. Longer ones are shortened to it.
 pub const WAIT_MS_MAX: u64 = 30_000;
 
 /// gRPC codes of calls that ended without a reply, and of the status that a corrupted message leads to.

@@ -10,9 +10,6 @@ pub enum Transport {
     Grpc,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Body(pub Vec<u8>);
-
 /// A request that can be sent repeatedly. For gRPC, `path` is the full method and `body` the serialized message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSpec {
