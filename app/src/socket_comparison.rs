@@ -2,7 +2,7 @@
 
 use flows::{Comparison, Graph};
 use model::Failure;
-use report::SocketsBeside;
+use report::ComparedSockets;
 use runs::RunDir;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,8 @@ pub struct SocketComparison {
 }
 
 impl SocketComparison {
-    pub fn view(&self) -> SocketsBeside<'_> {
-        SocketsBeside { graph: &self.graph, rows: &self.rows }
+    pub fn view(&self) -> ComparedSockets<'_> {
+        ComparedSockets { graph: &self.graph, rows: &self.rows }
     }
 }
 

@@ -104,7 +104,7 @@ fn wrong_requests_are_refused() {
     home.run(&["up", "-d"]).exits(0);
     let cases: [(&[&str], &str); 9] = [
         (&["record"], "no request to send"),
-        (&["record", "https://127.0.0.1/"], "TLS is not supported"),
+        (&["record", "https://127.0.0.1/"], "HTTPS is not supported"),
         (&["record", "ftp://127.0.0.1/"], "only http:// and grpc://"),
         (&["record", "grpc://127.0.0.1:1/Convert"], "a gRPC path is /package.Service/Method"),
         (&["record", "http://127.0.0.1:1/", "-H", "no colon"], "is not 'Name: value'"),

@@ -76,7 +76,7 @@ fn the_shops_sockets_are_the_calls_of_its_recorded_requests() {
     let page = shop.home.file("page.html");
     shop.run(&["report", "last", "-o", &page.to_string_lossy()]).exits(0);
     let html = std::fs::read_to_string(page).unwrap();
-    assert!(html.contains("Sockets beside messages") && html.contains("carries no SDK"));
+    assert!(html.contains("Sockets and calls") && html.contains("carries no SDK"));
 }
 
 /// Callers and callees of a recorded tree.

@@ -96,7 +96,7 @@ class Picture:
             for one in group:
                 x, width = BARS + one["sent_us"] * self.scale, (one["ended_us"] - one["sent_us"]) * self.scale
                 self.parts.append(f'<rect x="{x:.1f}" y="{y - 10:.0f}" width="{max(width - 2, 2):.1f}" height="11" rx="2" class="ghost"/>')
-            self.text(RIGHT + 14, y, "never sent", "dim")
+            self.text(RIGHT + 14, y, "not sent", "dim")
         self.parts.append(f'<path d="M{LEFT + 8} {first} V{y - 4}" class="line"/>')
         return y
 
@@ -108,15 +108,15 @@ def main():
     good, bad = (json.load(open(name)) for name in sys.argv[1:3])
     good_entry, bad_entry = good["trace"]["entry"], bad["trace"]["entry"]
     picture = Picture(max(e["scope"]["answered_us"] for e in (good_entry, bad_entry)))
-    y = picture.request(40, "One request, whole", good_entry, [])
+    y = picture.request(40, "One request with all its calls", good_entry, [])
     y += 22
     picture.parts.append(f'<path d="M{LEFT} {y - 6} H{WIDTH - LEFT}" class="line" opacity="0.5"/>')
     made = len(bad_entry["scope"]["calls"])
     left_out = groups(good_entry["scope"]["calls"][made:])
-    y = picture.request(y + 22, "The same request, currency down after it has answered GetCurrencies", bad_entry, left_out)
+    y = picture.request(y + 22, "The same request, with currency failing after it answered GetCurrencies", bad_entry, left_out)
     y += ROW + 12
     picture.text(LEFT, y, "SimpleTFI", "badtext")
-    picture.text(LEFT + 88, y, "currency fails after GetCurrencies has answered: time of check to time of use")
+    picture.text(LEFT + 88, y, "currency fails after GetCurrencies succeeded: time of check to time of use")
     height = y + 24
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" role="img">')
     print("<title>A recorded request as a tree with its times, and the same request with the fault that breaks it</title>")

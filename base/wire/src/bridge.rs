@@ -1,7 +1,7 @@
 //! Envelopes across services that support only OpenTelemetry: the W3C headers `traceparent` and `baggage`.
 //!
-//! Such a service forwards both headers and puts its own span id into `traceparent`. The next service with an SDK uses that id as
-//! the call id of its scope. Source: the format, "Bridge".
+//! Such a service forwards both headers and puts its own span id into `traceparent`. The next service with an SDK uses
+//! that id as the call id of its scope. Source: the format, "Bridge".
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,5 +1,5 @@
-//! Call ids are derived, never transmitted: the id of a scope's n-th call follows from the scope's own id. They are unique per
-//! call, and equal in every repetition from one root id, so that two runs of a request can be compared.
+//! Call ids are derived, never transmitted: the id of a scope's n-th call follows from the scope's own id. They are
+//! unique per call, and equal in every repetition from one root id, so that two runs of a request can be compared.
 
 /// Id of the `number`-th call (from 1) sent by the scope of call `parent`.
 pub fn derive(parent: u64, number: u64) -> u64 {
@@ -10,7 +10,7 @@ pub fn derive(parent: u64, number: u64) -> u64 {
     z.max(1)
 }
 
-/// The inverse of `derive(call, 0)`: a server span's id is derived so from the call it answers.
+/// The inverse of `derive(call, 0)`, which is the id of the server span that answers `call`.
 pub fn answered_call(id: u64) -> u64 {
     let unshift = |mut z: u64, by: u32| {
         let whole = z;

@@ -27,8 +27,8 @@ pub fn append_field(message: &[u8], history: &[u8]) -> Vec<u8> {
     [message, &field].concat()
 }
 
-/// The distance of the carrier's begin from the end: read from the four bytes before the magic, which comes last.
-fn length_from_end(bytes: &[u8]) -> Option<usize> {
+/// The length in the four bytes before the magic, if the bytes end with the magic.
+fn stored_length(bytes: &[u8]) -> Option<usize> {
     let n = bytes.len();
     if n < 8 || bytes[n - 4..] != MAGIC {
         return None;
@@ -38,7 +38,7 @@ fn length_from_end(bytes: &[u8]) -> Option<usize> {
 
 /// The message without the field, and the history if there was one.
 pub fn split_field(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = length_from_end(bytes).and_then(|length| bytes.len().checked_sub(length)) else {
+    let Some(at) = stored_length(bytes).and_then(|length| bytes.len().checked_sub(length)) else {
         return (bytes, None);
     };
     let mut r = Reader::new(&bytes[at..]);
@@ -57,7 +57,7 @@ pub fn append_tail(body: &[u8], history: &[u8]) -> Vec<u8> {
 }
 
 pub fn split_tail(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let Some(at) = length_from_end(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else {
+    let Some(at) = stored_length(bytes).and_then(|length| (bytes.len() - 8).checked_sub(length)) else {
         return (bytes, None);
     };
     (&bytes[..at], Some(&bytes[at..bytes.len() - 8]))

@@ -39,7 +39,8 @@ pub struct Signed {
     pub plan: Option<Vec<Fault>>,
 }
 
-/// Counters in the order of the format: per fault `matched`, `fired`, then one per `after` entry; only those the fault needs.
+/// Counters in the order of the format: per fault `matched`, `fired`, then one per `after` entry; only those the fault
+/// needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hop {
     pub call: u64,

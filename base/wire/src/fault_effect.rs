@@ -1,13 +1,14 @@
-//! The effect of a fault on one call: whether the request is sent, how long the call waits, what the caller gets, and which event
-//! is recorded.
+//! The effect of a fault on one call: whether the request is sent, how long the call waits, what the caller gets, and
+//! which event is recorded.
 //!
-//! Pure functions over the table in `docs/formats/messages.md`, "Deciding about a send". Every SDK has the same two functions in its
-//! fault dispatcher, checked by the vectors of kind `hook`. Libraries differ only in the exceptions they raise.
+//! Pure functions over the table in `docs/formats/messages.md`, "Deciding about a send". Every SDK has the same two
+//! functions in its fault dispatcher, checked by the vectors of kind `hook`. Libraries differ only in the exceptions
+//! they raise.
 
 use model::FaultKind;
 use model::trace::Protocol;
 
-/// The longest delay or hang in ms, whatever the plan says.
+/// The longest delay or hang in ms. Longer ones are shortened to it.
 pub const WAIT_MS_MAX: u64 = 30_000;
 
 /// gRPC codes of calls that ended without a reply, and of the status that a corrupted message leads to.
@@ -65,12 +66,12 @@ pub struct FaultEffect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub outcome: Outcome,
-    /// What the caller sees: a gRPC code or, for an HTTP reply, its status.
+    /// The status that the caller gets: a gRPC code or, for an HTTP reply, its status.
     pub status: u64,
     /// RECV_RESPONSE if true, else CALL_FAILED.
     pub is_reply: bool,
     pub recorded_status: u64,
-    /// The event is marked as a gap: the callee may have run and no history came.
+    /// The event is marked as a gap: the callee may have run, and its history is missing.
     pub is_gap: bool,
 }
 
@@ -133,7 +134,7 @@ pub fn reply_effect(protocol: Protocol, kind: Option<FaultKind>, result: CallRes
         }
         CallResult::Reply { status, has_history } => (status, has_history),
     };
-    // a gRPC reply that is no success has no message to change
+    // a gRPC reply with an error status has no message to change
     let has_body = protocol == Protocol::Http || status == 0;
     let recorded_status = status;
     let reply = |outcome, status| Ended { outcome, status, is_reply: true, recorded_status, is_gap: !has_history };

@@ -1,7 +1,7 @@
 //! The message format: envelopes, histories, carriers, and which fault fires at a send.
 //!
-//! The reference implementation of `docs/formats/messages.md`. `spec/vectors`, which all SDKs must pass, are generated from it.
-//! Source: 3MileBeach §4.2 and §4.3, deviations in the format document. No I/O, no clock: time is an argument.
+//! The reference implementation of `docs/formats/messages.md`. `spec/vectors`, which all SDKs must pass, are generated
+//! from it. Source: 3MileBeach §4.2 and §4.3, deviations in the format document. No I/O, no clock: time is an argument.
 
 pub mod accept;
 pub mod bridge;

@@ -1,7 +1,9 @@
-//! The history of a stream, in pieces: sent by a scope, joined by its caller. Source: the format, "The history of a stream".
+//! The history of a stream, in pieces: sent by a scope, joined by its caller.
 //!
-//! A piece begins with its offset, so the receiver detects a missing piece. Pieces end between events, so the pieces received before
-//! a stream breaks off form a valid, truncated history.
+//! Source: the format, "The history of a stream".
+//!
+//! A piece begins with its offset, so the receiver detects a missing piece. Pieces end between events, so the pieces
+//! received before a stream breaks off form a valid, truncated history.
 
 use crate::bytes::{Reader, put_varint};
 use crate::carrier::field_bytes;
@@ -13,7 +15,7 @@ use crate::truncate::{prefix_bytes, shorten};
 pub const PIECE: u8 = 0x81;
 
 const LAST: u8 = 1;
-const CUT: u8 = 2;
+const PIECE_TRUNCATED: u8 = 2;
 
 fn piece(flags: u8, offset: usize) -> Vec<u8> {
     let mut out = vec![PIECE, flags];
@@ -40,7 +42,8 @@ impl Pieces {
         self.head.as_ref().map_or(0, |head| head.len() + self.events_sent)
     }
 
-    /// The piece to send with a reply message of this size, if any. `head`: the history up to its events; `events`: all so far.
+    /// The piece to send with a reply message of this size, if any. `head`: the history up to its events; `events`: all
+    /// so far.
     pub fn next_piece(&mut self, message_bytes: usize, head: Vec<u8>, events: &[u8]) -> Option<Vec<u8>> {
         let unsent = &events[self.events_sent..];
         if !self.accept.field || (self.head.is_some() && unsent.is_empty()) {
@@ -60,7 +63,7 @@ impl Pieces {
         Some(out)
     }
 
-    /// The piece for the trailer, at most `limit` bytes; None if not even the head fits.
+    /// The piece for the trailer, at most `limit` bytes; None if it does not fit even when truncated.
     pub fn last_piece(&self, limit: usize, head: &[u8], events: &[u8]) -> Option<Vec<u8>> {
         let unsent = &events[self.events_sent..];
         let mut out = piece(LAST, self.offset());
@@ -72,7 +75,7 @@ impl Pieces {
             out.extend_from_slice(unsent);
             return Some(out);
         }
-        out[1] |= CUT;
+        out[1] |= PIECE_TRUNCATED;
         out.extend(shorten(unsent, left).ok().flatten()?);
         Some(out)
     }
@@ -91,7 +94,7 @@ pub struct Joined {
 #[derive(Clone, Debug, Default)]
 pub struct Joiner {
     bytes: Vec<u8>,
-    cut: bool,
+    truncated: bool,
     last: bool,
     /// A piece did not continue the history. Later pieces are ignored, as they may depend on missing events.
     ended: bool,
@@ -109,14 +112,14 @@ impl Joiner {
         let mut r = Reader::new(piece);
         let (Ok(PIECE), Ok(flags), Ok(offset)) = (r.u8(), r.u8(), r.varint()) else { return false };
         let bytes = r.rest();
-        if flags & !(LAST | CUT) != 0
+        if flags & !(LAST | PIECE_TRUNCATED) != 0
             || offset != self.bytes.len() as u64
             || self.bytes.len() + bytes.len() > HISTORY_BYTES_MAX
         {
             return false;
         }
         self.bytes.extend_from_slice(bytes);
-        self.cut |= flags & CUT != 0;
+        self.truncated |= flags & PIECE_TRUNCATED != 0;
         self.last |= flags & LAST != 0;
         true
     }
@@ -124,11 +127,11 @@ impl Joiner {
     /// `call`: the id of the answered call.
     pub fn finish(self, call: u64) -> Joined {
         let mut bytes = self.bytes;
-        let whole = split_head(&bytes).is_ok_and(|(id, segment)| id == call && prefix_bytes(segment).is_ok());
-        if !whole {
+        let has_head = split_head(&bytes).is_ok_and(|(id, segment)| id == call && prefix_bytes(segment).is_ok());
+        if !has_head {
             return Joined { history: None, complete: false };
         }
-        let complete = self.last && !self.cut;
+        let complete = self.last && !self.truncated;
         if !complete {
             bytes[HEAD_BYTES] |= TRUNCATED;
         }

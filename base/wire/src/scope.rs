@@ -1,4 +1,5 @@
-//! A scope: the work a service does to answer one call. It decides which fault fires at each send and records its segment.
+//! A scope: the work a service does to answer one call. It decides which fault fires at each send and records its
+//! segment.
 //!
 //! Every SDK has its own implementation. The vectors are generated from this one.
 
@@ -208,7 +209,9 @@ impl Scope {
         }
     }
 
-    /// Numbers a call, decides about faults and records SEND_REQUEST. `name`: the gRPC method, or the raw `METHOD /path`.
+    /// Numbers a call, decides about faults and records SEND_REQUEST.
+    ///
+    /// `name`: the gRPC method, or the raw `METHOD /path`.
     pub fn begin_call(&mut self, protocol: Protocol, peer: &str, name: &str, at_us: u64) -> OutgoingCall {
         let number = self.sent.len() as u64 + 1;
         let id = call_id::derive(self.call, number);
@@ -273,7 +276,7 @@ impl Scope {
         }
     }
 
-    /// Records SEND_RESPONSE. Nothing is recorded after it.
+    /// Records SEND_RESPONSE, which must be the last event.
     pub fn finish(&mut self, status: u64, at_us: u64) {
         self.put_event(SEND_RESPONSE, at_us);
         put_varint(&mut self.events, status);

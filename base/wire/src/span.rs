@@ -44,7 +44,8 @@ pub const GAP: &str = "faultloom.gap";
 pub const TRUNCATED: &str = "faultloom.truncated";
 pub const FAULTS_OFF: &str = "faultloom.faults_off";
 
-/// The spans of the scope that answered `call`, depth first. `has_parent`: whether the request came with a `traceparent`.
+/// The spans of the scope that answered `call`, depth first. `has_parent`: whether the request came with a
+/// `traceparent`.
 pub fn spans(call: u64, scope: &Scope, has_parent: bool) -> Vec<Span> {
     let mut out = Vec::new();
     visit(call, scope, has_parent, "", &mut out);

@@ -18,7 +18,7 @@ pub struct EntryCall {
 }
 
 /// The caller of the entry call.
-pub const STARTER: &str = "faultloom";
+pub const ENTRY_CALLER: &str = "faultloom";
 
 /// Joins the entry call with the history that its reply carried, if any.
 pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
@@ -29,7 +29,7 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
         entry: Call {
             id: format!("{:016x}", entry.call),
             number: 0,
-            caller: STARTER.to_owned(),
+            caller: ENTRY_CALLER.to_owned(),
             callee: scope.as_ref().map_or_else(|| entry.peer.clone(), |s| s.service.clone()),
             name: entry.name,
             peer: entry.peer,
@@ -46,7 +46,8 @@ pub fn trace(entry: EntryCall, history: Option<History>) -> Trace {
     trace
 }
 
-/// Names the callees of calls that did not reach them: they have the name of the callee that answered another call to the same peer.
+/// Names the callees of calls that did not reach them: they have the name of the callee that answered another call to
+/// the same peer.
 pub fn name_callees(entry: &mut Call) {
     fn collect(call: &Call, names: &mut HashMap<String, String>) {
         if let Some(scope) = &call.scope {

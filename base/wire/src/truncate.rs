@@ -93,7 +93,8 @@ fn raw(bytes: &[u8]) -> Result<Vec<RawEvent<'_>>, WireError> {
     Ok(events)
 }
 
-/// The events without child segments. If that is still too large, as many of the first ones as fit together with the last.
+/// The events without child segments. If that is still too large, as many of the first ones as fit together with the
+/// last.
 pub(crate) fn shorten(bytes: &[u8], limit: usize) -> Result<Option<Vec<u8>>, WireError> {
     let events = raw(bytes)?;
     let flat: Vec<Vec<u8>> = events.iter().map(RawEvent::without_child).collect();

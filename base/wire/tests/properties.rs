@@ -1,4 +1,5 @@
-//! Properties for any bytes and any sequence of events: nothing panics, encoded data decodes, truncated histories fit their limit.
+//! Properties for any bytes and any sequence of events: nothing panics, encoded data decodes, truncated histories fit
+//! their limit.
 
 use model::fault::AfterCounts;
 use model::trace::Protocol;

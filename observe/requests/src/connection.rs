@@ -1,11 +1,11 @@
-//! One kept-alive connection, as HTTP/1.1 and gRPC share it. Every sender has its own, so no case waits for another.
+//! A kept-alive connection for HTTP/1.1 or gRPC. Every sender has its own, so no case waits for another.
 
 use model::trace::Outcome;
 use std::future::Future;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// A connection that is made at the first use, and again after a failure.
+/// Connects at the first use, and again after a failure.
 pub struct Connection<S> {
     pub(crate) sender: Option<S>,
     authority: String,
@@ -48,7 +48,7 @@ pub trait RequestSender: Sized {
     /// Whether another request can be sent; waits until then.
     fn is_usable(&mut self) -> impl Future<Output = bool> + Send;
 
-    /// Makes an HTTP connection, which runs in a task of its own.
+    /// Starts HTTP on a TCP connection, in a task of its own.
     fn handshake(stream: TcpStream) -> impl Future<Output = hyper::Result<Self>> + Send;
 }
 
@@ -57,6 +57,7 @@ impl<S: RequestSender> Connection<S> {
         Connection { sender: None, authority: authority.to_owned() }
     }
 
+    /// The sender, after connecting if there is no usable connection.
     pub(crate) async fn ready(&mut self) -> Result<&mut S, NoReply> {
         let usable = match &mut self.sender {
             Some(sender) => sender.is_usable().await,
@@ -71,7 +72,8 @@ impl<S: RequestSender> Connection<S> {
         Ok(self.sender.as_mut().expect("just connected"))
     }
 
-    /// Limits an exchange in time. Without a reply the connection is dropped: a late reply must not be taken for the next one's.
+    /// Runs an exchange with a time limit. Without a reply the connection is dropped, so that a late reply is not taken
+    /// for that of the next request.
     pub(crate) async fn within<T>(
         &mut self,
         timeout_ms: u64,

@@ -28,13 +28,13 @@ impl Credentials {
 
     pub fn parse(text: &str) -> Result<Credentials, Failure> {
         let trust = Trust::parse(text).map_err(|e| {
-            Failure::environment(e.to_string()).next("`faultloom down`, then `faultloom up` makes fresh keys")
+            Failure::environment(e.to_string()).next("`faultloom down`, then `faultloom up` generates new keys")
         })?;
         Ok(Credentials { trust })
     }
 
-    /// A new envelope for one request, signed with the fault key if there are faults, else with the trace key. `run`: the run that
-    /// it belongs to. `bridge`: it may also be sent in `baggage`.
+    /// A new envelope for one request, signed with the fault key if there are faults, else with the trace key. `run`:
+    /// the run that it belongs to. `bridge`: it may also be sent in `baggage`.
     pub fn start(
         &self,
         run: Option<[u8; 16]>,
@@ -46,7 +46,7 @@ impl Credentials {
         let purpose = if faults.is_empty() { Purpose::Trace } else { Purpose::Fault };
         let key = self.trust.key_for(purpose).or_else(|| self.trust.key_for(Purpose::Fault)).ok_or_else(|| {
             Failure::environment("the target's trust settings have no key for this request")
-                .next("`faultloom up` makes a trace key and a fault key")
+                .next("`faultloom up` generates a trace key and a fault key")
         })?;
         let trace_id = *uuid::Uuid::now_v7().as_bytes();
         let low = u64::from_be_bytes(trace_id[8..].try_into().expect("eight bytes"));
@@ -72,8 +72,9 @@ impl Credentials {
 }
 
 fn too_large(e: WireError, faults: usize) -> Failure {
-    Failure::unknown(format!("this plan of {faults} faults cannot be sent: {e}"))
-        .next("shorter names in selectors or fewer 'after' entries; without a slash, `Convert` stands for /any.Service/Convert")
+    Failure::unknown(format!("this plan of {faults} faults cannot be sent: {e}")).next(
+        "shorter names in selectors or fewer 'after' entries; without a slash, `Convert` matches /any.Service/Convert",
+    )
 }
 
 fn now_s() -> u64 {

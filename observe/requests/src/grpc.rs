@@ -1,7 +1,7 @@
 //! Unary gRPC calls over HTTP/2, and conversion of messages from and to JSON with `.proto` files.
 //!
-//! One call at a time on one connection, with serialized messages. A gRPC library would require generated messages and hide the
-//! trailers of failed calls.
+//! One call at a time on one connection, with serialized messages. A gRPC library would require generated messages and
+//! hide the trailers of failed calls.
 
 use crate::connection::{self, NoReply, RequestSender};
 use crate::recording::RECEIVE_LIMIT;

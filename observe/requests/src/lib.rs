@@ -14,4 +14,4 @@ pub mod request;
 
 pub use credentials::Credentials;
 pub use recording::{Reply, Sender};
-pub use request::{Body, RequestSpec, Transport};
+pub use request::{RequestSpec, Transport};

@@ -45,7 +45,7 @@ impl Reply {
     }
 }
 
-/// Sends requests over one connection, one after the other. Cheap to make; a sweep has one per worker.
+/// Sends requests one after the other over one connection. Cheap to create; a sweep has one per worker.
 pub struct Sender {
     credentials: Credentials,
     run: Option<[u8; 16]>,
@@ -62,7 +62,8 @@ impl Sender {
 
     /// Replaces `{case}`, sends the `before` requests, then the request.
     ///
-    /// Errors: the request cannot be built (no key, plan too large), or a `before` request failed. An unreachable target is data.
+    /// Errors: the request cannot be built (no key, plan too large), or a `before` request failed. An unreachable
+    /// target is data.
     pub async fn send(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
         let number = numbered::number();
         for before in &spec.before {
@@ -101,11 +102,13 @@ impl Sender {
         let header = URL_SAFE_NO_PAD.encode(&start.envelope);
         let connection = self.http.get_or_insert_with(|| http1::Connection::new(&spec.authority));
         let begin = Instant::now();
-        let received = connection.send(&bridged(spec, &start), Some(&header)).await.map(|raw| {
+        let result = connection.send(&bridged(spec, &start), Some(&header)).await;
+        let latency = begin.elapsed();
+        let received = result.map(|raw| {
             let (body, history) = split(&raw.headers, raw.body);
             Received { status: raw.status.into(), body, history, reason: None }
         });
-        Ok(join(spec, Protocol::Http, &start, begin.elapsed(), received))
+        Ok(join(spec, Protocol::Http, &start, latency, received))
     }
 
     async fn send_grpc(&mut self, spec: &RequestSpec, faults: &[Fault]) -> Result<Reply, Failure> {
@@ -113,13 +116,15 @@ impl Sender {
         let start = self.credentials.start(self.run, spec.bridge, faults, accept, RECEIVE_LIMIT)?;
         let connection = self.grpc.get_or_insert_with(|| grpc::Connection::new(&spec.authority));
         let begin = Instant::now();
-        let received = connection.call(&bridged(spec, &start), &start.envelope).await.map(|raw| Received {
+        let result = connection.call(&bridged(spec, &start), &start.envelope).await;
+        let latency = begin.elapsed();
+        let received = result.map(|raw| Received {
             status: raw.status,
             body: raw.message,
             history: raw.history,
             reason: raw.reason,
         });
-        Ok(join(spec, Protocol::Grpc, &start, begin.elapsed(), received))
+        Ok(join(spec, Protocol::Grpc, &start, latency, received))
     }
 }
 

@@ -1,11 +1,11 @@
-//! What a gRPC server offers, by `grpc.reflection.v1.ServerReflection` (or its older name `v1alpha`).
+//! Lists the methods of a gRPC server by `grpc.reflection.v1.ServerReflection` (or its older name `v1alpha`).
 //!
-//! One question per stream, so that it is a unary call on the wire. The messages are read field by field; unknown ones
-//! are passed over.
+//! One request per stream, so that it is a unary call on the wire. The messages are decoded field by field; unknown
+//! fields are skipped.
 //!
 //! ```text
-//! question   7: list services, ""        or   4: file that has the symbol, text
-//! answer     6: { 1: { 1: service name } … }  or  4: { 1: FileDescriptorProto … }
+//! request    7: list services, ""        or   4: file that has the symbol, text
+//! reply      6: { 1: { 1: service name } … }  or  4: { 1: FileDescriptorProto … }
 //! file       2: package   6: { 1: service name, 2: { 1: method name } … }
 //! ```
 
@@ -143,7 +143,7 @@ mod tests {
         let file = message(&[(1, b"shop.proto"), (2, b"shop"), (6, &service), (6, &other)]);
         assert_eq!(methods_of(&file, "shop.Currency"), ["/shop.Currency/Convert", "/shop.Currency/List"]);
         for end in 0..file.len() {
-            methods_of(&file[..end], "shop.Currency"); // cut off anywhere: no panic, no endless loop
+            methods_of(&file[..end], "shop.Currency"); // truncated anywhere: no panic, no endless loop
         }
         assert_eq!(text_field(7, ""), [0x3a, 0]);
     }

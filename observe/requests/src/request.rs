@@ -10,9 +10,6 @@ pub enum Transport {
     Grpc,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Body(pub Vec<u8>);
-
 /// A request that can be sent repeatedly. For gRPC, `path` is the full method and `body` the serialized message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSpec {
@@ -50,7 +47,7 @@ impl RequestSpec {
             "http" => Transport::Http,
             "grpc" => Transport::Grpc,
             "https" => {
-                return Err(refuse("TLS is not supported here; name the service's plain listener"));
+                return Err(refuse("HTTPS is not supported; use a listener of the service without TLS"));
             }
             _ => return Err(refuse("only http:// and grpc:// are supported")),
         };
@@ -176,7 +173,7 @@ mod tests {
     fn invalid_urls_and_methods_are_refused_with_the_reason() {
         for (url, why) in [
             ("127.0.0.1:8080", "begins with"),
-            ("https://x/", "TLS"),
+            ("https://x/", "HTTPS is not supported"),
             ("http:///x", "no host"),
             ("grpc://x:1/Convert", "/package.Service/Method"),
             ("http://x:0/", "ports are 1 to 65535"),

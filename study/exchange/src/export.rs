@@ -15,19 +15,19 @@ pub enum Format {
     Perfetto,
 }
 
-/// A trace as spans; without any if no history came back.
+/// The spans of a trace; empty if its reply had no history.
 pub(crate) struct Spans {
     pub trace_id: [u8; 16],
     pub list: Vec<Span>,
 }
 
-/// `faults`: the plan, for naming what fired. An error if nothing came back from any of the requests.
+/// `faults`: the plan, to name the faults that fired. Error: no reply had a history.
 pub fn export(traces: &[Trace], faults: &[Fault], format: Format) -> Result<Value, Failure> {
     let all: Vec<Spans> = traces.iter().map(of).filter(|spans| !spans.list.is_empty()).collect();
     if all.is_empty() {
         return Err(Failure::unknown("there is nothing to export")
-            .why("no reply of this run brought a history back")
-            .next("`faultloom doctor` says which services have an SDK"));
+            .why("no reply of this run has a history")
+            .next("`faultloom doctor --target` lists the services that have an SDK"));
     }
     Ok(match format {
         Format::Otlp => {

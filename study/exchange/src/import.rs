@@ -1,4 +1,4 @@
-//! OTLP in JSON, as SDKs export it and as a collector's file exporter writes it, becomes traces.
+//! Reads traces from OTLP in JSON, as SDKs export it and as a collector's file exporter writes it.
 
 use crate::otlp_spans::{self, SpanIn};
 use crate::tree;
@@ -12,40 +12,40 @@ use std::path::Path;
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 pub struct Imported {
-    /// By time of their first span. A trace in several pieces is several.
+    /// Ordered by the time of their first span. A trace with several root spans becomes several traces.
     pub traces: Vec<Trace>,
     pub spans: usize,
-    /// What is missing or was left out, in words; empty if everything fits together.
+    /// Messages about what is missing or was left out; empty if the traces are complete.
     pub notices: Vec<String>,
 }
 
-/// `name`: how the file is called in complaints.
+/// `name`: the file's name in error messages.
 pub fn import(name: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(too_large(name));
     }
     let mut spans = Vec::new();
     let mut documents = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
-    let mut place = Location { bytes, at: 0, line: 1 };
+    let mut location = Location { bytes, at: 0, line: 1 };
     while let Some(document) = documents.next() {
         let document = document.map_err(|e| not_json(name, &e))?;
-        let line = place.next_document();
-        otlp_spans::read(&document, &mut spans).map_err(|wrong| {
-            Failure::request(format!("{}: line {line}: {}: {}", name.display(), wrong.at, wrong.why))
+        let line = location.next_document();
+        otlp_spans::read(&document, &mut spans).map_err(|invalid| {
+            Failure::request(format!("{}: line {line}: {}: {}", name.display(), invalid.at, invalid.why))
                 .next("OTLP in JSON is expected, as `faultloom export` and OpenTelemetry's collectors write it")
         })?;
-        place.pass(documents.byte_offset());
+        location.advance(documents.byte_offset());
     }
     if spans.is_empty() {
-        let why = if place.at == 0 { "the file is empty" } else { "it has no span" };
-        return Err(Failure::request(format!("{} holds no trace", name.display()))
+        let why = if location.at == 0 { "the file is empty" } else { "it contains no span" };
+        return Err(Failure::request(format!("{} contains no trace", name.display()))
             .why(why)
             .next("a file with OTLP in JSON, one object or one per line: {\"resourceSpans\":[…]}"));
     }
-    Ok(joined(spans))
+    Ok(into_traces(spans))
 }
 
-/// Where we are in the file, by line.
+/// A position in the file and its line.
 struct Location<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -56,11 +56,11 @@ impl Location<'_> {
     /// The line on which the next document begins.
     fn next_document(&mut self) -> usize {
         let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
-        self.pass(self.at + blank);
+        self.advance(self.at + blank);
         self.line
     }
 
-    fn pass(&mut self, to: usize) {
+    fn advance(&mut self, to: usize) {
         self.line += self.bytes[self.at..to].iter().filter(|b| **b == b'\n').count();
         self.at = to;
     }
@@ -75,25 +75,25 @@ fn not_json(name: &Path, error: &serde_json::Error) -> Failure {
     let words = error.to_string();
     let why = words.split(" at line ").next().unwrap_or_default();
     Failure::request(format!("{}: line {} column {}: {why}", name.display(), error.line(), error.column()))
-        .why("it is not JSON, or cut off")
+        .why("it is not valid JSON, or truncated")
         .next("OTLP in JSON is expected: one object, or one per line")
 }
 
-fn joined(spans: Vec<SpanIn>) -> Imported {
+fn into_traces(spans: Vec<SpanIn>) -> Imported {
     let count = spans.len();
-    let mut seen = HashSet::new();
+    let mut ids = HashSet::new();
     let mut by_trace: HashMap<[u8; 16], Vec<SpanIn>> = HashMap::new();
-    let mut twice = 0;
+    let mut duplicates = 0;
     for span in spans {
-        if seen.insert((span.trace, span.id)) {
+        if ids.insert((span.trace, span.id)) {
             by_trace.entry(span.trace).or_default().push(span);
         } else {
-            twice += 1;
+            duplicates += 1;
         }
     }
     let mut notices = Vec::new();
-    if twice > 0 {
-        notices.push(format!("spans that came twice, of which the first counts: {twice}"));
+    if duplicates > 0 {
+        notices.push(format!("duplicate spans, of which the first is used: {duplicates}"));
     }
     let mut groups: Vec<([u8; 16], Vec<SpanIn>)> = by_trace.into_iter().collect();
     groups.sort_by_key(|(id, spans)| (spans.iter().map(|s| s.start_ns).min(), *id));

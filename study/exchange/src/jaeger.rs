@@ -1,4 +1,4 @@
-//! The JSON that Jaeger's UI takes as an upload, which is what its query API answers: one entry of `data` per trace.
+//! JSON as Jaeger's UI accepts it for upload, in the form of its query API: one entry of `data` per trace.
 
 use crate::export::{Spans, hex16, hex32};
 use serde_json::{Value, json};

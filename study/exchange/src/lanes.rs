@@ -1,14 +1,14 @@
-//! Lanes of slices: where one begins while others go on.
+//! Assigns slices to lanes, so that concurrent ones do not overlap.
 //!
-//! Slices of one lane (thread) must lie inside each other or apart. A scope opens a lane, its calls lie in it one after the
-//! other; calls that overlap get lanes of their own. Slices come in the order in which they begin; what a slice costs does not
-//! grow with the number of lanes, which thousands of requests under way at once may make large.
+//! Two slices of one lane (a thread in Perfetto) must be nested or disjoint. A scope opens a lane, and its sequential
+//! calls share it; calls that overlap get lanes of their own. Slices are assigned in order of their start. The time per
+//! slice does not depend on the number of lanes, since thousands of concurrent requests need thousands of lanes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use wire::span::{Side, Span};
 
-/// A span with its place: µs on the common axis.
+/// A span with its start and end on the common axis, in µs.
 pub(crate) struct Slice<'a> {
     pub span: &'a Span,
     pub trace: usize,
@@ -21,9 +21,9 @@ type Key = (usize, u64);
 
 #[derive(Default)]
 pub(crate) struct Lanes {
-    /// For each lane, the slices that are open where we are, the outermost first, with their ends.
+    /// For each lane, the slices that are open at the current time, the outermost first, with their ends.
     open: Vec<Vec<(i128, Key)>>,
-    /// Lanes in which nothing is open.
+    /// Lanes without an open slice.
     free: BTreeSet<usize>,
     /// Ends of all open slices, the earliest first, with their lanes.
     ends: BinaryHeap<Reverse<(i128, usize)>>,
@@ -32,11 +32,11 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// The lane of a slice: its scope's own if nothing else of it is going on there, else the first free one.
-    pub fn place(&mut self, slice: &Slice) -> usize {
+    /// The lane of a slice: that of its scope if no other call of the scope is open, else the first free one.
+    pub fn assign(&mut self, slice: &Slice) -> usize {
         self.close(slice.start);
         let own = match slice.span.side {
-            Side::Client => slice.span.parent.and_then(|parent| self.around((slice.trace, parent), slice.end)),
+            Side::Client => slice.span.parent.and_then(|parent| self.lane_of_scope((slice.trace, parent), slice.end)),
             Side::Server => None,
         };
         let lane = own.or_else(|| self.free.pop_first()).unwrap_or_else(|| {
@@ -50,13 +50,13 @@ impl Lanes {
         lane
     }
 
-    /// The lane in which the scope is the innermost open slice, if it lasts at least until then.
-    fn around(&self, scope: Key, end: i128) -> Option<usize> {
+    /// The lane in which the scope is the innermost open slice, if it is open until `end` at least.
+    fn lane_of_scope(&self, scope: Key, end: i128) -> Option<usize> {
         let lane = *self.lane_of.get(&scope)?;
         self.open[lane].last().is_some_and(|(until, key)| *key == scope && end <= *until).then_some(lane)
     }
 
-    /// Ends what is over by now.
+    /// Closes the slices that ended by `now`.
     fn close(&mut self, now: i128) {
         while let Some(Reverse((_, lane))) = self.ends.peek().filter(|Reverse((end, _))| *end <= now).copied() {
             self.ends.pop();

@@ -1,8 +1,8 @@
 //! Traces in the formats of other tools: OTLP, Jaeger, Zipkin and Perfetto out, OTLP in.
 //!
-//! Every export starts from the spans that `wire` makes of a history, so ids, names and attributes are the same everywhere. The
-//! starter's own call is no span: it is not part of the application. Times stay those of the services' clocks; only Perfetto,
-//! which draws everything on one axis, gets a scope moved when it would lie outside its call.
+//! Every export starts from the spans that `wire` makes of a history, so ids, names and attributes are the same
+//! everywhere. The entry call is not exported, because its caller, the tool, is not part of the application. Times are
+//! those of the services' clocks. Only Perfetto has one time axis, so there a scope outside its call is moved inside.
 
 mod export;
 mod import;

@@ -1,4 +1,4 @@
-//! Spans as OTLP in JSON has them. Strict about what a tree is made of (ids, times), indifferent to everything else.
+//! Reads spans from OTLP in JSON. Strict about ids and times, which the tree is built from; other fields are optional.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -31,23 +31,23 @@ pub(crate) struct SpanIn {
     pub end_ns: u64,
     pub error: bool,
     pub tags: HashMap<String, Tag>,
-    /// Whether a Faultloom SDK, or this tool, made it: what it does not say is then known, too.
+    /// Whether a Faultloom SDK or this tool made it. Then a missing attribute has a meaning, too.
     pub ours: bool,
 }
 
-/// Where in the document something is wrong, and what.
-pub(crate) struct Wrong {
+/// A part of the document that is invalid, and the reason.
+pub(crate) struct Invalid {
     pub at: String,
     pub why: String,
 }
 
-fn wrong<T>(at: &str, why: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong { at: at.to_owned(), why: why.into() })
+fn invalid<T>(at: &str, why: impl Into<String>) -> Result<T, Invalid> {
+    Err(Invalid { at: at.to_owned(), why: why.into() })
 }
 
-pub(crate) fn read(document: &Value, out: &mut Vec<SpanIn>) -> Result<(), Wrong> {
+pub(crate) fn read(document: &Value, out: &mut Vec<SpanIn>) -> Result<(), Invalid> {
     if document.get("resourceSpans").is_none() {
-        return wrong("the object", "there is no resourceSpans in it");
+        return invalid("the object", "resourceSpans is missing");
     }
     for (i, resource) in list(document, "resourceSpans", "")?.iter().enumerate() {
         let at = format!("resourceSpans[{i}]");
@@ -67,17 +67,17 @@ pub(crate) fn read(document: &Value, out: &mut Vec<SpanIn>) -> Result<(), Wrong>
     Ok(())
 }
 
-fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, Wrong> {
+fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, Invalid> {
     if !value.is_object() {
-        return wrong(at, "it is not an object");
+        return invalid(at, "it is not an object");
     }
     let within = |key: &str| format!("{at}.{key}");
-    let trace = id(&value["traceId"], 32).map_or_else(|why| wrong(&within("traceId"), why), Ok)?;
-    let own = id(&value["spanId"], 16).map_or_else(|why| wrong(&within("spanId"), why), Ok)?;
+    let trace = id(&value["traceId"], 32).map_or_else(|why| invalid(&within("traceId"), why), Ok)?;
+    let own = id(&value["spanId"], 16).map_or_else(|why| invalid(&within("spanId"), why), Ok)?;
     let parent = match &value["parentSpanId"] {
         Value::Null => None,
         Value::String(text) if text.is_empty() => None,
-        other => Some(id(other, 16).map_or_else(|why| wrong(&within("parentSpanId"), why), Ok)? as u64),
+        other => Some(id(other, 16).map_or_else(|why| invalid(&within("parentSpanId"), why), Ok)? as u64),
     };
     let time = |key: &str| match &value[key] {
         Value::String(text) => text.parse::<u64>().ok(),
@@ -85,7 +85,7 @@ fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, Wr
     };
     let (Some(start_ns), Some(end_ns)) = (time("startTimeUnixNano"), time("endTimeUnixNano")) else {
         let key = if time("startTimeUnixNano").is_none() { "startTimeUnixNano" } else { "endTimeUnixNano" };
-        return wrong(&within(key), "a time is a number of nanoseconds, or a text with one");
+        return invalid(&within(key), "a time must be a number of nanoseconds, or a text with one");
     };
     let kind = match &value["kind"] {
         Value::Null => Kind::Internal,
@@ -98,9 +98,9 @@ fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, Wr
             "SPAN_KIND_SERVER" | "SPAN_KIND_CONSUMER" => Kind::Server,
             "SPAN_KIND_CLIENT" | "SPAN_KIND_PRODUCER" => Kind::Client,
             "SPAN_KIND_INTERNAL" | "SPAN_KIND_UNSPECIFIED" => Kind::Internal,
-            _ => return wrong(&within("kind"), format!("'{name}' is no kind of span")),
+            _ => return invalid(&within("kind"), format!("'{name}' is not a kind of span")),
         },
-        other => return wrong(&within("kind"), format!("{other} is no kind of span")),
+        other => return invalid(&within("kind"), format!("{other} is not a kind of span")),
     };
     let code = &value["status"]["code"];
     Ok(SpanIn {
@@ -118,27 +118,29 @@ fn span(value: &Value, at: &str, service: &str, ours: bool) -> Result<SpanIn, Wr
     })
 }
 
-fn list<'a>(value: &'a Value, key: &str, at: &str) -> Result<&'a [Value], Wrong> {
+fn list<'a>(value: &'a Value, key: &str, at: &str) -> Result<&'a [Value], Invalid> {
     match &value[key] {
         Value::Null => Ok(&[]),
         Value::Array(list) => Ok(list),
-        _ => wrong(&[at, key].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("."), "it is not a list"),
+        _ => {
+            invalid(&[at, key].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("."), "it is not a list")
+        }
     }
 }
 
 fn id(value: &Value, digits: usize) -> Result<u128, String> {
-    let text = value.as_str().ok_or_else(|| format!("an id is a text of {digits} hex digits"))?;
+    let text = value.as_str().ok_or_else(|| format!("an id must be a text of {digits} hex digits"))?;
     if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(format!("'{}' is not {digits} hex digits", text.chars().take(40).collect::<String>()));
     }
     match u128::from_str_radix(text, 16) {
-        Ok(0) | Err(_) => Err("an id is not zero".to_owned()),
+        Ok(0) | Err(_) => Err("an id must not be zero".to_owned()),
         Ok(id) => Ok(id),
     }
 }
 
-/// Attributes that could matter: texts, numbers, yes or no.
-fn tags(value: &Value, at: &str) -> Result<HashMap<String, Tag>, Wrong> {
+/// Attributes with a text, an integer or a boolean; others are ignored.
+fn tags(value: &Value, at: &str) -> Result<HashMap<String, Tag>, Invalid> {
     let mut out = HashMap::new();
     for one in list(value, "attributes", at)? {
         let (Some(key), value) = (one["key"].as_str(), &one["value"]) else { continue };

@@ -1,7 +1,7 @@
-//! Trace events as Perfetto and Chrome's viewer read them: a process per service, lanes of slices, arrows for calls.
+//! Trace events for Perfetto and Chrome's viewer: a process per service, lanes of slices, arrows for calls.
 //!
-//! A scope that would lie outside its call is moved to the call's middle
-//! (to its beginning if it is longer), since clocks of different services may differ.
+//! A scope outside its call is moved to the middle of the call (to its beginning if the scope is longer), because
+//! clocks of different services may differ.
 
 use crate::export::{Spans, hex16, hex32};
 use crate::lanes::{Lanes, Slice};
@@ -33,32 +33,32 @@ pub(crate) fn document(traces: &[Spans], faults: &[Fault]) -> Value {
         own.sort_by_key(|s| (s.start, -s.end));
         let mut lanes = Lanes::default();
         for slice in own {
-            let lane = lanes.place(slice);
+            let lane = lanes.assign(slice);
             draw(&mut events, slice, traces[slice.trace].trace_id, (at + 1, lane + 1), faults);
         }
     }
     json!({"displayTimeUnit": "ms", "traceEvents": events})
 }
 
-/// Where each span lies once scopes outside their calls have been moved. Parents come before their children in the list.
+/// Start and end of each span after scopes outside their calls were moved. In the list, parents precede children.
 fn aligned(spans: &[Span]) -> Vec<(i128, i128)> {
     let mut shifts: HashMap<u64, i128> = HashMap::new();
-    let mut places: HashMap<u64, (i128, i128)> = HashMap::new();
+    let mut moved: HashMap<u64, (i128, i128)> = HashMap::new();
     let mut out = Vec::with_capacity(spans.len());
     for span in spans {
         let inherited = span.parent.and_then(|p| shifts.get(&p)).copied().unwrap_or(0);
         let (start, end) = (i128::from(span.start_us) + inherited, i128::from(span.end_us) + inherited);
-        let call = span.parent.filter(|_| span.side == Side::Server).and_then(|p| places.get(&p));
+        let call = span.parent.filter(|_| span.side == Side::Server).and_then(|p| moved.get(&p));
         let shift = match call {
             Some((from, to)) if start < *from || end > *to => {
                 inherited + from + ((to - from) - (end - start)).max(0) / 2 - start
             }
             _ => inherited,
         };
-        let place = (i128::from(span.start_us) + shift, i128::from(span.end_us) + shift);
+        let range = (i128::from(span.start_us) + shift, i128::from(span.end_us) + shift);
         shifts.insert(span.id, shift);
-        places.insert(span.id, place);
-        out.push(place);
+        moved.insert(span.id, range);
+        out.push(range);
     }
     out
 }
@@ -85,7 +85,8 @@ fn draw(events: &mut Vec<Value>, slice: &Slice, trace_id: [u8; 16], (pid, tid): 
     };
     events.push(json!({"ph": "X", "name": span.name, "cat": category, "pid": pid, "tid": tid, "ts": time(slice.start),
         "dur": time(slice.end - slice.start), "args": arguments}));
-    // an arrow from a call to the scope that answers it; Perfetto reads its id as a number of 64 bits, which two traces must not share
+    // an arrow from a call to the scope that answers it; Perfetto parses its id as a 64-bit number, which must be
+    // unique over all traces
     let trace = u128::from_be_bytes(trace_id);
     let arrow = |id: u64| hex16(id ^ trace as u64 ^ (trace >> 64) as u64);
     match (span.side, span.parent) {

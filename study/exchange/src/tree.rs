@@ -1,8 +1,8 @@
-//! From spans back to calls: a client span and the server span below it are the two sides of one call.
+//! Converts spans to calls: a client span and the server span below it are the two sides of one call.
 //!
-//! Spans in between (internal ones, a client within a client) are no messages; what lies below them belongs to the nearest span
-//! that is. A call that only one side recorded is kept: without a callee's span it is a gap, without a caller's it has the callee's
-//! times. Every span that nothing in the file leads to begins a trace of its own.
+//! Spans in between (internal ones, a client below a client) are not messages; the spans below them belong to the
+//! nearest ancestor that is one. A call that only one side recorded is kept: without the callee's span it is a gap,
+//! without the caller's it has the callee's times. Every span without a parent in the file begins a trace of its own.
 
 use crate::export::hex32;
 use crate::otlp_spans::{Kind, SpanIn};
@@ -13,8 +13,8 @@ use wire::history::DEPTH_MAX;
 use wire::span::{FAILED, FAULT, FAULTS_OFF, GAP, GRPC_STATUS, HTTP_STATUS, PEER, TRUNCATED};
 use wire::tree::name_callees;
 
-/// Who sends the first request, when no span says so.
-const OUTSIDE: &str = "client";
+/// The caller of an entry call that has only a server span.
+const UNKNOWN_CALLER: &str = "client";
 
 pub(crate) fn traces(id: [u8; 16], spans: Vec<SpanIn>, notices: &mut Vec<String>) -> Vec<Trace> {
     let forest = Forest::of(&spans);
@@ -22,20 +22,20 @@ pub(crate) fn traces(id: [u8; 16], spans: Vec<SpanIn>, notices: &mut Vec<String>
     let mut traces: Vec<Trace> =
         forest.roots.iter().map(|root| Trace { trace_id: hex32(id), entry: builder.entry(*root) }).collect();
     traces.iter_mut().for_each(|trace| name_callees(&mut trace.entry));
-    let mut say = |n: usize, words: &str| {
+    let mut notice = |n: usize, words: &str| {
         if n > 0 {
             notices.push(format!("trace {}: {words}: {n}", hex32(id)));
         }
     };
-    say(forest.orphans, "spans whose parent is not in the file");
-    say(if traces.len() > 1 { traces.len() } else { 0 }, "beginnings, each of them a request of its own here");
-    say(forest.circular, "spans that are their own ancestors, left out");
-    say(builder.too_deep, &format!("calls nested deeper than {DEPTH_MAX}, left out"));
-    say(builder.callee_only, "calls seen by their callee only");
+    notice(forest.orphans, "spans whose parent is not in the file");
+    notice(if traces.len() > 1 { traces.len() } else { 0 }, "root spans, each imported as a request of its own");
+    notice(forest.circular, "spans that are their own ancestors, left out");
+    notice(builder.too_deep, &format!("calls nested deeper than {DEPTH_MAX}, left out"));
+    notice(builder.callee_only, "calls recorded only by their callee");
     traces
 }
 
-/// Which spans count, and what lies below them, by start.
+/// The spans that are sides of calls, each with those below it, ordered by start.
 struct Forest {
     roots: Vec<usize>,
     below: HashMap<usize, Vec<usize>>,
@@ -97,9 +97,9 @@ impl Builder<'_> {
     fn entry(&mut self, root: usize) -> Call {
         let span = &self.spans[root];
         let mut call = if span.kind == Kind::Client {
-            self.seen_by_caller(root, &span.service, span.start_ns, 0)
+            self.call_of_client_span(root, &span.service, span.start_ns, 0)
         } else {
-            self.seen_by_callee(root, OUTSIDE, span.start_ns, 0)
+            self.call_of_server_span(root, UNKNOWN_CALLER, span.start_ns, 0)
         };
         call.number = 0;
         call
@@ -117,16 +117,16 @@ impl Builder<'_> {
                 if self.spans[child].kind == Kind::Client {
                     calls.push((
                         self.spans[child].start_ns,
-                        self.seen_by_caller(child, &span.service, span.start_ns, depth + 1),
+                        self.call_of_client_span(child, &span.service, span.start_ns, depth + 1),
                     ));
-                    // a call is answered once: further answers were calls that nobody recorded
+                    // a call has one answer: further server spans are calls whose caller did not record them
                     for extra in self.below(child).iter().skip(1).copied().collect::<Vec<_>>() {
-                        let call = self.seen_by_callee(extra, &span.service, span.start_ns, depth + 1);
+                        let call = self.call_of_server_span(extra, &span.service, span.start_ns, depth + 1);
                         self.callee_only += 1;
                         calls.push((self.spans[extra].start_ns, call));
                     }
                 } else {
-                    let call = self.seen_by_callee(child, &span.service, span.start_ns, depth + 1);
+                    let call = self.call_of_server_span(child, &span.service, span.start_ns, depth + 1);
                     self.callee_only += 1;
                     calls.push((self.spans[child].start_ns, call));
                 }
@@ -145,8 +145,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A client span, with the server span below it if there is one. `base_ns`: when the caller's scope began.
-    fn seen_by_caller(&mut self, i: usize, caller: &str, base_ns: u64, depth: usize) -> Call {
+    /// The call of a client span and, if there is one, the server span below it. `base_ns`: start of the caller's
+    /// scope.
+    fn call_of_client_span(&mut self, i: usize, caller: &str, base_ns: u64, depth: usize) -> Call {
         let span = &self.spans[i];
         let scope = self.below(i).first().copied().map(|callee| Box::new(self.scope(callee, &span.name, depth)));
         let outcome = outcome(span);
@@ -168,8 +169,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A call of which only the callee's side is known.
-    fn seen_by_callee(&mut self, i: usize, caller: &str, base_ns: u64, depth: usize) -> Call {
+    /// A call that only the callee recorded.
+    fn call_of_server_span(&mut self, i: usize, caller: &str, base_ns: u64, depth: usize) -> Call {
         let span = &self.spans[i];
         let scope = self.scope(i, "", depth);
         Call {
@@ -194,12 +195,12 @@ fn us(ns: u64, base_ns: u64) -> u64 {
     ns.saturating_sub(base_ns) / 1000
 }
 
-/// Our own names say it (`GET /cart`, `/shop.Cart/GetCart`), of others' spans attributes do.
+/// Determined by attributes; without them, for our own spans, by the name (`GET /cart` or `/shop.Cart/GetCart`).
 fn protocol(span: &SpanIn) -> Protocol {
     if span.has("http.") || (span.ours && span.name.contains(' ')) {
         return Protocol::Http;
     }
-    // what says nothing (a query, a job) has plain success and failure, which is what codes 0 and 2 are
+    // other spans (a query, a job) only succeed or fail, as the gRPC codes 0 and 2 express
     Protocol::Grpc
 }
 
@@ -207,8 +208,8 @@ fn status(span: &SpanIn) -> Option<u32> {
     [GRPC_STATUS, HTTP_STATUS, "http.status_code"].into_iter().find_map(|key| span.int(key))
 }
 
-/// What is assumed where a span has no status: its library does not record one.
-fn assumed(span: &SpanIn) -> u32 {
+/// The status of a span without one, as its library does not record it.
+fn default_status(span: &SpanIn) -> u32 {
     match (protocol(span), span.error) {
         (Protocol::Grpc, false) => 0,
         (Protocol::Grpc, true) => 2,
@@ -218,7 +219,7 @@ fn assumed(span: &SpanIn) -> u32 {
 }
 
 fn answer(span: &SpanIn) -> Option<u32> {
-    status(span).or_else(|| (!span.ours).then(|| assumed(span)))
+    status(span).or_else(|| (!span.ours).then(|| default_status(span)))
 }
 
 fn outcome(span: &SpanIn) -> Outcome {
@@ -227,11 +228,11 @@ fn outcome(span: &SpanIn) -> Outcome {
         Some(status) => Outcome::Replied { status },
         None if span.ours => Outcome::Open,
         None if span.error => Outcome::Failed { status: 2 },
-        None => Outcome::Replied { status: assumed(span) },
+        None => Outcome::Replied { status: default_status(span) },
     }
 }
 
-/// Whom a client span called, by what its library says about that.
+/// The callee of a client span, by the attributes of its library.
 fn peer(span: &SpanIn) -> Option<String> {
     for (host, port) in [("server.address", "server.port"), ("net.peer.name", "net.peer.port")] {
         if span.text(PEER).is_none()

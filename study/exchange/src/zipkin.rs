@@ -17,7 +17,7 @@ fn span(trace_id: &str, span: &Span) -> Value {
         Side::Server => "SERVER",
         Side::Client => "CLIENT",
     };
-    // Zipkin's tags are text; its `error` tag is there or not
+    // Zipkin's tags are texts; an `error` tag marks an error, whatever its value
     let mut tags: Map<String, Value> = span
         .attributes
         .iter()
@@ -34,7 +34,7 @@ fn span(trace_id: &str, span: &Span) -> Value {
     if span.error {
         tags.insert("error".to_owned(), json!("true"));
     }
-    // a duration of 0 means to Zipkin that it is not known
+    // for Zipkin, a duration of 0 means unknown
     let duration = span.end_us.saturating_sub(span.start_us).max(1);
     let mut out = json!({"traceId": trace_id, "id": hex16(span.id), "name": span.name, "kind": kind,
         "timestamp": span.start_us, "duration": duration, "localEndpoint": {"serviceName": span.service}, "tags": tags});

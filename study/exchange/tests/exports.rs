@@ -1,28 +1,26 @@
-//! Every format: what is written down, and that it holds together when it is read back.
+//! Every export format: the golden, and whether the document is consistent.
 
-mod support;
-
+use crate::support::{faults, golden, trace, traces};
 use exchange::{Format, export};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use support::{faults, golden, traces};
 
 const FORMATS: [(Format, &str); 4] =
     [(Format::Otlp, "otlp"), (Format::Jaeger, "jaeger"), (Format::Zipkin, "zipkin"), (Format::Perfetto, "perfetto")];
 
 #[test]
-fn exports_are_the_goldens() {
+fn exports_equal_their_goldens() {
     for (format, name) in FORMATS {
         golden(&format!("{name}.json"), &export(&traces(), &faults(), format).unwrap());
     }
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
-    value[key].as_array().unwrap_or_else(|| panic!("{key} is no list in {value}"))
+    value[key].as_array().unwrap_or_else(|| panic!("{key} is not a list in {value}"))
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} is no text in {value}"))
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is not a text in {value}"))
 }
 
 fn hex(value: &Value, key: &str, digits: usize) -> String {
@@ -32,7 +30,7 @@ fn hex(value: &Value, key: &str, digits: usize) -> String {
     id.to_owned()
 }
 
-/// Keys of an object, exactly these.
+/// The object has all required keys, and no keys other than these.
 #[track_caller]
 fn keys(value: &Value, required: &[&str], optional: &[&str]) {
     let object = value.as_object().unwrap();
@@ -44,9 +42,9 @@ fn keys(value: &Value, required: &[&str], optional: &[&str]) {
     }
 }
 
-/// Span ids with their parents, per trace; every parent is there, every trace has one beginning.
+/// `spans`: (trace, id, parent). Ids are unique within a trace, every parent exists, every trace has one root.
 #[track_caller]
-fn forms_trees(spans: &[(String, String, Option<String>)]) {
+fn assert_trees(spans: &[(String, String, Option<String>)]) {
     let mut by_trace: HashMap<&str, HashMap<&str, Option<&str>>> = HashMap::new();
     for (trace, id, parent) in spans {
         let twice = by_trace.entry(trace).or_default().insert(id, parent.as_deref());
@@ -62,7 +60,7 @@ fn forms_trees(spans: &[(String, String, Option<String>)]) {
 }
 
 #[test]
-fn otlp_is_as_its_schema_wants_it() {
+fn otlp_follows_its_schema() {
     let document = export(&traces(), &[], Format::Otlp).unwrap();
     keys(&document, &["resourceSpans"], &[]);
     let mut spans = Vec::new();
@@ -89,11 +87,11 @@ fn otlp_is_as_its_schema_wants_it() {
             }
         }
     }
-    forms_trees(&spans);
+    assert_trees(&spans);
 }
 
 #[test]
-fn jaegers_ui_finds_every_process_and_every_parent() {
+fn every_process_and_parent_of_a_jaeger_export_exists() {
     let document = export(&traces(), &[], Format::Jaeger).unwrap();
     keys(&document, &["data", "total", "limit", "offset", "errors"], &[]);
     let mut spans = Vec::new();
@@ -136,11 +134,11 @@ fn jaegers_ui_finds_every_process_and_every_parent() {
             spans.push((id.clone(), hex(span, "spanID", 16), parent));
         }
     }
-    forms_trees(&spans);
+    assert_trees(&spans);
 }
 
 #[test]
-fn zipkin_gets_text_and_no_empty_time() {
+fn zipkin_tags_are_texts_and_durations_are_positive() {
     let document = export(&traces(), &[], Format::Zipkin).unwrap();
     let mut spans = Vec::new();
     for span in document.as_array().unwrap() {
@@ -153,22 +151,22 @@ fn zipkin_gets_text_and_no_empty_time() {
         let parent = span.get("parentId").map(|_| hex(span, "parentId", 16));
         spans.push((hex(span, "traceId", 32), hex(span, "id", 16), parent));
     }
-    forms_trees(&spans);
+    assert_trees(&spans);
 }
 
 #[test]
-fn perfetto_has_whole_slices_and_arrows_with_two_ends() {
+fn perfetto_slices_are_nested_or_disjoint_and_arrows_have_two_ends() {
     let document = export(&traces(), &faults(), Format::Perfetto).unwrap();
     let events = list(&document, "traceEvents");
     let of = |phase: &str| events.iter().filter(|e| e["ph"] == phase).collect::<Vec<_>>();
-    let place = |e: &Value| (e["pid"].as_u64().unwrap(), e["tid"].as_u64().unwrap());
+    let lane_of = |e: &Value| (e["pid"].as_u64().unwrap(), e["tid"].as_u64().unwrap());
     let processes: HashSet<u64> = of("M").iter().map(|e| e["pid"].as_u64().unwrap()).collect();
     let mut lanes: HashMap<(u64, u64), Vec<(u64, u64)>> = HashMap::new();
     for slice in of("X") {
         keys(slice, &["ph", "name", "cat", "pid", "tid", "ts", "dur", "args"], &[]);
-        assert!(processes.contains(&place(slice).0));
+        assert!(processes.contains(&lane_of(slice).0));
         let begin = slice["ts"].as_u64().unwrap();
-        lanes.entry(place(slice)).or_default().push((begin, begin + slice["dur"].as_u64().unwrap()));
+        lanes.entry(lane_of(slice)).or_default().push((begin, begin + slice["dur"].as_u64().unwrap()));
     }
     for lane in lanes.values() {
         for (i, a) in lane.iter().enumerate() {
@@ -179,7 +177,7 @@ fn perfetto_has_whole_slices_and_arrows_with_two_ends() {
             }
         }
     }
-    // every arrow that arrives has started, not later than it arrives, and both ends lie on a slice
+    // every arrow has a start, which is not later than its end, and both lie on a slice
     let starts: HashMap<&str, &Value> = of("s").into_iter().map(|e| (text(e, "id"), e)).collect();
     assert_eq!(starts.len(), of("s").len());
     for end in of("f") {
@@ -187,7 +185,7 @@ fn perfetto_has_whole_slices_and_arrows_with_two_ends() {
         assert!(start["ts"].as_u64() <= end["ts"].as_u64());
         for arrow in [start, end] {
             let at = arrow["ts"].as_u64().unwrap();
-            assert!(lanes[&place(arrow)].iter().any(|(from, to)| *from <= at && at <= *to));
+            assert!(lanes[&lane_of(arrow)].iter().any(|(from, to)| *from <= at && at <= *to));
         }
     }
     assert!(!of("f").is_empty());
@@ -202,6 +200,31 @@ fn a_run_without_a_history_has_nothing_to_export() {
     for (format, _) in FORMATS {
         let failure = export(&traces, &[], format).unwrap_err();
         assert_eq!(failure.exit(), model::Exit::Unknown);
-        assert!(failure.to_string().contains("brought a history back"), "{failure}");
+        assert!(failure.to_string().contains("no reply of this run has a history"), "{failure}");
     }
+}
+
+/// Every call is in the lane of its own scope, and no lane has slices of two requests.
+#[test]
+fn thousands_of_concurrent_requests_have_lanes_of_their_own() {
+    const REQUESTS: u128 = 3_000;
+    let traces: Vec<_> = (1..=REQUESTS).map(|n| trace("otlp-nested", u128::to_be_bytes(n))).collect();
+    let document = export(&traces, &[], Format::Perfetto).unwrap();
+    let slices = document["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X");
+    let entry =
+        document["traceEvents"].as_array().unwrap().iter().find(|e| e["cat"] == "scope").unwrap()["pid"].clone();
+    let mut lanes: HashMap<&Value, HashSet<&Value>> = HashMap::new();
+    let mut scopes = 0;
+    for slice in slices.filter(|e| e["pid"] == entry) {
+        lanes.entry(&slice["tid"]).or_default().insert(&slice["args"]["trace"]);
+        scopes += u128::from(slice["cat"] == "scope");
+    }
+    // all requests have the same times, so no lane becomes free for another request
+    assert!(lanes.values().all(|traces| traces.len() == 1), "a lane holds slices of several requests");
+    assert_eq!(
+        (scopes % REQUESTS, lanes.len() as u128 >= REQUESTS),
+        (0, true),
+        "{scopes} scopes, {} lanes",
+        lanes.len()
+    );
 }

@@ -1,12 +1,11 @@
-//! OTLP in: our own exports come back as they were, others' spans become calls, wrong files are refused with the place.
+//! OTLP import: our own exports are restored, spans of other tracers become calls, invalid files are refused with the
+//! position of the error.
 
-mod support;
-
+use crate::support::{trace, traces, vector};
 use exchange::{Format, Imported, export, import};
 use model::trace::{Outcome, Protocol, Trace};
 use serde_json::{Value, json};
 use std::path::Path;
-use support::{trace, traces, vector};
 
 fn read(document: &Value) -> Imported {
     import(Path::new("a.json"), document.to_string().as_bytes()).unwrap_or_else(|e| panic!("{e}"))
@@ -21,13 +20,13 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_was_exported_comes_back_as_it_was() {
+fn an_export_is_restored_by_its_import() {
     let exported = export(&traces(), &[], Format::Otlp).unwrap();
-    let back = read(&exported);
-    assert_eq!((back.traces.len(), back.notices.len()), (traces().len(), 0), "{:?}", back.notices);
-    assert_eq!(export(&back.traces, &[], Format::Otlp).unwrap(), exported);
-    for (was, is) in traces().iter().zip(&back.traces) {
-        // the starter's own side is not in the file
+    let imported = read(&exported);
+    assert_eq!((imported.traces.len(), imported.notices.len()), (traces().len(), 0), "{:?}", imported.notices);
+    assert_eq!(export(&imported.traces, &[], Format::Otlp).unwrap(), exported);
+    for (was, is) in traces().iter().zip(&imported.traces) {
+        // the caller's side of the entry call is not in the file
         assert_eq!((&was.trace_id, &was.entry.id), (&is.trace_id, &is.entry.id));
         assert_eq!(was.gaps() - usize::from(was.entry.gap), is.gaps());
         let calls = |trace: &Trace| {
@@ -41,18 +40,18 @@ fn what_was_exported_comes_back_as_it_was() {
 }
 
 #[test]
-fn every_vector_of_spans_survives_but_for_a_parent_elsewhere() {
+fn every_otlp_vector_is_restored_except_for_a_parent_outside_the_file() {
     for name in ["nested", "gap", "faulted", "truncated", "http-errors", "open", "faults-off", "nameless"] {
         let document = &vector(&format!("otlp-{name}"))["expect"];
-        let back = read(document);
-        assert_eq!(&export(&back.traces, &[], Format::Otlp).unwrap(), document, "{name}");
+        let imported = read(document);
+        assert_eq!(&export(&imported.traces, &[], Format::Otlp).unwrap(), document, "{name}");
     }
     let mut document = vector("otlp-with-parent")["expect"].clone();
-    let back = read(&document);
-    assert!(back.notices[0].contains("spans whose parent is not in the file: 1"), "{:?}", back.notices);
+    let imported = read(&document);
+    assert!(imported.notices[0].contains("spans whose parent is not in the file: 1"), "{:?}", imported.notices);
     document["resourceSpans"][0]["scopeSpans"][0]["spans"][0].as_object_mut().unwrap().remove("parentSpanId");
-    assert_eq!(export(&back.traces, &[], Format::Otlp).unwrap(), document);
-    // the end of a record that broke off is its last event's, which an unfinished call may be
+    assert_eq!(export(&imported.traces, &[], Format::Otlp).unwrap(), document);
+    // these cannot be restored exactly, but they can be read
     read(&vector("otlp-broken-off")["expect"]);
     read(&vector("otlp-huge-times")["expect"]);
 }
@@ -93,7 +92,7 @@ fn lines(documents: &[Value]) -> Imported {
 }
 
 #[test]
-fn two_services_of_opentelemetry_become_one_call() {
+fn spans_of_two_opentelemetry_services_become_one_call() {
     let web = of(
         "web",
         vec![
@@ -124,14 +123,14 @@ fn two_services_of_opentelemetry_become_one_call() {
         );
         assert_eq!((http.sent_us, http.ended_us, http.gap), (20_000, Some(60_000), false));
         assert_eq!((http.outcome, http.protocol), (Outcome::Replied { status: 404 }, Protocol::Http));
-        // clocks differ: the callee's times are its own
+        // clocks differ: the callee keeps its own times
         assert_eq!(http.scope.as_ref().unwrap().start_us, 1_800_000_000_005_000);
         assert_eq!((sql.callee.as_str(), sql.gap, sql.outcome), ("postgresql", true, Outcome::Replied { status: 0 }));
     }
 }
 
 #[test]
-fn a_hop_of_opentelemetry_closes_the_gap_between_two_of_ours() {
+fn an_opentelemetry_span_closes_a_gap_of_our_export() {
     let before = trace("otlp-gap", [9; 16]);
     let mut ours = export(std::slice::from_ref(&before), &[], Format::Otlp).unwrap();
     let call = &before.entry.calls()[0];
@@ -149,7 +148,7 @@ fn a_hop_of_opentelemetry_closes_the_gap_between_two_of_ours() {
 }
 
 #[test]
-fn incomplete_traces_say_what_is_missing() {
+fn incomplete_traces_have_notices() {
     let read = lines(&[of(
         "web",
         vec![
@@ -165,20 +164,20 @@ fn incomplete_traces_say_what_is_missing() {
     let names: Vec<&str> = read.traces.iter().map(|t| t.entry.name.as_str()).collect();
     assert_eq!(names, ["GET /a", "GET /b"]);
     let all = read.notices.join("\n");
-    for said in [
-        "spans that came twice, of which the first counts: 1",
+    for notice in [
+        "duplicate spans, of which the first is used: 1",
         "spans whose parent is not in the file: 1",
-        "beginnings, each of them a request of its own here: 2",
+        "root spans, each imported as a request of its own: 2",
         "spans that are their own ancestors, left out: 2",
-        "calls seen by their callee only: 1",
+        "calls recorded only by their callee: 1",
     ] {
-        assert!(all.contains(said), "{said}: {all}");
+        assert!(all.contains(notice), "{notice}: {all}");
     }
     assert_eq!(read.traces[0].entry.calls()[0].label(), "GET /c");
 }
 
 #[test]
-fn a_client_is_the_beginning_if_nothing_is_above_it() {
+fn a_client_span_without_a_parent_is_the_entry_call() {
     let read = lines(&[
         of(
             "load",
@@ -195,7 +194,7 @@ fn a_client_is_the_beginning_if_nothing_is_above_it() {
 }
 
 #[test]
-fn spans_nested_deeper_than_histories_are_cut_and_say_so() {
+fn spans_nested_too_deep_are_left_out_with_a_notice() {
     let chain =
         (1..=20_000u64).map(|id| span(id, id - 1, json!(if id % 2 == 1 { 2 } else { 3 }), "/a.B/C", (id, id + 1)));
     let read = lines(&[of("deep", chain.collect())]);
@@ -205,7 +204,7 @@ fn spans_nested_deeper_than_histories_are_cut_and_say_so() {
 }
 
 #[test]
-fn wrong_files_are_refused_with_the_place() {
+fn invalid_files_are_refused_with_the_position() {
     let good = of("web", vec![span(1, 0, json!(2), "GET /", (0, 1))]);
     let broken = |path: &str, value: Value| {
         let mut document = good.clone();
@@ -213,33 +212,33 @@ fn wrong_files_are_refused_with_the_place() {
         format!("{good}\n{document}")
     };
     let one = "/resourceSpans/0/scopeSpans/0/spans/0";
-    for (text, said) in [
+    for (text, message) in [
         (String::new(), "the file is empty"),
-        ("{\"resourceSpans\":[]}".into(), "it has no span"),
-        ("{}".into(), "line 1: the object: there is no resourceSpans in it"),
-        ("[1]".into(), "there is no resourceSpans"),
-        (format!("\n{good}\n\n{{\n}}\n"), "a.json: line 4: the object: there is no resourceSpans"),
+        ("{\"resourceSpans\":[]}".into(), "it contains no span"),
+        ("{}".into(), "line 1: the object: resourceSpans is missing"),
+        ("[1]".into(), "resourceSpans is missing"),
+        (format!("\n{good}\n\n{{\n}}\n"), "a.json: line 4: the object: resourceSpans is missing"),
         ("{\"resourceSpans\":7}".into(), "line 1: resourceSpans: it is not a list"),
         (format!("{good}\n{{\"resourceSpans\":[{{"), "a.json: line 2 column 19"),
         (format!("{good}\nhello"), "a.json: line 2 column 1"),
         (broken(one, json!(7)), "line 2: resourceSpans[0].scopeSpans[0].spans[0]: it is not an object"),
         (broken(&format!("{one}/traceId"), json!("77")), "spans[0].traceId: '77' is not 32 hex digits"),
-        (broken(&format!("{one}/traceId"), json!("0".repeat(32))), "an id is not zero"),
+        (broken(&format!("{one}/traceId"), json!("0".repeat(32))), "an id must not be zero"),
         (broken(&format!("{one}/traceId"), json!("CvdlGRbNQ92ESOshHIAxnA==")), "is not 32 hex digits"),
-        (broken(&format!("{one}/spanId"), json!(7)), "spans[0].spanId: an id is a text of 16 hex digits"),
-        (broken(&format!("{one}/kind"), json!("server")), "'server' is no kind of span"),
-        (broken(&format!("{one}/kind"), json!(9)), "9 is no kind of span"),
-        (broken(&format!("{one}/startTimeUnixNano"), json!("noon")), "spans[0].startTimeUnixNano: a time is"),
-        (broken(&format!("{one}/endTimeUnixNano"), json!(-1)), "spans[0].endTimeUnixNano: a time is"),
+        (broken(&format!("{one}/spanId"), json!(7)), "spans[0].spanId: an id must be a text of 16 hex digits"),
+        (broken(&format!("{one}/kind"), json!("server")), "'server' is not a kind of span"),
+        (broken(&format!("{one}/kind"), json!(9)), "9 is not a kind of span"),
+        (broken(&format!("{one}/startTimeUnixNano"), json!("noon")), "spans[0].startTimeUnixNano: a time must be"),
+        (broken(&format!("{one}/endTimeUnixNano"), json!(-1)), "spans[0].endTimeUnixNano: a time must be"),
     ] {
-        let complaint = refused(&text);
-        assert!(complaint.starts_with("error: a.json") && complaint.contains(said), "{text}\n{complaint}");
+        let failure = refused(&text);
+        assert!(failure.starts_with("error: a.json") && failure.contains(message), "{text}\n{failure}");
     }
 }
 
 proptest::proptest! {
     #[test]
-    fn no_spans_make_an_import_panic(edges in proptest::collection::vec((1..12u64, 0..12u64, 0..6u8, 0..50u64, 0..50u64), 1..30)) {
+    fn imports_of_any_spans_do_not_panic(edges in proptest::collection::vec((1..12u64, 0..12u64, 0..6u8, 0..50u64, 0..50u64), 1..30)) {
         let spans = edges.iter().map(|(id, parent, kind, from, to)| span(*id, *parent, json!(kind), "GET /", (*from, *to)));
         let read = lines(&[of("web", spans.collect())]);
         for trace in &read.traces {
@@ -253,7 +252,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_bytes_make_an_import_panic(text in "[\\[\\]{}\":,a-z0-9]{0,80}|\\{\"resourceSpans\":.{0,60}") {
+    fn imports_of_any_bytes_do_not_panic(text in "[\\[\\]{}\":,a-z0-9]{0,80}|\\{\"resourceSpans\":.{0,60}") {
         let _ = import(Path::new("a.json"), text.as_bytes());
     }
 }

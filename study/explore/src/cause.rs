@@ -6,7 +6,7 @@ use model::trace::{Call, Outcome, Protocol, Scope, Trace};
 use model::{Fault, FaultKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use wire::tree::STARTER;
+use wire::tree::ENTRY_CALLER;
 
 /// Failing cases with equal causes are one bug (tolerated failures may be more, see `bugs`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Cause {
 
     /// Only the failure of the whole request is known: no history was returned, or every call in it succeeded.
     pub fn is_opaque(&self) -> bool {
-        self.failed.caller == STARTER
+        self.failed.caller == ENTRY_CALLER
     }
 }
 

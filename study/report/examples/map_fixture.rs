@@ -17,6 +17,6 @@ fn main() -> std::io::Result<()> {
         shop::run(model::KindName::new("map"), "map, 2026-11-21 19:00:00Z … 20:00:00Z", Some(model::Verdict::Pass));
     run.summary = serde_json::Value::Null;
     let mut graph = net::fleet(nodes);
-    graph.remarks.push("host-3: looks at intervals: connections that live between two looks are missing".to_owned());
+    graph.remarks.push("host-3: polling: connections shorter than the interval are missed".to_owned());
     std::fs::write(path, report::map_html(&report::MapReport { run: &run, graph: &graph }))
 }

@@ -44,7 +44,7 @@ pub(crate) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The one to name the row by: the good one, which knows the callee's name.
+    /// The call that names the row: the good one if there is one, as it reached its callee.
     pub(crate) fn either(&self) -> &Placed<'a> {
         self.good.as_ref().or(self.now.as_ref()).expect("a node has a call")
     }

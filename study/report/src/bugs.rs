@@ -1,4 +1,4 @@
-//! One card per bug: what it is, what happened step by step, how to see it again, and the difference from the good request.
+//! One card per bug: title, story, faults, the command that reproduces it, the difference from the good request.
 
 use crate::escape::{put, text};
 use crate::services::Services;
@@ -15,20 +15,19 @@ pub(crate) fn anchor(index: usize) -> String {
     format!("bug-{}", index + 1)
 }
 
-/// `SimpleTFI` in words.
+/// The meaning of a name such as `SimpleTFI`.
 fn explained(name: &str) -> Option<&'static str> {
-    // the second of its kind is `SimpleTFI 2`
+    // the second one of a kind is `SimpleTFI 2`
     Some(match name.split(' ').next()? {
-        "SimpleRLFI" => "one fault, whenever it happens",
+        "SimpleRLFI" => "one fault, independent of its moment",
         "SimpleTFI" => "one fault, at a certain moment of the request",
-        "DeepRLFI" => "several faults together, whenever they happen",
+        "DeepRLFI" => "several faults together, independent of their moments",
         "DeepTFI" => "several faults together, at certain moments of the request",
         _ => return None,
     })
 }
 
-/// A command to copy. Without script it can still be selected.
-/// Headers whose value is nobody else's business: a page is made to be passed on.
+/// Headers whose values a page does not contain, because pages are shared.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
 
 /// A command with the values of secret headers left out: `-H 'cookie: a=b'` becomes `-H 'cookie: …'`.
@@ -36,7 +35,7 @@ fn without_secrets(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("-H '") {
-        // a quote inside a quoted word is written '\\''
+        // inside quotes, a quote is written '\\''
         let mut end = 0;
         while let Some(at) = after[end..].find('\'') {
             end += at;
@@ -55,6 +54,7 @@ fn without_secrets(line: &str) -> String {
     out + rest
 }
 
+/// A command with a button that copies it. The page's script shows the button.
 pub(crate) fn command(line: &str) -> String {
     let mut out = String::new();
     put!(out, "<div class=cmd><code>{}</code><button type=button class=copy hidden>Copy</button></div>", text(line));
@@ -66,7 +66,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
     let id = anchor(index);
     put!(
         out,
-        "<article class=bug id={id} aria-labeledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>",
+        "<article class=bug id={id} aria-labelledby={id}-t><header><span class=nr aria-hidden=true>{}</span><div><h3 id={id}-t>{}</h3><p class=tags><b class=name>{}</b>",
         index + 1,
         text(&bug.title),
         text(&bug.name)
@@ -120,7 +120,7 @@ pub(crate) fn card(index: usize, bug: &Bug, sweep: &Sweep, services: &Services) 
     out
 }
 
-/// `1 call failed, 10 missing, 1 extra` in front of the picture.
+/// A line above the timeline, such as `1 call failed, 10 calls missing, 1 call extra`.
 fn summary(bug: &Bug, sweep: &Sweep) -> String {
     use crate::align::{Change, Node, two};
     fn add(node: &Node, n: &mut [u64; 4]) {
@@ -156,7 +156,7 @@ mod tests {
     use crate::shop;
 
     #[test]
-    fn a_page_keeps_secrets_to_itself() {
+    fn values_of_secret_headers_are_left_out() {
         let line = r"faultloom record http://x/ -H 'Authorization: Bearer it'\''s' -H 'accept: text/html' -H 'cookie:a=b' --fault 'a reset'";
         let shown =
             r"faultloom record http://x/ -H 'Authorization: …' -H 'accept: text/html' -H 'cookie: …' --fault 'a reset'";
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_holds_everything_about_its_bug() {
+    fn a_card_has_every_part() {
         let (sweep, _) = shop::sweep();
         let services = Services::of(std::iter::once(&sweep.good).chain(sweep.bugs.iter().map(|b| &b.trace)));
         let html = card(1, &sweep.bugs[1], &sweep, &services);

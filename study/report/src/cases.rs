@@ -1,8 +1,8 @@
-//! The cases of one fault space as the page sees them: what each came to, where it is drawn, and how its data is packed.
+//! The cases of one fault space: their outcomes, their positions in the drawing, and their packed data.
 //!
-//! A space that holds (nearly) every subset of its sites is laid out like a Karnaugh map: the sites are split into those
-//! of the rows and those of the columns, the most influential ones first, and both axes count in Gray code, so that
-//! neighbors differ in one fault and cases that fail for one reason form blocks. Other spaces are a plain list.
+//! A space that holds (nearly) every subset of its sites is laid out like a Karnaugh map: the sites are split into
+//! those of the rows and those of the columns, the most influential ones first, and both axes count in Gray code. So
+//! neighbors differ in one fault, and cases that fail for one reason form blocks. Other spaces are a plain list.
 
 use crate::escape::shorten;
 use model::Verdict;
@@ -56,7 +56,7 @@ impl Result {
     }
 }
 
-/// How a site bears on the outcome: of the cases with and without it, how many fail; how often it was reached.
+/// The influence of a site on outcomes: failing cases with and without its fault, and how often the fault fired.
 #[derive(Clone, Default)]
 pub(crate) struct Influence {
     pub cases: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Cases<'a> {
     pub row_sites: Vec<usize>,
     pub column_sites: Vec<usize>,
     pub columns: usize,
-    /// Row by row; None where no case was run.
+    /// Row by row; None: the case was not run.
     pub cells: Vec<Option<&'a Case>>,
 }
 
@@ -148,9 +148,9 @@ impl<'a> Cases<'a> {
         pairs
     }
 
-    /// The space for the page's script, cells in drawing order: `v` one letter per cell; `m`, `f` sites and fired sites,
-    /// six per character; `t` latency in µs, four characters; `s`, `r`, `p` indices of status, reason and pattern, one,
-    /// two and three characters. None if it would be too large.
+    /// The space for the page's script, cells in drawing order: `v` one letter per cell; `m`, `f` sites and fired
+    /// sites, six per character; `t` latency in µs, four characters; `s`, `r`, `p` indices of status, reason and
+    /// pattern, one, two and three characters. None if it would be too large.
     pub(crate) fn packed(&self) -> Option<serde_json::Value> {
         let sites = self.space.sites.len();
         let width = sites.div_ceil(6).max(1);
@@ -247,7 +247,7 @@ impl<T: Clone + Eq + std::hash::Hash> Dictionary<T> {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// `width` characters, the last one counting most; a value too large becomes the largest.
+/// `width` characters, the least significant one first. A value that is too large becomes the largest one.
 fn digits(out: &mut String, value: u64, width: usize) {
     let value = value.min((1 << (6 * width)) - 1);
     out.extend((0..width).map(|i| ALPHABET[(value >> (6 * i) & 63) as usize] as char));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn influence_tells_sites_that_matter_from_those_that_do_not() {
+    fn influence_separates_relevant_sites_from_others() {
         cases_of(1, |c| {
             assert_eq!((c.influence[0].failing, c.influence[0].failing_without), (128, 0));
             assert_eq!((c.influence[8].failing, c.influence[8].failing_without, c.influence[8].fired), (64, 64, 0));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_digits_and_bits_read_back() {
+    fn digits_and_bits_are_packed_lowest_first() {
         let mut out = String::new();
         digits(&mut out, 1 + 64 * 2, 4);
         bits(&mut out, &[0, 7], 2);

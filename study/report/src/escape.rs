@@ -1,5 +1,5 @@
-//! Outside text on its way into the page. Names of services and calls come from whatever was recorded, so nothing of
-//! them reaches the page except through [`text`] (markup and attributes) or [`json`] (the data block).
+//! Escapes recorded text. Names of services and calls may contain anything, so the page contains them only through
+//! [`text`] (markup and attributes) or [`json`] (the data block).
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ macro_rules! put {
 }
 pub(crate) use put;
 
-/// Shows a string as text, safe between tags and inside quoted attributes. Characters that reorder or hide text are made
-/// visible, so that a name cannot pass for another one.
+/// Displays a string, escaped for use between tags and in quoted attributes. Characters that reorder or hide text are
+/// made visible, so that a name cannot look like another one.
 pub(crate) struct Text<'a>(&'a str);
 
 pub(crate) fn text(s: &str) -> Text<'_> {
     Text(s)
 }
 
-fn deceives(c: char) -> bool {
+fn is_deceptive(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
@@ -35,7 +35,7 @@ impl fmt::Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                c if deceives(c) => write!(f, "\\u{{{:x}}}", c as u32)?,
+                c if is_deceptive(c) => write!(f, "\\u{{{:x}}}", c as u32)?,
                 c => f.write_char(c)?,
             }
         }
@@ -43,7 +43,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// JSON for a `<script type="application/json">` block: no `<` can end the block, no `&` or line separator means anything.
+/// JSON for a `<script type="application/json">` block: `<`, `>`, `&` and line separators are escaped.
 pub(crate) fn json(value: &serde_json::Value) -> String {
     let plain = value.to_string();
     let mut out = String::with_capacity(plain.len());
@@ -56,7 +56,7 @@ pub(crate) fn json(value: &serde_json::Value) -> String {
     out
 }
 
-/// At most `max` characters, with an ellipsis if something was cut.
+/// At most `max` characters; an ellipsis marks a cut.
 pub(crate) fn shorten(s: &str, max: usize) -> String {
     if s.chars().count() <= max {
         return s.to_owned();

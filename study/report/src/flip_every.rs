@@ -1,15 +1,15 @@
-//! Every flip there is in the work for one reply: its exact shares, and beside them what the draw came to.
+//! Exhaustive campaigns: exact shares over all flips in the work for one reply, compared with the sampled ones.
 
 use crate::escape::{put, text};
 use crate::flip_tables::{LEGEND, line, meter};
 use crate::words::{count, counted};
 use model::campaign::{Campaign, Exact, Exhaustive, ExhaustiveKind, Tally, percent};
 
-/// None: nothing was tried exhaustively.
+/// None if the campaign was not exhaustive.
 pub(crate) fn all(campaign: &Campaign) -> Option<String> {
     let several = campaign.variants.len() > 1;
     let mut out = String::from(
-        "<p class=sum>Shares are of all flips here, not of the errors. A draw that was made well lies around them; the verdict is unknown where its 99.9 % interval leaves one out.</p>",
+        "<p class=sum>Shares here are of all flips, not of the errors. A correct sample agrees with them; the verdict is unknown if its 99.9 % interval excludes one.</p>",
     );
     let mut any = false;
     for v in &campaign.variants {
@@ -33,14 +33,14 @@ pub(crate) fn all(campaign: &Campaign) -> Option<String> {
     any.then_some(out)
 }
 
-/// Two bars a type: all, and drawn.
+/// Two bars per type: all flips, and the sampled ones.
 fn bars(every: &Exhaustive) -> String {
     let mut out = String::from("<div class=\"flipbars every\">");
     for kind in &every.kinds {
         put!(out, "<div><b>{}</b>{}", kind.kind, exact(&kind.exact));
         put!(out, "<span class=muted>{}</span></div>", count(kind.flips));
         if kind.drawn.tried() > 0 {
-            put!(out, "<div class=drawn><b>drawn</b>{}", meter(&kind.drawn));
+            put!(out, "<div class=drawn><b>sampled</b>{}", meter(&kind.drawn));
             put!(out, "<span class=muted>{}</span></div>", count(kind.drawn.tried()));
         }
     }
@@ -57,14 +57,14 @@ fn exact(e: &Exact) -> String {
         percent(e.hardening),
         percent(e.otherwise)
     );
-    // parts that add up to 1 would fill the line only just
+    // flex items whose factors add up to less than 1 do not fill the line
     let parts = [e.undetected, e.hardening, e.otherwise, e.none, e.unknown];
     line(&label, parts.map(|share| (share * 1000.0, format!("{} %", percent(share)))))
 }
 
 fn table(every: &Exhaustive) -> String {
     let mut out = String::from(
-        "<div class=scroll><table class=sei><caption>Exact shares, and those of the draw in brackets</caption><thead><tr><th><th class=num>Flips<th class=num>Without a trial<th class=num>No effect<th class=num>Undetected<th class=num>Det/hardening<th class=num>Det/otherwise<th class=num>Not flipped<th class=num>Drawn<th>They agree</tr></thead><tbody>",
+        "<div class=scroll><table class=sei><caption>Exact shares, and those of the sample in brackets</caption><thead><tr><th><th class=num>Flips<th class=num>Not run<th class=num>No effect<th class=num>Undetected<th class=num>Det/hardening<th class=num>Det/otherwise<th class=num>Not flipped<th class=num>Sampled<th>Agree</tr></thead><tbody>",
     );
     for kind in &every.kinds {
         let ExhaustiveKind { exact, drawn, .. } = kind;
@@ -76,7 +76,7 @@ fn table(every: &Exhaustive) -> String {
             (exact.otherwise, drawn.otherwise),
             (exact.unknown, drawn.inactive + drawn.unjudged),
         ] {
-            put!(out, "<td class=num>{} % <small class=muted>({})</small>", percent(share), of_draw(seen, drawn));
+            put!(out, "<td class=num>{} % <small class=muted>({})</small>", percent(share), of_sample(seen, drawn));
         }
         let agrees = if kind.agrees { "<td>✓ yes" } else { "<td class=ko>✗ no" };
         put!(out, "<td class=num>{}{}</tr>", count(drawn.tried()), agrees);
@@ -85,7 +85,7 @@ fn table(every: &Exhaustive) -> String {
     out
 }
 
-fn of_draw(seen: u64, drawn: &Tally) -> String {
+fn of_sample(seen: u64, drawn: &Tally) -> String {
     match drawn.tried() {
         0 => "–".to_owned(),
         of => percent(seen as f64 / of as f64),

@@ -1,16 +1,16 @@
-//! How soon errors showed: messages that were written between a flip and the first wrong one.
+//! Detection latency: the number of messages between a flip and the first wrong one.
 
 use crate::escape::{put, text};
 use crate::words::{count, counted};
 use model::campaign::{Campaign, percent};
 
-/// None: of no error is it known.
+/// None if it is unknown for all errors.
 pub(crate) fn table(campaign: &Campaign) -> Option<String> {
     if campaign.variants.iter().all(|v| v.latency.is_empty()) {
         return None;
     }
     let mut out = String::from(
-        "<p class=sum>How many messages the program wrote between the flip and the first wrong one, on all connections; of one that never came, until the program ended. What stood in a buffer when the flip was made counts as written after it.</p><div class=scroll><table class=sei><thead><tr><th><th>Program<th>Errors<th class=num>Number<th class=num>None between<th class=num>Median<th class=num>Nine in ten<th class=num>Most</tr></thead><tbody>",
+        "<p class=sum>The number of messages that the program wrote between the flip and the first wrong one, on all connections, or until it ended if none was written. Data in a buffer at the time of the flip counts as written after it.</p><div class=scroll><table class=sei><thead><tr><th><th>Program<th>Errors<th class=num>Number<th class=num>None between<th class=num>Median<th class=num>p90<th class=num>Maximum</tr></thead><tbody>",
     );
     for v in &campaign.variants {
         let mut last = "";
@@ -35,7 +35,7 @@ pub(crate) fn table(campaign: &Campaign) -> Option<String> {
     Some(out)
 }
 
-/// Behind the place of a wrong reply.
+/// Appended to the position of a wrong reply.
 pub(crate) fn words(replies_since: Option<u64>) -> String {
     match replies_since {
         None => String::new(),

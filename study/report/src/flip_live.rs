@@ -1,4 +1,4 @@
-//! Flips in a process that ran already: each of them, whatever came of it.
+//! Flips in a running process, each with its outcome.
 
 use crate::escape::{put, text};
 use crate::flips::{STORIES, card};
@@ -6,10 +6,10 @@ use crate::words::{count, duration};
 use model::campaign::{Campaign, LiveProcess, Logged, Variant};
 use model::flip::Ending;
 
-/// What came after it.
-pub(crate) fn then(story: &Logged) -> String {
+/// How the program ended, or that the process runs on.
+pub(crate) fn end(story: &Logged) -> String {
     if let Some(live) = story.live {
-        let process = if live.runs { "the process runs on" } else { "the process has ended" };
+        let process = if live.runs { "the process continues" } else { "the process has ended" };
         let remark = story.remark.as_ref().map_or(String::new(), |remark| format!("; {}", text(remark)));
         return format!("{process}{remark}, thread {}", live.thread);
     }
@@ -31,22 +31,22 @@ pub(crate) fn of(campaign: &Campaign) -> Option<(&Variant, &LiveProcess)> {
     campaign.variants.iter().find_map(|variant| variant.live.as_ref().map(|process| (variant, process)))
 }
 
-/// Every flip in a running process, whatever came of it.
+/// Every flip in a running process, with its outcome.
 pub(crate) fn each(variant: &Variant, process: &LiveProcess) -> String {
     let mut out = String::new();
     let now = if process.runs {
-        "It ran on afterwards, as corrupt as it was: restart it before you rely on it."
+        "It continues to run in a corrupt state: restart it before you rely on it."
     } else {
         "It has ended."
     };
     put!(
         out,
-        "<p class=sum>Struck while it ran, as process {}. Flips add up: what one left behind may show after a later one. {now} None of them can be repeated.</p>",
+        "<p class=sum>Flips in the running process {}. They accumulate: the effect of one may appear after a later one. {now} None of them can be repeated.</p>",
         process.pid
     );
     match &process.check {
         Some(check) => put!(out, "<p class=note>Judged by <code>{}</code></p>", text(check)),
-        None => out.push_str("<p class=note>Nothing said what its clients saw (no --check).</p>"),
+        None => out.push_str("<p class=note>Replies to clients were not checked (no --check).</p>"),
     }
     for logged in process.flips.iter().take(STORIES) {
         out.push_str(&card(variant, logged, None, false));

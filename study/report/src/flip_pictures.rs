@@ -1,4 +1,4 @@
-//! Outcomes by what was hit, as pictures: instruction class, function, bit. Color, height and table say the same.
+//! Charts of outcomes by instruction class, function and bit. The tables below have the same content.
 
 use crate::escape::{put, shorten, text};
 use crate::flip_tables::meter;
@@ -6,14 +6,14 @@ use crate::words::count;
 use model::campaign::{Campaign, Slice, Tally, Variant};
 use model::flip::FlipGroup;
 
-/// Functions in the picture; the table has all that are kept.
+/// Functions in the chart; the table has all.
 const FUNCTIONS: usize = 24;
 const BIT_WIDTH: f64 = 9.0;
 const HEIGHT: f64 = 92.0;
-/// Room for the labels of the axes: half a line above, the longest one beside.
+/// Space for the labels of the axes: half a line above, the longest label at the left.
 const TOP: f64 = 8.0;
 const LEFT: f64 = 42.0;
-/// Bits of a general register; those of vectors beyond are one column.
+/// Bits of a general register. Higher bits, of vectors, share one column.
 const BITS: u16 = 64;
 
 pub(crate) fn all(campaign: &Campaign) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn all(campaign: &Campaign) -> String {
         if campaign.variants.len() > 1 {
             put!(out, "<h3>{}</h3>", text(&v.name));
         }
-        out.push_str("<h4>By bit <small>from the lowest; each column is all flips of that bit</small></h4>");
+        out.push_str("<h4>By bit <small>from the lowest; each column has all flips of that bit</small></h4>");
         out.push_str(&bits(v));
         put!(out, "<div class=pair><div><h4>By class of instruction</h4>{}</div>", lines(&v.by_class, usize::MAX));
         put!(
@@ -42,7 +42,7 @@ fn groups(slices: &[Slice]) -> Vec<FlipGroup> {
     groups
 }
 
-/// One small picture per group: a column per bit, as high as the share of its flips, colored by outcome.
+/// One chart per group: a column per bit, whose parts are the shares of outcomes.
 fn bits(v: &Variant) -> String {
     let mut out = String::from("<div class=flipbits>");
     for group in groups(&v.by_bit) {
@@ -62,7 +62,7 @@ fn bits(v: &Variant) -> String {
         let width = (f64::from(BITS) + 3.0) * BIT_WIDTH + LEFT;
         put!(
             out,
-            "<figure><figcaption>{}</figcaption><div class=scroll><svg class=bits role=img aria-label=\"Outcomes of {} by bit; the table below says the same\" viewBox=\"0 0 {width:.0} {:.0}\" width=\"{width:.0}\" height=\"{:.0}\">",
+            "<figure><figcaption>{}</figcaption><div class=scroll><svg class=bits role=img aria-label=\"Outcomes of {} by bit; the table below has the same content\" viewBox=\"0 0 {width:.0} {:.0}\" width=\"{width:.0}\" height=\"{:.0}\">",
             group.as_str(),
             group.as_str(),
             TOP + HEIGHT + 17.0,
@@ -118,7 +118,7 @@ fn stack(x: f64, words: &str, t: &Tally) -> String {
     out
 }
 
-/// A line per key, all groups together, those with the most flips first.
+/// A line per key over all groups, those with the most flips first.
 fn lines(slices: &[Slice], most: usize) -> String {
     let mut keys: Vec<(&str, Tally)> = Vec::new();
     for slice in slices {

@@ -1,4 +1,4 @@
-//! Tables of a campaign in the columns of SEI, tables 2 to 4, and the paper's own numbers beside ours.
+//! Tables of a campaign with the columns of SEI, tables 2 to 4, and the paper's figures for comparison.
 
 use crate::escape::{put, text};
 use crate::words::count;
@@ -8,8 +8,8 @@ pub(crate) fn outcomes(campaign: &Campaign) -> String {
     let mut out = bars(campaign);
     out.push_str(&table(campaign, "Shares of the errors, with 95 % intervals", |v| &v.rows));
     if campaign.variants.iter().any(|v| !v.low32.is_empty()) {
-        out.push_str("<details class=twin open><summary>Of these, flips of bits below 32 alone</summary>");
-        out.push_str("<p class=note>Upper bits of addresses nearly always end in a crash, which thins the shares out; both policies are common, so both are shown.</p>");
+        out.push_str("<details class=twin open><summary>Only flips of bits below 32</summary>");
+        out.push_str("<p class=note>Flips of the upper bits of an address nearly always end in a crash, which lowers the other shares. Both policies are common, so both are shown.</p>");
         out.push_str(&table(campaign, "Bits 0 to 31", |v| if v.low32.is_empty() { &v.rows } else { &v.low32 }));
         out.push_str("</details>");
     }
@@ -40,7 +40,7 @@ fn bars(campaign: &Campaign) -> String {
 
 pub(crate) const LEGEND: &str = "<ul class=\"legend flips\"><li><i class=n>·</i>no effect<li><i class=f>✗</i>undetected<li><i class=p>✓</i>detected by hardening<li><i class=o2>!</i>detected otherwise<li><i class=u>?</i>not flipped or not judged</ul>";
 
-/// Outcomes as parts of one line. The words say the same.
+/// Outcomes as parts of one line; the label has the same content.
 pub(crate) fn meter(t: &Tally) -> String {
     let label = format!(
         "{} without effect, {} undetected, {} detected by hardening, {} detected otherwise",
@@ -50,7 +50,7 @@ pub(crate) fn meter(t: &Tally) -> String {
     line(&label, parts.map(|n| (n as f64, count(n))))
 }
 
-/// Undetected, by hardening, otherwise, no effect, not flipped or not judged; each with what it is called.
+/// Undetected, by hardening, otherwise, no effect, not flipped or not judged; each with its name.
 pub(crate) fn line(label: &str, parts: [(f64, String); 5]) -> String {
     let mut out = String::new();
     put!(out, "<span class=meter role=img aria-label=\"{label}\">");
@@ -166,7 +166,7 @@ pub(crate) fn paper(campaign: &Campaign) -> String {
     for (caption, rows) in [("SEI, table 2: one thread", &TABLE_2[..]), ("SEI, table 3: four threads", &TABLE_3[..])] {
         put!(
             out,
-            "<div class=scroll><table class=sei><caption>{caption}, beside ours</caption><thead><tr><th><th>Program<th class=num>Undetected<th class=num>Det/SEI<th class=num>Det/other<th class=num>Errors<th class=num>of flips</tr></thead><tbody>"
+            "<div class=scroll><table class=sei><caption>{caption}, compared with ours</caption><thead><tr><th><th>Program<th class=num>Undetected<th class=num>Det/SEI<th class=num>Det/other<th class=num>Errors<th class=num>of flips</tr></thead><tbody>"
         );
         let mut last = "";
         for (index, (group, variant, undetected, sei, other, errors, flips)) in rows.iter().enumerate() {
@@ -213,7 +213,7 @@ fn ours(campaign: &Campaign, group: &str) -> String {
     out
 }
 
-/// Runs that a disturbance of the user's own acted on are one row of their own.
+/// Runs under the user's own disturbance are a row of their own.
 pub(crate) fn is_external(campaign: &Campaign) -> bool {
     campaign.variants.iter().any(|v| v.rows.iter().any(|r| r.name == EXTERNAL))
 }

@@ -1,4 +1,4 @@
-//! The page of a campaign: whole, small, honest about what limits it, and safe against what programs are named.
+//! Pages of campaigns: complete, small, with notes on their limits, and safe against hostile names.
 
 use crate::fixture_flips::{campaign, row};
 use crate::{FlipReport, flip_html, shop};
@@ -15,7 +15,7 @@ fn a_page_has_both_policies_the_papers_tables_and_every_story() {
     let html = page(&campaign());
     for part in [
         "12,750 undetected",
-        "flips of bits below 32 alone",
+        "Only flips of bits below 32",
         "SEI, table 2",
         "SEI, table 3",
         "44.18 %",
@@ -53,9 +53,9 @@ fn none_seen_has_its_bound() {
 fn every_flip_stands_beside_the_drawn_ones() {
     let html = page(&campaign());
     for part in [
-        "Every flip there is",
+        "Exhaustive",
         "In the work for reply 4: <strong>122,880 flips</strong>, of which 30,020 of 30,020 classes were tried",
-        // exact, and drawn
+        // exact, and sampled
         "12.5 % <small class=muted>(12.5)</small>",
         "1.00 % <small class=muted>(1.00)</small>",
         "aria-label=\"50.0 % without effect, 12.5 % undetected, 0.0 % detected by hardening, 36.5 % detected otherwise\"",
@@ -66,14 +66,14 @@ fn every_flip_stands_beside_the_drawn_ones() {
     }
     let mut drawn = campaign();
     drawn.variants[0].exhaustive = None;
-    assert!(!page(&drawn).contains("Every flip there is"));
+    assert!(!page(&drawn).contains("Exhaustive"));
 }
 
 #[test]
 fn how_soon_errors_show_is_told_where_it_is_known() {
     let html = page(&campaign());
     for part in
-        ["How soon errors show", "<td>undetected<td class=num>6,706", "880", "with 6 others between it and the flip"]
+        ["Detection latency", "<td>undetected<td class=num>6,706", "880", "with 6 others between it and the flip"]
     {
         assert!(html.contains(part), "{part}");
     }
@@ -83,7 +83,7 @@ fn how_soon_errors_show_is_told_where_it_is_known() {
         variant.stories.iter_mut().flat_map(|s| &mut s.deviation).for_each(|d| d.replies_since = None);
     }
     let html = page(&unknown);
-    assert!(!html.contains("How soon errors show") && !html.contains("between it and the flip"));
+    assert!(!html.contains("Detection latency") && !html.contains("between it and the flip"));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_limits_the_figures_is_told() {
     campaign.variants[1].tally.inactive = 3;
     let html = page(&campaign);
     assert!(html.contains("memcached-sei: 2 fault-free runs did not give the golden output"));
-    assert!(html.contains("memcached-sei: 3 flips could not be brought about") && html.contains("! 2 notes"));
+    assert!(html.contains("memcached-sei: 3 flips could not be injected") && html.contains("! 2 notes"));
 }
 
 #[test]

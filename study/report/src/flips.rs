@@ -1,4 +1,5 @@
-//! The page of a campaign of bit flips: the paper's tables beside ours, outcomes by what was hit, undetected ones with their story.
+//! The page of a bit flip campaign: outcomes, outcomes by flipped part, undetected flips, the paper's tables for
+//! comparison.
 
 use crate::escape::{put, text};
 use crate::flip_latency as latency;
@@ -42,28 +43,28 @@ pub(crate) fn html(report: &FlipReport) -> String {
     if !tables::is_external(campaign) {
         sections.push(Section {
             id: "hit",
-            title: "By what was hit",
+            title: "Outcomes by flipped part",
             figure: String::new(),
             body: pictures::all(campaign),
         });
     }
     if let Some(body) = flip_every::all(campaign) {
-        sections.push(Section { id: "every", title: "Every flip there is", figure: String::new(), body });
+        sections.push(Section { id: "every", title: "Exhaustive", figure: String::new(), body });
     }
     if let Some(body) = latency::table(campaign) {
-        sections.push(Section { id: "soon", title: "How soon errors show", figure: String::new(), body });
+        sections.push(Section { id: "soon", title: "Detection latency", figure: String::new(), body });
     }
     if let Some((variant, process)) = live::of(campaign) {
         sections.push(Section {
             id: "flips",
-            title: "One by one",
+            title: "Flips",
             figure: count(tried),
             body: live::each(variant, process),
         });
     } else if undetected > 0 {
         sections.push(Section {
             id: "undetected",
-            title: "Undetected",
+            title: "Undetected flips",
             figure: count(undetected),
             body: stories(report),
         });
@@ -71,12 +72,12 @@ pub(crate) fn html(report: &FlipReport) -> String {
     if campaign.protocol == "memcached" && !tables::is_external(campaign) {
         sections.push(Section {
             id: "paper",
-            title: "Beside the paper",
+            title: "Compared with the paper",
             figure: String::new(),
             body: tables::paper(campaign),
         });
     }
-    sections.push(Section { id: "runs", title: "What ran", figure: String::new(), body: what_ran(campaign) });
+    sections.push(Section { id: "runs", title: "Programs", figure: String::new(), body: what_ran(campaign) });
     let figure = if warnings == 0 { String::new() } else { format!("! {warnings}") };
     sections.push(Section { id: "notes", title: "Before you rely on this", figure, body: notes::list(&notes) });
     page::render(&Page {
@@ -93,7 +94,7 @@ pub(crate) fn html(report: &FlipReport) -> String {
 fn stories(report: &FlipReport) -> String {
     let campaign = report.campaign;
     let mut out = String::from(
-        "<p class=sum>Corrupt output that a client would accept. Each tells what was hit, what its value became, and the first reply that differed.</p>",
+        "<p class=sum>Flips whose corrupt output a client would accept: the flipped part, its new value, and the first reply that differed.</p>",
     );
     let all: Vec<(&Variant, &Logged)> =
         campaign.variants.iter().flat_map(|v| v.stories.iter().map(move |s| (v, s))).collect();
@@ -148,12 +149,12 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
             i.offset,
             counted(i.position, "instruction")
         );
-        put!(out, "<div><dt>Hit</dt><dd><code>{}</code></dd></div>", text(&story.effect.hit));
+        put!(out, "<div><dt>Flipped</dt><dd><code>{}</code></dd></div>", text(&story.effect.hit));
     }
     if let Some(d) = &story.deviation {
         put!(
             out,
-            "<div><dt>First wrong</dt><dd>message {} of {} on {}{}{}</dd></div><div><dt>Golden</dt><dd><code>{}</code></dd></div><div><dt>Seen</dt><dd><code class=ko>{}</code></dd></div>",
+            "<div><dt>First difference</dt><dd>message {} of {} on {}{}{}</dd></div><div><dt>Golden</dt><dd><code>{}</code></dd></div><div><dt>Output</dt><dd><code class=ko>{}</code></dd></div>",
             count(d.reply + 1),
             count(d.replies),
             text(&d.connection),
@@ -167,7 +168,7 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
             text(&d.seen)
         );
     }
-    put!(out, "<div><dt>Then</dt><dd>{}</dd></div></dl>", live::then(story));
+    put!(out, "<div><dt>End</dt><dd>{}</dd></div></dl>", live::end(story));
     if let Some(again) = again {
         put!(out, "<p class=again><code>{}</code></p>", text(&again));
     }
@@ -177,7 +178,7 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
 
 fn what_ran(campaign: &Campaign) -> String {
     let mut out = String::from(
-        "<div class=scroll><table><thead><tr><th>Program<th class=num>Instructions<th class=num>Distinct<th class=num>Messages<th class=num>Output<th>Controls golden<th class=num>Per second<th class=num>CPU per flip</tr></thead><tbody>",
+        "<div class=scroll><table><thead><tr><th>Program<th class=num>Instructions<th class=num>Distinct<th class=num>Messages<th class=num>Output<th>Controls equal<th class=num>Per second<th class=num>CPU per flip</tr></thead><tbody>",
     );
     for v in &campaign.variants {
         let tried = v.tally.tried().max(1) as f64;
@@ -248,31 +249,31 @@ fn notes_of(campaign: &Campaign) -> Vec<Note> {
             true,
             v.tally.inactive,
             &v.name,
-            "flips could not be brought about; they are not among those without effect.",
+            "flips could not be injected; they do not count as without effect.",
         );
         note(
             &mut notes,
             false,
             v.tally.corrupt_later,
             &v.name,
-            "were detected first and sent wrong replies later, which a client that went on would believe.",
+            "were detected first and sent wrong replies later, which a client that continues would accept.",
         );
         note(
             &mut notes,
             false,
             v.refused_calls,
             &v.name,
-            "system calls of disturbed programs were refused by containment.",
+            "system calls of disturbed programs were refused by the sandbox.",
         );
         for remark in &v.remarks {
             notes.push(Note { warns: false, words: format!("<span>{}: {}</span>", text(&v.name), text(remark)) });
         }
     }
     if live::of(campaign).is_some() {
-        let words = "<span>Only what the check asked for was judged: other clients may have got wrong replies. A process that ended counts as detected otherwise.</span>";
+        let words = "<span>Only replies to the check were judged; other clients may have received wrong replies. A process that ended counts as detected otherwise.</span>";
         notes.push(Note { warns: false, words: words.to_owned() });
         return notes;
     }
-    notes.push(Note { warns: false, words: "<span>Only deviations of the output are errors: a crash after complete output is none. Shares are of the errors of a group, not probabilities; how often such faults occur is not known. Intervals are 95 % (Wilson); where none was seen, the bound is one-sided.</span>".to_owned() });
+    notes.push(Note { warns: false, words: "<span>Only a deviating output is an error; a crash after complete output is not. Shares are of the errors of a group and are not probabilities, because the frequency of such faults is unknown. Intervals are 95 % (Wilson); without an occurrence, the bound is one-sided.</span>".to_owned() });
     notes
 }

@@ -1,4 +1,4 @@
-//! Who called whom, as one SVG and a table that says the same.
+//! Calls between services, as an SVG and as a table.
 
 use crate::escape::{put, shorten, text};
 use crate::layout::{Layout, MOST_LABELS, NODE_WIDTH, incoming, lay_out, node_height, port_pitch};
@@ -6,14 +6,14 @@ use crate::services::Services;
 use crate::words::{self, count, counted};
 use model::trace::{Call, Trace};
 
-/// More services than this are a hairball, not a picture.
+/// With more services a drawing is not legible.
 const MOST_NODES: usize = 120;
 pub(crate) struct Edge {
     pub from: usize,
     pub to: usize,
     calls: u64,
     failed: u64,
-    /// Numbers of the bugs whose request fails here, from 1.
+    /// Numbers (from 1) of the bugs in which a call of this edge fails.
     bugs: Vec<usize>,
 }
 
@@ -45,7 +45,8 @@ fn all_calls(trace: &Trace) -> impl Iterator<Item = &Call> {
     std::iter::once(&trace.entry).chain(trace.walk())
 }
 
-/// `traces` are counted; of `failing` (the requests of the bugs) only the failed calls and the calls made by nobody else are shown.
+/// All calls of `traces` are counted. Of `failing`, the requests of the bugs, only failed calls and new edges are
+/// drawn.
 pub(crate) fn svg(traces: &[&Trace], failing: &[&Trace], services: &Services) -> String {
     let mut graph = Graph { names: vec![String::new()], edges: Vec::new() };
     let caller = |call: &Call| {
@@ -75,19 +76,20 @@ pub(crate) fn svg(traces: &[&Trace], failing: &[&Trace], services: &Services) ->
 }
 
 fn draw(graph: &Graph, services: &Services) -> String {
-    let Layout { place, through, width, height } = lay_out(graph);
+    let Layout { positions, through, width, height } = lay_out(graph);
     let mut out = String::new();
     put!(
         out,
-        "<div class=scroll><svg class=graph role=img aria-label=\"Services and the calls between them; the table below says the same\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">"
+        "<div class=scroll><svg class=graph role=img aria-label=\"Services and the calls between them; the table below has the same content\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">"
     );
     let mut arrived = vec![0usize; graph.names.len()];
     let mut labels = String::new();
     for (edge, through) in graph.edges.iter().zip(&through) {
-        let (mut x, mut y) = (place[edge.from].0 + if edge.from == 0 { 66.0 } else { NODE_WIDTH }, place[edge.from].1);
+        let (mut x, mut y) =
+            (positions[edge.from].0 + if edge.from == 0 { 66.0 } else { NODE_WIDTH }, positions[edge.from].1);
         let port = arrived[edge.to] as f64 - (incoming(graph, edge.to) as f64 - 1.0) / 2.0;
         arrived[edge.to] += 1;
-        let (end_x, end_y) = (place[edge.to].0, place[edge.to].1 + port * port_pitch(graph, edge.to));
+        let (end_x, end_y) = (positions[edge.to].0, positions[edge.to].1 + port * port_pitch(graph, edge.to));
         let failed = edge.failed > 0 || !edge.bugs.is_empty();
         let class = match (failed, edge.calls) {
             (true, _) => "e ko",
@@ -98,7 +100,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
         put!(out, "<path class=\"{class}\" stroke-width=\"{stroke:.1}\" d=\"M{x:.0} {y:.0}");
         let mut before = y;
         for slot in through {
-            let (to_x, to_y) = place[*slot];
+            let (to_x, to_y) = positions[*slot];
             let bend = (to_x - x) * 0.5;
             put!(
                 out,
@@ -109,7 +111,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
             );
             (before, x, y) = (to_y, to_x + NODE_WIDTH, to_y);
         }
-        // an edge back to the left leaves and arrives in a wide bow
+        // an edge to the left is a wide curve
         let bend = if end_x > x { (end_x - x) * 0.45 } else { 90.0 };
         put!(
             out,
@@ -134,7 +136,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
         );
     }
     for (node, name) in graph.names.iter().enumerate() {
-        let (x, y) = place[node];
+        let (x, y) = positions[node];
         if node == 0 {
             put!(
                 out,
@@ -146,8 +148,7 @@ fn draw(graph: &Graph, services: &Services) -> String {
         }
         let h = node_height(graph, node);
         let (top, bare) = (y - h / 2.0, !services.is_recorded(name));
-        let title =
-            if bare { format!("{name}: sent no history of its own (no SDK, or not reached)") } else { name.clone() };
+        let title = if bare { format!("{name}: returned no history (no SDK, or not reached)") } else { name.clone() };
         put!(out, "<g class=\"nd{}\"><title>{}</title>", if bare { " bare" } else { "" }, text(&title));
         put!(out, "<rect x=\"{x:.0}\" y=\"{top:.1}\" width=\"{NODE_WIDTH}\" height=\"{h:.0}\" rx=8 />");
         put!(
@@ -173,7 +174,7 @@ fn bugs_named(bugs: &[usize]) -> String {
 }
 
 fn label(edge: &Edge) -> String {
-    let mut label = if edge.calls > 0 { format!("×{}", count(edge.calls)) } else { "only under faults".to_owned() };
+    let mut label = if edge.calls > 0 { format!("×{}", count(edge.calls)) } else { "only with faults".to_owned() };
     if edge.failed > 0 {
         label += &format!(" ✗ {}", count(edge.failed));
     }
@@ -191,7 +192,7 @@ fn sentence(graph: &Graph, edge: &Edge) -> String {
 
 fn table(graph: &Graph) -> String {
     let mut out = String::from(
-        "<details class=twin><summary>The same as a table</summary><div class=scroll><table><thead><tr><th>Caller<th>Callee<th class=num>Calls<th class=num>Failed<th>Fails in</tr></thead><tbody>",
+        "<details class=twin><summary>As a table</summary><div class=scroll><table><thead><tr><th>Caller<th>Callee<th class=num>Calls<th class=num>Failed<th>Fails in</tr></thead><tbody>",
     );
     for edge in graph.edges.iter().take(500) {
         let from = if edge.from == 0 { "client" } else { &graph.names[edge.from] };

@@ -1,20 +1,19 @@
-//! A fault space: every case is a cell whose glyph and color show the outcome. Small spaces are cells that can be
-//! walked with the arrow keys; large ones are one point per case, with the shares per
-//! site and per pair of sites beside them as tables.
+//! Draws a fault space: every case is a cell whose glyph and color show the outcome. In small spaces, arrow keys move
+//! between cells. Large ones have one point per case, and tables of the shares per site and per pair of sites.
 
 use crate::cases::{Cases, Result, gray};
 use crate::escape::{put, text};
 use crate::words::{count, percent};
 
-/// Cells above this number become points.
+/// Spaces with more cells are drawn as points.
 const MOST_CELLS: usize = 1_024;
-/// More sites than this make no legible matrix.
+/// With more sites a matrix is not legible.
 const MATRIX_SITES: usize = 40;
 
 pub(crate) fn space(index: usize, cases: &Cases) -> String {
     let mut out = String::new();
     if cases.run().next().is_none() {
-        return "<p class=note>No case of this space is in this page.</p>".to_owned();
+        return "<p class=note>This page has no case of this space.</p>".to_owned();
     }
     let large = cases.cells.len() > MOST_CELLS;
     if !large || cases.is_map() {
@@ -33,7 +32,7 @@ pub(crate) fn space(index: usize, cases: &Cases) -> String {
     if !large && !cases.is_map() {
         out.push_str("<p class=how>Each cell is one case, those with the fewest faults first.</p>");
     }
-    // shares mean nothing among the few cases that guided exploration picks
+    // shares are meaningless for small spaces, such as that of guided exploration
     if large {
         out.push_str("<div class=pair>");
         out.push_str(&influence(cases));
@@ -83,8 +82,7 @@ fn map(out: &mut String, cases: &Cases, large: bool) {
     out.push_str("</div>");
 }
 
-/// One path per outcome, made of the rectangles that a walk from the top left finds; the largest carries the glyph, so that
-/// the map can be read without color.
+/// One path per outcome, made of rectangles. The largest one has the glyph, so that the map can be read without color.
 fn points(out: &mut String, cases: &Cases, rows: usize) {
     let results: Vec<Result> = cases.cells.iter().map(|c| c.map_or(Result::NotRun, Result::of)).collect();
     let columns = cases.columns;
@@ -127,7 +125,7 @@ fn points(out: &mut String, cases: &Cases, rows: usize) {
     }
 }
 
-/// Along one edge, a strip per site, filled where the site is faulted.
+/// Strips along one edge, one per site, filled where the site is faulted.
 fn bands(out: &mut String, cases: &Cases, sites: &[usize], length: usize, axis: &str) {
     put!(out, "<div class=\"bands {axis}\" aria-hidden=true>");
     for (place, site) in sites.iter().enumerate() {
@@ -154,7 +152,7 @@ fn legend(out: &mut String, cases: &Cases) {
     for (result, words) in [
         (Result::Fail, "fails"),
         (Result::Pass, "passes"),
-        (Result::Unaffected, "passed; no fault was reached"),
+        (Result::Unaffected, "passes; no fault was reached"),
         (Result::Unknown, "unknown"),
         (Result::NotRun, "not run"),
     ] {
@@ -172,7 +170,7 @@ fn legend(out: &mut String, cases: &Cases) {
     out.push_str("</ul>");
 }
 
-/// Per site: how often cases fail with it and without it, and how often its fault was reached.
+/// Per site: the share of failing cases with and without its fault, and how often the fault fired.
 fn influence(cases: &Cases) -> String {
     let mut out = String::from(
         "<div class=scroll><table class=sites><caption>Share of failing cases, by site</caption><thead><tr><th>Site<th>faulted<th>not faulted<th class=num>reached</tr></thead><tbody>",
@@ -201,7 +199,7 @@ fn influence(cases: &Cases) -> String {
     out
 }
 
-/// Site × site: of the cases with both faulted, how many percent fail.
+/// Site × site: the percentage of failing cases among those with both faults.
 fn matrix(cases: &Cases) -> String {
     let n = cases.space.sites.len();
     let pairs = cases.pairs();
@@ -273,7 +271,7 @@ mod tests {
 
     #[test]
     fn empty_spaces_say_so() {
-        assert!(drawn(0, 0).contains("No case"));
+        assert!(drawn(0, 0).contains("has no case"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Layers of a directed graph: each node behind all that lead to it. Shared by every drawing of nodes and arrows.
+//! Layers of a directed graph: each node is in a later layer than its predecessors. Shared by all drawings of graphs.
 
-/// Edges that close a cycle, as seen by a walk from `roots` in their order.
+/// Whether each edge closes a cycle, in a depth-first walk from `roots` in their order.
 pub(crate) fn backward(nodes: usize, edges: &[(usize, usize)], roots: impl IntoIterator<Item = usize>) -> Vec<bool> {
     let mut leaving = vec![Vec::new(); nodes];
     edges.iter().enumerate().for_each(|(i, edge)| leaving[edge.0].push(i));
@@ -32,7 +32,7 @@ pub(crate) fn backward(nodes: usize, edges: &[(usize, usize)], roots: impl IntoI
     backward
 }
 
-/// Each node's layer: the longest way to it from a root. Nodes that are no roots stand at least in the second.
+/// Each node's layer: the length of the longest path from a root. Nodes that are not roots are at least in the second.
 pub(crate) fn depths(
     nodes: usize,
     edges: &[(usize, usize)],
@@ -41,15 +41,15 @@ pub(crate) fn depths(
 ) -> Vec<usize> {
     let mut depth: Vec<usize> = (0..nodes).map(|node| usize::from(!is_root(node))).collect();
     for _ in 0..nodes {
-        let mut settled = true;
+        let mut stable = true;
         for ((from, to), _) in edges.iter().zip(backward).filter(|(_, b)| !**b) {
-            // an edge that no way from a root leads to may be part of a cycle: the bound ends that
+            // an edge that no root reaches may be part of a cycle; the bound on the depth ends the loop
             if depth[*to] <= depth[*from] && depth[*from] + 1 < nodes {
                 depth[*to] = depth[*from] + 1;
-                settled = false;
+                stable = false;
             }
         }
-        if settled {
+        if stable {
             break;
         }
     }

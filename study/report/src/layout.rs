@@ -1,6 +1,6 @@
-//! Where a graph's services and arrows go: layers from left to right, each service behind all that call it.
+//! The layout of a service graph: layers from left to right, each service to the right of its callers.
 //!
-//! The layout depends on nothing but the order of the calls, so the same request always gives the same picture.
+//! It depends only on the order of the calls, so the same request always has the same drawing.
 
 use crate::graph::Graph;
 use crate::layers;
@@ -8,15 +8,15 @@ use crate::layers;
 pub(crate) const NODE_WIDTH: f64 = 172.0;
 const NODE_HEIGHT: f64 = 38.0;
 const COLUMN: f64 = NODE_WIDTH + 160.0;
-/// Between what stands in one layer.
+/// Vertical distance between nodes of one layer.
 const GAP: f64 = 18.0;
-/// Arrows into one service that all carry a label.
+/// Up to this number of arrows into one service, each has a label.
 pub(crate) const MOST_LABELS: f64 = 6.0;
 
-/// Where things go. Slots are the nodes, then one for every layer that a long edge passes.
+/// Positions. Slots are the nodes, then one for every layer that a long edge crosses.
 pub(crate) struct Layout {
-    pub place: Vec<(f64, f64)>,
-    /// Slots that each edge passes between its ends.
+    pub positions: Vec<(f64, f64)>,
+    /// Slots that each edge crosses between its ends.
     pub through: Vec<Vec<usize>>,
     pub width: f64,
     pub height: f64,
@@ -30,7 +30,7 @@ pub(crate) fn incoming(graph: &Graph, node: usize) -> usize {
     graph.edges.iter().filter(|e| e.to == node).count().max(1)
 }
 
-/// Distance between the arrowheads at a node; where many arrive they move together and only failures are labeled.
+/// Distance between the arrowheads at a node. Many arrowheads are closer together, and only failures have labels.
 pub(crate) fn port_pitch(graph: &Graph, node: usize) -> f64 {
     let n = incoming(graph, node) as f64;
     if n <= MOST_LABELS { 20.0 } else { (20.0 * MOST_LABELS / n).max(2.0) }
@@ -67,14 +67,14 @@ pub(crate) fn lay_out(graph: &Graph) -> Layout {
     let slot_height = |slot: usize| if slot < graph.names.len() { node_height(graph, slot) } else { 6.0 };
     let layer_height = |layer: &Vec<usize>| layer.iter().map(|n| slot_height(*n) + GAP).sum::<f64>();
     let height = layers.iter().map(layer_height).fold(60.0, f64::max) + 8.0;
-    let mut place = vec![(0.0, 0.0); depth.len()];
+    let mut positions = vec![(0.0, 0.0); depth.len()];
     for (column, layer) in layers.iter().enumerate() {
         let mut y = (height - layer_height(layer)) / 2.0 + GAP / 2.0;
         for slot in layer {
-            place[*slot] =
+            positions[*slot] =
                 (if column == 0 { 4.0 } else { column as f64 * COLUMN - 84.0 }, y + slot_height(*slot) / 2.0);
             y += slot_height(*slot) + GAP;
         }
     }
-    Layout { place, through, width: (layers.len() - 1) as f64 * COLUMN + NODE_WIDTH - 64.0, height }
+    Layout { positions, through, width: (layers.len() - 1) as f64 * COLUMN + NODE_WIDTH - 64.0, height }
 }

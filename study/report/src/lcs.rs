@@ -3,8 +3,8 @@
 /// Larger tables take too much time and memory; then only the common beginning and end are aligned.
 const ENTRIES_MAX: usize = 1 << 24;
 
-/// Pairs of indices in display order; each index of both sides appears once. Of equal items the earliest ones are paired, and
-/// items only in `a` come before those only in `b`.
+/// Pairs of indices in display order; each index of both sides appears once. Of equal items the earliest ones are
+/// paired, and items only in `a` precede those only in `b`.
 pub fn align<K: PartialEq>(a: &[K], b: &[K]) -> Vec<(Option<usize>, Option<usize>)> {
     let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let tail = a[head..].iter().rev().zip(b[head..].iter().rev()).take_while(|(x, y)| x == y).count();

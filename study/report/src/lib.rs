@@ -1,10 +1,10 @@
 //! One self-contained HTML page for a run: the findings, their causes, and the commands that reproduce them.
 //!
-//! Everything is rendered here, so the page can be read without script; the script adds what needs a pointer or keys
-//! (looking at single cases, copying commands). Nothing is loaded from anywhere, and nothing that came from a recorded
-//! system can become markup or script: text goes through `escape`, and the page's policy admits one script by its hash.
+//! Everything is rendered here, so the page can be read without its script, which adds what needs a pointer or keys:
+//! details of single cases, copying commands. Nothing is loaded from elsewhere, and no text from a recorded system can
+//! become markup or script: text goes through `escape`, and the page's policy admits one script by its hash.
 //!
-//! The page of 17,000 cases stays below 1.5 MB; timelines and tables are cut with a note rather than left to grow.
+//! The page of 17,000 cases stays below 1.5 MB: long timelines and tables are cut, with a note.
 
 mod align;
 mod bugs;
@@ -60,7 +60,7 @@ pub struct SweepReport<'a> {
     pub run: &'a Run,
     pub sweep: &'a Sweep,
     pub cases: &'a [Case],
-    pub sockets: Option<SocketsBeside<'a>>,
+    pub sockets: Option<ComparedSockets<'a>>,
 }
 
 /// Recorded requests and the faults that were planned for them; [`model::trace::Call::fault`] points into `faults`.
@@ -68,17 +68,17 @@ pub struct RecordingReport<'a> {
     pub run: &'a Run,
     pub traces: &'a [Trace],
     pub faults: &'a [Fault],
-    pub sockets: Option<SocketsBeside<'a>>,
+    pub sockets: Option<ComparedSockets<'a>>,
 }
 
-/// Connections seen at the sockets during the run, compared with the recorded calls.
+/// Connections that the sockets showed during the run, compared with the recorded calls.
 #[derive(Clone, Copy)]
-pub struct SocketsBeside<'a> {
+pub struct ComparedSockets<'a> {
     pub graph: &'a Graph,
     pub rows: &'a [Comparison],
 }
 
-/// A map that was kept.
+/// A stored map.
 pub struct MapReport<'a> {
     pub run: &'a Run,
     pub graph: &'a Graph,

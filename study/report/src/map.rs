@@ -4,7 +4,7 @@ use crate::escape::{put, text};
 use crate::notes::{self, Note};
 use crate::page::{self, Page, Section};
 use crate::words::{count, counted};
-use crate::{MapReport, SocketsBeside, net};
+use crate::{ComparedSockets, MapReport, net};
 use flows::ObservedBy;
 
 pub(crate) fn html(report: &MapReport) -> String {
@@ -18,7 +18,7 @@ pub(crate) fn html(report: &MapReport) -> String {
     let mut lead = String::from("<p class=lead>");
     put!(
         lead,
-        "<strong>{}</strong> {}, {} seen from one end only</p>",
+        "<strong>{}</strong> {}, {} observed at one end only</p>",
         counted(graph.nodes.len() as u64, "node"),
         counted(graph.edges.len() as u64, "edge"),
         count(one_sided)
@@ -32,14 +32,9 @@ pub(crate) fn html(report: &MapReport) -> String {
     }
     let figure = if remarks.is_empty() { String::new() } else { format!("! {}", remarks.len()) };
     let mut all = remarks;
-    all.push(Note { warns: false, words: "Who connects depends on who accepts. Ephemeral ports are left out: all connections of a pair of services to one port are one edge.".to_owned() });
+    all.push(Note { warns: false, words: "A client depends on the server that accepts its connection. Client ports are ignored: all connections of a pair of services to one port are one edge.".to_owned() });
     let sections = vec![
-        Section {
-            id: "map",
-            title: "Who depends on whom",
-            figure: count(graph.edges.len() as u64),
-            body: net::svg(graph),
-        },
+        Section { id: "map", title: "Dependencies", figure: count(graph.edges.len() as u64), body: net::svg(graph) },
         Section { id: "notes", title: "Before you rely on this", figure, body: notes::list(&all) },
     ];
     page::render(&Page {
@@ -53,24 +48,24 @@ pub(crate) fn html(report: &MapReport) -> String {
     })
 }
 
-/// The sockets of an application beside its recorded calls.
-pub(crate) fn beside(sockets: &SocketsBeside) -> Section {
+/// The sockets of an application, compared with its recorded calls.
+pub(crate) fn compared(sockets: &ComparedSockets) -> Section {
     let with = |seen: ObservedBy| sockets.rows.iter().filter(|row| row.observed_by == seen).count() as u64;
     let (both, only_sockets, only_messages) =
         (with(ObservedBy::Both), with(ObservedBy::Sockets), with(ObservedBy::Messages));
     let mut body = format!(
-        "<p class=sum>What the kernel's sockets showed while the requests were recorded, beside the calls in their messages: {} in both, {} only in the sockets, {} only in the messages.</p>",
+        "<p class=sum>Connections of the kernel's sockets during the recording, compared with the recorded calls: {} in both, {} only in sockets, {} only in calls.</p>",
         counted(both, "edge"),
         count(only_sockets),
         count(only_messages)
     );
     body.push_str(&net::svg(sockets.graph));
-    body.push_str("<div class=scroll><table class=beside><thead><tr><th>Who<th>depends on<th class=num>Recorded calls<th class=num>Connections<th>Seen in<th>Why not in both</tr></thead><tbody>");
+    body.push_str("<div class=scroll><table class=beside><thead><tr><th>Service<th>depends on<th class=num>Recorded calls<th class=num>Connections<th>Found in<th>Reason</tr></thead><tbody>");
     for row in sockets.rows {
         let seen = match row.observed_by {
             ObservedBy::Both => "both",
             ObservedBy::Sockets => "sockets only",
-            ObservedBy::Messages => "messages only",
+            ObservedBy::Messages => "calls only",
         };
         put!(
             body,
@@ -87,10 +82,5 @@ pub(crate) fn beside(sockets: &SocketsBeside) -> Section {
     for remark in &sockets.graph.remarks {
         put!(body, "<p class=note>{}</p>", text(remark));
     }
-    Section {
-        id: "sockets",
-        title: "Sockets beside messages",
-        figure: format!("{both} of {}", sockets.rows.len()),
-        body,
-    }
+    Section { id: "sockets", title: "Sockets and calls", figure: format!("{both} of {}", sockets.rows.len()), body }
 }

@@ -1,8 +1,8 @@
-//! What a map's picture promises: places that stay, everything shown or counted, nothing of a host becomes markup.
+//! Drawings of maps: nodes keep their positions, everything is drawn or counted, no text of a host becomes markup.
 
 use crate::fixture_net::fleet;
 use crate::rows::place;
-use crate::{MapReport, RecordingReport, SocketsBeside, map_html, recording_html, shop};
+use crate::{ComparedSockets, MapReport, RecordingReport, map_html, recording_html, shop};
 use flows::{Comparison, Graph, ObservedBy};
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn every_edge_is_in_the_picture_and_in_the_table() {
     assert_eq!(page.matches("<g><path class=\"e").count(), place(&graph).arrows.len());
     let rows = page.split("<tbody>").nth(1).unwrap().matches("<tr>").count();
     assert_eq!(rows, graph.edges.len());
-    for words in ["one end seen", "every connection failed", "counted in the kernel", "address outside"] {
+    for words in ["one end observed", "every connection failed", "counted in the kernel", "external address"] {
         assert!(page.contains(words), "{words}");
     }
 }
@@ -130,7 +130,7 @@ fn sockets_stand_beside_the_recorded_calls() {
     let traces = [shop::good()];
     let run = shop::run(model::KindName::new("recording"), "GET /", None);
     let with = |sockets| recording_html(&RecordingReport { run: &run, traces: &traces, faults: &[], sockets });
-    let page = with(Some(SocketsBeside { graph: &graph, rows: &rows }));
+    let page = with(Some(ComparedSockets { graph: &graph, rows: &rows }));
     assert!(page.contains("1 edge in both"), "{page}");
     assert!(page.contains("carries no SDK &lt;b&gt;") && page.contains("sockets only"));
     assert!(!with(None).contains("id=sockets"));

@@ -1,4 +1,4 @@
-//! The picture of a map: who depends on whom, from the sockets. Arrows lead to what is depended upon.
+//! Draws a map: dependencies found in the sockets. An arrow leads from a client to the server that it depends on.
 
 use crate::escape::{put, shorten, text};
 use crate::rows::{Arrow, Placed, place};
@@ -6,17 +6,17 @@ use crate::words::{count, counted};
 use flows::{Attribution, Edge, Graph, Node, NodeKind, Protocol, Source};
 
 const WIDTH: f64 = 168.0;
-/// More nodes than this are a table.
+/// Larger maps are only tables.
 const MOST_NODES: usize = 400;
-/// A picture of at most so many arrows labels each of them.
+/// Up to this number of arrows, each has a label.
 const MOST_LABELS: usize = 48;
 /// Rows of the table.
 const MOST_ROWS: usize = 2000;
 
-/// A picture that is wider than the page shrinks to this, and is scrolled from there on.
+/// A drawing that is wider than the page shrinks to this share, and is scrolled beyond.
 const LEAST_SCALE: f64 = 0.8;
 
-/// Sizes of a small picture and of a large one.
+/// Sizes for small and large drawings.
 struct Scale {
     pitch: f64,
     node: f64,
@@ -30,7 +30,7 @@ pub(crate) fn svg(graph: &Graph) -> String {
     }
     if graph.nodes.len() > MOST_NODES {
         return format!(
-            "<p class=note>{} take part: too many to draw. Ask for a part (<code>faultloom map NAME --hops 2</code>) or by host. The table lists every edge.</p>{}",
+            "<p class=note>{} take part: too many to draw. Select a part (<code>faultloom map NAME --hops 2</code>) or group by host. The table lists every edge.</p>{}",
             counted(graph.nodes.len() as u64, "node"),
             table(graph)
         );
@@ -42,7 +42,7 @@ pub(crate) fn svg(graph: &Graph) -> String {
     if idle > 0 {
         put!(
             out,
-            "<p class=note>{} with listeners only, nobody connected: not drawn.</p>",
+            "<p class=note>{} without connections, only with listeners: not drawn.</p>",
             counted(idle as u64, "node")
         );
     }
@@ -61,7 +61,7 @@ fn draw(graph: &Graph, placed: &Placed) -> String {
     let mut out = String::new();
     put!(
         out,
-        "<div class=scroll><svg class=\"graph net{}\" role=img aria-label=\"Who depends on whom; the table below says the same\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" style=\"min-width:{:.0}px\">",
+        "<div class=scroll><svg class=\"graph net{}\" role=img aria-label=\"Dependencies; the table below has the same content\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" style=\"min-width:{:.0}px\">",
         if large { " large" } else { "" },
         width * LEAST_SCALE
     );
@@ -86,7 +86,7 @@ fn y(row: usize, scale: &Scale) -> f64 {
     8.0 + (row as f64 + 0.5) * scale.pitch
 }
 
-/// Where arrows arrive at a node: one below the other in the order of where they come from.
+/// Positions of arrowheads at a node: one below the other, in the order of the arrows' starts.
 fn port(placed: &Placed, arrow: &Arrow, scale: &Scale) -> f64 {
     let before = |other: &Arrow| other.through.last().copied().unwrap_or_else(|| placed.nodes[&other.from]).1;
     let mut arriving: Vec<(usize, usize)> =
@@ -125,7 +125,7 @@ fn path(graph: &Graph, placed: &Placed, arrow: &Arrow, scale: &Scale) -> String 
         (at_x, at_y) = (to_x + WIDTH, to_y);
     }
     if arrow.from == arrow.to {
-        // to itself: a loop above the right end
+        // an arrow to its own node: a loop above the right end
         let top = at_y - scale.node / 2.0;
         put!(out, "c26 0 26 {0:.0} -6 {0:.0}\"", -(scale.node * 0.75));
         put!(
@@ -137,7 +137,7 @@ fn path(graph: &Graph, placed: &Placed, arrow: &Arrow, scale: &Scale) -> String 
         );
         return out;
     }
-    // an arrow back to the left leaves and arrives in a wide bow
+    // an arrow to the left is a wide curve
     let bend = if end_x > at_x { (end_x - at_x) * 0.45 } else { 70.0 };
     put!(
         out,
@@ -199,7 +199,7 @@ fn kind(kind: NodeKind) -> &'static str {
         NodeKind::Unit => "systemd unit",
         NodeKind::Program => "program",
         NodeKind::Process => "process",
-        NodeKind::External => "address outside",
+        NodeKind::External => "external address",
     }
 }
 
@@ -255,11 +255,11 @@ fn protocol(protocol: Protocol) -> &'static str {
     }
 }
 
-/// How the owner of an edge's ends is known, in words.
+/// How the owners of an edge's ends were determined.
 fn owner(attribution: Attribution) -> &'static str {
     match attribution {
         Attribution::Exact => "owner known",
-        Attribution::Listener => "by who listens there",
+        Attribution::Listener => "owner by its listener",
         Attribution::None => "owner unknown",
     }
 }
@@ -267,8 +267,8 @@ fn owner(attribution: Attribution) -> &'static str {
 fn source(source: Source) -> &'static str {
     match source {
         Source::Ebpf => "counted in the kernel",
-        Source::Polling => "looked at in intervals",
-        Source::Tuples => "looked at in intervals, without owners",
+        Source::Polling => "polled",
+        Source::Tuples => "polled without owners",
     }
 }
 
@@ -290,16 +290,16 @@ fn sentences(graph: &Graph, arrow: &Arrow) -> String {
 
 fn sentence(graph: &Graph, edge: &Edge) -> String {
     let c = &edge.counts;
-    let mut parts = vec![format!("{} begun", count(c.opened))];
+    let mut parts = vec![format!("{} opened", count(c.opened))];
     if c.failed > 0 {
         parts.push(format!("{} failed", count(c.failed)));
     }
     parts.push(format!("{} open", count(c.open)));
     parts.push(format!("{} sent, {} received", bytes(c.sent), bytes(c.received)));
-    parts.push(if edge.paired { "both ends seen" } else { "one end seen" }.to_owned());
+    parts.push(if edge.paired { "both ends observed" } else { "one end observed" }.to_owned());
     parts.push(format!("{}, {}", owner(edge.attribution), source(edge.source)));
     if edge.translated {
-        parts.push("through an address translation".to_owned());
+        parts.push("through address translation".to_owned());
     }
     format!(
         "{} → {} {} {}: {}",
@@ -328,19 +328,19 @@ fn legend(graph: &Graph) -> String {
             "<svg class=\"graph net key\" width=34 height=10 aria-hidden=true><path class=\"{class}\" stroke-width=1.8 d=\"M1 5H33\"/></svg>"
         )
     };
-    put!(out, "<li>{}both ends seen", line("e"));
+    put!(out, "<li>{}both ends observed", line("e"));
     if graph.edges.iter().any(|e| !e.paired) {
-        put!(out, "<li>{}one end seen: no agent at the other, or its part was not seen", line("e one"));
+        put!(out, "<li>{}one end observed: no agent at the other end, or its records are missing", line("e one"));
     }
     if graph.edges.iter().any(fails) {
         put!(out, "<li>{}every connection failed", line("e ko"));
     }
-    out + "<li>an arrow leads to what is depended upon</ul>"
+    out + "<li>an arrow leads from a client to its server</ul>"
 }
 
 fn table(graph: &Graph) -> String {
     let mut out = String::from(
-        "<details class=twin><summary>The same as a table</summary><div class=scroll><table><thead><tr><th>Who<th>depends on<th>at<th class=num>Begun<th class=num>Failed<th class=num>Open<th class=num>Sent<th class=num>Received<th>Known</tr></thead><tbody>",
+        "<details class=twin><summary>As a table</summary><div class=scroll><table><thead><tr><th>Client<th>depends on<th>at<th class=num>Opened<th class=num>Failed<th class=num>Open<th class=num>Sent<th class=num>Received<th>Observed</tr></thead><tbody>",
     );
     for edge in graph.edges.iter().take(MOST_ROWS) {
         let c = &edge.counts;

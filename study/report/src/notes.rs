@@ -1,5 +1,5 @@
-//! What a reader must know before believing the figures: cases without verdict, gaps in what was seen, passes that
-//! prove nothing.
+//! Notes that limit what the figures of a page mean: cases without a verdict, gaps in traces, passes that prove
+//! nothing.
 
 use crate::escape::{put, shorten, text};
 use crate::words::{count, counted};
@@ -26,11 +26,11 @@ pub(crate) fn of_trace(trace: &Trace, name: &str) -> Vec<Note> {
     let mut notes = Vec::new();
     match trace.gaps() as u64 {
         0 => {}
-        gaps => notes.push(warning(format!("{name} has {}: places where a callee may have done something that is not recorded, marked ◌. What happened behind a gap, faults included, is not known here.", counted(gaps, "gap")))),
+        gaps => notes.push(warning(format!("{name} has {}, marked ◌: the callee may have done something that is not recorded, and faults behind a gap may have fired.", counted(gaps, "gap")))),
     }
     if trace.faults_off() {
         notes.push(warning(format!(
-            "In {name}, a service had fault injection switched off; faults planned there could not fire."
+            "In {name}, a service had fault injection switched off; faults planned at it could not fire."
         )));
     }
     notes
@@ -40,9 +40,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<Note> {
     if run.end_ms.is_some() {
         Vec::new()
     } else {
-        vec![warning(
-            "The run was not finished when this page was written; the figures are what it had reached.".to_owned(),
-        )]
+        vec![warning("The run was not finished when this page was written; the figures are incomplete.".to_owned())]
     }
 }
 
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_cases_without_a_bug_are_admitted() {
+    fn failing_cases_without_a_bug_are_noted() {
         let (mut sweep, cases) = shop::sweep();
         sweep.bugs.clear();
         let html = list(&of_sweep(&shop::run(model::KindName::new("sweep"), "x", None), &sweep, &cases));

@@ -1,5 +1,5 @@
-// Adds what needs a pointer or keys: copying, the case under the pointer, maps of large spaces. The page is complete
-// without it. Text from outside is only ever set as text content.
+// Adds what needs a pointer or keys: copying, details of single cases, maps of large spaces. The page is complete
+// without it. Recorded text is only set as text content, never as markup.
 (() => {
   "use strict";
   const $ = (selector, within) => [...(within || document).querySelectorAll(selector)];
@@ -60,7 +60,7 @@
     return out;
   };
   const duration = (us) => us < 1000 ? us + " µs" : us < 1e6 ? (us / 1e3).toPrecision(3) + " ms" : (us / 1e6).toPrecision(3) + " s";
-  const WORDS = { p: ["✓", "passes"], f: ["✗", "fails"], u: ["?", "unknown"], n: ["·", "passes, no fault was reached"], o: ["", "not run"] };
+  const WORDS = { p: ["✓", "passes"], f: ["✗", "fails"], u: ["?", "unknown"], n: ["·", "passes; no fault was reached"], o: ["", "not run"] };
 
   function look(space, at) {
     const faulted = sites(space.m, at, space.width);
@@ -108,12 +108,12 @@
         chip.title = space.faults[s] + (reached ? "" : " (not reached)");
         list.append(chip);
       }
-      if (!c.faulted.length) list.textContent = "nothing: the good request";
+      if (!c.faulted.length) list.textContent = "no fault: the good request";
       parts.push(list);
       const idle = c.faulted.filter((s) => !c.fired.has(s)).length;
       if (idle) parts.push(element("p", "muted", `${idle} of ${c.faulted.length} not reached (gray)`));
       const others = alike(space, c.pattern);
-      parts.push(element("p", "muted", others === 0 ? "No other case behaved like this." : `${others.toLocaleString("en")} other case${others === 1 ? "" : "s"} behaved the same, call for call.`));
+      parts.push(element("p", "muted", others === 0 ? "No other case had this behavior." : `${others.toLocaleString("en")} other case${others === 1 ? "" : "s"} had the same behavior.`));
       if (c.faulted.length) {
         const button = element("button", "copy", "Copy as --fault arguments");
         button.type = "button";
@@ -125,7 +125,7 @@
     panel.replaceChildren(...parts);
   }
 
-  // keys that move within a field of so many columns and cells
+  // keys that move within a grid
   function step(key, at, columns, count) {
     const row = at - at % columns;
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: at - columns, ArrowDown: at + columns, Home: row, End: Math.min(row + columns, count) - 1 }[key];

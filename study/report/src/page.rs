@@ -1,5 +1,5 @@
-//! The frame of every page: head with a content security policy that admits this page's own script by its hash and
-//! nothing from outside, masthead, sections with a list of contents, footer.
+//! The frame of every page: masthead, sections with a table of contents, footer. The content security policy admits
+//! the page's own script by its hash, and nothing from elsewhere.
 
 use crate::escape::{json, put, text};
 use crate::words;
@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub(crate) struct Section {
     pub id: &'static str,
     pub title: &'static str,
-    /// A short figure for the list of contents.
+    /// A short figure for the table of contents.
     pub figure: String,
     pub body: String,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Page<'a> {
     /// `sweep`, `recording`.
     pub kind: &'static str,
     pub title: &'a str,
-    /// Markup: the verdict in one sentence and what leads on from it.
+    /// Markup: the verdict in one sentence, and links to the findings.
     pub lead: String,
     /// Name and value (markup) of figures under the lead.
     pub facts: Vec<(&'static str, String)>,
@@ -47,7 +47,7 @@ pub(crate) fn run_facts(run: &Run) -> Vec<(&'static str, String)> {
         (false, n) => format!("Linux {} · {}", text(&run.host.kernel), words::counted(n as u64, "CPU")),
     };
     vec![
-        ("Begun", words::when(run.begin_ms)),
+        ("Started", words::when(run.begin_ms)),
         ("Took", took.unwrap_or_else(|| "not finished".to_owned())),
         ("Seed", run.seed.to_string()),
         ("Run", format!("<span title=\"{}\">{}</span>", run.id, run.id.short())),
@@ -89,7 +89,7 @@ pub(crate) fn render(page: &Page) -> String {
     }
     out.push_str("</div></nav><main id=main class=wide>");
     for s in &page.sections {
-        put!(out, "<section id={0} aria-labeledby={0}-h><h2 id={0}-h>{1}</h2>{2}</section>\n", s.id, s.title, s.body);
+        put!(out, "<section id={0} aria-labelledby={0}-h><h2 id={0}-h>{1}</h2>{2}</section>\n", s.id, s.title, s.body);
     }
     put!(
         out,

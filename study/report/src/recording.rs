@@ -1,4 +1,4 @@
-//! The page of a recording: each request as a timeline, the faults that were planned and whether they fired, the services.
+//! The page of a recording: each request as a timeline, the planned faults and whether they fired, the services.
 
 use crate::escape::{put, text};
 use crate::notes;
@@ -24,7 +24,7 @@ pub(crate) fn html(report: &RecordingReport) -> String {
         traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk())).filter(|c| c.fault == Some(fault)).count()
             as u64
     };
-    let fate = if traces.iter().any(Trace::is_truncated) {
+    let status = if traces.iter().any(Trace::is_truncated) {
         "is not recorded as fired; a history was truncated, so it may have."
     } else {
         "never fired: no call matched it, or its condition never held."
@@ -32,7 +32,7 @@ pub(crate) fn html(report: &RecordingReport) -> String {
     for (i, fault) in faults.iter().enumerate().filter(|(i, _)| fired(*i) == 0) {
         remarks.push(notes::Note {
             warns: true,
-            words: format!("fault ↯{} <code>{}</code> {fate}", i + 1, text(&fault.to_string())),
+            words: format!("fault ↯{} <code>{}</code> {status}", i + 1, text(&fault.to_string())),
         });
     }
     let warnings = remarks.iter().filter(|n| n.warns).count() as u64;
@@ -114,7 +114,7 @@ pub(crate) fn html(report: &RecordingReport) -> String {
         });
     }
     if let Some(sockets) = sockets {
-        sections.push(map::beside(&sockets));
+        sections.push(map::compared(&sockets));
     }
     sections.push(Section {
         id: "notes",

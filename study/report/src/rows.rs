@@ -1,8 +1,8 @@
-//! Where the nodes of a map go: a column by layer, a row by what they are called and what they are tied to.
+//! The layout of a map: a column by layer, a row by id and neighbors.
 //!
-//! A picture of the same system is looked at again and again, so its nodes must not jump. Each node begins at a height that follows from
-//! its id alone, is drawn towards its neighbors a few times, and takes the nearest free row of a grid. A change is felt by what is near
-//! it; a node that comes or goes moves the others of its column by a row, at most, and mostly not at all.
+//! Users compare maps of the same system, so nodes must keep their positions. Each node starts at a height that depends
+//! only on its id, moves towards its neighbors a few times, and takes the nearest free row of a grid. So a change has
+//! only local effects: a node that is added or removed moves the others of its column by at most a row.
 
 use crate::layers;
 use flows::Graph;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Placed {
     /// Index into the graph's nodes, column, row; nodes without edges are left out.
     pub nodes: BTreeMap<usize, (usize, usize)>,
-    /// Pairs of nodes with the edges between them, and the rows that each passes in the columns between.
+    /// Pairs of nodes with the edges between them, and the rows that each arrow crosses in the columns between.
     pub arrows: Vec<Arrow>,
     pub columns: usize,
     pub rows: usize,
@@ -26,18 +26,18 @@ pub(crate) struct Arrow {
     pub through: Vec<(usize, usize)>,
 }
 
-/// How strongly neighbors draw, and how often.
+/// The weight of neighbors, and the number of rounds.
 const PULL: f64 = 0.8;
 const ROUNDS: usize = 5;
 const STRETCH: f64 = 2.0;
-/// Free rows, so that newcomers find a place: one in so many.
+/// One row in this number stays free, for new nodes.
 const SPARE: usize = 6;
-/// Free rows at the ends are cut off by so many.
+/// Free rows at the ends are removed in multiples of this number.
 const CUT: usize = 4;
-/// Rows for passing arrows are kept only where they do not outnumber the nodes.
-const MOST_PASSING: usize = 80;
+/// Crossing arrows get rows of their own up to this number.
+const CROSSINGS_MAX: usize = 80;
 
-/// What stands in a column: a node, or an arrow that passes.
+/// An entry of a column: a node, or an arrow that crosses it.
 struct Slot {
     node: Option<usize>,
     column: usize,
@@ -68,7 +68,7 @@ pub(crate) fn place(graph: &Graph) -> Placed {
         .map(|&i| Slot { node: Some(i), column: depth[i], height: heights[i], id: graph.nodes[i].id.clone() })
         .collect();
     let long: Vec<(usize, usize)> = ends.iter().copied().filter(|(f, t)| depth[*t] > depth[*f] + 1).collect();
-    let passing = long.iter().map(|(f, t)| depth[*t] - depth[*f] - 1).sum::<usize>() <= MOST_PASSING;
+    let passing = long.iter().map(|(f, t)| depth[*t] - depth[*f] - 1).sum::<usize>() <= CROSSINGS_MAX;
     if passing {
         for (from, to) in &long {
             for column in depth[*from] + 1..depth[*to] {
@@ -121,7 +121,7 @@ fn heights(graph: &Graph, ends: &[(usize, usize)]) -> Vec<f64> {
             })
             .collect();
     }
-    // neighbors draw everything to the middle; this much brings it back to the whole height, whatever else is in the graph
+    // averaging moves everything to the middle; a constant factor restores the height, independent of the graph
     heights.iter().map(|height| ((height - 0.5) * STRETCH + 0.5).clamp(0.0, 1.0)).collect()
 }
 
@@ -130,7 +130,7 @@ fn height_of(id: &str) -> f64 {
     f64::from(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])) / f64::from(u32::MAX)
 }
 
-/// The row of each slot, and how many rows there are.
+/// The row of each slot, and the number of rows.
 fn take_rows(slots: &[Slot]) -> (Vec<usize>, usize) {
     let mut columns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     slots.iter().enumerate().for_each(|(i, slot)| columns.entry(slot.column).or_default().push(i));
@@ -141,19 +141,19 @@ fn take_rows(slots: &[Slot]) -> (Vec<usize>, usize) {
         column.sort_by(|a, b| {
             slots[*a].height.total_cmp(&slots[*b].height).then_with(|| slots[*a].id.cmp(&slots[*b].id))
         });
-        // as many rows apart as the heights say, never fewer than one, and all inside
+        // rows follow the heights; each slot has its own row within the grid
         let n = column.len();
         let mut row = vec![0usize; n];
         for (k, slot) in column.iter().enumerate() {
-            let wanted = (slots[*slot].height * rows as f64) as usize;
-            row[k] = if k == 0 { wanted } else { wanted.max(row[k - 1] + 1) };
+            let target = (slots[*slot].height * rows as f64) as usize;
+            row[k] = if k == 0 { target } else { target.max(row[k - 1] + 1) };
         }
         for k in (0..n).rev() {
             row[k] = row[k].min(if k + 1 == n { rows - 1 } else { row[k + 1] - 1 });
         }
         column.iter().zip(row).for_each(|(slot, row)| taken[*slot] = row);
     }
-    // rows that nobody took at both ends are cut off, several at once, so that this happens rarely
+    // free rows at both ends are removed in multiples of CUT, so that this changes rarely
     let first = taken.iter().min().map_or(0, |row| row / CUT * CUT);
     let last = taken.iter().max().map_or(0, |row| (row + 1).next_multiple_of(CUT).min(rows));
     taken.iter_mut().for_each(|row| *row -= first);

@@ -1,12 +1,12 @@
-//! The services of a page: one name, one place in the order, one color for each, in every drawing.
+//! The services of a page: each has one name, one position and one color in all drawings.
 //!
-//! A call that never reached its callee carries the caller's word for its peer (`currency:7000`) where the others carry
-//! the callee's own name. The peer is the same on both, so it tells us the name to show.
+//! A call that did not reach its callee has only the caller's name for its peer (`currency:7000`), while others have
+//! the callee's own name. The peer is equal in both, so the callee's name is looked up by it.
 
 use model::trace::{Call, Trace};
 use std::collections::{HashMap, HashSet};
 
-/// Colors defined in `page.css`, used in turn.
+/// The number of colors in `page.css`, which are used in turn.
 const COLORS: usize = 8;
 
 pub(crate) struct Services {
@@ -33,7 +33,7 @@ impl Services {
         services
     }
 
-    /// The callee's name, also if it was not reached this time.
+    /// The callee's name, even if this call did not reach it.
     pub(crate) fn name<'a>(&'a self, call: &'a Call) -> &'a str {
         match &call.scope {
             Some(_) => &call.callee,
@@ -49,7 +49,7 @@ impl Services {
         self.order.contains_key(name)
     }
 
-    /// Whether it ever answered with a history: it carries the SDK.
+    /// Whether the service returned a history, so it has an SDK.
     pub(crate) fn is_recorded(&self, name: &str) -> bool {
         self.recorded.contains(name)
     }

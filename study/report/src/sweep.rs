@@ -48,7 +48,7 @@ pub(crate) fn html(report: &SweepReport) -> String {
         data.push(of.packed());
     }
     if sweep.spaces.is_empty() {
-        spaces.push_str("<p class=none>No fault space was swept.</p>");
+        spaces.push_str("<p class=none>No fault space was run.</p>");
     }
     let total: u64 = sweep.spaces.iter().map(|s| s.cases).sum();
     let mut sections = vec![
@@ -74,8 +74,8 @@ pub(crate) fn html(report: &SweepReport) -> String {
         },
     ];
     if let Some(sockets) = sockets {
-        // after the services, whose calls it is compared with
-        sections.insert(3, map::beside(&sockets));
+        // after the services, because it compares their calls with sockets
+        sections.insert(3, map::compared(&sockets));
     }
     page::render(&Page {
         run,
@@ -153,7 +153,7 @@ fn meter(failures: u64, unknown: u64, unaffected: u64, passes: u64) -> String {
 fn none_found(sweep: &Sweep) -> String {
     let sum = |of: fn(&Space) -> u64| sweep.spaces.iter().map(of).sum::<u64>();
     match (sum(|s| s.cases), sum(|s| s.failures), sum(|s| s.unknown)) {
-        (0, ..) => "Nothing was run, so nothing was found.".to_owned(),
+        (0, ..) => "No case was run.".to_owned(),
         (_, 0, 0) => "✓ No bug found: every request was answered as expected, despite the injected faults.".to_owned(),
         (_, 0, unknown) => format!(
             "No bug found, but {} without a verdict.",
@@ -172,8 +172,8 @@ fn space_head(space: &Space) -> String {
     let about = match space.name.as_str() {
         "services" => "every subset of the services that this request uses",
         "all-services" => "every subset of all services of the target",
-        "temporal" => "every subset of the single calls of the good request",
-        "crash-points" => "one service down, from each of its calls on",
+        "temporal" => "every subset of the calls of the good request",
+        "crash-points" => "one service that fails from one moment on",
         "guided" => "only cases that can show a new behavior",
         _ => "",
     };

@@ -1,5 +1,5 @@
-//! The tables of a fault space: its minimal failing sets, and its first failing and unknown cases, for readers
-//! without script, without color or without eyes.
+//! The tables of a fault space: its minimal failing sets, and its first failing and unknown cases. They need neither
+//! script nor color and work with screen readers.
 
 use crate::cases::Cases;
 use crate::escape::{put, text};
@@ -26,7 +26,7 @@ fn labels(space: &Space, sites: &[u32]) -> String {
 fn set(space: &Space, sites: &[u32]) -> String {
     let mut out = String::from("<li>");
     if sites.is_empty() {
-        out.push_str("<span class=chip>no fault at all</span>");
+        out.push_str("<span class=chip>no fault</span>");
     }
     for (i, site) in sites.iter().enumerate() {
         let fault = space.sites.get(*site as usize).map_or(String::new(), |s| s.fault.to_string());
@@ -139,6 +139,6 @@ mod tests {
         let (mut sweep, _) = shop::sweep();
         sweep.spaces[0].minimal = vec![vec![77], vec![]];
         let html = minimal_sets(&sweep.spaces[0]);
-        assert!(html.contains(">?<") && html.contains("no fault at all"));
+        assert!(html.contains(">?<") && html.contains("no fault"));
     }
 }

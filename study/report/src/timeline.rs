@@ -1,7 +1,8 @@
-//! A request as rows: one per call, below the call that caused it, a bar where it was in time. With two requests, two bars.
+//! Draws a request as rows: one per call, below the call that caused it, with a bar for its time. Two requests that are
+//! compared have two bars per row.
 //!
-//! Consecutive equal calls share a row that opens; a limit on rows keeps a request with thousands of calls readable, and
-//! rows with something to see are the last to go.
+//! Consecutive equal calls share a row that can be opened. The number of rows is limited, and calls that failed or
+//! changed are kept longest.
 
 use crate::align::{self, Change, Node, Placed};
 use crate::escape::{put, text};
@@ -9,14 +10,14 @@ use crate::services::Services;
 use crate::words;
 use model::trace::{Outcome, Trace};
 
-/// Rows that an opened row of equal calls shows, and bars that it draws while closed.
+/// Rows in an opened row of equal calls, and bars in a closed one.
 const REPEATS: usize = 60;
-/// Neighboring unchanged rows that are folded into one when two requests are compared.
+/// From this number on, consecutive unchanged rows are folded into one when two requests are compared.
 const FOLD: usize = 7;
-/// Calls from which on a request starts with its lesser subtrees closed.
+/// From this number of calls on, subtrees without failures or changes start closed.
 const LARGE: usize = 120;
 
-/// Begin and end of a call, and of its callee's own part of it.
+/// Start and end of a call, and of the callee's part of it.
 type Bar = (f64, f64, Option<(f64, f64)>);
 
 struct Timeline<'a> {
@@ -115,7 +116,7 @@ impl Timeline<'_> {
         }
     }
 
-    /// What may be said of a call and all below it at once, when two requests are compared.
+    /// The change that a call and all calls below it have in common, when two requests are compared.
     fn uniform(&self, node: &Node) -> Option<Change> {
         match node.change {
             Change::Missing | Change::Extra => Some(node.change),
@@ -124,7 +125,7 @@ impl Timeline<'_> {
         }
     }
 
-    /// Whether the calls below a call start hidden: nothing to see there, and few of many.
+    /// Whether the calls below a call start hidden: none of them is notable, and the request is large.
     fn hides_calls(&self, node: &Node, depth: usize) -> bool {
         let dull = matches!(node.change, Change::Missing | Change::Extra) || (self.calls > LARGE && !node.notable);
         node.below > 0 && depth > 0 && dull && (node.below * 4 < self.calls || self.compare)
@@ -166,7 +167,7 @@ impl Timeline<'_> {
         self.out.push_str("</details>");
     }
 
-    /// One row for one call or for several equal ones; `opens` if it is the summary of rows below it.
+    /// The row of one call or of several equal ones. `opens`: it is the summary of rows below it.
     fn row(&mut self, group: &[&Node], depth: usize, opens: bool) {
         self.rows += 1;
         let first = group[0];

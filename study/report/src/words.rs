@@ -1,4 +1,4 @@
-//! Numbers, times and outcomes in words. Every quantity has one form in the whole page.
+//! Numbers, times and outcomes as text. Every quantity has one form on all pages.
 
 use model::Verdict;
 use model::trace::{Call, Outcome, Protocol};
@@ -41,7 +41,7 @@ pub(crate) fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A share in percent; a share that is not quite none or all never reads as 0 or 100.
+/// A share in percent. Only exact values are printed as 0 and 100.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "–".to_owned();
@@ -103,12 +103,12 @@ fn status(protocol: Protocol, status: u32) -> String {
     }
 }
 
-/// The status of a reply to the user's request, None meaning that no reply came.
+/// The status of the reply to the user's request; None: there was no reply.
 pub(crate) fn entry_status(protocol: Protocol, code: Option<u32>) -> String {
     code.map_or_else(|| "no reply".to_owned(), |code| status(protocol, code))
 }
 
-/// Whether it ended, and not well. A call still open has done neither.
+/// Whether the call ended without success. A call that is still open has not failed.
 pub(crate) fn failed(call: &Call) -> bool {
     !call.is_ok() && call.outcome != Outcome::Open
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_keep_three_digits_and_change_unit_in_time() {
+    fn durations_have_three_digits_and_change_units() {
         for (us, words) in [
             (0, "0 µs"),
             (999, "999 µs"),

@@ -1,4 +1,5 @@
-//! Conformance program of the reference implementation: `wire-conform DIR` prints one line per vector (`spec/README.md`).
+//! Conformance program of the reference implementation: `wire-conform DIR` prints one line per vector
+//! (`spec/README.md`).
 
 use std::path::Path;
 

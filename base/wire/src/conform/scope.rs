@@ -65,12 +65,12 @@ fn send(
     } else {
         (Protocol::Grpc, name)
     };
-    let decision = scope.begin_call(protocol, &peer, &name, at_us);
+    let call = scope.begin_call(protocol, &peer, &name, at_us);
     let accept = Accept { field: !http, tail: http };
-    let sent = scope.envelope(decision.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
-    let kind = decision.fault.and_then(|i| envelope.signed.plan.as_ref().map(|plan| plan[i].kind.as_str()));
+    let sent = scope.envelope(call.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
+    let kind = call.fault.and_then(|i| envelope.signed.plan.as_ref().map(|plan| plan[i].kind.as_str()));
     Ok(
-        json!({"call": decision.number, "id": id(decision.id), "fault": decision.fault, "kind": kind, "envelope": hex(&sent)}),
+        json!({"call": call.number, "id": id(call.id), "fault": call.fault, "kind": kind, "envelope": hex(&sent)}),
     )
 }
 

@@ -26,7 +26,7 @@ pub fn write(book: &Book) {
 fn traceparents(book: &Book) {
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let parent = "b7ad6b7169203331";
-    book.good("traceparent", "traceparent", "valid: this version, any flags, a version to come", json!({"values": [
+    book.good("traceparent", "traceparent", "valid: this version, any flags, a future version", json!({"values": [
         PARENT, format!("00-{trace}-{parent}-00"), format!("00-{trace}-{parent}-ff"), format!("01-{trace}-{parent}-01"),
         format!("fe-{trace}-{parent}-01-what comes later"), format!("cc-{trace}-{parent}-01-"),
         "00-00000000000000000000000000000001-0000000000000001-01", "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-01"]}));
@@ -37,7 +37,7 @@ fn traceparents(book: &Book) {
         format!("00-{}-{parent}-01", "0".repeat(32)), format!("00-{trace}-{}-01", "0".repeat(16)),
         format!("00_{trace}-{parent}-01"), format!("00-{trace}_{parent}-01"), format!("00-{trace}-{parent}_01"),
         format!(" {PARENT}"), format!("{PARENT} "), format!("00-+{}-{parent}-01", &trace[1..]), format!("00-{}ä-{parent}-01", &trace[2..])]});
-    book.write("bad", "traceparent", "traceparent", "none of these is one", values);
+    book.write("bad", "traceparent", "traceparent", "invalid values", values);
 }
 
 fn out(book: &Book) {
@@ -50,22 +50,22 @@ fn out(book: &Book) {
     };
     leave("fresh", "a request without either header", json!({}));
     leave("traceparent", "the application's own is kept", json!({"traceparent": PARENT}));
-    leave("traceparent-invalid", "it is kept whatever it says", json!({"traceparent": "nonsense"}));
+    leave("traceparent-invalid", "an invalid one is kept", json!({"traceparent": "nonsense"}));
     leave("traceparent-empty", "an empty one is replaced", json!({"traceparent": ""}));
     leave(
         "others",
-        "other members stay, with their properties, in their order",
+        "other members keep their properties and their order",
         json!({"baggage": "user=alice, tier=gold;ttl=3;private , empty=,odd,faultloomx=1,Faultloom=2"}),
     );
     leave(
         "older",
-        "members of ours that came in are replaced by one",
+        "earlier members of ours are replaced by one",
         json!({"baggage": "faultloom=AQ,user=alice, faultloom = AQ;x=1,z=1"}),
     );
-    leave("blanks", "members that are blank go", json!({"baggage": " ,, \t,user=alice, "}));
+    leave("blanks", "blank members are removed", json!({"baggage": " ,, \t,user=alice, "}));
     leave(
         "key-in-property",
-        "a key is what stands before the first = and any ;",
+        "a key is the text before the first =, which must come before any ;",
         json!({"baggage": "a;faultloom=1,b=faultloom=2"}),
     );
     let own = "faultloom=".len() + envelope.len().div_ceil(3) * 4 - [0, 2, 1][envelope.len() % 3];
@@ -73,12 +73,12 @@ fn out(book: &Book) {
     leave("limit", "8192 bytes are allowed", json!({"baggage": format!("user={}", "a".repeat(room))}));
     leave(
         "over-limit",
-        "a byte more: our member is left out, the rest stays",
+        "one byte too many: our member is left out, the others stay",
         json!({"baggage": format!("user={}", "a".repeat(room + 1))}),
     );
     leave(
         "over-limit-older",
-        "left out means that an older one is gone as well",
+        "if ours does not fit, an earlier one is removed too",
         json!({"baggage": format!("faultloom=AQ,user={}", "a".repeat(8190))}),
     );
 }
@@ -94,11 +94,11 @@ fn arrivals(book: &Book) {
     let member = |member: String| json!({"traceparent": PARENT, "baggage": member});
     arrive(
         "own",
-        "the usual carrier wins",
+        "our own header takes precedence",
         json!({"x-faultloom": "AQ", "traceparent": PARENT, "baggage": format!("faultloom={text}")}),
         "own",
     );
-    arrive("own-alone", "nothing to do with a bridge", json!({"x-faultloom": text}), "own");
+    arrive("own-alone", "our own header, without a bridge", json!({"x-faultloom": text}), "own");
     arrive("baggage", "an envelope, and the call id of the sender", member(format!("faultloom={text}")), "baggage");
     arrive("others", "among other members", member(format!("user=alice,faultloom={text},z=1")), "baggage");
     arrive(
@@ -111,26 +111,26 @@ fn arrivals(book: &Book) {
     arrive("empty-value", "an empty value is an envelope of no bytes", member("faultloom=".into()), "baggage");
     arrive(
         "equals",
-        "a value may contain what it likes, acceptance judges it",
+        "a value may contain any text; the acceptance checks decide",
         member("faultloom=AQ==".into()),
         "baggage",
     );
-    arrive("other-case", "keys have one case", member(format!("Faultloom={text}")), "none");
+    arrive("other-case", "keys are case-sensitive", member(format!("Faultloom={text}")), "none");
     arrive("no-value", "a member without = has no key", member("faultloom,faultloom;x=1".into()), "none");
     arrive(
         "no-traceparent",
-        "without a call id it cannot be used",
+        "without traceparent there is no call id",
         json!({"baggage": format!("faultloom={text}")}),
         "none",
     );
     arrive(
         "bad-traceparent",
-        "nor with a wrong one",
+        "with an invalid traceparent the envelope is ignored",
         json!({"traceparent": PARENT.to_uppercase(), "baggage": format!("faultloom={text}")}),
         "none",
     );
-    arrive("no-baggage", "traceparent alone says nothing to us", json!({"traceparent": PARENT}), "none");
-    arrive("nothing", "a request like any other", json!({}), "none");
+    arrive("no-baggage", "traceparent without baggage", json!({"traceparent": PARENT}), "none");
+    arrive("nothing", "neither header", json!({}), "none");
 }
 
 fn accepted(book: &Book) {
@@ -141,14 +141,14 @@ fn accepted(book: &Book) {
     book.good(
         "envelope-bridged",
         "envelope",
-        "the call id is the bridge's, nothing is accepted for replies; evidence stays",
+        "the call id is from the bridge, no carrier is accepted, evidence stays",
         attempts(vec![arrival(&bridged(None), 7), arrival(&one, 8), arrival(&one, 9)]),
     );
     book.write(
         "bad",
         "bridged-replay",
         "envelope",
-        "an identical copy is known by the bridge's call id",
+        "an identical copy is detected by the call id from the bridge",
         attempts(vec![arrival(&one, 7), arrival(&one, 7)]),
     );
     let long = json!({"carrier": "baggage", "value": "A".repeat(2732), "call": "0000000000000007", "attempt": 0});

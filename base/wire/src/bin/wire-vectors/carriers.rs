@@ -15,11 +15,11 @@ pub fn write(book: &Book) {
             json!({"message": message, "history": hex(&history)}),
         );
     }
-    book.good("tail", "tail", "behind a body", json!({"message": hex(b"<html></html>"), "history": hex(&history)}));
+    book.good("tail", "tail", "after a body", json!({"message": hex(b"<html></html>"), "history": hex(&history)}));
     let with_field = wire::carrier::append_field(b"\x0a\x03abc", &history);
     let with_tail = wire::carrier::append_tail(b"<html></html>", &history);
-    book.good("cut-field", "cut_field", "the field leaves before parsing", json!({"bytes": hex(&with_field)}));
-    book.good("cut-tail", "cut_tail", "the tail leaves", json!({"bytes": hex(&with_tail)}));
+    book.good("cut-field", "cut_field", "the field is removed before parsing", json!({"bytes": hex(&with_field)}));
+    book.good("cut-tail", "cut_tail", "the tail is removed", json!({"bytes": hex(&with_tail)}));
     book.good(
         "cut-field-none",
         "cut_field",
@@ -44,21 +44,41 @@ pub fn write(book: &Book) {
         "a length beyond the body",
         json!({"bytes": hex(b"short\0\0\xff\xffflm\x01")}),
     );
-    for (name, edit, expected) in [
-        ("small", json!({"history_bytes": 768}), "header"),
-        ("large", json!({"history_bytes": 769}), "tail"),
-        ("not-accepted", json!({"accept": []}), "truncated_header"),
-        ("not-found", json!({"status": 404}), "tail"),
-        ("server-error", json!({"status": 500}), "tail"),
-        ("created", json!({"status": 201}), "truncated_header"),
-        ("redirect", json!({"status": 302}), "truncated_header"),
-        ("not-modified", json!({"status": 304}), "truncated_header"),
-        ("head", json!({"method": "HEAD"}), "truncated_header"),
-        ("encoded", json!({"headers": {"content-encoding": "gzip"}}), "truncated_header"),
-        ("identity", json!({"headers": {"content-encoding": "identity"}}), "tail"),
-        ("digest", json!({"headers": {"repr-digest": "sha-256=:x:"}}), "truncated_header"),
-        ("range", json!({"request_headers": {"range": "bytes=0-3"}}), "truncated_header"),
-        ("incomplete", json!({"complete": false}), "truncated_header"),
+    for (name, about, edit, expected) in [
+        ("small", "at most 768 bytes go into the header", json!({"history_bytes": 768}), "header"),
+        ("large", "more than 768 bytes go into the tail", json!({"history_bytes": 769}), "tail"),
+        ("not-accepted", "the caller accepts no tail", json!({"accept": []}), "truncated_header"),
+        ("not-found", "status 404 may have a tail", json!({"status": 404}), "tail"),
+        ("server-error", "status 500 may have a tail", json!({"status": 500}), "tail"),
+        ("created", "status 201 may not have a tail", json!({"status": 201}), "truncated_header"),
+        ("redirect", "status 302 may not have a tail", json!({"status": 302}), "truncated_header"),
+        ("not-modified", "status 304 may not have a tail", json!({"status": 304}), "truncated_header"),
+        ("head", "a reply to HEAD may not have a tail", json!({"method": "HEAD"}), "truncated_header"),
+        (
+            "encoded",
+            "an encoded body may not have a tail",
+            json!({"headers": {"content-encoding": "gzip"}}),
+            "truncated_header",
+        ),
+        (
+            "identity",
+            "the encoding identity may have a tail",
+            json!({"headers": {"content-encoding": "identity"}}),
+            "tail",
+        ),
+        (
+            "digest",
+            "a reply with a digest may not have a tail",
+            json!({"headers": {"repr-digest": "sha-256=:x:"}}),
+            "truncated_header",
+        ),
+        (
+            "range",
+            "a reply to a range request may not have a tail",
+            json!({"request_headers": {"range": "bytes=0-3"}}),
+            "truncated_header",
+        ),
+        ("incomplete", "the handler did not complete", json!({"complete": false}), "truncated_header"),
     ] {
         let mut input = json!({"method": "GET", "request_headers": {}, "status": 200, "headers": {"content-type": "text/html"}, "complete": true, "accept": ["tail"], "history_bytes": 5000});
         for (key, value) in edit.as_object().expect("an object") {
@@ -66,6 +86,6 @@ pub fn write(book: &Book) {
         }
         let got = wire::conform::result("carrier", &input).expect("documented shape");
         assert_eq!(got["carrier"], expected, "{name}");
-        book.good(&format!("carrier-{name}"), "carrier", "see the format, «Carriers of the history»", input);
+        book.good(&format!("carrier-{name}"), "carrier", about, input);
     }
 }

@@ -42,7 +42,7 @@ pub fn write(book: &Book) {
     book.good(
         "envelope-history-twice",
         "envelope",
-        "only plans are guarded against replay",
+        "without a plan, a second copy is accepted",
         attempts(&[&plain, &plain]),
     );
     book.good("envelope-last-second", "envelope", "expiry one second ahead, and exactly ten minutes ahead", {
@@ -59,8 +59,8 @@ pub fn write(book: &Book) {
 fn permissions(book: &Book) {
     let run = Some(*b"run-0123456789ab");
     for (name, about, run, bridge) in [
-        ("envelope-run", "with the id of a run, between trace id and expiry", run, false),
-        ("envelope-bridge", "may travel in baggage as well", None, true),
+        ("envelope-run", "with a run id between trace id and expiry", run, false),
+        ("envelope-bridge", "may also travel in baggage", None, true),
         ("envelope-run-bridge", "both", run, true),
     ] {
         let signed = Signed { run, bridge, ..signed(None) };

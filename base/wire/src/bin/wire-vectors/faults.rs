@@ -17,7 +17,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-after",
         "scope",
-        "a crash after an answered call persists",
+        "a fault that fires from the first answered call on",
         scope_input(
             TRUST,
             Some(vec![unavailable("currency", "").after(select("", "GetCurrencies"), 1)]),
@@ -36,7 +36,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-after-failed-call",
         "scope",
-        "a call that got no reply is not completed",
+        "a call without a reply is not completed",
         scope_input(
             TRUST,
             Some(vec![unavailable("currency", "Convert").after(select("", "GetCurrencies"), 1)]),
@@ -54,7 +54,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-after-sent",
         "scope",
-        "counting sent calls instead",
+        "an after entry that counts sent calls",
         scope_input(
             TRUST,
             Some(vec![sent]),
@@ -110,7 +110,7 @@ pub fn write(book: &Book) {
     );
     let mut limited = unavailable("currency", "");
     limited.max_fires = 1;
-    book.good("scope-max-fires-below", "scope", "fires that happened below are counted from the returned events", {
+    book.good("scope-max-fires-below", "scope", "fires in callees are counted from the returned events", {
         // a child that fired fault 0 at its own call
         let plan = vec![limited.clone()];
         let envelope = Receiver::new(trust())
@@ -138,7 +138,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-evidence-from-below",
         "scope",
-        "completed calls of callees satisfy a prerequisite, also those of a call whose reply was lost",
+        "completed calls of callees satisfy a prerequisite, also below a call whose reply was lost",
         {
             let history = child(
                 id(1),
@@ -168,7 +168,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-http-template",
         "scope",
-        "a selector written as a template meets the raw path at the caller",
+        "a selector with a template matches the raw path",
         scope_input(
             TRUST,
             Some(vec![Fault::new(FaultKind::EmptyReply, select("cart", "GET /cart/{user}/items"))]),
@@ -185,7 +185,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-faults-off",
         "scope",
-        "the switch: the plan travels on, nothing fires, the segment says so",
+        "faults are switched off: the plan is forwarded, nothing fires, the segment has the flag",
         scope_input(
             &off,
             Some(vec![unavailable("currency", "").nth(1)]),

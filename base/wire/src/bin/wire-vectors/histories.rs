@@ -45,14 +45,10 @@ pub fn write(book: &Book) {
     };
     book.good("history-nested", "history", "six calls with children", json!({"bytes": hex(&nested)}));
     for (name, about, bytes) in [
-        ("yes", "a service that takes envelopes in a field", flagged(&deep, 4)),
-        ("yes-truncated", "other flags do not matter", flagged(&deep, 7)),
-        ("no", "a service that does not say so", deep.clone()),
-        (
-            "no-version",
-            "a version of tomorrow says something else by that bit",
-            [&[2], &flagged(&deep, 4)[1..]].concat(),
-        ),
+        ("yes", "the flag is set", flagged(&deep, 4)),
+        ("yes-truncated", "with other flags", flagged(&deep, 7)),
+        ("no", "the flag is not set", deep.clone()),
+        ("no-version", "in another version the bit has another meaning", [&[2], &flagged(&deep, 4)[1..]].concat()),
         ("no-flags", "ends before the flags", deep[..9].to_vec()),
         ("no-bytes", "no history", Vec::new()),
     ] {
@@ -61,40 +57,35 @@ pub fn write(book: &Book) {
     book.good(
         "history-takes-field",
         "history",
-        "a flag for the caller alone",
+        "the flag for the caller is set",
         json!({"bytes": hex(&flagged(&deep, 4))}),
     );
-    for (name, limit) in [
-        ("truncate-not-needed", nested.len()),
-        ("truncate-children", 150),
-        ("truncate-events", 90),
-        ("truncate-impossible", 20),
+    for (name, about, limit) in [
+        ("truncate-not-needed", "it fits: unchanged", nested.len()),
+        ("truncate-children", "it fits without child histories", 150),
+        ("truncate-events", "it fits without child histories and with the first events only", 90),
+        ("truncate-impossible", "not even the head and the last event fit", 20),
     ] {
-        book.good(
-            name,
-            "truncate",
-            "see the format, «Truncating to a limit»",
-            json!({"history": hex(&nested), "limit": limit}),
-        );
+        book.good(name, "truncate", about, json!({"history": hex(&nested), "limit": limit}));
     }
     let bad =
         |name: &str, about: &str, bytes: &[u8]| book.write("bad", name, "history", about, json!({"bytes": hex(bytes)}));
     bad("history-cut", "ends inside an event", &deep[..deep.len() - 1]);
-    bad("history-version", "a version of tomorrow", &[&[2], &deep[1..]].concat());
+    bad("history-version", "an unsupported version", &[&[2], &deep[1..]].concat());
     bad("history-empty", "no bytes", &[]);
-    bad("history-reserved-segment-flag", "a flag of a segment nobody knows", &flagged(&deep, 8));
+    bad("history-reserved-segment-flag", "an undefined flag of a segment", &flagged(&deep, 8));
     let frame = |events: &[u8]| [&[1][..], &id.to_be_bytes(), &[0, 1, b'a', 0, 0], events].concat();
     bad("history-answer-before-call", "a reply to a call that was never sent", &frame(&[2, 0, 1, 0]));
     bad("history-answered-twice", "two replies to one call", &frame(&[1, 0, 0, 1, b'x', 1, 2, 0, 1, 0, 2, 0, 1, 0]));
-    bad("history-after-the-end", "an event behind SEND_RESPONSE", &frame(&[4, 0, 0, 4, 0, 0]));
-    bad("history-reference", "a string that is not in the table", &frame(&[1, 0, 2, 1]));
+    bad("history-after-the-end", "an event after SEND_RESPONSE", &frame(&[4, 0, 0, 4, 0, 0]));
+    bad("history-reference", "an index beyond the string table", &frame(&[1, 0, 2, 1]));
     bad(
         "history-child-length",
-        "a child history that says to be one byte longer than what is left",
+        "the length of a child history exceeds the rest by one byte",
         &frame(&[1, 0, 0, 1, b'x', 1, 2 | 8, 0, 1, 0, 6, 0, 1, b'a', 0, 0]),
     );
     bad("history-kind", "event kind 5", &frame(&[5, 0, 0]));
-    bad("history-reserved-flag", "an event flag nobody knows", &frame(&[0x21, 0, 0, 1, b'x', 1]));
+    bad("history-reserved-flag", "an undefined flag of an event", &frame(&[0x21, 0, 0, 1, b'x', 1]));
     bad(
         "history-no-service",
         "a segment without a service name",

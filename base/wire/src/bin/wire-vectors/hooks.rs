@@ -1,4 +1,5 @@
-//! Faults at a hook: every kind with both protocols, with and without a history, with and without a timeout of the caller.
+//! Faults at a hook: every kind with both protocols, with and without a history, with and without a timeout of the
+//! caller.
 
 use crate::book::*;
 use model::FaultKind;
@@ -25,7 +26,7 @@ pub fn write(book: &Book) {
         put("none", "no fault: the reply with its history", None, None, reply(success, true));
         put("none-without-history", "no fault and no history: a gap", None, None, reply(success, false));
         put("none-failed", "no fault: a call that really failed", None, None, failed(14, false));
-        put("none-failed-history", "a failed call whose history came", None, None, failed(4, true));
+        put("none-failed-history", "a failed call with a history", None, None, failed(4, true));
         for kind in FaultKind::ALL {
             let arg = match kind {
                 FaultKind::Status if protocol == "grpc" => 13,
@@ -44,17 +45,23 @@ pub fn write(book: &Book) {
         let edge = |name: &str, about: &str, kind, arg, timeout_ms| {
             put(name, about, Some((kind, arg)), timeout_ms, reply(success, true));
         };
-        edge("delay-zero", "a delay of nothing", FaultKind::Delay, 0, None);
+        edge("delay-zero", "a delay of 0 ms", FaultKind::Delay, 0, None);
         edge("delay-capped", "a delay lasts at most 30 s", FaultKind::Delay, 3_600_000, None);
         edge("delay-in-time", "a delay that ends before the timeout", FaultKind::Delay, 99, Some(100));
         edge("delay-tie", "delay and timeout end together: the timeout wins", FaultKind::Delay, 100, Some(100));
         edge("delay-capped-timeout", "the cap comes before the timeout", FaultKind::Delay, 3_600_000, Some(40_000));
         edge("hang-limited", "a hang with a duration", FaultKind::Hang, 700, None);
         edge("hang-capped", "a hang lasts at most 30 s", FaultKind::Hang, 3_600_000, None);
-        edge("hang-short", "a hang that ends before the timeout is a deadline, too", FaultKind::Hang, 50, Some(100));
-        edge("hang-timeout-zero", "a timeout that is over already", FaultKind::Hang, 0, Some(0));
+        edge(
+            "hang-short",
+            "a hang that ends before the timeout also ends as a deadline",
+            FaultKind::Hang,
+            50,
+            Some(100),
+        );
+        edge("hang-timeout-zero", "a timeout of 0 ms", FaultKind::Hang, 0, Some(0));
         for status in [0, 1, 16, 17, 199, 200, 999, 1000, 1 << 40] {
-            edge(&format!("status-{status}"), "which statuses can exist", FaultKind::Status, status, None);
+            edge(&format!("status-{status}"), "valid and invalid statuses", FaultKind::Status, status, None);
         }
     }
 }

@@ -48,27 +48,27 @@ pub fn write(book: &Book) {
     put(
         "good",
         "truncated-first",
-        "whichever it was",
+        "the first piece was truncated",
         &[piece(2, 0, &whole[..a]), three[1].clone(), three[2].clone()],
         true,
         false,
     );
-    put("good", "no-last", "the stream broke off: what has come is a history", &three[..2], true, false);
-    put("good", "head-only", "a head alone is one", &three[..1], true, false);
+    put("good", "no-last", "the stream broke off: the received pieces are a history", &three[..2], true, false);
+    put("good", "head-only", "a head alone is a history", &three[..1], true, false);
     put("bad", "none", "no pieces, no history", &[], false, false);
     put(
         "bad",
         "wrong-offset",
-        "a piece is missing: the rest hangs in the air",
+        "a piece is missing: the pieces after it are dropped",
         &[three[0].clone(), three[2].clone()],
         true,
         false,
     );
-    put("bad", "wrong-offset-first", "the first one is missing", &three[1..], false, false);
+    put("bad", "wrong-offset-first", "the first piece is missing", &three[1..], false, false);
     put(
         "bad",
         "after-gap",
-        "what follows a dropped piece is dropped though it would fit",
+        "after a dropped piece, further pieces are dropped, even one with a valid offset",
         &[three[0].clone(), piece(0, 3, b"x"), three[1].clone(), three[2].clone()],
         true,
         false,
@@ -84,7 +84,7 @@ pub fn write(book: &Book) {
     put(
         "bad",
         "after-last",
-        "nothing follows the last",
+        "a piece after the last one is dropped",
         &[three.to_vec(), vec![piece(0, whole.len(), b"more")]].concat(),
         true,
         true,
@@ -92,14 +92,14 @@ pub fn write(book: &Book) {
     put(
         "bad",
         "garbage",
-        "somebody else's bytes",
+        "bytes of another program",
         &[three[0].clone(), b"\x0a\x03abc".to_vec(), three[1].clone()],
         true,
         false,
     );
-    put("bad", "empty", "a piece of no bytes at all", &[three[0].clone(), Vec::new(), three[1].clone()], true, false);
+    put("bad", "empty", "a piece of zero bytes", &[three[0].clone(), Vec::new(), three[1].clone()], true, false);
     put("bad", "whole-history", "a history is not a piece", std::slice::from_ref(&whole), false, false);
-    put("bad", "reserved-flag", "a flag nobody knows", &[three[0].clone(), piece(4, a, &whole[a..])], true, false);
+    put("bad", "reserved-flag", "an undefined flag", &[three[0].clone(), piece(4, a, &whole[a..])], true, false);
     put("bad", "cut-offset", "ends inside its offset", &[three[0].clone(), vec![0x81, 1, 0x80]], true, false);
     put(
         "bad",
@@ -112,11 +112,11 @@ pub fn write(book: &Book) {
     put("bad", "half-head", "ends inside the head", &[piece(1, 0, &whole[..a - 1])], false, false);
     put("bad", "half-call-id", "ends inside the call id", &[piece(1, 0, &whole[..5])], false, false);
     put("bad", "wrong-call", "answers another call", &[piece(1, 0, &child(7, "currency", GET, &[]))], false, false);
-    put("bad", "version", "a version of tomorrow", &[piece(1, 0, &[&[2], &whole[1..]].concat())], false, false);
+    put("bad", "version", "an unsupported version", &[piece(1, 0, &[&[2], &whole[1..]].concat())], false, false);
     put(
         "bad",
         "half-event",
-        "a piece that ends inside an event: joined all the same, decoding will tell",
+        "a piece that ends inside an event is joined; decoding fails",
         &[piece(1, 0, &whole[..a + 3])],
         true,
         true,

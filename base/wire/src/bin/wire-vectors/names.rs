@@ -30,7 +30,7 @@ pub fn write(book: &Book) {
         pair(["", "", "POST /a/{id}"], "a", "b", "GET /a/17"), pair(["", "", "GET /"], "a", "b", "GET /"), pair(["", "", "a"], "a", "b", "GET /a"),
     ]}));
     let request = |method: &str, target: &str| json!({"method": method, "target": target});
-    book.good("name", "name", "route templates instead of raw URLs", json!({"requests": [
+    book.good("name", "name", "raw URLs become route templates", json!({"requests": [
         request("GET", "/"), request("GET", ""), request("GET", "/cart/123?x=1"), request("POST", "/a/550e8400-e29b-41d4-a716-446655440000/b"),
         request("GET", "/c/deadbeef"), request("GET", "/c/deadbee1"), request("GET", "/c/beef1"), request("GET", "/product/mug-01"),
         request("GET", "/t/abcdefghijklmnopqrst"), request("GET", "/t/abcdefghijklmnopqrs1"), request("GET", "/v1/items#frag"), request("GET", &format!("/{}", "ä".repeat(150))),

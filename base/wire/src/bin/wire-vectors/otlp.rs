@@ -42,22 +42,22 @@ pub fn write(book: &Book) {
         ("faulted", "faults that fired, with and without a reply", false, &faulted()),
         (
             "truncated",
-            "cut to a header: no children, few events",
+            "truncated to a header: no children, few events",
             false,
             &truncate(&nested, 150).expect("our own").expect("fits"),
         ),
-        ("http-errors", "a server says what it answered, a client judges by 400", false, &http()),
-        ("open", "calls whose end nobody saw end with the segment", false, &open()),
-        ("faults-off", "the switch", false, &off()),
+        ("http-errors", "the server span has its status; a client span is an error from 400 on", false, &http()),
+        ("open", "calls without a recorded end last until the end of the segment", false, &open()),
+        ("faults-off", "faults are switched off", false, &off()),
         ("broken-off", "a history without an end", true, &broken_off()),
         ("nameless", "a call name from the caller, from the service, from the callee", false, &nameless()),
-        ("huge-times", "a time beyond 2^64-1 nanoseconds is that", false, &huge_times()),
+        ("huge-times", "a time beyond 2^64-1 nanoseconds is capped", false, &huge_times()),
     ] {
         book.good(&format!("otlp-{name}"), "otlp", about, input(has_parent, history));
     }
     for (name, about, history) in [
         ("cut", "ends inside an event", nested[..nested.len() - 1].to_vec()),
-        ("version", "a version of tomorrow cannot be read either", [&[2], &nested[1..]].concat()),
+        ("version", "an unsupported version", [&[2], &nested[1..]].concat()),
         ("empty", "no bytes", Vec::new()),
     ] {
         book.write("bad", &format!("otlp-{name}"), "otlp", about, input(false, &history));
@@ -176,7 +176,7 @@ fn huge_times() -> Vec<u8> {
     put_str(&mut history, "frontend");
     put_str(&mut history, "GET /");
     put_varint(&mut history, u64::MAX - 5);
-    // SEND_RESPONSE 100 µs later, which no number of 64 bits holds
+    // SEND_RESPONSE 100 µs later, which overflows 64 bits
     history.extend_from_slice(&[4, 100]);
     put_varint(&mut history, 200);
     history

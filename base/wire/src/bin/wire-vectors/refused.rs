@@ -10,7 +10,7 @@ pub fn write(book: &Book) {
     let plan = Some(vec![Fault::new(FaultKind::Unavailable, select("currency", "Convert")).nth(1)]);
     let planned = &seal(&signed(plan.clone()), Purpose::Fault)[..];
     let bad = |name: &str, about: &str, bytes: &[u8]| book.envelope("bad", name, about, bytes);
-    book.write("bad", "replayed", "envelope", "a plan counts once per call", attempts(&[planned, planned]));
+    book.write("bad", "replayed", "envelope", "a plan is accepted once per call", attempts(&[planned, planned]));
     bad("oversized", "2049 bytes", &[plain, &vec![0; 2049 - plain.len()]].concat());
     book.write(
         "bad",
@@ -24,7 +24,7 @@ pub fn write(book: &Book) {
         "bad",
         "oversized-header-bytes",
         "envelope",
-        "2732 bytes in 1366 characters, and 2731 bytes: the size is judged first, in bytes",
+        "2732 bytes in 1366 characters, and 2731 bytes: the size is checked first, in bytes",
         json!({"trust": TRUST, "now": NOW,
             "attempts": [beyond_ascii("é".repeat(1366)), beyond_ascii("é".repeat(1365) + "A")]}),
     );
@@ -38,10 +38,10 @@ pub fn write(book: &Book) {
             {"carrier": "http", "value": "+/+/", "attempt": 0}, {"carrier": "http", "value": "", "attempt": 0}]}),
     );
     bad("empty", "no bytes at all", &[]);
-    bad("foreign", "somebody else's bytes under our name", b"\x0a\x10some other tool\x12\x04abcd");
+    bad("foreign", "bytes of another program in our header", b"\x0a\x10some other tool\x12\x04abcd");
     bad("truncated", "the last byte of the hop part is missing", &plain[..plain.len() - 1]);
     bad("truncated-signature", "ends inside the signature", &plain[..plain.len() - 18]);
-    bad("trailing", "a byte too many behind the hop part", &[plain, &[0]].concat());
+    bad("trailing", "an extra byte after the hop part", &[plain, &[0]].concat());
     bad(
         "length-lies",
         "the signed part claims to be longer than the envelope",
@@ -49,12 +49,12 @@ pub fn write(book: &Book) {
     );
     let mut version = plain.to_vec();
     version[0] = 2;
-    bad("version", "a version of tomorrow", &version);
+    bad("version", "an unsupported version", &version);
     let at = |needle: &[u8]| plain.windows(needle.len()).position(|w| w == needle).expect("it is in there");
     let mut unsigned = plain.to_vec();
     let signature = 2 + usize::from(plain[1]);
     unsigned[signature..signature + 16].fill(0);
-    bad("unsigned", "sixteen zero bytes for a signature", &unsigned);
+    bad("unsigned", "a signature of sixteen zero bytes", &unsigned);
     let mut flipped = plain.to_vec();
     flipped[at(&TRACE)] ^= 1;
     bad("bad-signature", "one bit of the trace id was changed", &flipped);
@@ -63,19 +63,19 @@ pub fn write(book: &Book) {
     bad("unknown-key", "a key id of another environment", &key);
     let mut other = signed(None);
     other.environment = "production".into();
-    bad("wrong-environment", "rightly signed, for another environment", &seal(&other, Purpose::Trace));
+    bad("wrong-environment", "a valid signature, for another environment", &seal(&other, Purpose::Trace));
     let mut late = signed(None);
     late.expires = NOW;
-    bad("expired", "its last second has begun", &seal(&late, Purpose::Trace));
+    bad("expired", "expiry equals the current second", &seal(&late, Purpose::Trace));
     let mut far = signed(None);
     far.expires = NOW + 601;
     bad("expiry-too-far", "ten minutes and a second ahead", &seal(&far, Purpose::Trace));
     bad("plan-with-trace-key", "a trace key cannot sign a plan", &seal(&signed(plan), Purpose::Trace));
     raw_plans(book);
     for bit in [16, 32, 64, 128] {
-        bad(&format!("reserved-permission-{bit}"), "a permission bit nobody knows", &raw(1 | bit, &[], &[0; 10]));
+        bad(&format!("reserved-permission-{bit}"), "an undefined permission bit", &raw(1 | bit, &[], &[0; 10]));
     }
-    bad("run-missing", "the permission byte promises a run id that is not there", &raw(1 | 4, &[], &[0; 10]));
+    bad("run-missing", "the permission byte announces a run id, and none follows", &raw(1 | 4, &[], &[0; 10]));
     bad("run-unannounced", "a run id that the permission byte does not announce", &{
         let mut part = vec![1];
         part.extend_from_slice(&TRACE);
@@ -84,7 +84,7 @@ pub fn write(book: &Book) {
         part.extend_from_slice(b"\x02t1\x04demo");
         close(part, &[0; 10], Purpose::Trace)
     });
-    bad("reserved-accept", "an accept bit nobody knows", &raw(1, &[], &[0, 0, 0, 0, 0, 0, 0, 1, 4, 0]));
+    bad("reserved-accept", "an undefined accept bit", &raw(1, &[], &[0, 0, 0, 0, 0, 0, 0, 1, 4, 0]));
     bad(
         "evidence-missing",
         "a plan with counters, a hop part without",
@@ -123,13 +123,13 @@ fn raw_plans(book: &Book) {
         ("plan-empty", "a plan without a fault", vec![0, 0]),
         ("plan-unknown-kind", "kind 10", vec![0, 1, 10, 0, 0, 0, 0]),
         ("plan-kind-zero", "kind 0", vec![0, 1, 0, 0, 0, 0, 0]),
-        ("plan-reserved-flag", "a flag nobody knows", vec![0, 1, 1, 32, 0, 0, 0]),
-        ("plan-string-index", "a selector that points behind the string table", vec![1, 1, b'a', 1, 1, 0, 2, 0, 0]),
+        ("plan-reserved-flag", "an undefined flag", vec![0, 1, 1, 32, 0, 0, 0]),
+        ("plan-string-index", "a selector whose index is beyond the string table", vec![1, 1, b'a', 1, 1, 0, 2, 0, 0]),
         ("plan-empty-string", "an empty string in the table", vec![1, 0, 1, 1, 0, 1, 0, 0]),
         ("plan-nth-zero", "nth is counted from 1", vec![0, 1, 1, 2, 0, 0, 0, 0]),
         ("plan-after-nine", "nine after entries", [&[0u8, 1, 1, 8, 0, 0, 0, 9][..], &[0, 0, 0, 1].repeat(9)].concat()),
-        ("plan-after-zero-times", "an after entry that always holds", vec![0, 1, 1, 8, 0, 0, 0, 1, 0, 0, 0, 0]),
-        ("plan-trailing", "a byte behind the last fault", vec![0, 1, 1, 0, 0, 0, 0, 0]),
+        ("plan-after-zero-times", "an after entry with times 0", vec![0, 1, 1, 8, 0, 0, 0, 1, 0, 0, 0, 0]),
+        ("plan-trailing", "a byte after the last fault", vec![0, 1, 1, 0, 0, 0, 0, 0]),
         (
             "plan-varint-too-long",
             "a varint of eleven bytes",

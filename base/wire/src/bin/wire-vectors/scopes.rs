@@ -8,7 +8,7 @@ pub fn write(book: &Book) {
     book.good(
         "scope-tree",
         "scope",
-        "two calls, one with a history of two levels, one without: the tree is embedded as it came",
+        "two calls, one with a history of two levels, one without: the tree is embedded unchanged",
         {
             let deep = child(id(1), "catalogue", "", &[("127.0.0.1:9", "/store.Store/Read", 0)]);
             scope_input(
@@ -24,7 +24,7 @@ pub fn write(book: &Book) {
             )
         },
     );
-    book.good("scope-wrong-history", "scope", "somebody else's history is a gap", {
+    book.good("scope-wrong-history", "scope", "the history of another call is a gap", {
         let other = child(id(7), "currency", "", &[]);
         scope_input(
             TRUST,

@@ -61,14 +61,14 @@ pub fn write(book: &Book) {
     good(
         book,
         "one-message",
-        "the head leaves with the first message though nothing has happened yet",
+        "the first message carries the head, without any event",
         2,
         stream(None, vec![message(10, 100), respond(30, 0, WATCH)]),
     );
     good(
         book,
         "nothing-new",
-        "a message without news takes nothing along",
+        "a message without new events carries no piece",
         3,
         stream(
             None,
@@ -93,11 +93,11 @@ pub fn write(book: &Book) {
     good(
         book,
         "many-messages",
-        "each takes along what has happened since; names are written once",
+        "each carries the events since the one before; names are written once",
         13,
         stream(None, many.chain([respond(2000, 0, "")]).collect()),
     );
-    good(book, "children", "pieces are cut between events, child histories stay whole", 3, {
+    good(book, "children", "pieces end between events, child histories stay whole", 3, {
         let first = child(id(1), "catalogue", "", &[("127.0.0.1:9", "/store.Store/Read", 0)]);
         let second = child(id(2), "currency", GET, &[]);
         stream(
@@ -117,7 +117,7 @@ pub fn write(book: &Book) {
     good(
         book,
         "faults",
-        "a plan works in a stream as anywhere",
+        "a plan works in a stream",
         2,
         stream(
             Some(vec![crash]),
@@ -144,7 +144,7 @@ fn limits(book: &Book) {
     good(
         book,
         "large-message",
-        "too large for the caller's limit: the news waits for the next message",
+        "too large for the caller's limit: new events wait for the next message",
         2,
         stream(None, with(4 << 20)),
     );
@@ -161,7 +161,7 @@ fn limits(book: &Book) {
     good(
         book,
         "no-message-fits",
-        "a limit no message keeps: the trailer has it all",
+        "every message exceeds the limit: everything is in the trailer",
         1,
         stream_for(field, 20, with(10)),
     );
@@ -169,7 +169,7 @@ fn limits(book: &Book) {
     good(
         book,
         "not-accepted",
-        "a caller that takes no field",
+        "a caller that does not accept a field",
         1,
         stream_for(Accept { field: false, tail: true }, 4 << 20, with(10)),
     );
@@ -184,7 +184,7 @@ fn trailers(book: &Book) {
     let result = good(
         book,
         "trailer-events",
-        "too many events for the trailer: the first ones, and the end",
+        "too many events for the trailer: the first ones and the last",
         1,
         stream(None, [calls(46), end(99_000)].concat()),
     );
@@ -192,12 +192,12 @@ fn trailers(book: &Book) {
     let result = good(
         book,
         "trailer-events-later",
-        "the same behind a first piece",
+        "the same after a first piece",
         2,
         stream(None, [vec![message(0, 1)], calls(46), end(99_000)].concat()),
     );
     assert!(cut(&result));
-    let result = good(book, "trailer-children", "child histories go first, and become gaps", 2, {
+    let result = good(book, "trailer-children", "child histories are removed first and become gaps", 2, {
         let sends: Vec<(String, String)> =
             (0..40).map(|n| (format!("peer-{n}"), format!("/shop.Cart/{}{n}", "Get".repeat(20)))).collect();
         let sends: Vec<(&str, &str, i64)> = sends.iter().map(|(peer, name)| (&peer[..], &name[..], 0)).collect();

@@ -1,6 +1,4 @@
-//! Traces that have everything a trace can have, made from the shared vectors; goldens.
-
-#![allow(dead_code)] // each test file uses its part
+//! Traces made from the shared vectors, which have every feature of a trace; goldens.
 
 use model::trace::{Outcome, Protocol, Trace};
 use model::{Fault, FaultKind, Selector};
@@ -19,7 +17,7 @@ pub fn vector(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))).unwrap()
 }
 
-/// The history of a vector, as a request that had this trace id.
+/// A trace with this id, made from the history of a vector.
 pub fn trace(name: &str, trace_id: [u8; 16]) -> Trace {
     let vector = vector(name);
     let bytes = unhex(vector["input"]["history"].as_str().unwrap()).unwrap();
@@ -36,7 +34,7 @@ pub fn trace(name: &str, trace_id: [u8; 16]) -> Trace {
     tree::trace(entry, Some(read))
 }
 
-/// Nested calls, faults, gaps, open calls, a truncated record.
+/// Nested calls, faults, gaps, open calls, a truncated history.
 pub fn traces() -> Vec<Trace> {
     ["otlp-nested", "otlp-faulted", "otlp-gap", "otlp-open", "otlp-truncated"]
         .into_iter()
@@ -45,7 +43,7 @@ pub fn traces() -> Vec<Trace> {
         .collect()
 }
 
-/// The plan of `otlp-faulted`, as far as it fires there.
+/// The faults of the vector `otlp-faulted` that fire.
 pub fn faults() -> Vec<Fault> {
     let select = |callee: &str| Selector { callee: callee.into(), ..Selector::default() };
     vec![
@@ -64,5 +62,8 @@ pub fn golden(name: &str, got: &Value) {
         std::fs::write(&path, &text).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == text, "{name} is not what is exported now; if that is right: make bless, and look at the diff");
+    assert!(
+        expected == text,
+        "{name} differs from the current export; if the change is intended, run `make bless` and review the diff"
+    );
 }

@@ -1,0 +1,5 @@
+//! Exports and imports of traces, in one test binary.
+
+mod exports;
+mod imports;
+mod support;
