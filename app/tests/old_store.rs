@@ -1,7 +1,7 @@
 //! A store written by 0.1.0, before the use cases had specs of their own, works as it did.
 //!
-//! `tests/stores/0.1.0` holds, newest first: a map, a campaign of flips, an import, an interrupted sweep with every kind
-//! of condition, a finished sweep, a recording with a fault, a recording.
+//! `tests/stores/0.1.0` holds, newest first: a map, a campaign of flips, an import, an interrupted sweep with every
+//! kind of condition, a finished sweep, a recording with a fault, a recording.
 
 use app::kinds::sweep::StoredSpec;
 use app::{Context, history};

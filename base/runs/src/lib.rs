@@ -7,8 +7,8 @@
 //! <home>/runs/<id>/lock               held (flock) by the process that is working on the run
 //! ```
 //!
-//! A finished artifact appears by rename, so a reader sees a whole one or none. Two tools may use one store at the same time: SQLite
-//! serializes the rows, the lock keeps two of them from one run.
+//! A finished artifact appears by rename, so a reader sees a whole one or none. Two tools may use one store at the same
+//! time: SQLite serializes the rows, the lock keeps two of them from one run.
 
 pub mod artifact;
 pub mod runs;

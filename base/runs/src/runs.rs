@@ -64,7 +64,8 @@ impl Store {
         })?;
         let file = home.join("store.db");
         let begin = Instant::now();
-        // SQLite does not wait where a fresh file changes to its write-ahead log and where such a log is taken over, so we do
+        // SQLite does not wait where a fresh file changes to its write-ahead log and where such a log is taken over, so
+        // we do
         loop {
             match open_once(&file).await {
                 Err(e) if is_locked(&e) && begin.elapsed() < PATIENCE => tokio::time::sleep(RETRY_PAUSE).await,
@@ -206,7 +207,8 @@ fn digits_of_id(text: &str) -> Option<String> {
     (digits.len() >= DIGITS_MIN && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// Makes the folder of the store, readable by its owner only: what is kept in it may hold secrets. One that is there stays as it is.
+/// Makes the folder of the store, readable by its owner only: what is kept in it may hold secrets. One that is there
+/// stays as it is.
 pub fn make_home(home: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::DirBuilderExt;
     let parent = match home.parent() {

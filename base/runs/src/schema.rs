@@ -1,4 +1,5 @@
-//! Schema versions. `PRAGMA user_version` holds the version; a newer one is refused, an older one is copied before it is migrated.
+//! Schema versions. `PRAGMA user_version` holds the version; a newer one is refused, an older one is copied before it
+//! is migrated.
 
 use model::Failure;
 use sqlx::sqlite::SqlitePool;
@@ -37,7 +38,8 @@ async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path)
     if found == newest {
         return Ok(());
     }
-    // A copy of the file alone would miss what stands in the write-ahead log. It gets its name when it is known to be the old version.
+    // A copy of the file alone would miss what stands in the write-ahead log. It gets its name when it is known to be
+    // the old version.
     let copy = file.with_extension(format!("db.before-v{newest}"));
     let partial = file.with_extension(format!("db.before-v{newest}.{}", std::process::id()));
     let not_copied = |e: String| {

@@ -1,5 +1,5 @@
-//! Checks whether a fault can take effect. A fault that matches no recorded call would make the verdict unknown, so it is refused
-//! before anything is sent, with a list of the calls that exist.
+//! Checks whether a fault can take effect. A fault that matches no recorded call would make the verdict unknown, so it
+//! is refused before anything is sent, with a list of the calls that exist.
 
 use model::trace::{Call, Trace};
 use model::{Failure, Fault, Selector};

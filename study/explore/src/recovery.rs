@@ -1,9 +1,10 @@
 //! Services that crash while a sweep runs: they are restarted, and each case that met the crash is sent once more.
 //!
-//! Many cases are in flight when a service dies, and all of them fail. One of them detects the crash and has the service
-//! restarted; the others wait for that and recognize the crash by comparing its time with their own start. A restarted service
-//! counts as ready once the plain request succeeds: its callers may hold dead connections for a while. If a service crashes again
-//! with the same faults, and not without them, the faults caused the crash and the case fails.
+//! Many cases are in flight when a service dies, and all of them fail. One of them detects the crash and has the
+//! service restarted; the others wait for that and recognize the crash by comparing its time with their own start. A
+//! restarted service counts as ready once the plain request succeeds: its callers may hold dead connections for a
+//! while. If a service crashes again with the same faults, and not without them, the faults caused the crash and the
+//! case fails.
 
 use crate::assess::has_unplanned_failure;
 use model::{Failure, Fault};
@@ -96,8 +97,9 @@ impl CrashRecovery {
         Ok(SendResult::without_crash(reply))
     }
 
-    /// Repeats the request after a crash. If a service crashes again, and not when the plain request is sent, the faults are the
-    /// cause. Only the request that detected both crashes can conclude this: others may have met a crash that they did not cause.
+    /// Repeats the request after a crash. If a service crashes again, and not when the plain request is sent, the
+    /// faults are the cause. Only the request that detected both crashes can conclude this: others may have met a crash
+    /// that they did not cause.
     async fn send_again(
         &self,
         sender: &mut Sender,
@@ -130,7 +132,8 @@ impl CrashRecovery {
     }
 }
 
-/// Repeats the request without faults until no call fails. On timeout it returns all the same; the case then records the failure.
+/// Repeats the request without faults until no call fails. On timeout it returns all the same; the case then records
+/// the failure.
 async fn wait_for_reconnects(sender: &mut Sender, spec: &RequestSpec) -> Result<(), Failure> {
     let begin = Instant::now();
     while has_unplanned_failure(&sender.send(spec, &[]).await?) && begin.elapsed() < RECONNECT_MAX {
