@@ -19,7 +19,6 @@ pub enum Selection {
     Main,
     /// Of a sweep: the request that shows a bug, numbered from 1.
     Bug(u64),
-    All,
 }
 
 /// Requests with the faults that were planned for them.

@@ -36,7 +36,7 @@ pub struct Request {
 ///
 /// Stored with runs: the JSON names must not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Expect {
     /// Accepted status codes: `200,302`.
     #[serde(rename = "expect_status")]

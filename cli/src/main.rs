@@ -18,12 +18,11 @@ mod logging;
 mod render;
 mod signals;
 
-use clap::Parser;
 use model::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
+    let args = match args::Args::parse_words(std::env::args_os().collect()) {
         Ok(args) => args,
         Err(e) => {
             if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {

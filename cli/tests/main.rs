@@ -30,6 +30,7 @@ mod services;
 mod store;
 mod support;
 mod sweep;
+mod wrap;
 
 #[cfg(feature = "postgres")]
 use support::skipped; // for `postgres`

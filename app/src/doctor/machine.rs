@@ -1,6 +1,7 @@
 //! Checks of this machine: toolchains, SDKs, the store, limits, and the target that is up.
 
-use crate::{Context, sdk_paths, target_session};
+use crate::spec::NoOptions;
+use crate::{Context, register_schema, sdk_paths, target_session};
 use serde::Serialize;
 use std::process::Command;
 
@@ -33,8 +34,10 @@ fn bad(what: &'static str, text: impl Into<String>, next: impl Into<String>) -> 
     Check { what, state: "bad", text: text.into(), next: Some(next.into()) }
 }
 
+register_schema!("doctor", NoOptions);
+
 /// Runs every check.
-pub async fn checks(context: &Context) -> Vec<Check> {
+pub async fn checks(context: &Context, _spec: &NoOptions) -> Vec<Check> {
     let mut checks = vec![tool("go", &["version"], "Go services"), tool("python3", &["--version"], "Python services")];
     checks.push(tool("java", &["--version"], "Java services"));
     checks.push(tool("node", &["--version"], "Node.js services"));
@@ -111,7 +114,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
         let spec = requests::RequestSpec::parse(&entry, "GET")?;
         requests::Sender::new(session.credentials().clone(), None).send(&spec, &[]).await
     };
-    checks.push(match request.await {
+    checks.push(match context.unless_canceled("the check", request).await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),
         Ok(reply) if reply.status().is_none() => {
             bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "see its log")

@@ -5,6 +5,7 @@
 //! timing (the services are down from the start), *TFI* needs a moment.
 
 use crate::cause::{self, Cause, Story};
+use crate::recovery::fault_texts;
 use crate::runner::{SpaceRun, Sweeper};
 use model::sweep::{Bug, Case};
 use model::trace::{Outcome, Protocol, Trace};
@@ -43,6 +44,7 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
             ));
         }
         let Some(confirmed) = reproduce(sweeper, &mut sender, good, &group, record).await? else {
+            tracing::info!(faults = fault_texts(&group.faults), "the request did not fail again with these faults");
             continue;
         };
         match found.iter_mut().find(|other| is_same_set(&other.bug.faults, &confirmed.bug.faults)) {

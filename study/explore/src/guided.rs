@@ -12,7 +12,7 @@
 use crate::assess::{NO_FAULT_TOOK_EFFECT, assess, fail_if_crashed};
 use crate::case_log::{BehaviorCause, CaseLog, remove_cases};
 use crate::cause::{self, Cause};
-use crate::runner::{Progress, SpaceRun, Sweeper, recorded, summarize};
+use crate::runner::{Progress, SpaceRun, Sweeper, log_case, recorded, summarize};
 use model::sweep::{Case, Site};
 use model::trace::{Call, Trace};
 use model::{Failure, Fault, Verdict};
@@ -43,6 +43,7 @@ impl Sweeper {
     ) -> Result<SpaceRun, Failure> {
         let begin = Instant::now();
         let mut sender = self.sender();
+        tracing::info!(space = name, "running a space");
         remove_cases(dir, index)?;
         let mut log = CaseLog::open(dir)?;
         let mut all_sites = SiteList { sites: sites(SpaceKind::Guided, good, &[], effect) };
@@ -79,6 +80,7 @@ impl Sweeper {
                 case.verdict = Verdict::Unknown;
                 case.reason = Some(NO_FAULT_TOOK_EFFECT.to_owned());
             }
+            log_case(&case);
             let mut new_causes = Vec::new();
             if case.verdict == Verdict::Fail {
                 failures += 1;

@@ -86,6 +86,7 @@ impl CrashRecovery {
             let restarted_meanwhile = last_restart.is_some_and(|at| at > begin);
             let crashed = if restarted_meanwhile { Vec::new() } else { self.target.restart_crashed().await? };
             if !crashed.is_empty() {
+                tracing::info!(?crashed, faults = fault_texts(faults), "services crashed and were restarted");
                 wait_for_reconnects(sender, spec).await?;
                 *last_restart = Some(Instant::now());
             }
@@ -107,6 +108,7 @@ impl CrashRecovery {
         faults: &[Fault],
         crashed: Vec<String>,
     ) -> Result<SendResult, Failure> {
+        tracing::debug!(faults = fault_texts(faults), "sending the case again");
         let reply = sender.send(spec, faults).await?;
         let mut result = SendResult { reply, repeated: true, crashed, crashed_by_faults: Vec::new() };
         if faults.is_empty() || result.crashed.is_empty() || !has_unplanned_failure(&result.reply) {
@@ -125,11 +127,17 @@ impl CrashRecovery {
             let without = self.target.restart_crashed().await?;
             let both = second.iter().filter(|name| result.crashed.contains(name) && !without.contains(name));
             result.crashed_by_faults = both.cloned().collect();
+            tracing::info!(crashed = ?second, by_faults = ?result.crashed_by_faults, "services crashed again");
             result.crashed.extend(second);
             break;
         }
         Ok(result)
     }
+}
+
+/// For diagnostics.
+pub(crate) fn fault_texts(faults: &[Fault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Repeats the request without faults until no call fails. On timeout it returns all the same; the case then records

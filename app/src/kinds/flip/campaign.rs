@@ -1,6 +1,6 @@
 //! Runs a campaign: flips bits in a program that runs in a sandbox, and judges every output.
 
-use super::spec::FlipSpec;
+use super::spec::{FlipSpec, ResumeSpec};
 use super::{NAME, engine, spec_of, write_report};
 use crate::event::Progress;
 use crate::text::grouped;
@@ -36,9 +36,9 @@ pub async fn flip(context: &Context, spec: &FlipSpec) -> Result<FinishedCampaign
 }
 
 /// Goes on with a campaign that was interrupted, with its stored spec.
-pub async fn resume(context: &Context, text: &str) -> Result<FinishedCampaign, Failure> {
+pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<FinishedCampaign, Failure> {
     let store = context.store().await?;
-    let run = store.find(text).await?;
+    let run = store.find(&spec.run).await?;
     let id = run.id.short();
     let spec = spec_of(&run)?;
     if run.verdict.is_some() {

@@ -62,6 +62,17 @@ pub struct FlipSpec {
 
 register_schema!("flip", FlipSpec);
 
+/// An interrupted campaign to go on with. What it runs was stored with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    pub run: String,
+}
+
+register_schema!("flip-resume", ResumeSpec);
+
 fn one() -> u32 {
     1
 }

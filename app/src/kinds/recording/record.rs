@@ -88,6 +88,9 @@ pub async fn record(context: &Context, spec: &RecordSpec) -> Result<Recorded, Fa
     let faults = parse_faults(&spec.faults)?;
     let oracle = spec.expect.oracle()?;
     spec.request.check()?;
+    if spec.count == 0 {
+        return Err(Failure::request("the count of requests must be at least 1"));
+    }
     let store = context.store().await?;
     let session = TargetSession::open(context).await?;
     let result = record_in(context, spec, &session, &store, &faults, &oracle).await;
@@ -193,7 +196,7 @@ impl Recording<'_> {
             assessment.add(&reply, self.oracle, &faults, &crashed_by_faults);
             last = Some(reply);
         }
-        let Some(last) = last else { return Err(Failure::request("the count of requests must be at least 1")) };
+        let Some(last) = last else { unreachable!("the count is at least 1") };
         assessment.latencies_us.sort_unstable();
         self.dir.write_json(FAULTS, &faults)?;
         if let Some(good) = &good {

@@ -1,6 +1,6 @@
 //! Runs whole spaces of faults for one request, and reduces the failures to bugs.
 
-use super::spec::{StoredSpec, SweepSpec};
+use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
 use super::{NAME, RESULTS, junit};
 use crate::event::Progress;
 use crate::history::write_report;
@@ -70,20 +70,15 @@ pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure
 }
 
 /// Goes on with a sweep that was interrupted, with its stored spec.
-pub async fn resume(
-    context: &Context,
-    text: &str,
-    concurrency: u16,
-    junit_file: Option<&Path>,
-) -> Result<Swept, Failure> {
-    if let Some(path) = junit_file {
+pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failure> {
+    if let Some(path) = &spec.junit {
         junit::check_writable(path)?;
     }
     let store = context.store().await?;
-    let (stored, spec) = stored_sweep(&store, text).await?;
+    let (stored, stored_spec) = stored_sweep(&store, &spec.run).await?;
     let session = TargetSession::open(context).await?;
-    let options = Options { concurrency, junit: junit_file };
-    let result = run_spaces(context, &session, &store, stored, &spec, options).await;
+    let options = Options { concurrency: spec.concurrency, junit: spec.junit.as_deref() };
+    let result = run_spaces(context, &session, &store, stored, &stored_spec, options).await;
     session.close().await?;
     result
 }

@@ -42,6 +42,24 @@ fn default_concurrency() -> u16 {
     16
 }
 
+/// An interrupted sweep to go on with. What it runs was stored with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    pub run: String,
+    /// How many requests are in flight at once.
+    #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = 512))]
+    pub concurrency: u16,
+    /// Also write the results as a JUnit file.
+    #[serde(default)]
+    pub junit: Option<PathBuf>,
+}
+
+register_schema!("sweep-resume", ResumeSpec);
+
 /// What a sweep's run stores, so that it can be resumed. The JSON names must not change.
 #[derive(Serialize, Deserialize)]
 pub struct StoredSpec {
