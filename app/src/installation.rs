@@ -109,7 +109,7 @@ impl Installation<'_> {
                 }
                 let _ = writeln!(out, "exec {}", service.command_line());
             }
-            None => out += "# now start it the way it is always started\n",
+            None => out += "# now start it as usual\n",
         }
         out + &self.one_line("# ")
     }
@@ -230,7 +230,7 @@ impl Installation<'_> {
         }
         out += "[Service]\n";
         out +=
-            "# root reads the keys for it; it sees a copy made at its start, so `faults off` reaches it by a restart\n";
+            "# systemd copies the keys when the service starts, so `faults off` takes effect at its next start\n";
         let _ = writeln!(out, "LoadCredential=faultloom.trust:{}", self.trust_file.display());
         for (variable, value) in self.environment() {
             match variable {

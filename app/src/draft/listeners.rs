@@ -1,7 +1,7 @@
 //! The listeners of this machine as a target of attached services.
 //!
-//! `/proc/net/tcp` names the sockets, `/proc/<pid>/fd` who holds them, as far as this user may see. A socket that a
-//! parent shares with its workers is the parent's. Nothing is connected to.
+//! `/proc/net/tcp` lists the sockets and `/proc/<pid>/fd` their owners, as far as this user may read them. A socket that
+//! a process shares with its workers is attributed to the parent. No connection is made.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use target::Sdk;
 
-/// What a process is known by; taken from `/proc` in [`holding`], from a test otherwise.
+/// What is read of a process from `/proc`.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub pid: i32,
@@ -33,7 +33,7 @@ pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
     let found_ports: BTreeSet<u16> =
         found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
     for port in ports.iter().filter(|port| !found_ports.contains(port)) {
-        draft.notes.push(format!("port {port}: nothing listens there that this user may see"));
+        draft.notes.push(format!("port {port}: no listener is visible to this user"));
     }
     if draft.services.is_empty() {
         return Err(Failure::request("no listeners to attach to")
@@ -54,7 +54,7 @@ pub fn from_processes(processes: &[Process]) -> Draft {
     let web = draft.services.iter().find(|service| service.support.is_none() && service.sdk.value != Sdk::None);
     draft.entry = web.and_then(|web| {
         let address = web.listens.first()?;
-        Some(guess(format!("http://{}/", address.value), "the first of these; gRPC services are asked by grpc://…"))
+        Some(guess(format!("http://{}/", address.value), "the first of these; for gRPC: grpc://…"))
     });
     draft
 }
@@ -62,15 +62,15 @@ pub fn from_processes(processes: &[Process]) -> Draft {
 fn service(process: &Process) -> Service {
     let program = process.command.first().map_or("", |program| base(program));
     let sdk: Guess<Sdk> = match program_sdk(&process.command[..process.command.len().min(1)]) {
-        Some(known) => likely(known.value, format!("it runs {program}")),
+        Some(found) => likely(found.value, format!("it runs {program}")),
         None if process.go => stated(Sdk::Go, format!("{program} was built by Go")),
-        None => language::none(format!("{program} is of no language that has an SDK")),
+        None => language::none(format!("{program} is not in a language with an SDK")),
     };
     let mut service = Service::new(name(process), sdk);
     let trust = if process.trusted { "with trust settings" } else { "without trust settings" };
     service.attached = Some(format!("runs already: pid {}, {trust}", process.pid));
-    if let Some((known, _)) = support(program) {
-        mark_support(&mut service, known);
+    if let Some((name, _)) = support(program) {
+        mark_support(&mut service, name);
     }
     for address in &process.addresses {
         let host = match address.ip() {
@@ -83,7 +83,7 @@ fn service(process: &Process) -> Service {
     service
 }
 
-/// The name it was given, the script's, the jar's, the module's, or the folder's for names like `main` and `server`.
+/// `FAULTLOOM_SERVICE`, or the name of the script, jar or module; of the folder for generic names like `main`.
 fn name(process: &Process) -> String {
     if let Some(name) = &process.service {
         return name.clone();
@@ -93,21 +93,21 @@ fn name(process: &Process) -> String {
     let module = words.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].as_str());
     let jar = words.iter().find(|word| word.ends_with(".jar")).map(|jar| base(jar));
     let script = words.iter().skip(1).find(|word| !word.starts_with('-')).map(|script| base(script));
-    let known = program_sdk(&words[..words.len().min(1)]).is_some();
-    let stem = match (known, module, jar, script) {
+    let is_interpreter = program_sdk(&words[..words.len().min(1)]).is_some();
+    let stem = match (is_interpreter, module, jar, script) {
         (false, ..) => program,
         (true, Some(module), ..) => module.split(':').next().unwrap_or(module).rsplit('.').next().unwrap_or(module),
         (true, None, Some(jar), _) => jar.trim_end_matches(".jar"),
         (true, None, None, Some(script)) => script.split(['.', ':']).next().unwrap_or(script),
         (true, None, None, None) => program,
     };
-    // a version at the end is no part of a name: shipping-1.2.0
+    // without a version at the end: shipping-1.2.0
     let stem = stem
         .rsplit_once('-')
         .filter(|(_, last)| last.starts_with(|c: char| c.is_ascii_digit()))
         .map_or(stem, |(name, _)| name);
-    let says_nothing = ["main", "server", "index", "app", "start", "wsgi", "manage", "flask", "http"];
-    match says_nothing.contains(&stem) {
+    let generic = ["main", "server", "index", "app", "start", "wsgi", "manage", "flask", "http"];
+    match generic.contains(&stem) {
         true => process.folder.file_name().map_or(stem.to_owned(), |name| name.to_string_lossy().into_owned()),
         false => stem.to_owned(),
     }
@@ -132,7 +132,7 @@ pub fn holding(ports: &[u16]) -> Vec<Process> {
     let mut pids: Vec<i32> = std::fs::read_dir("/proc")
         .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
         .unwrap_or_default();
-    // parents have lower numbers than their workers, but for numbers that came round
+    // parents have lower pids than their workers, unless pids have wrapped around
     pids.sort_unstable();
     let mut found = Vec::new();
     for pid in pids.into_iter().filter(|pid| *pid != own) {
@@ -156,7 +156,7 @@ pub fn holding(ports: &[u16]) -> Vec<Process> {
 fn one_per_port(addresses: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
     let mut kept: Vec<SocketAddr> = Vec::new();
     for address in addresses {
-        if !kept.iter().any(|known| known.port() == address.port()) {
+        if !kept.iter().any(|other| other.port() == address.port()) {
             kept.push(address);
         }
     }
@@ -182,7 +182,7 @@ fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
     Some(Process {
         pid,
         go: language::built_by_go(Path::new(&format!("/proc/{pid}/exe"))),
-        // a script that is its own program: the interpreter tells the language, its name stays in the words
+        // a script with a `#!` line: the interpreter determines the language, the script stays an argument
         command: match program.as_deref().and_then(|program| program.file_name()?.to_str()) {
             Some(real) if program_sdk(&[real.to_owned()]).is_some() && program_sdk(&command[..1]).is_none() => {
                 [vec![real.to_owned()], command].concat()
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_what_runs() {
+    fn names_follow_from_commands() {
         for (command, folder, expected) in [
             ("/usr/bin/python3 -m shop.payment", "/srv", "payment"),
             ("/venv/bin/python /venv/bin/gunicorn -b :1 web:app", "/srv/rec", "gunicorn"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_kernels_table_are_read() {
+    fn lines_of_the_kernels_table_are_parsed() {
         let v4 = "0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 1000 0 4711 1";
         assert_eq!(listener(v4), Some(("4711".into(), "127.0.0.1:8080".parse().unwrap())));
         let v6 = "0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 9 1";
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_listener_of_ours_is_not_reported_to_ourselves() {
+    fn own_listeners_are_left_out() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(holding(&[listener.local_addr().unwrap().port()]).is_empty());
     }
