@@ -1,4 +1,4 @@
-//! What every use case needs: where runs are kept, which target is meant, where events go, and when to stop.
+//! What every use case needs: the store's folder, the target, a sink for events, and cancellation.
 
 use crate::event::Progress;
 use crate::text::quoted;

@@ -32,7 +32,7 @@ struct Observations {
     /// How often, in which runs.
     calls: u64,
     runs: BTreeSet<String>,
-    /// By server reflection.
+    /// Offered by server reflection.
     offered: bool,
 }
 

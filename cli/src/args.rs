@@ -1,4 +1,4 @@
-//! Arguments. Every verb has defaults that make sense with none.
+//! Arguments. Every verb works without any, by its defaults.
 
 mod agent;
 mod fleet;
@@ -6,7 +6,7 @@ mod flip;
 mod flip_live;
 mod map;
 
-pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
+pub use agent::{Agent, AgentPart, AgentUnit, Observing, ObservingMode};
 pub use fleet::{AgentServe, AgentTrust};
 pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;
@@ -222,7 +222,7 @@ pub struct Request {
     pub timeout_ms: u64,
 }
 
-/// What the reply must be like.
+/// Conditions on the reply.
 #[derive(ClapArgs, Clone)]
 #[command(next_help_heading = "Checks")]
 pub struct Expect {

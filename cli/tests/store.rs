@@ -25,7 +25,7 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
     let ran = home.run(&["runs"]).exits(3);
     assert_eq!(
         ran.complaint(&home),
-        "error: the store .faultloom/store.db has version 7, this faultloom knows 1\n  \
+        "error: the store .faultloom/store.db has version 7, this faultloom supports 1\n  \
          a newer faultloom wrote it; nothing was changed\n  \
          next: use the newer faultloom, or another store with --home DIR\n"
     );
@@ -51,7 +51,7 @@ fn a_damaged_or_forbidden_store_is_said() {
     assert!(ran.err.contains("store.db") && ran.err.contains("next: "), "{}", ran.err);
     // a file where the folder should be
     let file = home.write("file", "");
-    home.run(&["runs", "--home", &file.display().to_string()]).exits(3).says("cannot be made").says("--home DIR");
+    home.run(&["runs", "--home", &file.display().to_string()]).exits(3).says("cannot create").says("--home DIR");
     home.run(&["show", "last", "--home", "empty"]).exits(2).says("there is no run 'last'");
 }
 

@@ -117,7 +117,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
     checks.push(match context.unless_canceled("the check", request).await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),
         Ok(reply) if reply.status().is_none() => {
-            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "see its log")
+            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "read its log")
         }
         Ok(reply) if reply.trace.entry.scope.is_none() => bad(
             "entry",
@@ -125,7 +125,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
             "build it with `faultloom go build`, or start it with `sdk: python`",
         ),
         Ok(reply) => {
-            let silent: Vec<String> = reply
+            let gaps: Vec<String> = reply
                 .trace
                 .walk()
                 .iter()
@@ -134,7 +134,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
                 .collect::<std::collections::BTreeSet<_>>()
                 .into_iter()
                 .collect();
-            if silent.is_empty() {
+            if gaps.is_empty() {
                 ok(
                     "entry",
                     format!("{entry} answers with a complete history, {} services", reply.trace.services().len()),
@@ -142,7 +142,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
             } else {
                 note(
                     "entry",
-                    format!("{entry} answers; gaps at {}", silent.join(", ")),
+                    format!("{entry} answers; gaps at {}", gaps.join(", ")),
                     "these have no SDK: faults at their callers still work",
                 )
             }

@@ -1,4 +1,4 @@
-//! `faultloom env`: the lines that give a service its SDK and its keys where something else than `up` starts it.
+//! `faultloom env`: how services get their SDK and keys if `up` does not start them.
 
 use crate::args::Env;
 use crate::context::Context;

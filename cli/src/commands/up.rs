@@ -83,7 +83,7 @@ pub async fn down(context: &Context) -> Result<Exit, Failure> {
         ),
         Down::CleanedUp { target, services } => (
             format!(
-                "{target}: its supervisor was gone; {} stopped",
+                "{target}: its supervisor had ended; {} stopped",
                 plural(services.len() as u64, "left-over service")
             ),
             json!({"down": target, "services": services}),

@@ -1,8 +1,7 @@
-//! A drafted target file as a table: what was guessed, how surely, from what.
+//! A drafted target file as a table: each value with its confidence and its source.
 
 use app::draft::{Draft, Service, Confidence};
-use app::text::plural;
-use app::text::printable;
+use app::text::{plural, printable};
 use serde_json::Value;
 use std::fmt::Write;
 use target::Sdk;
@@ -61,7 +60,7 @@ pub fn table(draft: &Draft) -> String {
     out
 }
 
-/// The variables that are not as they were written.
+/// The variables that were changed.
 fn changed(service: &Service) -> String {
     let changed = service.environment.iter().filter(|(_, guess)| guess.confidence != Confidence::Stated);
     let names: Vec<&str> = changed.map(|(name, _)| name.as_str()).collect();

@@ -15,7 +15,7 @@ use requests::{Reply, Sender};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// Further causes are counted but not reported: nobody reads the hundredth bug before fixing the first.
+/// Further causes are counted but not reported.
 const BUGS_MAX: usize = 50;
 
 struct Group {

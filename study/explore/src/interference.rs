@@ -33,7 +33,7 @@ pub struct Interference {
     pub differences: Vec<String>,
 }
 
-/// A small generator (splitmix64) is enough to pick plans, and the same seed gives the same plans everywhere.
+/// Picks plans: the same seed gives the same plans on every machine.
 struct Random(u64);
 
 impl Random {

@@ -35,7 +35,7 @@ pub async fn flip(context: &Context, spec: &FlipSpec) -> Result<FinishedCampaign
     run_variants(context, &store, run, dir, &spec).await
 }
 
-/// Goes on with a campaign that was interrupted, with its stored spec.
+/// Resumes an interrupted campaign with its stored spec.
 pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<FinishedCampaign, Failure> {
     let store = context.store().await?;
     let run = store.find(&spec.run).await?;

@@ -36,7 +36,7 @@ pub struct HoldSpec {
 
 register_schema!("flip-hold", HoldSpec);
 
-/// The injection as the campaign logged it, and as it went now.
+/// The injection as the campaign logged it, and its repetition.
 pub struct Repeated {
     pub before: Logged,
     pub again: Logged,

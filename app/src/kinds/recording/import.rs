@@ -13,7 +13,7 @@ use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Notices that are kept; a large file can give one per line.
+/// Notices beyond this number are counted only; a large file may have one per line.
 const NOTICES_MAX: usize = 20;
 
 /// A file of traces to import.

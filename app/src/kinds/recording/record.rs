@@ -1,4 +1,4 @@
-//! Sends a request and records everything it did.
+//! Sends a request and records every call it makes.
 //!
 //! With faults the request is sent twice: once without them, so that each fault can be checked against calls that
 //! really happen, and once with them. A fault that never fires leaves the verdict unknown.
@@ -80,7 +80,7 @@ pub enum Body {
     Text(String),
 }
 
-/// Sends the request of `spec` to the target and stores what came back.
+/// Sends the request of `spec` to the target and stores its trace.
 ///
 /// # Errors
 /// Request for a wrong spec, environment if the target cannot be started or reached, aborted if canceled.
@@ -105,7 +105,7 @@ fn parse_faults(texts: &[String]) -> Result<Vec<Fault>, Failure> {
     texts.iter().map(parse).collect()
 }
 
-/// Begins the run, and finishes it also if the work fails or is canceled.
+/// Creates the run and finishes it, also after a failure or cancellation.
 async fn record_in(
     context: &Context,
     spec: &RecordSpec,

@@ -1,4 +1,4 @@
-//! What a sweep is to do: as its user gives it, and as its run stores it.
+//! The spec of a sweep, and its resolution into the spec that is stored and run.
 
 use crate::request::{Expect, Request};
 use crate::spec::Version;
@@ -42,7 +42,7 @@ fn default_concurrency() -> u16 {
     16
 }
 
-/// An interrupted sweep to go on with. What it runs was stored with it.
+/// An interrupted sweep to resume with its stored spec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeSpec {
@@ -121,7 +121,7 @@ fn effect(text: &str) -> Result<Effect, Failure> {
     if fault.selector != model::Selector::default() || !fault.after.is_empty() || fault.max_fires != 0 || fault.nth != 0
     {
         return Err(Failure::request(format!("'{text}' is more than a kind of fault"))
-            .why("a sweep chooses itself when its faults fire")
+            .why("a sweep decides by itself when its faults fire")
             .next(format!("-k {}; for one fault with its conditions: record --fault", fault.kind.as_str())));
     }
     Ok(Effect { kind: fault.kind, arg: fault.arg })

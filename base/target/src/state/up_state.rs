@@ -197,5 +197,5 @@ pub(crate) fn would_not_end(left: &[ProcessId]) -> Failure {
         .collect();
     Failure::environment("some processes did not end, even after SIGKILL")
         .why(names.join(", "))
-        .next("they are stuck in the kernel (a disk or network file system); look at them with `ps`")
+        .next("they are stuck in the kernel (a disk or network file system); list them with `ps`")
 }
