@@ -2,6 +2,7 @@
 //! Collector: each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and
 //! `lab/collector`.
 
+use crate::support::processes::ChildProcess;
 use crate::support::relays::{KINDS, LANGUAGES, Relays};
 use crate::support::{Home, free_ports, repository, skipped, wait_for};
 use serde_json::Value;
@@ -10,24 +11,14 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// From the last request to the last trace in the Collector's file.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
-/// Ended with the test, whatever comes of it.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 struct Collector {
-    running: Running,
+    process: ChildProcess,
     port: u16,
     file: PathBuf,
     /// Holds the file and what the Collector says.
@@ -48,13 +39,13 @@ impl Collector {
         command.arg("--config").arg(format!("file:{}", root.join("lab/collector/collector.yaml").display()));
         command.env("COLLECTOR_ENDPOINT", format!("127.0.0.1:{port}")).env("COLLECTOR_FILE", &file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        let mut running = Running(command.spawn().unwrap());
+        let mut process = ChildProcess::start(&mut command);
         wait_for("the Collector", || {
-            let ended = running.0.try_wait().unwrap();
+            let ended = process.0.try_wait().unwrap();
             assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&log).unwrap());
             TcpStream::connect(("127.0.0.1", port)).ok()
         });
-        Some(Collector { running, port, file, _home: home })
+        Some(Collector { process, port, file, _home: home })
     }
 
     fn endpoint(&self) -> String {
@@ -87,9 +78,9 @@ impl Collector {
 
     /// Everything taken in is in the file then.
     fn stop(&mut self) {
-        let pid = self.running.0.id().to_string();
+        let pid = self.process.pid();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        wait_for("the Collector's end", || self.running.0.try_wait().unwrap());
+        wait_for("the Collector's end", || self.process.0.try_wait().unwrap());
     }
 }
 
@@ -194,16 +185,16 @@ fn get(port: u16, stops: &[String], headers: &str) -> String {
 }
 
 /// A relay without keys: a gRPC client that knows nothing of us. Gives its HTTP port.
-fn outsider() -> (Running, u16) {
+fn outsider() -> (ChildProcess, u16) {
     let port = free_ports(2);
     let mut command = Command::new(repository().join("out/relay/relay"));
     command.env("NAME", "outsider").env("PORT", port.to_string()).env("GRPC_PORT", (port + 1).to_string());
-    let mut running = Running(command.stdin(Stdio::null()).spawn().unwrap());
+    let mut process = ChildProcess::start(command.stdin(Stdio::null()));
     wait_for("the outsider", || {
-        assert!(running.0.try_wait().unwrap().is_none());
+        assert!(process.is_running());
         TcpStream::connect(("127.0.0.1", port)).ok()
     });
-    (running, port)
+    (process, port)
 }
 
 /// Who was reached by gRPC in a trace, and the number of calls it made. The error says what is wrong with the trace.

@@ -1,9 +1,10 @@
 //! `faultloom env`: what is printed works as it is printed, keys are not.
 
+use crate::support::processes::ChildProcess;
 use crate::support::{Home, repository, skipped, wait_for};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 const FORMS: [&str; 4] = ["shell", "docker", "systemd", "kubernetes"];
 
@@ -52,7 +53,7 @@ fn has(language: &str) -> bool {
 }
 
 /// Runs the printed text as a script, with the tool in its path.
-fn run(home: &Home, script: &str) -> Child {
+fn run(home: &Home, script: &str) -> ChildProcess {
     let tool = PathBuf::from(env!("CARGO_BIN_EXE_faultloom"));
     let path = format!("{}:{}", tool.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
@@ -63,7 +64,7 @@ fn run(home: &Home, script: &str) -> Child {
         };
     }
     shell.args(["-euc", script]).current_dir(&home.path).env("PATH", path).env("NODE_OPTIONS", "--no-warnings");
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    ChildProcess::start(shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
         let status = home.file(".faultloom/status/waits");
         let mut child = run(&home, &printed.out);
         let said = wait_for("the status file", || {
-            assert!(child.try_wait().unwrap().is_none(), "{language}: it ended\n{}", printed.out);
+            assert!(child.is_running(), "{language}: it ended\n{}", printed.out);
             let file = std::fs::read_dir(&status)
                 .ok()?
                 .flatten()
@@ -95,8 +96,7 @@ fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
                 .any(|e| e.starts_with(b"NODE_OPTIONS=") && e.ends_with(b"--no-warnings"));
             assert!(kept, "what was in the variable stays");
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
     }
 }
 

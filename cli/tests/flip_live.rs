@@ -1,6 +1,7 @@
 //! `faultloom flip live` with a real memcached, and with processes that must be left alone.
 
-use crate::support::memcached::{self, Memcached, Target};
+use crate::support::memcached::{self, Memcached};
+use crate::support::processes::ChildProcess;
 use crate::support::{Home, Started, skipped, wait_for};
 use serde_json::Value;
 use std::io::Write;
@@ -24,8 +25,10 @@ fn waits(pid: &str) -> bool {
 }
 
 /// Busy now and then, as long as somebody writes lines to it; then it waits.
-fn reader() -> Target {
-    Target::start(Command::new("sh").args(["-c", "while read line; do :; done"]).stdin(Stdio::piped()))
+fn reader() -> ChildProcess {
+    let mut command = Command::new("sh");
+    command.args(["-c", "while read line; do :; done"]).stdin(Stdio::piped());
+    ChildProcess::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
 /// Says so, countably, and gives false where processes cannot be traced.
@@ -76,7 +79,7 @@ fn accounted(home: &Home, server: &mut Memcached, result: &Value, status: Option
         _ => (5, late > 0 || tried == of("inactive") || number(variant, "/missing") > 0 || of("unjudged") > 0),
     };
     assert_eq!((status, expected.1), (Some(expected.0), true), "{result}");
-    assert_eq!(variant["live"]["runs"], server.process.runs(), "{variant}");
+    assert_eq!(variant["live"]["runs"], server.process.is_running(), "{variant}");
     assert_eq!(held(&server.process.pid()), Vec::<String>::new(), "let go");
     for flip in variant["live"]["flips"].as_array().unwrap() {
         let injection = &flip["injection"];
@@ -137,7 +140,7 @@ fn without_a_check_nothing_is_proven() {
         false => ran.exits(0),
     };
     assert_eq!(held(&pid), Vec::<String>::new());
-    server.process.runs();
+    server.process.is_running();
 }
 
 #[test]
@@ -174,7 +177,7 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
         }
         home.assert_nothing_runs();
         assert_eq!(held(&pid), Vec::<String>::new(), "{signal}");
-        assert!(target.runs(), "{signal}");
+        assert!(target.is_running(), "{signal}");
         input.write_all(b"a line\n").expect("it reads");
         drop(input);
         assert!(target.0.wait().unwrap().success(), "it goes on to its end");
@@ -212,7 +215,7 @@ fn flips_that_were_made_are_kept_when_the_others_are_stopped() {
         _ => assert!(variant["live"]["runs"] == false || variant["remarks"][0].is_string(), "{variant}"),
     }
     assert_eq!(held(&pid), Vec::<String>::new());
-    assert_eq!(variant["live"]["runs"], server.process.runs());
+    assert_eq!(variant["live"]["runs"], server.process.is_running());
     home.assert_nothing_runs();
     home.run(&["show"]).exits(0).says("process");
 }
@@ -252,7 +255,7 @@ fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
         .says("the check fails before anything is flipped")
         .says("no server");
     home.run(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "50"]).exits(3).says("is idle");
-    assert!(target.runs());
+    assert!(target.is_running());
     assert_eq!(home.run(&["runs", "--json"]).json(), serde_json::json!([]), "what was refused is no run");
 }
 

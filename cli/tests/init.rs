@@ -1,5 +1,6 @@
 //! `faultloom init`: what is drafted from what, and what is refused.
 
+use crate::support::processes::ChildProcess;
 use crate::support::{Completed, Home, free_ports, wait_for};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -124,7 +125,7 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_port_in_use_is_told() {
+fn a_port_in_use_is_reported() {
     let home = folder("procfile");
     // a port of its own: the other tests draft the same file meanwhile
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -143,24 +144,19 @@ fn listeners_become_attached_services_and_stay_as_they_are() {
     let port = free_ports(2);
     std::fs::create_dir(home.file("orders")).unwrap();
     home.write("orders/main.py", "import http.server, sys\nhttp.server.test(http.server.SimpleHTTPRequestHandler, port=int(sys.argv[1]), bind='127.0.0.1')\n");
-    let mut service = Command::new("python3")
-        .args(["main.py", &port.to_string()])
-        .current_dir(home.file("orders"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new("python3");
+    command.args(["main.py", &port.to_string()]).current_dir(home.file("orders"));
+    let mut service = ChildProcess::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
     wait_for("the service", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
     let (first, second) = (port.to_string(), (port + 1).to_string());
     let ran = home.run(&["init", "--attach", "--name", "shop", "--port", &first, "--port", &second]).exits(0);
     let text = everything(&home, &ran).replace(&first, "PORT1").replace(&second, "PORT2");
-    golden("init-attach", &home, &text.replace(&format!("pid {}", service.id()), "pid PID"));
+    golden("init-attach", &home, &text.replace(&format!("pid {}", service.pid()), "pid PID"));
     // the draft is good as it is: up looks at the service, and leaves it running
     home.run(&["up", "-d"]).exits(0).says("attached: started elsewhere");
     home.run(&["down"]).exits(0);
-    assert!(service.try_wait().unwrap().is_none(), "it was not started here, so it is not stopped here");
-    service.kill().unwrap();
-    service.wait().unwrap();
+    assert!(service.is_running(), "it was not started by the tool, so the tool does not stop it");
+    drop(service);
     let file = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     home.write("target.yaml", &file.replace("    sdk:", "    start_timeout_s: 0.3\n    sdk:"));
     home.run(&["up", "-d"]).exits(3).says("service 'orders' is not healthy and is not started by this tool");

@@ -1,11 +1,12 @@
 //! What an SDK exports by itself becomes a run: two Python services, the first of which draws every request.
 
+use crate::support::processes::ChildProcess;
 use crate::support::service::TRUST;
 use crate::support::{Home, repository, skipped};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -33,9 +34,8 @@ print(server.server_port, flush=True)
 server.handle_request()
 "#;
 
-/// Ended with the test, whatever comes of it.
 struct Service {
-    child: Child,
+    _process: ChildProcess,
     port: u16,
 }
 
@@ -49,18 +49,11 @@ impl Service {
             .env("FAULTLOOM_SERVICE", name)
             .env("FAULTLOOM_TRUST", TRUST.replace('\n', ";"));
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut process = ChildProcess::start(&mut command);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().parse().unwrap_or_else(|_| panic!("{name} says {line:?}"));
-        Service { child, port }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Service { _process: process, port }
     }
 }
 

@@ -1,7 +1,8 @@
 //! A real memcached on loopback, and what asks it.
 
+use super::processes::ChildProcess;
 use super::{Home, free_ports, skipped, wait_for};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 const MEMCACHED: &str = "/usr/bin/memcached";
 
@@ -26,32 +27,8 @@ pub fn installed() -> bool {
     there
 }
 
-/// Ended, by its number, with this value.
-pub struct Target(pub Child);
-
-impl Target {
-    pub fn start(command: &mut Command) -> Target {
-        Target(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-
-    pub fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    pub fn runs(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 pub struct Memcached {
-    pub process: Target,
+    pub process: ChildProcess,
     pub port: u16,
     /// The command that asks it, and fails if a reply is wrong.
     pub check: String,
@@ -66,7 +43,7 @@ impl Memcached {
         if owned_by_root("/proc/self") {
             command.args(["-u", "nobody"]);
         }
-        let process = Target::start(&mut command);
+        let process = ChildProcess::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
         let check = format!("bash {} {port}", home.write("ask", ASK).display());
         let server = Memcached { process, port, check };
         wait_for("memcached", || server.answers().then_some(()));

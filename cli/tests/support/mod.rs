@@ -5,6 +5,7 @@
 
 pub mod guide;
 pub mod memcached;
+pub mod processes;
 pub mod relays;
 pub mod service;
 pub mod severed;
@@ -231,6 +232,7 @@ impl Pipe {
 impl Started {
     pub fn new(mut command: Command) -> Started {
         let line = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+        processes::mark(&mut command);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = Pipe::new(child.stdout.take().unwrap());
         let err = Pipe::new(child.stderr.take().unwrap());
