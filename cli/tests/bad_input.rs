@@ -6,7 +6,7 @@ use crate::support::{Home, free_ports, kill_dash_9, wait_for};
 const GOOD: &str = "name: t\nservices:\n  - {name: a, command: [sleep, \"1000\"]}\n";
 
 #[test]
-fn wrong_target_files_are_refused_with_the_place() {
+fn wrong_target_files_are_refused_with_their_line() {
     let home = Home::new("target-file");
     home.run(&["up"]).exits(2).says("there is no target.yaml here").says("name a target file with -t FILE");
     home.run(&["record", "http://127.0.0.1:1/"])
@@ -124,7 +124,7 @@ fn wrong_requests_are_refused() {
 }
 
 #[test]
-fn an_unreachable_target_is_the_environments_fault() {
+fn an_unreachable_target_is_an_environment_failure() {
     let home = Home::new("unreachable");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
@@ -180,7 +180,7 @@ fn an_entry_without_sdk_is_unknown_never_pass() {
 }
 
 #[test]
-fn a_target_of_somebody_else_is_used_by_its_trust_file() {
+fn an_external_target_is_used_by_its_trust_file() {
     let home = Home::new("foreign");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
@@ -201,7 +201,7 @@ fn a_target_of_somebody_else_is_used_by_its_trust_file() {
 }
 
 #[test]
-fn a_target_that_goes_down_is_noticed() {
+fn a_target_that_is_stopped_is_detected() {
     let home = Home::new("gone");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);

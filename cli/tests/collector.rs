@@ -216,7 +216,7 @@ fn reached(spans: &[Span]) -> Result<(String, usize), String> {
 }
 
 #[test]
-fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
+fn requests_from_outside_are_exported_once_and_completely() {
     let Some(mut collector) = Collector::start() else { return };
     let settings = [("FAULTLOOM_SAMPLE", "1/1"), ("FAULTLOOM_EXPORT", &collector.endpoint())];
     let Some(relays) = Relays::up("collector-relays", &settings) else { return };

@@ -39,7 +39,7 @@ fn get(port: u16) -> String {
 }
 
 #[test]
-fn a_crash_that_comes_with_the_fault_each_time_fails_the_request_that_was_answered_well() {
+fn a_crash_by_the_fault_fails_the_request_although_its_reply_is_correct() {
     let home = Home::new("crash");
     home.write("main.go", SERVER);
     home.write("go.mod", "module server\n\ngo 1.24\n");

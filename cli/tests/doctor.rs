@@ -65,7 +65,7 @@ fn outside(home: &Home, port: u16, trust: Option<&str>) -> ChildProcess {
 }
 
 #[test]
-fn every_service_is_told_with_its_reason_and_the_next_step() {
+fn every_service_is_listed_with_its_reason_and_the_next_step() {
     let home = Home::new("doctor");
     build(&home);
     let port = free_ports(6);

@@ -68,7 +68,7 @@ fn run(home: &Home, script: &str) -> ChildProcess {
 }
 
 #[test]
-fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
+fn the_shell_lines_of_every_language_load_the_sdk_with_its_keys() {
     for (language, service) in [("python", "py"), ("node", "js"), ("java", "jv"), ("go", "gg")] {
         if !has(language) {
             continue;
@@ -101,7 +101,7 @@ fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
 }
 
 #[test]
-fn keys_are_made_once_and_shown_only_when_asked_for() {
+fn keys_are_created_once_and_shown_only_on_request() {
     let home = Home::new("env-keys");
     target(&home);
     let first = home.run(&["env", "python"]).exits(0).says("keys created: ");
@@ -128,7 +128,7 @@ fn keys_are_made_once_and_shown_only_when_asked_for() {
 }
 
 #[test]
-fn each_form_names_what_its_reader_needs() {
+fn each_form_has_the_lines_for_its_tool() {
     let home = Home::new("env-forms");
     target(&home);
     let print =
@@ -216,7 +216,7 @@ fn a_python_package_copied_as_the_dockerfile_says_loads_itself() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_asked_back() {
+fn values_that_cannot_be_drafted_are_open_questions() {
     let home = Home::new("env-bad");
     home.run(&["env", "python"]).exits(2).says("which service?").says("faultloom init");
     home.run(&["env", "ruby"]).exits(2);

@@ -125,7 +125,7 @@ fn of_a_sweep_the_good_run_or_a_bug_is_exported() {
 }
 
 #[test]
-fn what_cannot_be_exported_or_imported_is_said() {
+fn unsuitable_runs_and_files_are_refused() {
     let world = World::new("exchange-refused");
     world.run(&["export"]).exits(2).says("there is no run 'last'");
     let run = world.record();

@@ -91,7 +91,7 @@ fn log(home: &Home, run: &str) -> PathBuf {
 }
 
 #[test]
-fn every_planned_flip_is_in_the_tables_and_every_verb_knows_the_run() {
+fn every_planned_flip_is_in_the_tables_and_every_verb_supports_the_run() {
     let Some(home) = home("flip") else { return };
     let ran = home.run(&["flip", "--json", "-n", "30", "--controls", "10", "--", "./sums"]).exits(1);
     let campaign = campaign(&ran);
@@ -154,7 +154,7 @@ fn the_same_seed_gives_the_same_outcomes_and_another_seed_others() {
 }
 
 #[test]
-fn an_injection_comes_to_the_same_in_a_fresh_process() {
+fn an_injection_has_the_same_outcome_in_a_fresh_process() {
     let Some(home) = home("flip-replay") else { return };
     let ran = home.run(&["flip", "--json", "-n", "3", "--", "./sums"]);
     assert_eq!(number(&campaign(&ran), "/variants/0/planned"), 21);
@@ -189,7 +189,7 @@ fn gdb_finds_the_process_at_the_flip() {
 }
 
 #[test]
-fn a_campaign_that_was_stopped_or_killed_goes_on_where_it_was() {
+fn a_stopped_or_killed_campaign_is_resumed() {
     let Some(home) = home("flip-resume") else { return };
     let asked = ["flip", "-q", "-n", "120", "--", "./sums"];
     home.run(&asked).exits(1);
@@ -246,7 +246,7 @@ int main(void) {
 "#;
 
 #[test]
-fn every_flip_in_the_work_for_a_reply_is_set_beside_the_drawn_ones() {
+fn exhaustive_flips_of_one_reply_are_compared_with_the_drawn_ones() {
     let Some(home) = home("flip-every") else { return };
     compiled(&home, "answer", ANSWER, &[]);
     home.write("line", "abc");
@@ -284,7 +284,7 @@ fn a_program_that_changed_is_not_resumed() {
 }
 
 #[test]
-fn hardening_shows_in_its_column_beside_the_stock_program() {
+fn hardening_has_a_column_next_to_the_stock_program() {
     let Some(home) = home("flip-hardened") else { return };
     compiled(&home, "twice", TWICE, &[]);
     for how in [["--abort-status", "86"], ["--abort-marker", "hardening: mismatch"]] {
@@ -302,7 +302,7 @@ fn hardening_shows_in_its_column_beside_the_stock_program() {
 }
 
 #[test]
-fn a_judge_of_ones_own_decides_and_one_that_fails_makes_it_unknown() {
+fn a_judge_command_decides_and_a_failing_one_makes_the_verdict_unknown() {
     let Some(home) = home("flip-judge") else { return };
     let asked = ["flip", "--json", "-n", "10", "--types", "RVAL", "--judge"];
     let lenient = home.run(&[&asked[..], &["echo none", "--", "./sums"]].concat()).exits(0);
@@ -312,7 +312,7 @@ fn a_judge_of_ones_own_decides_and_one_that_fails_makes_it_unknown() {
 }
 
 #[test]
-fn a_disturbance_of_ones_own_is_judged_between_healthy_runs() {
+fn an_external_disturbance_is_judged_between_healthy_runs() {
     let home = Home::new("flip-external");
     home.write("state", "good\n");
     let state = home.file("state").display().to_string();
@@ -378,7 +378,7 @@ fn a_running_server_is_judged_by_an_input_trace() {
 }
 
 #[test]
-fn what_cannot_be_disturbed_is_refused_before_anything_runs() {
+fn unsuitable_programs_are_refused_before_anything_runs() {
     let Some(home) = home("flip-refused") else { return };
     home.run(&["runs", "--delete", home.run(&["runs", "--json"]).json()[0]["id"].as_str().unwrap()]).exits(0);
     home.write("text", "no program");

@@ -62,7 +62,7 @@ fn prepared() -> Option<Home> {
 }
 
 #[test]
-fn every_command_of_the_guide_works_as_it_stands() {
+fn every_command_of_the_guide_works() {
     let Some(home) = prepared() else { return };
     let server = Memcached::start(&home);
     let promises = [

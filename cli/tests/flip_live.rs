@@ -93,7 +93,7 @@ fn accounted(home: &Home, server: &mut Memcached, result: &Value, status: Option
 }
 
 #[test]
-fn a_running_server_is_struck_judged_and_let_go() {
+fn flips_in_a_running_server_are_judged_and_the_server_is_released() {
     let Some(home) = prepared("flip-live") else { return };
     let mut wrong = 0;
     for round in 0..4 {
@@ -123,7 +123,7 @@ fn a_running_server_is_struck_judged_and_let_go() {
 }
 
 #[test]
-fn without_a_check_nothing_is_proven() {
+fn without_a_check_the_verdict_is_unknown() {
     let Some(home) = prepared("flip-live-unchecked") else { return };
     let mut server = Memcached::start(&home);
     let pid = server.process.pid();
@@ -190,7 +190,7 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
 }
 
 #[test]
-fn flips_that_were_made_are_kept_when_the_others_are_stopped() {
+fn finished_flips_are_stored_when_the_others_are_canceled() {
     let Some(home) = prepared("flip-live-kept") else { return };
     let mut server = Memcached::start(&home);
     let (pid, check) = (server.process.pid(), server.check.clone());
@@ -221,7 +221,7 @@ fn flips_that_were_made_are_kept_when_the_others_are_stopped() {
 }
 
 #[test]
-fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
+fn processes_that_must_not_be_corrupted_are_refused() {
     let home = Home::new("flip-live-refused");
     let mut target = reader();
     let pid = target.pid();

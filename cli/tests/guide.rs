@@ -25,7 +25,7 @@ fn missing() -> Option<&'static str> {
 }
 
 #[test]
-fn every_command_of_the_guide_works_as_it_stands() {
+fn every_command_of_the_guide_works() {
     if let Some(reason) = missing() {
         return skipped(reason);
     }

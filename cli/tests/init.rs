@@ -77,7 +77,7 @@ fn a_folder_of_start_scripts_becomes_one_service_per_script() {
 }
 
 #[test]
-fn machines_get_the_same_as_json() {
+fn json_output_has_the_same_content() {
     let home = folder("procfile");
     let json = home.run(&["init", "Procfile", "-o", "other.yaml", "--name", "my shop", "--json"]).exits(0).json();
     assert_eq!(json["name"], "my-shop");
@@ -114,7 +114,7 @@ fn bad_input_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_only_by_force() {
+fn an_existing_file_is_replaced_only_with_force() {
     let home = folder("procfile");
     home.write("target.yaml", "mine\n");
     home.run(&["init"]).exits(2).says("target.yaml exists already").says("--force");
@@ -139,7 +139,7 @@ fn a_port_in_use_is_reported() {
 }
 
 #[test]
-fn listeners_become_attached_services_and_stay_as_they_are() {
+fn listeners_become_attached_services_and_keep_running() {
     let home = Home::new("attach");
     let port = free_ports(2);
     std::fs::create_dir(home.file("orders")).unwrap();

@@ -67,7 +67,7 @@ fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clean_traffic() {
+async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traffic() {
     let Some(shop) = Shop::up("interference", "paper") else { return };
     let state = shop.run(&["ps", "--json"]).exits(0).json();
     let trust = std::fs::read_to_string(state["state"]["trust_file"].as_str().unwrap()).unwrap();

@@ -49,7 +49,7 @@ fn lost(relays: &Relays, caller: usize, kind: &str) -> Result<(), String> {
 }
 
 #[test]
-fn a_reply_without_its_status_is_none_in_any_language() {
+fn a_reply_without_status_is_a_failed_call_in_every_language() {
     let Some(relays) = Relays::up("lost-status", &[]) else { return };
     let mut problems = Vec::new();
     for (caller, language) in LANGUAGES.iter().enumerate() {

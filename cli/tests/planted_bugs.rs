@@ -176,7 +176,7 @@ fn checkout(shop: &Shop, form: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_shop_that_is_not_repaired_says_so_in_its_log() {
+fn the_shop_logs_its_planted_bugs() {
     if !can_shop() {
         return;
     }

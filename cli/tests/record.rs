@@ -8,7 +8,7 @@ fn proto() -> String {
 }
 
 #[test]
-fn a_request_is_recorded_whole() {
+fn a_request_is_recorded_completely() {
     let Some(shop) = Shop::shared() else { return };
     let json = shop.run(&["record", "--json"]).exits(0).json();
     let summary = &json["summary"];
@@ -24,7 +24,7 @@ fn a_request_is_recorded_whole() {
 }
 
 #[test]
-fn a_quiet_recording_says_nothing_but_its_result() {
+fn a_quiet_recording_prints_only_its_result() {
     let Some(shop) = Shop::shared() else { return };
     assert_eq!(shop.run(&["record", "--quiet"]).exits(0).err, "");
     assert_eq!(shop.run(&["record", "--json"]).exits(0).err, "");
@@ -53,7 +53,7 @@ fn a_fault_is_marked_and_the_500_it_causes_is_a_failure() {
 }
 
 #[test]
-fn a_fault_that_matches_no_call_is_unknown_and_says_which() {
+fn a_fault_that_matches_no_call_is_unknown_and_lists_the_calls() {
     let Some(shop) = Shop::shared() else { return };
     let ran = shop.run(&["record", "--fault", "currency/Convrt unavailable"]).exits(5);
     assert_eq!(
@@ -205,7 +205,7 @@ fn runs_are_listed_shown_reported_and_deleted() {
 }
 
 #[test]
-fn doctor_and_ps_know_what_is_up() {
+fn doctor_and_ps_list_what_is_up() {
     let Some(shop) = Shop::shared() else { return };
     let ps = shop.run(&["ps"]).exits(0);
     assert_eq!(ps.out.matches(" healthy ").count(), 11, "{}", ps.out);

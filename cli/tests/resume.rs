@@ -122,7 +122,7 @@ fn a_terminal_shows_a_bar_with_rate_and_time_left() {
 }
 
 #[test]
-fn a_killed_sweep_leaves_nothing_and_is_resumed() {
+fn a_killed_sweep_leaves_no_process_and_is_resumed() {
     if !can_shop() {
         return;
     }
@@ -180,7 +180,7 @@ fn a_service_that_really_crashes_is_restarted_and_its_cases_are_repeated() {
 }
 
 #[test]
-fn a_crash_during_a_recording_is_said_and_the_request_sent_again() {
+fn after_a_crash_during_a_recording_the_request_is_sent_again() {
     let Some(shop) = Shop::up("crash-record", "paper") else { return };
     let record = shop.home.start(&["record", "-n", "3000"]);
     wait_for("requests", || (lines(&shop.home, "traces.jsonl") > 200).then_some(()));
@@ -196,7 +196,7 @@ fn a_crash_during_a_recording_is_said_and_the_request_sent_again() {
 
 /// A service that crashes and cannot be started again ends the sweep, in order.
 #[test]
-fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
+fn a_service_that_cannot_be_restarted_ends_the_sweep_which_can_be_resumed() {
     if !can_shop() {
         return;
     }
@@ -249,7 +249,7 @@ fn cases_that_never_reached_the_target_are_unknown() {
 
 /// The same when the sweep itself has started the services.
 #[test]
-fn a_crash_is_said_in_words() {
+fn a_crash_is_reported_in_plain_text() {
     if !can_shop() {
         return;
     }

@@ -86,7 +86,7 @@ fn collector() -> (u16, mpsc::Receiver<(String, String)>) {
 }
 
 #[test]
-fn a_history_that_an_sdk_exported_is_imported_whole() {
+fn a_history_exported_by_an_sdk_is_imported_completely() {
     if Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_err() {
         skipped("python3 is not installed");
         return;

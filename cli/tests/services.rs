@@ -30,7 +30,7 @@ services:
 }
 
 #[test]
-fn up_keeps_services_until_ctrl_c_and_leaves_only_their_logs() {
+fn up_runs_services_until_ctrl_c_and_leaves_only_their_logs() {
     let home = Home::new("up");
     target(&home);
     for signal in ["INT", "TERM"] {
@@ -116,7 +116,7 @@ fn a_service_that_keeps_crashing_is_given_up_and_the_rest_stays() {
 }
 
 #[test]
-fn a_killed_up_takes_its_services_with_it() {
+fn the_services_of_a_killed_up_are_stopped() {
     let home = Home::new("up-killed");
     target(&home);
     let mut up = home.start(&["up"]);
@@ -180,7 +180,7 @@ fn ctrl_c_during_a_recording_stops_what_it_started() {
 }
 
 #[test]
-fn a_service_that_dies_at_start_is_named_with_its_last_words() {
+fn a_service_that_dies_at_start_is_named_with_its_last_log_lines() {
     let home = Home::new("dies");
     home.write(
         "target.yaml",
@@ -207,7 +207,7 @@ fn a_service_that_dies_at_start_is_named_with_its_last_words() {
 }
 
 #[test]
-fn a_service_that_never_gets_healthy_is_named_with_what_was_seen() {
+fn a_service_that_never_becomes_healthy_is_named_with_its_last_check() {
     let home = Home::new("unhealthy");
     let port = free_ports(1);
     home.write(

@@ -39,7 +39,7 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_damaged_or_forbidden_store_is_said() {
+fn a_damaged_or_unreadable_store_is_reported() {
     let home = Home::new("damaged");
     home.run(&["runs"]).exits(0);
     let db = home.file(".faultloom/store.db");
@@ -57,7 +57,7 @@ fn a_damaged_or_forbidden_store_is_said() {
 
 /// Ten commands open a store that does not exist yet; every one of their runs is in it afterwards.
 #[test]
-fn many_tools_share_a_fresh_store() {
+fn concurrent_commands_create_one_store() {
     let home = Home::new("many");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
@@ -122,7 +122,7 @@ fn a_full_disk_ends_a_sweep_in_order_and_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_is_full_from_the_start_is_said() {
+fn a_disk_that_is_full_from_the_start_is_reported() {
     let home = Home::new("full-start");
     home.write("target.yaml", GOOD);
     let store = home.file(".faultloom");
@@ -140,7 +140,7 @@ fn a_disk_that_is_full_from_the_start_is_said() {
 
 /// The second tool uses the target that the first has started; when the first is done the second says what happened.
 #[test]
-fn a_sweep_that_borrows_anothers_services_ends_in_order_when_they_go() {
+fn a_sweep_that_uses_the_services_of_another_ends_in_order_when_they_stop() {
     if !can_shop() {
         return;
     }

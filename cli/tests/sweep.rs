@@ -27,7 +27,7 @@ fn faults(bug: &Value) -> Vec<(String, String, Vec<String>)> {
 
 /// The paper's numbers (3MileBeach §5.3), each bug once, and the printed command that repeats it.
 #[test]
-fn all_spaces_have_the_papers_counts_and_each_bug_is_told_once() {
+fn all_spaces_have_the_papers_counts_and_each_bug_is_listed_once() {
     let Some(shop) = Shop::shared() else { return };
     let spaces = ["-s", "services", "-s", "all-services", "-s", "temporal", "-s", "crash-points", "-s", "guided"];
     let json = sweep(&shop, &spaces).exits(1).json();
@@ -69,7 +69,7 @@ fn all_spaces_have_the_papers_counts_and_each_bug_is_told_once() {
 }
 
 #[test]
-fn a_sweep_is_told_in_words_and_kept() {
+fn a_sweep_is_printed_and_stored() {
     let Some(shop) = Shop::shared() else { return };
     let junit = shop.home.file("sweep.xml");
     let ran = shop
@@ -165,7 +165,7 @@ fn every_kind_of_fault_can_be_swept() {
 
 /// A service that hangs: the page does not answer in time, or after the calls' own deadline.
 #[test]
-fn a_hanging_service_is_found_with_a_short_patience() {
+fn a_hanging_service_is_found_with_a_short_timeout() {
     let Some(shop) = Shop::shared() else { return };
     let arguments = ["-s", "services", "-k", "hang 400ms", "--timeout-ms", "300", "-c", "16"];
     let json = sweep(&shop, &arguments).exits(1).json();
