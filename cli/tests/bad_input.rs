@@ -1,5 +1,4 @@
-//! What users get wrong: each with what failed, the reason, the next step, and the right exit code. Nothing is started
-//! for it.
+//! Invalid input: each error has what failed, the reason, the next step, and its exit code. Nothing is started.
 
 use crate::support::{Home, free_ports, kill_dash_9, wait_for};
 
@@ -14,7 +13,7 @@ fn wrong_target_files_are_refused_with_their_line() {
         .says("there is no target: no target.yaml here, nothing is up");
     home.run(&["up", "-t", "absent.yaml"]).exits(2).says("cannot read the target file absent.yaml");
     let cases = [
-        // (the file, what is said)
+        // (the file, the message)
         ("", "target.yaml"),
         ("name: t\n", "services"),
         ("name: t\nservices: []\n", "the list of services is empty"),
@@ -55,7 +54,7 @@ fn wrong_target_files_are_refused_with_their_line() {
 #[test]
 fn wrong_arguments_are_refused_before_anything_is_started() {
     let home = Home::new("arguments");
-    // a target that would be noticed: it never gets healthy
+    // starting this target would fail, because it never becomes healthy
     home.write(
         "target.yaml",
         "name: t\nservices:\n  - {name: a, command: [sleep, \"9\"], listens: [\"127.0.0.1:1\"], start_timeout_s: 60}\n",
@@ -153,7 +152,7 @@ fn an_unreachable_target_is_an_environment_failure() {
     home.run(&["down"]).exits(0);
 }
 
-/// A server without SDK answers; nothing can be said about faults behind it.
+/// A server without SDK replies, so nothing is known about faults at the services that it calls.
 #[test]
 fn an_entry_without_sdk_is_unknown_never_pass() {
     let home = Home::new("deaf");

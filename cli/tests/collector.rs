@@ -1,6 +1,6 @@
-//! Requests that come from outside with nothing of ours, drawn by the service they reach, arrive at an OpenTelemetry
-//! Collector: each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and
-//! `lab/collector`.
+//! Requests from outside, without an envelope, are sampled by the service that receives them and exported to an
+//! OpenTelemetry Collector: each once, completely, as one trace. Every language calls every other, with every kind of
+//! call. With `lab/relay` and `lab/collector`.
 
 use crate::support::processes::ChildProcess;
 use crate::support::relays::{KINDS, LANGUAGES, Relays};
@@ -21,7 +21,7 @@ struct Collector {
     process: ChildProcess,
     port: u16,
     file: PathBuf,
-    /// Holds the file and what the Collector says.
+    /// Holds the Collector's file and log.
     _home: Home,
 }
 
@@ -52,14 +52,14 @@ impl Collector {
         format!("http://127.0.0.1:{}/v1/traces", self.port)
     }
 
-    /// What it has written down until now; its last line may not be whole yet.
+    /// The spans in its file. A last line that is not complete yet is left out.
     fn spans(&self) -> Vec<Span> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().flat_map(|line| spans(&serde_json::from_str(line).expect("a line of OTLP"))).collect()
     }
 
-    /// Returns when a trace of each journey is there.
+    /// Waits for a trace of each journey.
     fn wait_for(&self, journeys: &BTreeSet<Journey>, since_unix_ns: u64) {
         let begin = Instant::now();
         loop {
@@ -76,7 +76,7 @@ impl Collector {
         }
     }
 
-    /// Everything taken in is in the file then.
+    /// Afterwards everything that it received is in the file.
     fn stop(&mut self) {
         let pid = self.process.pid();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -98,7 +98,7 @@ struct Span {
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 
-/// Of one line of the Collector's file, or one export request.
+/// The spans of one line of the Collector's file, or of one export request.
 fn spans(request: &Value) -> Vec<Span> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -123,7 +123,7 @@ fn spans(request: &Value) -> Vec<Span> {
     found
 }
 
-/// Of requests that came since then, with their spans.
+/// Requests since then, with their spans.
 fn traces(spans: Vec<Span>, since_unix_ns: u64) -> BTreeMap<String, Vec<Span>> {
     let mut traces: BTreeMap<String, Vec<Span>> = BTreeMap::new();
     for span in spans.into_iter().filter(|span| span.times_unix_ns[0] >= since_unix_ns) {
@@ -143,7 +143,7 @@ fn named(caller: usize, kind: &str, callee: usize) -> Journey {
     (LANGUAGES[caller].to_owned(), kind.to_owned(), LANGUAGES[callee].to_owned())
 }
 
-/// The journey that a trace shows, and the parent of its first span. The error says what is wrong with the trace.
+/// The journey of a trace, and the parent of its first span. The error describes a defect of the trace.
 fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     let [a, b, c] = spans else { return Err(format!("{} spans instead of 3: {spans:?}", spans.len())) };
     let client = [a, b, c].into_iter().find(|span| span.kind == CLIENT).ok_or(format!("no call in {spans:?}"))?;
@@ -165,8 +165,7 @@ fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     Ok(((first.service.clone(), kind, second.service.clone()), first.parent.clone()))
 }
 
-/// A request as any client sends it, with these header lines; the reply must tell of the whole journey and have nothing
-/// of ours.
+/// Sends a request as any client does, with these header lines. The reply must contain the whole journey and no history.
 fn visit(relays: &Relays, (caller, kind, callee): (usize, &str, usize), headers: &str) {
     let reply = get(relays.port(caller), &[relays.stop(kind, callee)], headers);
     let words = format!("{} {kind} {}: {reply}", LANGUAGES[caller], LANGUAGES[callee]);
@@ -184,7 +183,7 @@ fn get(port: u16, stops: &[String], headers: &str) -> String {
     reply
 }
 
-/// A relay without keys: a gRPC client that knows nothing of us. Gives its HTTP port.
+/// A relay without keys, as a gRPC client without SDK. Returns its HTTP port.
 fn outsider() -> (ChildProcess, u16) {
     let port = free_ports(2);
     let mut command = Command::new(repository().join("out/relay/relay"));
@@ -197,7 +196,7 @@ fn outsider() -> (ChildProcess, u16) {
     (process, port)
 }
 
-/// Who was reached by gRPC in a trace, and the number of calls it made. The error says what is wrong with the trace.
+/// The service that was called by gRPC in a trace, and the number of its calls. The error describes a defect of the trace.
 fn reached(spans: &[Span]) -> Result<(String, usize), String> {
     let (clients, servers): (Vec<&Span>, Vec<&Span>) = spans.iter().partition(|span| span.kind == CLIENT);
     let (first, callees): (Vec<&Span>, Vec<&Span>) = servers.into_iter().partition(|span| span.parent.is_none());
@@ -222,7 +221,7 @@ fn requests_from_outside_are_exported_once_and_completely() {
     let Some(relays) = Relays::up("collector-relays", &settings) else { return };
     let wanted: BTreeSet<Journey> = all_journeys().into_iter().map(|(a, kind, b)| named(a, kind, b)).collect();
 
-    // a look at a relay's health was a request from outside as well
+    // health checks of the relays are requests from outside too
     let begin = now_unix_ns();
     for journey in all_journeys() {
         visit(&relays, journey, "");
@@ -230,7 +229,7 @@ fn requests_from_outside_are_exported_once_and_completely() {
     collector.wait_for(&wanted, begin);
     imported_whole(&relays.home, &collector);
 
-    // callers that trace by other means are asked nothing but their `traceparent`
+    // of callers with another tracer only `traceparent` is used
     let ids_of = |n: usize| (format!("{:032x}", 0xabc_0000 + n), format!("{:016x}", 0xdef_0000 + n));
     let second = now_unix_ns();
     for (n, journey) in all_journeys().into_iter().enumerate() {
@@ -239,7 +238,7 @@ fn requests_from_outside_are_exported_once_and_completely() {
     }
     collector.wait_for(&wanted, second);
 
-    // what comes by gRPC, unary or as a stream, is drawn as well
+    // gRPC requests, unary or streamed, are sampled too
     let third = now_unix_ns();
     let (_outsider, port) = outsider();
     let entries: Vec<(&str, usize)> = KINDS[1..].iter().flat_map(|kind| (0..4).map(move |to| (*kind, to))).collect();
@@ -250,7 +249,7 @@ fn requests_from_outside_are_exported_once_and_completely() {
     let drawn = || Some(traces(collector.spans(), third)).filter(|traces| traces.len() >= entries.len());
     wait_for("requests by gRPC", drawn);
 
-    // at their end the relays export what they still have, and the Collector writes what it still has
+    // when they stop, the relays export and the Collector writes what is left
     drop(relays);
     collector.stop();
     let spans = collector.spans();
@@ -271,7 +270,7 @@ fn requests_from_outside_are_exported_once_and_completely() {
     assert!(plain.iter().all(|(_, parent)| parent.is_none()), "nobody is above the first service");
 
     let mut reached: Vec<(String, usize)> = by_grpc.values().map(|spans| reached(spans).unwrap()).collect();
-    // a stream's journey is made twice
+    // the journey of a stream happens twice
     let calls = |kind: &str| if kind == "call" { 1 } else { 2 };
     let mut expected: Vec<_> = entries.iter().map(|(kind, to)| (LANGUAGES[*to].to_owned(), calls(kind))).collect();
     reached.sort();
@@ -283,7 +282,7 @@ fn now_unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// The Collector's file becomes a run, and the run's export has the same spans.
+/// The Collector's file is imported as a run, and the run's export has the same spans.
 fn imported_whole(home: &Home, collector: &Collector) {
     let spans: BTreeSet<Span> = collector.spans().into_iter().collect();
     let requests = spans.iter().filter(|span| span.parent.is_none()).count();

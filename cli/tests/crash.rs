@@ -1,9 +1,9 @@
-//! A service that an injected fault brings down is a finding, not an accident.
+//! A service that crashes because of an injected fault is a finding.
 
 use crate::support::{Home, free_ports};
 use std::io::{Read, Write};
 
-/// `front` asks `middle` and does without it; `middle` asks `back` and ends itself if that fails.
+/// `front` calls `middle` and tolerates its failure; `middle` calls `back` and exits if that fails.
 const SERVER: &str = r#"package main
 
 import (

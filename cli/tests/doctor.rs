@@ -1,11 +1,11 @@
-//! `faultloom doctor --target` and `record --discover`: what a target's services say when they are asked.
+//! `faultloom doctor --target` and `record --discover`.
 
 use crate::support::processes::ChildProcess;
 use crate::support::{Home, free_ports, wait_for};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// `web` calls its peer, if it has one; `FAULTLOOM_…` is all it does not know about.
+/// `web` calls its peer, if it has one. Its source does not use the SDK.
 const SERVER: &str = r#"package main
 
 import (
@@ -125,7 +125,7 @@ fn a_target_of_which_everything_answers_passes() {
     // the same while it is up
     home.run(&["up", "-d", "-t", "app.yaml"]).exits(0);
     home.run(&["doctor", "--target", "app.yaml"]).exits(0).says("✓ stock");
-    // what was seen is listed with the command that records it
+    // recorded entry points are listed with their commands
     home.run(&["record", "-t", "app.yaml"]).exits(0);
     let seen = home.run(&["record", "--discover", "-t", "app.yaml", "--json"]).exits(0).json();
     assert_eq!(seen["entry"]["url"], format!("http://127.0.0.1:{port}/items/1"));

@@ -1,4 +1,4 @@
-//! `faultloom env`: what is printed works as it is printed, keys are not.
+//! `faultloom env`: the printed lines work as they are, and keys are printed only on request.
 
 use crate::support::processes::ChildProcess;
 use crate::support::{Home, repository, skipped, wait_for};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 const FORMS: [&str; 4] = ["shell", "docker", "systemd", "kubernetes"];
 
-/// Four services that live until they are killed, each in a folder with a blank in its name.
+/// Four services that run until they are killed, in a folder with a space in its name.
 fn target(home: &Home) {
     let app = home.file("my app");
     std::fs::create_dir_all(app.join("bin")).unwrap();
@@ -36,7 +36,7 @@ fn target(home: &Home) {
     );
 }
 
-/// Whether the SDK is built here; a skip is counted.
+/// Whether the SDK is built; if not, a skip is counted.
 fn has(language: &str) -> bool {
     let sdk = repository().join("sdk");
     let (file, tool) = match language {
@@ -47,7 +47,7 @@ fn has(language: &str) -> bool {
     };
     let there = file.exists() && Command::new(tool).arg("--help").output().is_ok();
     if !there {
-        skipped(&format!("env {language}: {tool} or {} is not here", file.display()));
+        skipped(&format!("env {language}: {tool} or {} is missing", file.display()));
     }
     there
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Prints forty sums over a table: much to corrupt, nothing that notices.
+/// Prints forty sums over a table, without any check.
 const SUMS: &str = r#"
 #include <stdio.h>
 static unsigned table[64];
@@ -23,7 +23,7 @@ int main(void) {
 }
 "#;
 
-/// The same with two tables; it stops itself with status 86 where they disagree.
+/// The same with two tables; it exits with status 86 if they differ.
 const TWICE: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ fn compiled(home: &Home, name: &str, source: &str, options: &[&str]) -> PathBuf 
     to
 }
 
-/// A folder with the program `sums`. None, with a counted skip, where programs cannot be contained.
+/// A folder with the program `sums`. None, with a counted skip, if programs cannot be contained here.
 fn home(name: &str) -> Option<Home> {
     let home = Home::new(name);
     compiled(&home, "sums", SUMS, &[]);
@@ -79,7 +79,7 @@ fn outcomes(home: &Home, run: &str) -> BTreeMap<u64, String> {
     outcomes
 }
 
-/// Those that used about as much CPU time as makes a hang (100 ms): a loop of 2^26 turns may end before that or not.
+/// Injections whose CPU time is near the limit of a hang (100 ms): a loop of 2^26 iterations may end before or after it.
 fn nearly_hung(home: &Home, run: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(log(home, run)).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -117,7 +117,7 @@ fn every_planned_flip_is_in_the_tables_and_every_verb_supports_the_run() {
     home.run(&["export"]).exits(2).says("no trace");
 }
 
-/// So where the golden run was at the flip says how many of its lines were out.
+/// So the position of the flip in the golden run determines how many lines were written before it.
 fn every_line_is_written_at_once(home: &Home, ran: &Completed, variant: &Value) {
     let run = ran.json()["run"].as_str().unwrap().to_owned();
     let golden = std::fs::read_to_string(home.file(&format!(".faultloom/runs/{run}/golden-0.json"))).unwrap();
@@ -331,7 +331,7 @@ fn an_external_disturbance_is_judged_between_healthy_runs() {
     home.run(&["show"]).exits(0).says("external");
     home.run(&["report"]).exits(0);
 
-    // one that does not undo: the last healthy run shows it, and nothing is proven
+    // a disturbance that is not undone: the last healthy run deviates, so the verdict is unknown
     let lasting = format!("echo bad > {state}");
     home.write("state", "good\n");
     let ran = home.run(&["flip", "--json", "--runs", "20", "--external", &lasting, "--", "cat", &state]);
@@ -348,7 +348,7 @@ fn a_running_server_is_judged_by_an_input_trace() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let state = home.write("state", "good");
-    // says to each line what stands in a file: the disturbance changes it
+    // answers each line with the content of a file, which the disturbance changes
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut lines = std::io::BufReader::new(stream.try_clone().unwrap());

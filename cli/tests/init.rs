@@ -1,12 +1,12 @@
-//! `faultloom init`: what is drafted from what, and what is refused.
+//! `faultloom init`: drafts from every source, and refusals.
 
 use crate::support::processes::ChildProcess;
 use crate::support::{Completed, Home, free_ports, wait_for};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A folder filled from `tests/drafts/NAME.txt`: `-- path --` before each file. `.kept` behind a path keeps a build
-/// tool of this repository from taking the file for its own.
+/// A folder filled from `tests/drafts/NAME.txt`: `-- path --` before each file. The suffix `.kept` of a path hides the
+/// file from this repository's build tools.
 fn folder(name: &str) -> Home {
     let home = Home::new(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drafts").join(format!("{name}.txt"));
@@ -56,7 +56,7 @@ fn a_compose_file_becomes_processes_and_attached_containers() {
     let home = drafts("compose", &["init", "--name", "shop"]);
     let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     assert!(!text.contains("do-not-copy"), "secrets of environment files are not copied");
-    // what is open is refused by name
+    // open questions are refused by name
     home.run(&["up"]).exits(2).says("TODO").says("listens of service 'cache'").says("command of service 'rates'");
 }
 
@@ -127,7 +127,7 @@ fn an_existing_file_is_replaced_only_with_force() {
 #[test]
 fn a_port_in_use_is_reported() {
     let home = folder("procfile");
-    // a port of its own: the other tests draft the same file meanwhile
+    // its own port, because other tests draft the same file concurrently
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let text = std::fs::read_to_string(home.file("Procfile")).unwrap();
@@ -152,7 +152,7 @@ fn listeners_become_attached_services_and_keep_running() {
     let ran = home.run(&["init", "--attach", "--name", "shop", "--port", &first, "--port", &second]).exits(0);
     let text = everything(&home, &ran).replace(&first, "PORT1").replace(&second, "PORT2");
     golden("init-attach", &home, &text.replace(&format!("pid {}", service.pid()), "pid PID"));
-    // the draft is good as it is: up looks at the service, and leaves it running
+    // the draft works unchanged: up checks the service and leaves it running
     home.run(&["up", "-d"]).exits(0).says("attached: started elsewhere");
     home.run(&["down"]).exits(0);
     assert!(service.is_running(), "it was not started by the tool, so the tool does not stop it");

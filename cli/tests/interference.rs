@@ -1,5 +1,4 @@
-//! No blast radius: hundreds of fault plans in flight at once, beside clean traffic, and every outcome is what it is
-//! alone.
+//! No blast radius: hundreds of concurrent fault plans, next to clean traffic, each with the outcome that it has alone.
 
 use crate::support::{Random, Shop, seed, soak};
 use model::trace::{Call, Outcome, Trace};
@@ -11,13 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const PLANS: usize = 300;
 const IN_FLIGHT: usize = 240;
-/// Then the bystanders were starved.
+/// A slower clean request counts as starved.
 const ROUNDS_MAX: usize = 40;
-/// So many clean requests at least, before the last plan is sent.
+/// Minimum number of clean requests before the last plan is sent.
 const CLEAN: usize = 100;
 const BYSTANDERS: usize = 32;
 
-/// Everything about a request that may not depend on what else is going on: times are left out, nothing else.
+/// Everything about a request that must not depend on concurrent ones: all but times.
 #[derive(Debug, PartialEq, Eq, Clone)]
 struct Observation {
     outcome: Outcome,
@@ -94,7 +93,7 @@ async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traff
         println!("{PLANS} plans: {failed} fail, {} distinct behaviors", distinct.len());
         assert!(distinct.len() > PLANS / 4 && failed > 10 && failed < PLANS - 10, "the plans differ in what they do");
 
-        // clean requests without pause on connections of their own, until the last plan is back
+        // clean requests without pause on their own connections, until the last plan has ended
         let done = Arc::new(AtomicBool::new(false));
         let clean = Arc::new(AtomicUsize::new(0));
         let mut bystanders = tokio::task::JoinSet::new();
@@ -111,7 +110,7 @@ async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traff
             });
         }
 
-        // every plan three times at least, in three orders, as many in flight as there are workers
+        // every plan at least three times, in three orders, one in flight per worker
         let (next, at_once, most) =
             (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let alone = Arc::new(alone);
@@ -155,7 +154,7 @@ async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traff
         println!("{runs} runs of plans, up to {most} at once, beside {clean} clean requests");
         assert!(most >= 200, "only {most} were in flight at once");
         assert!(clean >= CLEAN, "only {clean} clean requests went through meanwhile");
-        // and nothing stays behind
+        // afterwards requests behave as before
         assert_eq!(seen(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
         assert_eq!(sender.send_clean(&spec).await.unwrap(), (200, page.clone()));
     }

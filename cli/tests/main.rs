@@ -21,7 +21,7 @@ mod map_shop;
 mod matrix;
 mod planted_bugs;
 #[cfg(feature = "postgres")]
-#[allow(dead_code)] // its own tests use more of it
+#[allow(dead_code)] // the tests of flowdb use more of it
 #[path = "../../base/flowdb/tests/integration/support/postgres.rs"]
 mod postgres;
 mod record;

@@ -1,4 +1,4 @@
-//! What an SDK exports by itself becomes a run: two Python services, the first of which draws every request.
+//! Histories that an SDK exports are imported as a run: two Python services, the first of which samples every request.
 
 use crate::support::processes::ChildProcess;
 use crate::support::service::TRUST;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Answers one request, asking the service of its argument first, then ends.
+/// Answers one request, after a call to the service of its argument, then ends.
 const APP: &str = r#"
 import faultloom.auto
 import http.client, sys
@@ -57,7 +57,7 @@ impl Service {
     }
 }
 
-/// Takes one POST, answers it, and hands its head and body over.
+/// Receives one POST, answers it, and sends its head and body to the channel.
 fn collector() -> (u16, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

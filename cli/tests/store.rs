@@ -1,4 +1,4 @@
-//! Where runs are kept: a full disk, a newer version, a damaged one, two tools at once.
+//! The store: a full disk, a newer version, a damaged file, concurrent commands.
 
 use crate::support::{Home, can_shop, shop_target, wait_for};
 use std::path::Path;
@@ -55,7 +55,7 @@ fn a_damaged_or_unreadable_store_is_reported() {
     home.run(&["show", "last", "--home", "empty"]).exits(2).says("there is no run 'last'");
 }
 
-/// Ten commands open a store that does not exist yet; every one of their runs is in it afterwards.
+/// Ten commands open a store that does not exist yet; afterwards it has a run of each.
 #[test]
 fn concurrent_commands_create_one_store() {
     let home = Home::new("many");
@@ -70,7 +70,7 @@ fn concurrent_commands_create_one_store() {
     home.run(&["down"]).exits(0);
 }
 
-/// A small file system of its own, gone with the value. None where that is not allowed.
+/// A small file system, unmounted when this is dropped. None if mounting is not allowed.
 struct SmallDisk<'a>(&'a Path);
 
 impl SmallDisk<'_> {
@@ -106,11 +106,11 @@ fn a_full_disk_ends_a_sweep_in_order_and_loses_nothing() {
     assert!(ran.err.contains("No space left on device"), "{}", ran.err);
     assert!(ran.err.contains("free some space") && ran.err.contains("--resume "), "{}", ran.err);
     home.assert_nothing_runs();
-    // what was recorded before is readable, and so are the cases
+    // earlier runs and the stored cases are readable
     home.run(&["show", &recorded]).exits(0).says("Convert ×10");
     home.run(&["runs"]).exits(0).says("unfinished");
     let hint = ran.err.split("--resume ").nth(1).unwrap().split([';', ' ', '\n']).next().unwrap().to_owned();
-    // with space it goes on where it was
+    // with free space it is resumed
     let more = Command::new("mount").args(["-o", "remount,size=64m"]).arg(&store).status().unwrap();
     assert!(more.success());
     let json = home.run(&["sweep", "--resume", &hint, "--json", "-c", "32"]).exits(1).json();
@@ -138,7 +138,7 @@ fn a_disk_that_is_full_from_the_start_is_reported() {
     drop(disk);
 }
 
-/// The second tool uses the target that the first has started; when the first is done the second says what happened.
+/// The second command uses the target of the first; when the first ends, the second reports it.
 #[test]
 fn a_sweep_that_uses_the_services_of_another_ends_in_order_when_they_stop() {
     if !can_shop() {
@@ -160,7 +160,7 @@ fn a_sweep_that_uses_the_services_of_another_ends_in_order_when_they_stop() {
     let json = second.wait().exits(3).json();
     assert!(json["error"]["next"].as_str().unwrap().contains("--resume"), "{json}");
     home.assert_nothing_runs();
-    // nothing that was run is lost, and none of it is wrong
+    // no case is lost, and none has a wrong verdict
     let id = home.run(&["runs", "-n", "1", "--json"]).exits(0).json()[0]["id"].as_str().unwrap().to_owned();
     let resumed = home.run(&["sweep", "--resume", &id, "--json", "-c", "32"]).exits(1).json();
     assert_eq!(resumed["sweep"]["spaces"][0]["failures"], 7_164);
