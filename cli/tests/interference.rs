@@ -1,6 +1,7 @@
 //! No blast radius: hundreds of concurrent fault plans, next to clean traffic, each with the outcome that it has alone.
 
-use crate::support::{Random, Shop, seed, soak};
+use crate::support::{Shop, seed, soak};
+use model::random::Random;
 use model::trace::{Call, Outcome, Trace};
 use model::{Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const PLANS: usize = 300;
 const IN_FLIGHT: usize = 240;
-/// A slower clean request counts as starved.
+/// After this many rounds with too few clean requests, these count as starved.
 const ROUNDS_MAX: usize = 40;
 /// Minimum number of clean requests before the last plan is sent.
 const CLEAN: usize = 100;
@@ -25,7 +26,7 @@ struct Observation {
     body: Vec<u8>,
 }
 
-fn seen(reply: &Reply) -> Observation {
+fn observation(reply: &Reply) -> Observation {
     let call =
         |c: &Call| (c.caller.clone(), c.callee.clone(), c.label().to_owned(), c.outcome, c.fault, c.scope.is_some());
     Observation {
@@ -34,6 +35,10 @@ fn seen(reply: &Reply) -> Observation {
         gaps: reply.trace.gaps(),
         body: reply.body.to_vec(),
     }
+}
+
+fn index(random: &mut Random, count: usize) -> usize {
+    random.below(count as u64) as usize
 }
 
 fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
@@ -53,9 +58,9 @@ fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
     while plans.len() < PLANS {
         let plan: Vec<Fault> = (0..1 + random.below(4))
             .map(|_| {
-                let (kind, arg) = KINDS[random.below(KINDS.len())];
-                let sites = sites(SPACES[random.below(SPACES.len())], good, &[], Effect { kind, arg });
-                sites[random.below(sites.len())].fault.clone()
+                let (kind, arg) = KINDS[index(random, KINDS.len())];
+                let sites = sites(SPACES[index(random, SPACES.len())], good, &[], Effect { kind, arg });
+                sites[index(random, sites.len())].fault.clone()
             })
             .collect();
         if !plans.contains(&plan) {
@@ -86,7 +91,7 @@ async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traff
 
         let mut alone = Vec::new();
         for plan in plans.iter() {
-            alone.push(seen(&sender.send(&spec, plan).await.unwrap()));
+            alone.push(observation(&sender.send(&spec, plan).await.unwrap()));
         }
         let distinct: std::collections::HashSet<String> = alone.iter().map(|s| format!("{:?}", s.calls)).collect();
         let failed = alone.iter().filter(|s| s.outcome == Outcome::Replied { status: 500 }).count();
@@ -138,7 +143,7 @@ async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traff
                     let reply = sender.send(&spec, &plans[i]).await.unwrap();
                     at_once.fetch_sub(1, Ordering::Relaxed);
                     let words: Vec<String> = plans[i].iter().map(ToString::to_string).collect();
-                    assert_eq!(seen(&reply), alone[i], "plan [{}] in company, and alone", words.join("; "));
+                    assert_eq!(observation(&reply), alone[i], "plan [{}] concurrently and alone", words.join("; "));
                 }
             });
         }
@@ -155,7 +160,7 @@ async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traff
         assert!(most >= 200, "only {most} were in flight at once");
         assert!(clean >= CLEAN, "only {clean} clean requests went through meanwhile");
         // afterwards requests behave as before
-        assert_eq!(seen(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
+        assert_eq!(observation(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
         assert_eq!(sender.send_clean(&spec).await.unwrap(), (200, page.clone()));
     }
 }

@@ -58,23 +58,6 @@ pub fn seed(name: &str) -> u64 {
     seed
 }
 
-/// SplitMix64: the same numbers on every machine.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
-
 /// The first of `count` consecutive free ports, below those that the kernel assigns.
 pub fn free_ports(count: u16) -> u16 {
     static TAKEN: Mutex<u32> = Mutex::new(0);
