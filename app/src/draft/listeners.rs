@@ -5,16 +5,17 @@
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
+use ::process::{ProcDir, TcpListener, link_inode, pids, tcp_listeners};
 use model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use target::Sdk;
 
 /// What is read of a process from `/proc`.
 #[derive(Clone, Debug)]
 pub struct Process {
-    pub pid: i32,
+    pub pid: u32,
     pub command: Vec<String>,
     pub folder: PathBuf,
     /// `FAULTLOOM_SERVICE` of its environment, and whether trust settings are in it.
@@ -119,30 +120,21 @@ fn base(path: &str) -> &str {
 
 /// Processes that listen on these ports; on any port if there are none.
 pub fn holding(ports: &[u16]) -> Vec<Process> {
-    let own = std::process::id() as i32;
-    let mut sockets: BTreeMap<String, SocketAddr> = BTreeMap::new();
-    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        for (inode, address) in text.lines().skip(1).filter_map(listener) {
-            if ports.is_empty() || ports.contains(&address.port()) {
-                sockets.insert(format!("socket:[{inode}]"), address);
-            }
-        }
-    }
-    let mut pids: Vec<i32> = std::fs::read_dir("/proc")
-        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
-        .unwrap_or_default();
+    let wanted = |address: &SocketAddr| ports.is_empty() || ports.contains(&address.port());
+    let listeners = tcp_listeners().into_iter().filter(|listener| wanted(&listener.address));
+    let mut sockets: BTreeMap<u64, SocketAddr> = listeners
+        .map(|TcpListener { address, inode }| (inode, SocketAddr::new(address.ip().to_canonical(), address.port())))
+        .collect();
+    let own = std::process::id();
+    let mut pids: Vec<u32> = pids().filter(|pid| *pid != own).collect();
     // parents have lower pids than their workers, unless pids have wrapped around
     pids.sort_unstable();
     let mut found = Vec::new();
-    for pid in pids.into_iter().filter(|pid| *pid != own) {
-        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
-        let mut addresses: BTreeSet<SocketAddr> = BTreeSet::new();
-        for link in descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()) {
-            if let Some(address) = link.to_str().and_then(|link| sockets.remove(link)) {
-                addresses.insert(address);
-            }
-        }
+    for pid in pids {
+        let Ok(directory) = ProcDir::open(pid) else { continue };
+        let links = directory.link_targets("fd");
+        let inodes = links.iter().filter_map(|target| link_inode(target.as_encoded_bytes(), b"socket:["));
+        let addresses: BTreeSet<SocketAddr> = inodes.filter_map(|inode| sockets.remove(&inode)).collect();
         let addresses = one_per_port(addresses);
         if !addresses.is_empty() {
             found.extend(process(pid, addresses));
@@ -164,7 +156,7 @@ fn one_per_port(addresses: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
     kept
 }
 
-fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
+fn process(pid: u32, addresses: Vec<SocketAddr>) -> Option<Process> {
     let split = |file: &str| -> Vec<String> {
         let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
@@ -197,25 +189,6 @@ fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
     })
 }
 
-/// `sl local_address rem_address st … inode(10th column)`; state 0A is LISTEN.
-fn listener(line: &str) -> Option<(String, SocketAddr)> {
-    let columns: Vec<&str> = line.split_whitespace().collect();
-    if columns.get(3) != Some(&"0A") {
-        return None;
-    }
-    let (host, port) = columns.get(1)?.rsplit_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    // words of 32 bits, each in this machine's byte order
-    let words: Option<Vec<u32>> =
-        (0..host.len() / 8).map(|at| u32::from_str_radix(host.get(at * 8..at * 8 + 8)?, 16).ok()).collect();
-    let bytes: Vec<u8> = words?.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let ip = match <[u8; 16]>::try_from(bytes.as_slice()) {
-        Ok(long) => Ipv6Addr::from(long).to_canonical(),
-        Err(_) => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes.as_slice()).ok()?)),
-    };
-    Some(((*columns.get(9)?).to_owned(), SocketAddr::new(ip, port)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,15 +218,6 @@ mod tests {
         ] {
             assert_eq!(name(&process(command, folder)), expected, "{command}");
         }
-    }
-
-    #[test]
-    fn lines_of_the_kernels_table_are_parsed() {
-        let v4 = "0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 1000 0 4711 1";
-        assert_eq!(listener(v4), Some(("4711".into(), "127.0.0.1:8080".parse().unwrap())));
-        let v6 = "0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 9 1";
-        assert_eq!(listener(v6), Some(("9".into(), "[::]:8080".parse().unwrap())));
-        assert_eq!(listener(&v4.replace(" 0A ", " 01 ")), None);
     }
 
     #[test]
