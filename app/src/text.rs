@@ -15,6 +15,15 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// `412 k`, `12 M`; exact below 10,000.
+pub fn rounded(n: u64) -> String {
+    match n {
+        0..10_000 => grouped(n),
+        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
+        _ => format!("{} M", grouped(n / 1_000_000)),
+    }
+}
+
 pub fn milliseconds(us: u64) -> String {
     match us {
         0..=999 => format!("0.{:01} ms", us / 100),
@@ -109,6 +118,7 @@ mod tests {
     #[test]
     fn numbers_have_separators_and_units() {
         assert_eq!([grouped(7), grouped(512), grouped(16384), grouped(1_000_000)], ["7", "512", "16,384", "1,000,000"]);
+        assert_eq!([rounded(9_999), rounded(412_345), rounded(12_345_678)], ["9,999", "412 k", "12 M"]);
         assert_eq!([milliseconds(80), milliseconds(1234), milliseconds(123_456)], ["0.0 ms", "1.2 ms", "123 ms"]);
         assert_eq!([seconds(0.24), seconds(24.4), seconds(200.0)], ["0.2 s", "24 s", "3 min 20 s"]);
         assert_eq!([plural(1, "bug"), plural(2, "bug")], ["1 bug", "2 bugs"]);

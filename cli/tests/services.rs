@@ -1,6 +1,6 @@
 //! `up`, `down`, `ps` with small services: started services are healthy, stopped ones have ended, failures are reported.
 
-use crate::support::{Home, free_ports, kill_dash_9, wait_for};
+use crate::support::{Home, Started, free_ports, kill_dash_9, wait_for};
 use std::net::TcpListener;
 
 /// Two servers, and a service without an address; the second server has a child process.
@@ -69,8 +69,30 @@ fn detached_services_are_stopped_by_down() {
 }
 
 #[test]
+fn diagnostics_go_to_standard_error_and_only_on_request() {
+    let home = Home::new("diagnostics");
+    target(&home);
+    for (options, log) in [(&["up", "--json"][..], ""), (&["up", "--json", "-v"], ""), (&["up", "--json"], "target=debug")] {
+        let mut command = home.command(options);
+        if !log.is_empty() {
+            command.env("FAULTLOOM_LOG", log);
+        }
+        let up = Started::new(command);
+        wait_for("health", || up.out_so_far().ends_with("}\n").then_some(()));
+        up.signal("INT");
+        let ran = up.wait().exits(0);
+        assert_eq!(ran.json()["target"], "small", "one JSON value and nothing else");
+        let wanted = options.contains(&"-v") || !log.is_empty();
+        for line in ["service started", "service healthy", "all services ended"] {
+            assert_eq!(ran.err.contains(line), wanted, "{options:?} {log}: {}", ran.err);
+        }
+        assert_eq!(ran.err.contains("reaper started"), !log.is_empty(), "{options:?} {log}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_service_that_crashes_is_restarted_while_up() {
-    let home = Home::new("revive");
+    let home = Home::new("restart");
     target(&home);
     let up = home.start(&["up"]);
     wait_for("health", || up.out_so_far().contains("3 services healthy").then_some(()));

@@ -1,23 +1,14 @@
 //! A campaign of bit flips in a terminal: the paper's columns with their intervals, and remarks on their validity.
 
 use super::flip_parts::{exhaustive, latency};
-use app::text::{grouped, plural, printable};
+use app::text::{grouped, plural, printable, rounded};
 use model::campaign::{Campaign, EXTERNAL, Row, Share, Variant, percent};
-
-/// `1.2 M`, `412 k`.
-fn rough(n: u64) -> String {
-    match n {
-        0..10_000 => grouped(n),
-        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
-        _ => format!("{} M", grouped(n / 1_000_000)),
-    }
-}
 
 /// One variant in a line.
 pub fn sentence(variant: &Variant) -> String {
     let mut parts = vec![printable(&variant.name)];
     if variant.instructions > 0 {
-        parts.push(format!("{} instructions", rough(variant.instructions)));
+        parts.push(format!("{} instructions", rounded(variant.instructions)));
     }
     let connections = match variant.connections {
         0 | 1 => String::new(),

@@ -3,7 +3,7 @@
 use super::spec::{FlipSpec, ResumeSpec};
 use super::{NAME, engine, spec_of, write_report};
 use crate::event::Progress;
-use crate::text::grouped;
+use crate::text::{grouped, rounded};
 use crate::{Context, Event};
 use ::campaign::log::{self, CAMPAIGN};
 use ::campaign::verdict::verdict;
@@ -144,15 +144,6 @@ pub(super) fn counts(name: &str, progress: ::campaign::Progress) -> Progress {
         }
     };
     Progress::Counts { name: name.to_owned(), done, total, detail }
-}
-
-/// `1.2 M`, `412 k`.
-fn rounded(n: u64) -> String {
-    match n {
-        0..10_000 => grouped(n),
-        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
-        _ => format!("{} M", grouped(n / 1_000_000)),
-    }
 }
 
 /// Stores the result and its report.
