@@ -11,8 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The run exists in the store from now on.
-    Begun {
+    /// The run was created in the store.
+    Started {
         run: RunId,
         kind: KindName,
     },

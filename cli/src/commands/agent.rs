@@ -35,8 +35,8 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
         Mode::Only(source) => vec![source],
     })?;
     let observer = SocketObserver::start(mode)?;
-    say(context, &format!("watching by {}", observer.source()));
-    observer.remarks.iter().for_each(|remark| say(context, &format!("  {remark}")));
+    log(context, &format!("watching by {}", observer.source()));
+    observer.remarks.iter().for_each(|remark| log(context, &format!("  {remark}")));
     capabilities::reduce(&[observer.source()])?;
     // one thread, because capabilities belong to a thread
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -53,7 +53,7 @@ async fn run(context: &Context, args: &Agent, observer: SocketObserver, state: P
         Some(url) => Some(fleet(url, &state)?),
         None => None,
     };
-    say(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.observing.interval, state.display()));
+    log(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.observing.interval, state.display()));
     let settings = Settings { interval: args.observing.interval, once: args.once, state };
     let printer = Printer { json: context.common.json, once: args.once };
     Daemon::new(observer, store, fleet, settings, printer).run(stop).await;
@@ -61,7 +61,7 @@ async fn run(context: &Context, args: &Agent, observer: SocketObserver, state: P
 }
 
 /// On standard error, also with `--json`: a daemon's messages belong into its log.
-fn say(context: &Context, line: &str) {
+fn log(context: &Context, line: &str) {
     if !context.common.quiet {
         eprintln!("{line}");
     }

@@ -23,7 +23,7 @@ pub async fn discover(context: &Context) -> Result<Exit, Failure> {
         }
     }
     if found.has_target && !found.is_up {
-        context.say("running gRPC services also list their methods: faultloom up");
+        context.note("running gRPC services also list their methods: faultloom up");
     }
     Ok(Exit::Pass)
 }

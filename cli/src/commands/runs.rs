@@ -14,7 +14,7 @@ pub async fn runs(context: &Context, args: &Runs) -> Result<Exit, Failure> {
         if context.common.json {
             println!("{}", serde_json::json!({"deleted": id}));
         }
-        context.say(format!("run {} deleted", id.short()));
+        context.note(format!("run {} deleted", id.short()));
         return Ok(Exit::Pass);
     }
     let listed = history::list(context, &RunsSpec { version: Version, limit: args.limit }).await?;

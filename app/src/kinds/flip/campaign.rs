@@ -57,7 +57,7 @@ pub(super) async fn begin(context: &Context, store: &Store, spec: &Spec) -> Resu
     let names: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
     let value = serde_json::to_value(spec).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
     let (run, dir) = store.begin(NAME, &names.join(", "), value, spec.draw.seed).await?;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, variants = names.len(), "campaign of flips");
     Ok((run, dir))
 }

@@ -117,7 +117,7 @@ async fn record_in(
     let request = spec.request.resolve(session.entry())?;
     let stored = json!(StoredSpec { request: &request, faults, count: spec.count });
     let (mut run, dir) = store.begin(NAME, &format!("{} {}", request.name(), request.authority), stored, 0).await?;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, request = request.url(), "recording");
     let sender = Sender::new(session.credentials().clone(), Some(*run.id.0.as_bytes()));
     let recording = Recording { context, spec, request: &request, session, store, faults, oracle, dir: &dir, sender };

@@ -112,7 +112,7 @@ async fn run_spaces(
     options: Options<'_>,
 ) -> Result<Swept, Failure> {
     let StoredRun { run, dir } = &stored;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, request = spec.request.url(), "sweep");
     let sweeper = Sweeper {
         credentials: session.credentials().clone(),
