@@ -19,6 +19,8 @@ pub enum Selection {
     Main,
     /// Of a sweep, the request that shows this bug, numbered from 1.
     Bug(u64),
+    /// Of a sweep, the reference request and those of all bugs.
+    All,
 }
 
 /// Requests with the faults that were planned for them.

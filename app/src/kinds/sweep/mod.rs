@@ -84,6 +84,10 @@ impl RunKind for Sweep {
         let sweep = results(context, stored)?;
         match selection {
             Selection::Main => Ok(Traces { traces: vec![sweep.good], faults: Vec::new() }),
+            Selection::All => {
+                let of_bugs = sweep.bugs.into_iter().map(|bug| bug.trace);
+                Ok(Traces { traces: std::iter::once(sweep.good).chain(of_bugs).collect(), faults: Vec::new() })
+            }
             Selection::Bug(number) => {
                 let count = sweep.bugs.len();
                 let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
