@@ -70,7 +70,7 @@ pub struct LiveFlips {
     pub was_stopped: bool,
 }
 
-/// Flips bits in the process of `spec`.
+/// Flips bits in the process of `spec`, and blocks its thread meanwhile.
 ///
 /// # Errors
 /// Request without consent or for a process that must not be hit, environment if it cannot be traced, aborted if

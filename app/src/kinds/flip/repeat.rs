@@ -50,7 +50,7 @@ impl Repeated {
     }
 }
 
-/// Runs the program to its end with the injection.
+/// Runs the program to its end with the injection, and blocks its thread meanwhile.
 ///
 /// # Errors
 /// Request for an injection that does not exist, unknown if the program has changed, aborted if canceled.
