@@ -231,8 +231,7 @@ impl Installation<'_> {
             out += &self.keys("# ");
         }
         out += "[Service]\n";
-        out +=
-            "# systemd copies the keys when the service starts, so `faults off` takes effect at its next start\n";
+        out += "# systemd copies the keys when the service starts, so `faults off` takes effect at its next start\n";
         let _ = writeln!(out, "LoadCredential=faultloom.trust:{}", self.trust_file.display());
         for (variable, value) in self.environment() {
             match variable {

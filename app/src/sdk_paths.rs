@@ -12,10 +12,12 @@ const PYTHON_BOOT: &str = "src/faultloom/boot";
 
 /// The folder of one SDK: `go`, `java`, `python` or `typescript`.
 pub fn folder(name: &str) -> Result<PathBuf, Failure> {
-    candidates().iter().map(|p| p.join(name)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
-        Failure::environment(format!("the {name} SDK was not found"))
-            .next("set FAULTLOOM_SDK to the folder that holds `go`, `java`, `python` and `typescript`")
-    })
+    candidates().iter().map(|p| p.join(name)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(
+        || {
+            Failure::environment(format!("the {name} SDK was not found"))
+                .next("set FAULTLOOM_SDK to the folder that holds `go`, `java`, `python` and `typescript`")
+        },
+    )
 }
 
 fn candidates() -> Vec<PathBuf> {

@@ -3,8 +3,8 @@
 //! `tests/stores/0.1.0` holds, newest first: a map, a campaign of flips, an import, an interrupted sweep with every
 //! kind of condition, a finished sweep, a recording with a fault, a recording.
 
-use app::kinds::sweep::StoredSpec;
 use app::history::{DiffSpec, ReportSpec, RunsSpec, ShowSpec};
+use app::kinds::sweep::StoredSpec;
 use app::spec::Version;
 use app::{Context, history};
 use std::path::{Path, PathBuf};

@@ -72,7 +72,9 @@ fn detached_services_are_stopped_by_down() {
 fn diagnostics_go_to_standard_error_and_only_on_request() {
     let home = Home::new("diagnostics");
     target(&home);
-    for (options, log) in [(&["up", "--json"][..], ""), (&["up", "--json", "-v"], ""), (&["up", "--json"], "target=debug")] {
+    for (options, log) in
+        [(&["up", "--json"][..], ""), (&["up", "--json", "-v"], ""), (&["up", "--json"], "target=debug")]
+    {
         let mut command = home.command(options);
         if !log.is_empty() {
             command.env("FAULTLOOM_LOG", log);

@@ -170,10 +170,9 @@ fn process(
             (Some(local), _) if *local == port.inside => {
                 likely(format!("127.0.0.1:{local}"), format!("its port {} in the container", port.inside))
             }
-            (Some(local), _) => guess(
-                format!("127.0.0.1:{local}"),
-                format!("{} in its container; moved to a free port", port.inside),
-            ),
+            (Some(local), _) => {
+                guess(format!("127.0.0.1:{local}"), format!("{} in its container; moved to a free port", port.inside))
+            }
             (None, _) => open(
                 &format!("which port? its container uses {}, and no variable or flag sets it", port.inside),
                 "two services cannot share a port, and ports below 1024 need privileges",
@@ -192,7 +191,8 @@ fn process(
 /// A service without a build context.
 fn container(read: &ComposeService, local_ports: &[Option<u16>], shown: &str) -> Service {
     let image = image_name(&read.image).to_owned();
-    let mut service = Service::new(&read.name, language::none(format!("image {}: it has no build context", read.image)));
+    let mut service =
+        Service::new(&read.name, language::none(format!("image {}: it has no build context", read.image)));
     if let Some((name, _)) = support(&read.image) {
         mark_support(&mut service, name);
     }
@@ -207,7 +207,9 @@ fn container(read: &ComposeService, local_ports: &[Option<u16>], shown: &str) ->
         });
     }
     if service.listens.is_empty() {
-        service.listens.push(open("at which address does it listen?", format!("{shown} names no port of {}", read.name)));
+        service
+            .listens
+            .push(open("at which address does it listen?", format!("{shown} names no port of {}", read.name)));
     }
     service.health = read.health.as_ref().and_then(|test| health(test, &read.ports, local_ports));
     service

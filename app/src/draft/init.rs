@@ -1,6 +1,6 @@
 //! The use case of `faultloom init`.
 
-use super::{Draft, SCHEMA, Confidence, compose, listeners, procfile, scripts, stated, yaml};
+use super::{Confidence, Draft, SCHEMA, compose, listeners, procfile, scripts, stated, yaml};
 use crate::spec::Version;
 use crate::{Context, register_schema};
 use model::{Failure, Family};

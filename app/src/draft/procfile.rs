@@ -58,7 +58,8 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
             .next("name another file, or draft from running services: faultloom init --attach"));
     }
     let web = draft.services.iter().find(|service| service.name == "web" && !service.listens.is_empty());
-    draft.entry = web.map(|web| likely(format!("http://{}/", web.listens[0].value), "the web process receives requests"));
+    draft.entry =
+        web.map(|web| likely(format!("http://{}/", web.listens[0].value), "the web process receives requests"));
     Ok(draft)
 }
 

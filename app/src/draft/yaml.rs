@@ -1,6 +1,6 @@
 //! A draft as a target file: every line has its source as a comment, and open questions are marked.
 
-use super::{Draft, Confidence};
+use super::{Confidence, Draft};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -8,8 +8,11 @@ use std::fmt::Write;
 pub fn render(draft: &Draft, schema: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "# yaml-language-server: $schema={schema}");
-    let _ =
-        writeln!(out, "# Drafted by `faultloom init` from {}. Each comment names the source of its line.", draft.source);
+    let _ = writeln!(
+        out,
+        "# Drafted by `faultloom init` from {}. Each comment names the source of its line.",
+        draft.source
+    );
     line(&mut out, "", "name", &Value::from(draft.name.value.as_str()), &draft.name.from, draft.name.confidence);
     match &draft.entry {
         Some(entry) => line(&mut out, "", "entry", &Value::from(entry.value.as_str()), &entry.from, entry.confidence),

@@ -27,7 +27,11 @@ async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
         return Ok(Exit::Pass);
     }
     let count = target.services().len() as u64;
-    context.note(format!("{}: starting {}; Ctrl-C stops and removes everything", target.name, plural(count, "service")));
+    context.note(format!(
+        "{}: starting {}; Ctrl-C stops and removes everything",
+        target.name,
+        plural(count, "service")
+    ));
     let up = services::start(context, target).await?;
     // the process in front of a detached one prints the table
     if !args.behind {

@@ -1,6 +1,6 @@
 //! A drafted target file as a table: each value with its confidence and its source.
 
-use app::draft::{Draft, Service, Confidence};
+use app::draft::{Confidence, Draft, Service};
 use app::text::{plural, printable};
 use serde_json::Value;
 use std::fmt::Write;

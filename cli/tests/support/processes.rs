@@ -30,7 +30,12 @@ pub fn mark(command: &mut Command) {
         let mut cleanup = Command::new("sh");
         // in its own group, so that a signal to the binary's group does not end it
         std::os::unix::process::CommandExt::process_group(&mut cleanup, 0);
-        cleanup.args(["-c", CLEANUP, "sh", TEST_MARK, &own]).arg(temp).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        cleanup
+            .args(["-c", CLEANUP, "sh", TEST_MARK, &own])
+            .arg(temp)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         cleanup.spawn().unwrap().stdin.take().unwrap()
     });
     command.env(TEST_MARK, own);

@@ -54,7 +54,8 @@ pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> 
         }
         report.add_test_suite(suite);
     }
-    let text = report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be written: {e}")))?;
+    let text =
+        report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be written: {e}")))?;
     std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
 }
 
