@@ -20,8 +20,8 @@ pub struct Context {
     /// Name of the command in suggestions such as "next: faultloom report".
     pub program: String,
     pub events: EventSink,
-    /// Use cases that wait for a target, a network or a program end soon after [`Cancel::cancel`], with a failure of the
-    /// family `Aborted`.
+    /// Use cases that wait for a target, a network or a program end soon after [`Cancel::cancel`], with a failure of
+    /// the family `Aborted`.
     pub cancel: Cancel,
 }
 

@@ -1,8 +1,8 @@
 //! Lines that give a service its SDK and its trust settings if `up` does not start it, for shells, Docker, systemd and
 //! Kubernetes.
 //!
-//! The lines refer to the file with the keys; the keys themselves are printed only on request. In images and pods the SDK
-//! is in `/opt/faultloom`, and the file with the keys is mounted.
+//! The lines refer to the file with the keys; the keys themselves are printed only on request. In images and pods the
+//! SDK is in `/opt/faultloom`, and the file with the keys is mounted.
 
 use crate::text::quoted;
 use schemars::JsonSchema;

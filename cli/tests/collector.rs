@@ -165,7 +165,8 @@ fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     Ok(((first.service.clone(), kind, second.service.clone()), first.parent.clone()))
 }
 
-/// Sends a request as any client does, with these header lines. The reply must contain the whole journey and no history.
+/// Sends a request as any client does, with these header lines. The reply must contain the whole journey and no
+/// history.
 fn visit(relays: &Relays, (caller, kind, callee): (usize, &str, usize), headers: &str) {
     let reply = get(relays.port(caller), &[relays.stop(kind, callee)], headers);
     let words = format!("{} {kind} {}: {reply}", LANGUAGES[caller], LANGUAGES[callee]);
@@ -196,7 +197,8 @@ fn outsider() -> (ChildProcess, u16) {
     (process, port)
 }
 
-/// The service that was called by gRPC in a trace, and the number of its calls. The error describes a defect of the trace.
+/// The service that was called by gRPC in a trace, and the number of its calls. The error describes a defect of the
+/// trace.
 fn reached(spans: &[Span]) -> Result<(String, usize), String> {
     let (clients, servers): (Vec<&Span>, Vec<&Span>) = spans.iter().partition(|span| span.kind == CLIENT);
     let (first, callees): (Vec<&Span>, Vec<&Span>) = servers.into_iter().partition(|span| span.parent.is_none());

@@ -79,7 +79,8 @@ fn outcomes(home: &Home, run: &str) -> BTreeMap<u64, String> {
     outcomes
 }
 
-/// Injections whose CPU time is near the limit of a hang (100 ms): a loop of 2^26 iterations may end before or after it.
+/// Injections whose CPU time is near the limit of a hang (100 ms): a loop of 2^26 iterations may end before or after
+/// it.
 fn nearly_hung(home: &Home, run: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(log(home, run)).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,5 +1,5 @@
-//! `record`, and the verbs that use recordings: `runs`, `show`, `diff`, `report`; also `doctor`, `ps`, `faults`. Against
-//! the shop.
+//! `record`, and the verbs that use recordings: `runs`, `show`, `diff`, `report`; also `doctor`, `ps`, `faults`.
+//! Against the shop.
 
 use crate::support::{Home, Shop, repository, shop_target, wait_for};
 

@@ -1,4 +1,5 @@
-//! `up`, `down`, `ps` with small services: started services are healthy, stopped ones have ended, failures are reported.
+//! `up`, `down`, `ps` with small services: started services are healthy, stopped ones have ended, failures are
+//! reported.
 
 use crate::support::{Home, Started, free_ports, kill_dash_9, wait_for};
 use std::net::TcpListener;

@@ -1,7 +1,7 @@
 //! The listeners of this machine as a target of attached services.
 //!
-//! `/proc/net/tcp` lists the sockets and `/proc/<pid>/fd` their owners, as far as this user may read them. A socket that
-//! a process shares with its workers is attributed to the parent. No connection is made.
+//! `/proc/net/tcp` lists the sockets and `/proc/<pid>/fd` their owners, as far as this user may read them. A socket
+//! that a process shares with its workers is attributed to the parent. No connection is made.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};

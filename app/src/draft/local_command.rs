@@ -1,8 +1,8 @@
 //! Translates a container's command into one that starts the service from its source.
 //!
-//! In a container, programs are at absolute paths to which they were built or copied. On this machine they are where the
-//! language's tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a virtual
-//! environment. If the program is ambiguous, the command becomes a TODO.
+//! In a container, programs are at absolute paths to which they were built or copied. On this machine they are where
+//! the language's tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a
+//! virtual environment. If the program is ambiguous, the command becomes a TODO.
 
 use super::{Command, Guess, guess, likely, open};
 use std::path::Path;

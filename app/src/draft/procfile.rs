@@ -1,7 +1,7 @@
 //! A Procfile as a target: one service per line, `name: command`.
 //!
-//! Tools that run a Procfile set `$PORT` for each process type, from 5000 on in steps of 100. The draft does the same for
-//! commands that use `$PORT`.
+//! Tools that run a Procfile set `$PORT` for each process type, from 5000 on in steps of 100. The draft does the same
+//! for commands that use `$PORT`.
 
 use super::compose_environment::lines;
 use super::language::{self, folder_sdk, mark_support, program_sdk, support};

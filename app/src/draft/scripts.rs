@@ -1,7 +1,7 @@
 //! A folder of start scripts as a target: one service per script.
 //!
-//! The service's name is the script's without `start-` or `run-`. Language and port are found in the script's text; it is
-//! never run.
+//! The service's name is the script's without `start-` or `run-`. Language and port are found in the script's text; it
+//! is never run.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::local_command::words;

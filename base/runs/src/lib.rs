@@ -7,8 +7,8 @@
 //! <home>/runs/<id>/lock               locked (flock) by the process that works on the run
 //! ```
 //!
-//! A finished artifact appears by rename, so a reader gets all of it or none. Several processes may use one store: SQLite
-//! serializes the rows, and the lock prevents two of them from working on one run.
+//! A finished artifact appears by rename, so a reader gets all of it or none. Several processes may use one store:
+//! SQLite serializes the rows, and the lock prevents two of them from working on one run.
 
 pub mod artifact;
 pub mod runs;

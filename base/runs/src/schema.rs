@@ -38,8 +38,8 @@ async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path)
     if found == newest {
         return Ok(());
     }
-    // A copy of the file alone would lack the write-ahead log. The copy gets its final name once the lock is held and the
-    // version is certain.
+    // A copy of the file alone would lack the write-ahead log. The copy gets its final name once the lock is held and
+    // the version is certain.
     let copy = file.with_extension(format!("db.before-v{newest}"));
     let partial = file.with_extension(format!("db.before-v{newest}.{}", std::process::id()));
     let not_copied = |e: String| {

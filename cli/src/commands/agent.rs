@@ -129,7 +129,8 @@ fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
     let Observing { mode, interval } = &args.observing;
     let program = std::env::current_exe()
         .map_err(|e| Failure::environment(format!("the path of this program cannot be read: {e}")))?;
-    // a unit is for one mode; without a choice it is the best one, and the agent refuses to start where it does not work
+    // a unit is for one mode; without a choice it is the best one, and the agent refuses to start where it does not
+    // work
     let source = match self::mode(*mode) {
         Mode::Auto => Source::Ebpf,
         Mode::Only(source) => source,

@@ -34,7 +34,8 @@ fn wrapper() -> Result<PathBuf, Failure> {
     }
 }
 
-/// One name per path of the sources and version of the tool, so that two checkouts do not overwrite each other's binary.
+/// One name per path of the sources and version of the tool, so that two checkouts do not overwrite each other's
+/// binary.
 fn wrapper_name(source: &Path) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new(); // without keys: the same in every process

@@ -33,8 +33,8 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     out
 }
 
-/// Where the callee's scope begins inside the caller's bar. Clocks of different services are never compared, so the scope
-/// is centered in the time that the caller waited.
+/// Where the callee's scope begins inside the caller's bar. Clocks of different services are never compared, so the
+/// scope is centered in the time that the caller waited.
 fn offset(call: &Call, base: u64) -> u64 {
     let waited = call.duration_us().unwrap_or(0);
     let worked = call.scope.as_ref().and_then(|s| s.answered_us).unwrap_or(waited);

@@ -1,5 +1,5 @@
-//! A service inside the test that uses the reference implementation as an SDK does: it accepts envelopes, records a call
-//! to `stock` (which a fault may fail), answers 500 if that call failed, and returns its history.
+//! A service inside the test that uses the reference implementation as an SDK does: it accepts envelopes, records a
+//! call to `stock` (which a fault may fail), answers 500 if that call failed, and returns its history.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -74,8 +74,9 @@ fn forward_requests(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>)
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// Forwards frame by frame, up to the status to be lost. A PING makes sure that the client has read the message before the
-/// cut: libraries that get a message and the end of the connection at once may drop the message, or invent a status.
+/// Forwards frame by frame, up to the status to be lost. A PING makes sure that the client has read the message before
+/// the cut: libraries that get a message and the end of the connection at once may drop the message, or invent a
+/// status.
 fn forward_replies(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
     let mut with_message = Vec::new(); // streams
     while let Ok(frame) = frame(&mut from) {

@@ -24,8 +24,8 @@ pub struct FinishedCampaign {
     pub campaign: Campaign,
 }
 
-/// Runs the campaign of `spec`, and blocks its thread meanwhile. Every injection is stored as it ends; a canceled campaign
-/// can be resumed.
+/// Runs the campaign of `spec`, and blocks its thread meanwhile. Every injection is stored as it ends; a canceled
+/// campaign can be resumed.
 ///
 /// # Errors
 /// Request for a wrong spec, environment without a sandbox or if the program cannot run, aborted if canceled.
