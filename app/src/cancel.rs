@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn canceling_wakes_those_who_wait_and_those_who_come_later() {
+    async fn canceling_ends_current_and_later_waits() {
         let cancel = Cancel::new();
         let waiting = tokio::spawn({
             let cancel = cancel.clone();

@@ -1,10 +1,11 @@
-//! What every use case needs: where runs are kept, which target is meant, where events go, and when to stop.
+//! What every use case needs: the store's folder, the target, a sink for events, and cancellation.
 
 use crate::event::Progress;
 use crate::text::quoted;
 use crate::{Cancel, Event, EventSink};
-use model::Failure;
+use model::{Failure, Family};
 use runs::Store;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub struct Context {
     /// Name of the command in suggestions such as "next: faultloom report".
     pub program: String,
     pub events: EventSink,
+    /// Use cases that wait for a target, a network or a program end soon after [`Cancel::cancel`], with a failure of
+    /// the family `Aborted`.
     pub cancel: Cancel,
 }
 
@@ -60,6 +63,18 @@ impl Context {
             words.push(format!("--home {}", quoted(&self.home.display().to_string())));
         }
         words.join(" ")
+    }
+
+    /// Runs `work`, or drops it when the use case is canceled. `what` is for the message: `the check`.
+    pub async fn unless_canceled<T>(
+        &self,
+        what: &str,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            result = work => result,
+            () = self.cancel.canceled() => Err(Failure::new(Family::Aborted, format!("{what} was stopped"))),
+        }
     }
 
     pub fn emit(&self, event: Event) {

@@ -4,10 +4,11 @@
 //! that running gRPC services offer by server reflection. Nothing is started, and no request is sent except for
 //! reflection.
 
-use crate::Context;
 use crate::kinds::recording::TRACES;
+use crate::spec::NoOptions;
 use crate::target_session::{self, TargetSession};
 use crate::text::{plural, quoted};
+use crate::{Context, register_schema};
 use model::Failure;
 use model::trace::{Call, Protocol, Trace};
 use serde::Serialize;
@@ -31,7 +32,7 @@ struct Observations {
     /// How often, in which runs.
     calls: u64,
     runs: BTreeSet<String>,
-    /// By server reflection.
+    /// Offered by server reflection.
     offered: bool,
 }
 
@@ -63,14 +64,17 @@ pub struct EntryPoints {
     pub has_target: bool,
 }
 
+register_schema!("record-discover", NoOptions);
+
 /// # Errors
 /// Request, if there is neither a target file with an entry nor a recorded request.
-pub async fn discover(context: &Context) -> Result<EntryPoints, Failure> {
+pub async fn discover(context: &Context, _spec: &NoOptions) -> Result<EntryPoints, Failure> {
     let target = context.target_file().map(Target::load).transpose()?;
     let mut points = recorded(context).await?;
     let is_up = target::read_state(&target_session::state_dir(context))?.filter(target::is_alive).is_some();
     if let (Some(target), true) = (&target, is_up || context.trust.is_some()) {
-        for (service, method) in offered(context, target).await? {
+        let offered = context.unless_canceled("the search for entry points", offered(context, target)).await?;
+        for (service, method) in offered {
             points.entry(Point { service, grpc: true, name: method }).or_default().offered = true;
         }
     }

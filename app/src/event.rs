@@ -1,4 +1,4 @@
-//! What a use case reports while it works.
+//! Events that a use case emits while it runs.
 
 use model::campaign::Variant;
 use model::sweep::Space;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The run exists in the store from now on.
-    Begun {
+    /// The run was created in the store.
+    Started {
         run: RunId,
         kind: KindName,
     },
@@ -22,7 +22,7 @@ pub enum Event {
         title: String,
         detail: Vec<String>,
     },
-    /// Something that the user should know and that does not stop the work.
+    /// A problem that does not stop the use case.
     Warning {
         message: String,
     },

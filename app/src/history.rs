@@ -1,15 +1,37 @@
 //! The runs of a store: list, delete, show, compare, report, export. The same for every kind of run.
 
-use crate::context::Context;
 use crate::kind::{self, Difference, RunKind, Selection, StoredRun};
-use crate::trace_diff;
+use crate::spec::Version;
 use crate::view::View;
+use crate::{Context, register_schema, trace_diff};
 use exchange::Format;
 use model::{Failure, Run, RunId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Name of a run's page in the run's folder.
 pub const REPORT_FILE: &str = "report.html";
+
+fn last() -> String {
+    "last".to_owned()
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunsSpec {
+    pub version: Version<1>,
+    /// How many, newest first.
+    #[serde(default = "default_limit")]
+    pub limit: i64,
+}
+
+register_schema!("runs", RunsSpec);
+
+fn default_limit() -> i64 {
+    20
+}
 
 /// A run as a line of a list.
 pub struct ListedRun {
@@ -18,21 +40,30 @@ pub struct ListedRun {
     pub summary: String,
 }
 
-/// The newest runs, newest first.
-pub async fn list(context: &Context, limit: i64) -> Result<Vec<ListedRun>, Failure> {
-    let runs = context.store().await?.list(limit).await?;
+pub async fn list(context: &Context, spec: &RunsSpec) -> Result<Vec<ListedRun>, Failure> {
+    let runs = context.store().await?.list(spec.limit).await?;
     let summarize = |run: &Run| kind::find(&run.kind).map_or(String::new(), |kind| kind.summarize(run));
     Ok(runs.into_iter().map(|run| ListedRun { summary: summarize(&run), run }).collect())
 }
 
-/// Deletes a run and its files. `last` is refused, because it names another run each time.
-pub async fn delete(context: &Context, text: &str) -> Result<RunId, Failure> {
-    if text == "last" {
+/// A run to delete with its files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteSpec {
+    pub version: Version<1>,
+    /// Its id: any unambiguous beginning or end. `last` is refused, because it names another run each time.
+    pub run: String,
+}
+
+register_schema!("runs-delete", DeleteSpec);
+
+pub async fn delete(context: &Context, spec: &DeleteSpec) -> Result<RunId, Failure> {
+    if spec.run == "last" {
         return Err(Failure::request("`last` cannot be deleted: it names a different run after each run")
             .next("name the run by its id; `faultloom runs` lists them"));
     }
     let store = context.store().await?;
-    let run = store.find(text).await?;
+    let run = store.find(&spec.run).await?;
     store.delete(run.id).await?;
     Ok(run.id)
 }
@@ -46,21 +77,44 @@ pub async fn find(context: &Context, text: &str) -> Result<(StoredRun, &'static 
     Ok((StoredRun { run, dir }, kind))
 }
 
+/// A run to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    #[serde(default = "last")]
+    pub run: String,
+}
+
+register_schema!("show", ShowSpec);
+
 pub struct ShownRun {
     pub run: Run,
     pub view: View,
 }
 
-pub async fn show(context: &Context, text: &str) -> Result<ShownRun, Failure> {
-    let (stored, kind) = find(context, text).await?;
+pub async fn show(context: &Context, spec: &ShowSpec) -> Result<ShownRun, Failure> {
+    let (stored, kind) = find(context, &spec.run).await?;
     let view = kind.load(context, &stored)?;
     Ok(ShownRun { run: stored.run, view })
 }
 
-/// Two runs of one kind, or any two that hold requests.
-pub async fn diff(context: &Context, before: &str, after: &str) -> Result<Difference, Failure> {
-    let (before, before_kind) = find(context, before).await?;
-    let (after, after_kind) = find(context, after).await?;
+/// Two runs to compare: of one kind, or any two that hold requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiffSpec {
+    pub version: Version<1>,
+    /// An id (any unambiguous beginning or end), or `last`.
+    pub before: String,
+    pub after: String,
+}
+
+register_schema!("diff", DiffSpec);
+
+pub async fn diff(context: &Context, spec: &DiffSpec) -> Result<Difference, Failure> {
+    let (before, before_kind) = find(context, &spec.before).await?;
+    let (after, after_kind) = find(context, &spec.after).await?;
     if before.run.kind == after.run.kind {
         return before_kind.diff(context, &before, &after);
     }
@@ -77,15 +131,29 @@ pub async fn diff(context: &Context, before: &str, after: &str) -> Result<Differ
     trace_diff::diff(context, (before_kind, &before), (after_kind, &after))
 }
 
+/// A run whose page to write.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    #[serde(default = "last")]
+    pub run: String,
+    /// Where to write it; default: in the run's folder.
+    #[serde(default)]
+    pub output: Option<PathBuf>,
+}
+
+register_schema!("report", ReportSpec);
+
 pub struct WrittenReport {
     pub run: RunId,
     pub path: PathBuf,
 }
 
-/// Writes a run's page to `output`, or into the run's folder.
-pub async fn report(context: &Context, text: &str, output: Option<&Path>) -> Result<WrittenReport, Failure> {
-    let (stored, _) = find(context, text).await?;
-    let path = write_report(context, &stored, output)?;
+pub async fn report(context: &Context, spec: &ReportSpec) -> Result<WrittenReport, Failure> {
+    let (stored, _) = find(context, &spec.run).await?;
+    let path = write_report(context, &stored, spec.output.as_deref())?;
     Ok(WrittenReport { run: stored.run.id, path })
 }
 
@@ -97,16 +165,54 @@ pub(crate) fn write_report(context: &Context, stored: &StoredRun, output: Option
     }
 }
 
+/// The format of another tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ExportFormat {
+    /// OpenTelemetry's JSON.
+    #[default]
+    Otlp,
+    /// What Jaeger's UI loads.
+    Jaeger,
+    /// Zipkin's JSON, version 2.
+    Zipkin,
+    /// Trace events, for ui.perfetto.dev.
+    Perfetto,
+}
+
+/// Requests of a run to export: of a sweep, the request without faults or the one that shows a bug.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    #[serde(default = "last")]
+    pub run: String,
+    #[serde(default)]
+    pub format: ExportFormat,
+    /// Of a sweep: the request that shows this bug, numbered from 1.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub bug: Option<u64>,
+}
+
+register_schema!("export", ExportSpec);
+
 pub struct Export {
     pub run: RunId,
     pub traces: usize,
     pub document: String,
 }
 
-/// The requests of a run in the format of another tool.
-pub async fn export(context: &Context, text: &str, bug: Option<u64>, format: Format) -> Result<Export, Failure> {
-    let (stored, kind) = find(context, text).await?;
-    let selection = bug.map_or(Selection::Main, Selection::Bug);
+pub async fn export(context: &Context, spec: &ExportSpec) -> Result<Export, Failure> {
+    let format = match spec.format {
+        ExportFormat::Otlp => Format::Otlp,
+        ExportFormat::Jaeger => Format::Jaeger,
+        ExportFormat::Zipkin => Format::Zipkin,
+        ExportFormat::Perfetto => Format::Perfetto,
+    };
+    let (stored, kind) = find(context, &spec.run).await?;
+    let selection = spec.bug.map_or(Selection::Main, Selection::Bug);
     let found = kind.traces(context, &stored, selection)?;
     let document = exchange::export(&found.traces, &found.faults, format)?.to_string();
     Ok(Export { run: stored.run.id, traces: found.traces.len(), document })

@@ -1,7 +1,8 @@
-//! How one service gets its SDK and its trust settings where something else than `up` starts it: the lines, by form.
+//! Lines that give a service its SDK and its trust settings if `up` does not start it, for shells, Docker, systemd and
+//! Kubernetes.
 //!
-//! Keys are referred to by the path of their file, and printed only on request. In an image and in a pod the SDK is in
-//! `/opt/faultloom` and the keys are mounted at the start.
+//! The lines refer to the file with the keys; the keys themselves are printed only on request. In images and pods the
+//! SDK is in `/opt/faultloom`, and the file with the keys is mounted.
 
 use crate::text::quoted;
 use schemars::JsonSchema;
@@ -36,10 +37,10 @@ impl Form {
 pub struct Installation<'a> {
     pub service: String,
     pub target: Option<&'a Target>,
-    /// As the target file has it, if it has.
+    /// The service in the target file, if it has one of this name.
     pub described: Option<&'a Service>,
     pub sdk: Sdk,
-    /// Where the SDK lies here.
+    /// Path of the SDK on this machine.
     pub sdk_path: PathBuf,
     pub trust_file: PathBuf,
     pub trust: String,
@@ -57,7 +58,7 @@ impl Installation<'_> {
         }
     }
 
-    /// What its process gets on this machine; the SDK's own variable without what may be there already.
+    /// Variables of its process on this machine. The variable that loads the SDK does not include an existing value.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![("FAULTLOOM_SERVICE", self.service.clone())];
         let peers = self.target.map(Target::peers).unwrap_or_default();
@@ -79,7 +80,7 @@ impl Installation<'_> {
         }
         for (name, value) in self.environment() {
             match self.sdk.variable(&self.sdk_path).filter(|(own, ..)| *own == name) {
-                // what is there already stays, behind ours
+                // an existing value is kept after ours
                 Some((_, _, between)) => {
                     let value = double_quoted(&value);
                     let _ = writeln!(out, "export {name}=\"{value}${{{name}:+{between}${name}}}\"");
@@ -97,8 +98,8 @@ impl Installation<'_> {
             Some(Ok(line)) => {
                 let _ = writeln!(out, "{line}");
             }
-            Some(Err(words)) => {
-                let _ = writeln!(out, "# {words}");
+            Some(Err(advice)) => {
+                let _ = writeln!(out, "# {advice}");
             }
             None => {}
         }
@@ -109,12 +110,13 @@ impl Installation<'_> {
                 }
                 let _ = writeln!(out, "exec {}", service.command_line());
             }
-            None => out += "# now start it the way it is always started\n",
+            None => out += "# now start it as usual\n",
         }
         out + &self.one_line("# ")
     }
 
-    /// How its binary gets the SDK: a command where the target file tells the binary and its sources tell the package.
+    /// How a Go binary gets the SDK: a command if the binary and its package are known, else advice. None for other
+    /// languages.
     fn go_build(&self) -> Option<Result<String, String>> {
         if self.sdk != Sdk::Go {
             return None;
@@ -142,12 +144,12 @@ impl Installation<'_> {
         format!("{begin}{text}\n")
     }
 
-    /// The trust settings as they are.
+    /// The trust settings, line by line.
     fn keys(&self, begin: &str) -> String {
         self.trust.lines().fold(String::new(), |out, line| out + begin + line + "\n")
     }
 
-    /// What the tool's own folder is called in `docker build --build-context`, and what of it is copied.
+    /// The folder for `docker build --build-context`, the files to copy from it, and the SDK's path in the image.
     fn source(&self) -> (PathBuf, &'static str, String) {
         let up = |path: &Path, levels: usize| path.ancestors().nth(levels).unwrap_or(Path::new("/")).to_owned();
         match self.sdk {
@@ -159,7 +161,7 @@ impl Installation<'_> {
         }
     }
 
-    /// Addresses by which containers and pods know each other.
+    /// Addresses of the services in a network of containers or pods.
     fn peers_in_network(&self) -> String {
         let services = self.target.map(Target::services).unwrap_or_default();
         let pairs = services
@@ -229,8 +231,7 @@ impl Installation<'_> {
             out += &self.keys("# ");
         }
         out += "[Service]\n";
-        out +=
-            "# root reads the keys for it; it sees a copy made at its start, so `faults off` reaches it by a restart\n";
+        out += "# systemd copies the keys when the service starts, so `faults off` takes effect at its next start\n";
         let _ = writeln!(out, "LoadCredential=faultloom.trust:{}", self.trust_file.display());
         for (variable, value) in self.environment() {
             match variable {

@@ -1,6 +1,6 @@
-//! Lines that give a service its SDK and its keys where something else than `up` starts it.
+//! The use case of `faultloom env`: how services get their SDK and keys if `up` does not start them.
 //!
-//! The keys are created if there are none yet, in a file that only its owner can read.
+//! Keys are created if there are none yet, in a file that only its owner can read.
 
 use crate::installation::{Form, Installation};
 use crate::spec::Version;
@@ -42,7 +42,7 @@ pub struct InstallationPlan {
     pub sdk: Sdk,
     pub services: Vec<ServiceInstallation>,
     pub trust_file: PathBuf,
-    /// Whether the keys were created just now.
+    /// Whether this call created the keys.
     pub created_keys: bool,
     /// Whether the target that is up here uses other keys.
     pub up_uses_other_keys: bool,

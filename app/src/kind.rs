@@ -15,10 +15,11 @@ pub struct StoredRun {
 /// Which requests of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Those the run stands for: of a sweep the reference request.
+    /// All requests of a recording; of a sweep, the reference request.
     Main,
-    /// Of a sweep: the request that shows a bug, numbered from 1.
+    /// Of a sweep, the request that shows this bug, numbered from 1.
     Bug(u64),
+    /// Of a sweep, the reference request and those of all bugs.
     All,
 }
 
@@ -30,12 +31,12 @@ pub struct Traces {
 
 /// The result of a comparison.
 pub struct Difference {
-    /// False if the runs did the same.
+    /// False if the runs are equal.
     pub differs: bool,
     pub view: View,
 }
 
-/// What the tool can do with a run of one kind.
+/// Operations on the runs of one kind.
 pub trait RunKind: Sync {
     /// As stored with the run and printed in lists.
     fn name(&self) -> KindName;
@@ -43,7 +44,7 @@ pub trait RunKind: Sync {
     /// With its article, for messages: `a sweep`.
     fn noun(&self) -> &'static str;
 
-    /// A finished run in a few words, for lists. Empty if there is nothing to say.
+    /// A summary of a finished run in a few words, for lists. Empty if the run has none.
     fn summarize(&self, run: &Run) -> String;
 
     /// The whole result.

@@ -1,7 +1,7 @@
 //! The use cases of Faultloom: a serializable spec in, typed events out, a run as the result.
 //!
-//! Nothing here parses arguments, prints or knows a terminal. The command line is one front end; others call the same
-//! functions.
+//! Nothing here parses arguments, prints, or depends on a terminal. The command line is one front end; others call the
+//! same functions.
 
 pub mod cancel;
 pub mod context;

@@ -1,4 +1,4 @@
-//! The request of a use case, and what its reply must be like.
+//! The request of a use case, and the conditions on its reply.
 
 use crate::Context;
 use crate::text::quoted;
@@ -36,7 +36,7 @@ pub struct Request {
 ///
 /// Stored with runs: the JSON names must not change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Expect {
     /// Accepted status codes: `200,302`.
     #[serde(rename = "expect_status")]
@@ -105,8 +105,8 @@ impl Request {
         Ok(spec)
     }
 
-    /// Refuses a request that is wrong before anything is started for it. A request to the target's entry is checked
-    /// once the entry is known.
+    /// Refuses an invalid request before anything is started. A request to the target's entry is checked after the
+    /// target was loaded.
     pub fn check(&self) -> Result<(), Failure> {
         if self.url.is_some() { self.resolve(None).map(drop) } else { Ok(()) }
     }

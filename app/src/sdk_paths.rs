@@ -1,4 +1,4 @@
-//! Where the SDKs are: FAULTLOOM_SDK, beside the binary's installation, or the source tree the binary was built in.
+//! Paths of the SDKs: in FAULTLOOM_SDK, next to the installed binary, or in the source tree of the binary's build.
 
 use model::Failure;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,21 @@ use target::SdkPaths;
 
 const JAVA_AGENT: &str = "agent/target/faultloom-agent.jar";
 const NODE_REGISTER: &str = "register.js";
-/// What `register.js` loads; the source tree has it only once it was built.
+/// What `register.js` loads; exists only after a build.
 const NODE_BUILT: &str = "dist/register.js";
 const PYTHON_BOOT: &str = "src/faultloom/boot";
 
 /// The folder of one SDK: `go`, `java`, `python` or `typescript`.
 pub fn folder(name: &str) -> Result<PathBuf, Failure> {
-    places().iter().map(|p| p.join(name)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(|| {
-        Failure::environment(format!("the {name} SDK is not where it should be"))
-            .next("set FAULTLOOM_SDK to the folder that holds `go`, `java`, `python` and `typescript`")
-    })
+    candidates().iter().map(|p| p.join(name)).find(|p| p.is_dir()).and_then(|p| p.canonicalize().ok()).ok_or_else(
+        || {
+            Failure::environment(format!("the {name} SDK was not found"))
+                .next("set FAULTLOOM_SDK to the folder that holds `go`, `java`, `python` and `typescript`")
+        },
+    )
 }
 
-fn places() -> Vec<PathBuf> {
+fn candidates() -> Vec<PathBuf> {
     let beside =
         std::env::current_exe().ok().and_then(|exe| exe.parent().map(|bin| bin.join("../share/faultloom/sdk")));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/")).join("sdk");
@@ -57,13 +59,13 @@ fn built(name: &str, file: &str, build: &str) -> Result<PathBuf, Failure> {
 /// For services that are started here. A missing SDK has its expected path, so that a service that needs it is refused
 /// by name.
 pub fn all() -> SdkPaths {
-    let in_place = |name: &str, file: &str| {
-        let found = folder(name).ok().or_else(|| places().last().map(|source| source.join(name)));
+    let expected = |name: &str, file: &str| {
+        let found = folder(name).ok().or_else(|| candidates().last().map(|source| source.join(name)));
         found.map(|folder| folder.join(file))
     };
     SdkPaths {
-        python: in_place("python", PYTHON_BOOT),
-        java: in_place("java", JAVA_AGENT),
-        node: node().ok().or_else(|| in_place("typescript", NODE_BUILT)),
+        python: expected("python", PYTHON_BOOT),
+        java: expected("java", JAVA_AGENT),
+        node: node().ok().or_else(|| expected("typescript", NODE_BUILT)),
     }
 }

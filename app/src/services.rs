@@ -1,9 +1,12 @@
 //! The services of a target: start them, keep them running, stop them, list them.
 
 use crate::event::Progress;
-use crate::target_session::{start_options, state_dir};
-use crate::{Context, Event};
+use crate::spec::{NoOptions, Version};
+use crate::target_session::{self, start_options, state_dir};
+use crate::{Context, Event, register_schema};
 use model::{Failure, Family};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -21,6 +24,10 @@ const STATE_EVERY: Duration = Duration::from_millis(30);
 /// Added to the longest start timeout of the services.
 const START_MARGIN: Duration = Duration::from_secs(5);
 
+register_schema!("up", NoOptions);
+register_schema!("down", NoOptions);
+register_schema!("ps", NoOptions);
+
 /// A target whose services were started here and run until [`UpTarget::stop`].
 pub struct UpTarget {
     supervisor: Supervisor,
@@ -29,11 +36,11 @@ pub struct UpTarget {
     pub start_time: Duration,
 }
 
-/// Loads the target that is to be started.
+/// Loads the target that is to be started: the context's.
 ///
 /// # Errors
 /// Environment if a target is up already, request if there is no target file or it is wrong.
-pub fn load(context: &Context) -> Result<Target, Failure> {
+pub fn load(context: &Context, _spec: &NoOptions) -> Result<Target, Failure> {
     if let Some(state) = target::read_state(&state_dir(context))?.filter(target::is_alive) {
         return Err(Failure::environment(format!("{} is up already", state.target))
             .next("`faultloom ps` shows it, `faultloom down` stops it"));
@@ -200,7 +207,7 @@ fn failure_from_json(line: &str) -> Option<Failure> {
 }
 
 /// Stops a target that runs in the background, and what is left of one whose supervisor was killed.
-pub async fn stop(context: &Context) -> Result<Down, Failure> {
+pub async fn stop(context: &Context, _spec: &NoOptions) -> Result<Down, Failure> {
     target::down(&state_dir(context)).await
 }
 
@@ -211,23 +218,34 @@ pub struct ListedServices {
     pub state: Option<UpState>,
 }
 
-pub fn list(context: &Context) -> Result<ListedServices, Failure> {
+pub fn list(context: &Context, _spec: &NoOptions) -> Result<ListedServices, Failure> {
     let state = target::read_state(&state_dir(context))?;
     Ok(ListedServices { is_up: state.as_ref().is_some_and(target::is_alive), state })
 }
+
+/// Whether the target may inject faults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FaultsSpec {
+    pub version: Version<1>,
+    pub on: bool,
+}
+
+register_schema!("faults", FaultsSpec);
 
 /// The trust file whose switch was set.
 pub struct SwitchedFaults {
     pub trust_file: PathBuf,
 }
 
-/// SDKs read their trust file at most this often (docs/formats/messages.md), and a margin.
+/// The interval at which SDKs read their trust file (docs/formats/messages.md), and a margin.
 const SWITCH_DELAY: Duration = Duration::from_millis(250);
 
-/// Switches every fault at the target off or on, also those of plans in flight. Returns when the services have noticed.
-pub async fn switch_faults(context: &Context, on: bool) -> Result<SwitchedFaults, Failure> {
-    let trust_file = crate::target_session::trust_file(context)?;
-    target::switch_faults(&trust_file, on)?;
+/// Switches every fault at the target off or on, also those of plans in flight. Returns when the switch is effective in
+/// all services.
+pub async fn switch_faults(context: &Context, spec: &FaultsSpec) -> Result<SwitchedFaults, Failure> {
+    let trust_file = target_session::trust_file(context)?;
+    target::switch_faults(&trust_file, spec.on)?;
     tokio::time::sleep(SWITCH_DELAY).await;
     Ok(SwitchedFaults { trust_file })
 }

@@ -41,6 +41,13 @@ impl<const N: u32> JsonSchema for Version<N> {
     }
 }
 
+/// The spec of a verb that has no options yet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoOptions {
+    pub version: Version<1>,
+}
+
 /// A published JSON Schema, by the name of the verb or file it belongs to.
 pub struct SpecSchema {
     pub name: &'static str,

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_readable_files_of_running_processes_count() {
+    fn only_readable_files_of_running_processes_are_returned() {
         let folder = std::env::temp_dir().join(format!("faultloom-status-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let status = |pid: u32| {

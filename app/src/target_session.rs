@@ -48,13 +48,13 @@ pub fn reaper() -> ! {
     target::reaper_main()
 }
 
-/// Trust settings that stay, for a target of which something else starts a part.
+/// Permanent trust settings, for a target with attached services.
 pub fn kept_trust(context: &Context, target_name: &str) -> PathBuf {
     let file = context.home.join("keys").join(format!("{target_name}.trust"));
     std::path::absolute(&file).unwrap_or(file)
 }
 
-/// Where the SDKs of services that are not started here say what they are.
+/// The status folder for SDKs of services that are not started here.
 pub fn kept_status(context: &Context, target_name: &str) -> PathBuf {
     let folder = context.home.join("status").join(target_name);
     std::path::absolute(&folder).unwrap_or(folder)
@@ -103,7 +103,7 @@ impl TargetSession {
             let text = std::fs::read_to_string(trust)
                 .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", trust.display())))?;
             let target = file.map(Target::load).transpose()?;
-            let (entry, services) = target.as_ref().map_or((None, Vec::new()), described);
+            let (entry, services) = target.as_ref().map_or((None, Vec::new()), entry_and_services);
             return Ok(TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
@@ -126,7 +126,7 @@ impl TargetSession {
                     "another target is up here: {}",
                     state.target_file.display()
                 ))
-                .next("`faultloom down`, or use another place with --home DIR"));
+                .next("`faultloom down`, or use another store with --home DIR"));
             }
             let text = std::fs::read_to_string(&state.trust_file)
                 .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", state.trust_file.display())))?;
@@ -147,7 +147,7 @@ impl TargetSession {
                     .next("name a target file with -t FILE, or the trust file of a running target with --trust FILE")
             })?)?,
         };
-        let (entry, services) = described(&target);
+        let (entry, services) = entry_and_services(&target);
         let count = target.services().len() as u64;
         context.progress(Progress::TargetStarting { target: target.name.clone(), services: count });
         let begin = Instant::now();
@@ -193,14 +193,14 @@ impl TargetSession {
     }
 }
 
-fn described(target: &Target) -> (Option<String>, Vec<String>) {
+fn entry_and_services(target: &Target) -> (Option<String>, Vec<String>) {
     (target.entry.as_ref().map(ToString::to_string), target.own_services().into_iter().map(str::to_owned).collect())
 }
 
-type Restarts<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
+type RestartedServices<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
 
 impl TargetControl for Started {
-    fn restart_crashed(&self) -> Restarts<'_> {
+    fn restart_crashed(&self) -> RestartedServices<'_> {
         Box::pin(async {
             let mut names = Vec::new();
             for crash in self.supervisor.crashed() {
@@ -213,8 +213,8 @@ impl TargetControl for Started {
 }
 
 impl TargetControl for Running {
-    /// The `up` in the other terminal restarts what crashed; this only waits for it.
-    fn restart_crashed(&self) -> Restarts<'_> {
+    /// Waits until the supervisor that started the target has restarted crashed services.
+    fn restart_crashed(&self) -> RestartedServices<'_> {
         Box::pin(async {
             let mut state = self.one_at_a_time.lock().await;
             let dead: Vec<String> = state.services.iter().filter(|s| !s.is_alive()).map(|s| s.name.clone()).collect();
@@ -225,10 +225,10 @@ impl TargetControl for Running {
             loop {
                 let now = target::read_state(&self.state_dir)?.filter(target::is_alive);
                 let Some(now) = now else {
-                    return Err(Failure::environment("the target went down").next("`faultloom up`"));
+                    return Err(Failure::environment("the target was stopped").next("`faultloom up`"));
                 };
-                if let Some(gone) = now.services.iter().find(|s| s.given_up) {
-                    return Err(Failure::environment(format!("{} keeps crashing and was given up", gone.name))
+                if let Some(service) = now.services.iter().find(|s| s.given_up) {
+                    return Err(Failure::environment(format!("{} keeps crashing and was given up", service.name))
                         .next("`faultloom ps` names its log"));
                 }
                 if now.services.iter().all(|s| s.healthy && s.is_alive()) {

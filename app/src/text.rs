@@ -15,6 +15,15 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// `412 k`, `12 M`; exact below 10,000.
+pub fn rounded(n: u64) -> String {
+    match n {
+        0..10_000 => grouped(n),
+        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
+        _ => format!("{} M", grouped(n / 1_000_000)),
+    }
+}
+
 pub fn milliseconds(us: u64) -> String {
     match us {
         0..=999 => format!("0.{:01} ms", us / 100),
@@ -37,7 +46,7 @@ pub fn plural(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{} {one}s", grouped(n)) }
 }
 
-/// UTC, so that two people who look at one report talk about the same minute.
+/// In UTC, so that a report shows the same time to every reader.
 pub fn time(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
@@ -100,15 +109,16 @@ mod tests {
     }
 
     #[test]
-    fn times_are_civil() {
+    fn times_are_in_utc() {
         assert_eq!(time(0), "1970-01-01 00:00:00Z");
         assert_eq!(time(1_709_210_096_000), "2024-02-29 12:34:56Z");
         assert_eq!(time(1_795_132_799_999), "2026-11-19 23:59:59Z");
     }
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_have_separators_and_units() {
         assert_eq!([grouped(7), grouped(512), grouped(16384), grouped(1_000_000)], ["7", "512", "16,384", "1,000,000"]);
+        assert_eq!([rounded(9_999), rounded(412_345), rounded(12_345_678)], ["9,999", "412 k", "12 M"]);
         assert_eq!([milliseconds(80), milliseconds(1234), milliseconds(123_456)], ["0.0 ms", "1.2 ms", "123 ms"]);
         assert_eq!([seconds(0.24), seconds(24.4), seconds(200.0)], ["0.2 s", "24 s", "3 min 20 s"]);
         assert_eq!([plural(1, "bug"), plural(2, "bug")], ["1 bug", "2 bugs"]);

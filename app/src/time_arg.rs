@@ -72,8 +72,8 @@ impl TimeArg {
         match self {
             TimeArg::Ago(span) => now_ms - span.ms,
             TimeArg::At(ms) => ms,
-            TimeArg::Today(into) => {
-                let at = now_ms.div_euclid(DAY_MS) * DAY_MS + into;
+            TimeArg::Today(since_midnight_ms) => {
+                let at = now_ms.div_euclid(DAY_MS) * DAY_MS + since_midnight_ms;
                 if at > now_ms { at - DAY_MS } else { at }
             }
         }

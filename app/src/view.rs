@@ -49,7 +49,7 @@ pub enum Block {
         campaign: Campaign,
         doubts: Vec<String>,
     },
-    /// What two runs did differently, one line each.
+    /// Differences of two runs, one line each.
     Changes(Vec<Change>),
 }
 

@@ -1,4 +1,4 @@
-//! Arguments. Every verb has defaults that make sense with none.
+//! Arguments. Every verb works without any, by its defaults.
 
 mod agent;
 mod fleet;
@@ -6,13 +6,14 @@ mod flip;
 mod flip_live;
 mod map;
 
-pub use agent::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
+pub use agent::{Agent, AgentPart, AgentUnit, Observing, ObservingMode};
 pub use fleet::{AgentServe, AgentTrust};
 pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;
 pub use map::{Map, Origin, Range};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Parser)]
@@ -28,6 +29,28 @@ pub struct Args {
     pub common: Common,
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Args {
+    /// Parses a command line; `words` begins with the program's name. Everything after `go` and `python` is an argument
+    /// of the wrapped program, also if it has the form of a global option.
+    pub fn parse_words(mut words: Vec<OsString>) -> Result<Args, clap::Error> {
+        if let Some(verb) = wrapper_verb(&words)
+            && words.get(verb + 1).is_some_and(|word| word != "--")
+        {
+            words.insert(verb + 1, "--".into());
+        }
+        Args::try_parse_from(words)
+    }
+}
+
+/// Where the verb is in a command line of `go` or `python`.
+fn wrapper_verb(words: &[OsString]) -> Option<usize> {
+    (1..words.len()).filter(|at| words[*at] == "go" || words[*at] == "python").find(|at| {
+        // the same word may be the value of a global option, as in `--home go`
+        let parsed = Args::try_parse_from(&words[..=*at]);
+        parsed.is_ok_and(|args| matches!(args.command, Command::Go(_) | Command::Python(_)))
+    })
 }
 
 #[derive(ClapArgs, Clone)]
@@ -199,7 +222,7 @@ pub struct Request {
     pub timeout_ms: u64,
 }
 
-/// What the reply must be like.
+/// Conditions on the reply.
 #[derive(ClapArgs, Clone)]
 #[command(next_help_heading = "Checks")]
 pub struct Expect {
@@ -369,4 +392,40 @@ pub struct Faults {
 pub struct Passed {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Args {
+        Args::parse_words(line.split(' ').map(OsString::from).collect()).unwrap()
+    }
+
+    #[test]
+    fn everything_after_a_wrapper_belongs_to_the_wrapped_program() {
+        for (line, arguments) in [
+            ("faultloom python -v", "-v"),
+            ("faultloom python -q --json -t x.py", "-q --json -t x.py"),
+            ("faultloom python --help", "--help"),
+            ("faultloom --home go python --home x", "--home x"),
+            ("faultloom python script.py go -v", "script.py go -v"),
+            ("faultloom go -v", "-v"),
+            ("faultloom go test -v -- -quiet", "test -v -- -quiet"),
+            ("faultloom go -- -v", "-v"),
+        ] {
+            let args = parsed(line);
+            let (Command::Go(passed) | Command::Python(passed)) = args.command else { panic!("{line}") };
+            assert_eq!(passed.arguments.join(" "), arguments, "{line}");
+            assert_eq!((args.common.verbose, args.common.json, args.common.target), (0, false, None), "{line}");
+        }
+    }
+
+    #[test]
+    fn global_options_are_parsed_before_and_after_other_verbs() {
+        assert_eq!(parsed("faultloom -v python").common.verbose, 1);
+        let args = parsed("faultloom env python -vv --json");
+        assert!(matches!(args.command, Command::Env(_)));
+        assert_eq!((args.common.verbose, args.common.json), (2, true));
+    }
 }

@@ -38,7 +38,7 @@ impl Context {
     }
 
     /// A line on standard error, unless only results are wanted.
-    pub fn say(&self, line: impl AsRef<str>) {
+    pub fn note(&self, line: impl AsRef<str>) {
         if !self.common.quiet && !self.common.json {
             eprintln!("{}", line.as_ref());
         }

@@ -9,7 +9,8 @@ pub fn init(verbosity: u8) {
     let level = match verbosity {
         0 => None,
         1 => Some("info"),
-        _ => Some("debug"),
+        // libraries log every frame and statement at this level
+        _ => Some("debug,h2=info,hyper_util=info,sqlx=info"),
     };
     let filter = std::env::var(VARIABLE).ok().filter(|filter| !filter.is_empty());
     let Some(filter) = filter.as_deref().or(level) else { return };

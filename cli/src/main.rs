@@ -1,6 +1,6 @@
 //! The `faultloom` command: parses arguments, calls use cases, and renders their events and results.
 
-/// As the standard ones, except that nobody reading any more (`faultloom runs | head -1`) is no reason to panic.
+/// As the standard macros, but without a panic if the reader has closed its end (`faultloom runs | head -1`).
 macro_rules! println {
     ($($text:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($text)*))); }};
 }
@@ -18,12 +18,11 @@ mod logging;
 mod render;
 mod signals;
 
-use clap::Parser;
 use model::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
+    let args = match args::Args::parse_words(std::env::args_os().collect()) {
         Ok(args) => args,
         Err(e) => {
             if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Errors go to standard error in words; with --json also to standard output as an object, so that a script has them.
+/// Errors go to standard error as text; with --json also to standard output as an object, for scripts.
 fn report(failure: &Failure, json: bool) {
     if json {
         print_error(&failure.what, failure.why.as_deref(), failure.next.as_deref(), failure.exit());

@@ -17,12 +17,18 @@ pub async fn interrupted() {
     }
 }
 
-/// The first signal cancels. If the work is resumable, a second one ends the process at once; the reaper then stops the
-/// services.
-pub async fn cancel_on_interrupt(cancel: Cancel, resumable: bool) {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OnInterrupt {
+    Cancel,
+    /// A second signal ends the process at once; the reaper then stops the services.
+    CancelThenExit,
+}
+
+/// Cancels at the first signal.
+pub async fn cancel_on_interrupt(cancel: Cancel, on_interrupt: OnInterrupt) {
     interrupted().await;
     cancel.cancel();
-    if resumable {
+    if on_interrupt == OnInterrupt::CancelThenExit {
         eprintln!("\n   stopping; finished work is stored (Ctrl-C again ends at once)");
         interrupted().await;
         std::process::exit(Exit::Aborted.code().into());

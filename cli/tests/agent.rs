@@ -224,7 +224,7 @@ fn once_prints_one_window() {
     let ran = home.run(&plain).exits(0);
     let line = ran.out.lines().find(|l| l.contains(&format!("127.0.0.1:{}", server.port)) && l.contains('→'));
     assert!(line.is_some_and(|l| l.split_whitespace().rev().nth(2) == Some("1")), "{}", ran.out);
-    assert!(ran.out.contains("seen by polling"), "{}", ran.out);
+    assert!(ran.out.contains("observed by polling"), "{}", ran.out);
 }
 
 /// Runs what follows as a user without rights.

@@ -1,12 +1,11 @@
-//! What users get wrong: each with what failed, the reason, the next step, and the right exit code. Nothing is started
-//! for it.
+//! Invalid input: each error has what failed, the reason, the next step, and its exit code. Nothing is started.
 
 use crate::support::{Home, free_ports, kill_dash_9, wait_for};
 
 const GOOD: &str = "name: t\nservices:\n  - {name: a, command: [sleep, \"1000\"]}\n";
 
 #[test]
-fn wrong_target_files_are_refused_with_the_place() {
+fn wrong_target_files_are_refused_with_their_line() {
     let home = Home::new("target-file");
     home.run(&["up"]).exits(2).says("there is no target.yaml here").says("name a target file with -t FILE");
     home.run(&["record", "http://127.0.0.1:1/"])
@@ -14,7 +13,7 @@ fn wrong_target_files_are_refused_with_the_place() {
         .says("there is no target: no target.yaml here, nothing is up");
     home.run(&["up", "-t", "absent.yaml"]).exits(2).says("cannot read the target file absent.yaml");
     let cases = [
-        // (the file, what is said)
+        // (the file, the message)
         ("", "target.yaml"),
         ("name: t\n", "services"),
         ("name: t\nservices: []\n", "the list of services is empty"),
@@ -55,7 +54,7 @@ fn wrong_target_files_are_refused_with_the_place() {
 #[test]
 fn wrong_arguments_are_refused_before_anything_is_started() {
     let home = Home::new("arguments");
-    // a target that would be noticed: it never gets healthy
+    // starting this target would fail, because it never becomes healthy
     home.write(
         "target.yaml",
         "name: t\nservices:\n  - {name: a, command: [sleep, \"9\"], listens: [\"127.0.0.1:1\"], start_timeout_s: 60}\n",
@@ -124,7 +123,7 @@ fn wrong_requests_are_refused() {
 }
 
 #[test]
-fn an_unreachable_target_is_the_environments_fault() {
+fn an_unreachable_target_is_an_environment_failure() {
     let home = Home::new("unreachable");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
@@ -153,7 +152,7 @@ fn an_unreachable_target_is_the_environments_fault() {
     home.run(&["down"]).exits(0);
 }
 
-/// A server without SDK answers; nothing can be said about faults behind it.
+/// A server without SDK replies, so nothing is known about faults at the services that it calls.
 #[test]
 fn an_entry_without_sdk_is_unknown_never_pass() {
     let home = Home::new("deaf");
@@ -180,7 +179,7 @@ fn an_entry_without_sdk_is_unknown_never_pass() {
 }
 
 #[test]
-fn a_target_of_somebody_else_is_used_by_its_trust_file() {
+fn an_external_target_is_used_by_its_trust_file() {
     let home = Home::new("foreign");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
@@ -201,7 +200,7 @@ fn a_target_of_somebody_else_is_used_by_its_trust_file() {
 }
 
 #[test]
-fn a_target_that_goes_down_is_noticed() {
+fn a_target_that_is_stopped_is_detected() {
     let home = Home::new("gone");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);

@@ -1,7 +1,8 @@
-//! Requests that come from outside with nothing of ours, drawn by the service they reach, arrive at an OpenTelemetry
-//! Collector: each once, whole, as one trace. Every language calls every other, in every way. With `lab/relay` and
-//! `lab/collector`.
+//! Requests from outside, without an envelope, are sampled by the service that receives them and exported to an
+//! OpenTelemetry Collector: each once, completely, as one trace. Every language calls every other, with every kind of
+//! call. With `lab/relay` and `lab/collector`.
 
+use crate::support::processes::ChildProcess;
 use crate::support::relays::{KINDS, LANGUAGES, Relays};
 use crate::support::{Home, free_ports, repository, skipped, wait_for};
 use serde_json::Value;
@@ -10,27 +11,17 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// From the last request to the last trace in the Collector's file.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
-/// Ended with the test, whatever comes of it.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 struct Collector {
-    running: Running,
+    process: ChildProcess,
     port: u16,
     file: PathBuf,
-    /// Holds the file and what the Collector says.
+    /// Holds the Collector's file and log.
     _home: Home,
 }
 
@@ -48,27 +39,27 @@ impl Collector {
         command.arg("--config").arg(format!("file:{}", root.join("lab/collector/collector.yaml").display()));
         command.env("COLLECTOR_ENDPOINT", format!("127.0.0.1:{port}")).env("COLLECTOR_FILE", &file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
-        let mut running = Running(command.spawn().unwrap());
+        let mut process = ChildProcess::start(&mut command);
         wait_for("the Collector", || {
-            let ended = running.0.try_wait().unwrap();
+            let ended = process.0.try_wait().unwrap();
             assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&log).unwrap());
             TcpStream::connect(("127.0.0.1", port)).ok()
         });
-        Some(Collector { running, port, file, _home: home })
+        Some(Collector { process, port, file, _home: home })
     }
 
     fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}/v1/traces", self.port)
     }
 
-    /// What it has written down until now; its last line may not be whole yet.
+    /// The spans in its file. A last line that is not complete yet is left out.
     fn spans(&self) -> Vec<Span> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().flat_map(|line| spans(&serde_json::from_str(line).expect("a line of OTLP"))).collect()
     }
 
-    /// Returns when a trace of each journey is there.
+    /// Waits for a trace of each journey.
     fn wait_for(&self, journeys: &BTreeSet<Journey>, since_unix_ns: u64) {
         let begin = Instant::now();
         loop {
@@ -85,11 +76,11 @@ impl Collector {
         }
     }
 
-    /// Everything taken in is in the file then.
+    /// Afterwards everything that it received is in the file.
     fn stop(&mut self) {
-        let pid = self.running.0.id().to_string();
+        let pid = self.process.pid();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        wait_for("the Collector's end", || self.running.0.try_wait().unwrap());
+        wait_for("the Collector's end", || self.process.0.try_wait().unwrap());
     }
 }
 
@@ -107,7 +98,7 @@ struct Span {
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 
-/// Of one line of the Collector's file, or one export request.
+/// The spans of one line of the Collector's file, or of one export request.
 fn spans(request: &Value) -> Vec<Span> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -132,7 +123,7 @@ fn spans(request: &Value) -> Vec<Span> {
     found
 }
 
-/// Of requests that came since then, with their spans.
+/// Requests since then, with their spans.
 fn traces(spans: Vec<Span>, since_unix_ns: u64) -> BTreeMap<String, Vec<Span>> {
     let mut traces: BTreeMap<String, Vec<Span>> = BTreeMap::new();
     for span in spans.into_iter().filter(|span| span.times_unix_ns[0] >= since_unix_ns) {
@@ -152,7 +143,7 @@ fn named(caller: usize, kind: &str, callee: usize) -> Journey {
     (LANGUAGES[caller].to_owned(), kind.to_owned(), LANGUAGES[callee].to_owned())
 }
 
-/// The journey that a trace shows, and the parent of its first span. The error says what is wrong with the trace.
+/// The journey of a trace, and the parent of its first span. The error describes a defect of the trace.
 fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     let [a, b, c] = spans else { return Err(format!("{} spans instead of 3: {spans:?}", spans.len())) };
     let client = [a, b, c].into_iter().find(|span| span.kind == CLIENT).ok_or(format!("no call in {spans:?}"))?;
@@ -174,8 +165,8 @@ fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     Ok(((first.service.clone(), kind, second.service.clone()), first.parent.clone()))
 }
 
-/// A request as any client sends it, with these header lines; the reply must tell of the whole journey and have nothing
-/// of ours.
+/// Sends a request as any client does, with these header lines. The reply must contain the whole journey and no
+/// history.
 fn visit(relays: &Relays, (caller, kind, callee): (usize, &str, usize), headers: &str) {
     let reply = get(relays.port(caller), &[relays.stop(kind, callee)], headers);
     let words = format!("{} {kind} {}: {reply}", LANGUAGES[caller], LANGUAGES[callee]);
@@ -193,20 +184,21 @@ fn get(port: u16, stops: &[String], headers: &str) -> String {
     reply
 }
 
-/// A relay without keys: a gRPC client that knows nothing of us. Gives its HTTP port.
-fn outsider() -> (Running, u16) {
+/// A relay without keys, as a gRPC client without SDK. Returns its HTTP port.
+fn outsider() -> (ChildProcess, u16) {
     let port = free_ports(2);
     let mut command = Command::new(repository().join("out/relay/relay"));
     command.env("NAME", "outsider").env("PORT", port.to_string()).env("GRPC_PORT", (port + 1).to_string());
-    let mut running = Running(command.stdin(Stdio::null()).spawn().unwrap());
+    let mut process = ChildProcess::start(command.stdin(Stdio::null()));
     wait_for("the outsider", || {
-        assert!(running.0.try_wait().unwrap().is_none());
+        assert!(process.is_running());
         TcpStream::connect(("127.0.0.1", port)).ok()
     });
-    (running, port)
+    (process, port)
 }
 
-/// Who was reached by gRPC in a trace, and the number of calls it made. The error says what is wrong with the trace.
+/// The service that was called by gRPC in a trace, and the number of its calls. The error describes a defect of the
+/// trace.
 fn reached(spans: &[Span]) -> Result<(String, usize), String> {
     let (clients, servers): (Vec<&Span>, Vec<&Span>) = spans.iter().partition(|span| span.kind == CLIENT);
     let (first, callees): (Vec<&Span>, Vec<&Span>) = servers.into_iter().partition(|span| span.parent.is_none());
@@ -225,13 +217,13 @@ fn reached(spans: &[Span]) -> Result<(String, usize), String> {
 }
 
 #[test]
-fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
+fn requests_from_outside_are_exported_once_and_completely() {
     let Some(mut collector) = Collector::start() else { return };
     let settings = [("FAULTLOOM_SAMPLE", "1/1"), ("FAULTLOOM_EXPORT", &collector.endpoint())];
     let Some(relays) = Relays::up("collector-relays", &settings) else { return };
     let wanted: BTreeSet<Journey> = all_journeys().into_iter().map(|(a, kind, b)| named(a, kind, b)).collect();
 
-    // a look at a relay's health was a request from outside as well
+    // health checks of the relays are requests from outside too
     let begin = now_unix_ns();
     for journey in all_journeys() {
         visit(&relays, journey, "");
@@ -239,7 +231,7 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     collector.wait_for(&wanted, begin);
     imported_whole(&relays.home, &collector);
 
-    // callers that trace by other means are asked nothing but their `traceparent`
+    // of callers with another tracer only `traceparent` is used
     let ids_of = |n: usize| (format!("{:032x}", 0xabc_0000 + n), format!("{:016x}", 0xdef_0000 + n));
     let second = now_unix_ns();
     for (n, journey) in all_journeys().into_iter().enumerate() {
@@ -248,7 +240,7 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     }
     collector.wait_for(&wanted, second);
 
-    // what comes by gRPC, unary or as a stream, is drawn as well
+    // gRPC requests, unary or streamed, are sampled too
     let third = now_unix_ns();
     let (_outsider, port) = outsider();
     let entries: Vec<(&str, usize)> = KINDS[1..].iter().flat_map(|kind| (0..4).map(move |to| (*kind, to))).collect();
@@ -259,7 +251,7 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     let drawn = || Some(traces(collector.spans(), third)).filter(|traces| traces.len() >= entries.len());
     wait_for("requests by gRPC", drawn);
 
-    // at their end the relays export what they still have, and the Collector writes what it still has
+    // when they stop, the relays export and the Collector writes what is left
     drop(relays);
     collector.stop();
     let spans = collector.spans();
@@ -280,7 +272,7 @@ fn requests_from_outside_arrive_once_and_whole_at_a_collector() {
     assert!(plain.iter().all(|(_, parent)| parent.is_none()), "nobody is above the first service");
 
     let mut reached: Vec<(String, usize)> = by_grpc.values().map(|spans| reached(spans).unwrap()).collect();
-    // a stream's journey is made twice
+    // the journey of a stream happens twice
     let calls = |kind: &str| if kind == "call" { 1 } else { 2 };
     let mut expected: Vec<_> = entries.iter().map(|(kind, to)| (LANGUAGES[*to].to_owned(), calls(kind))).collect();
     reached.sort();
@@ -292,7 +284,7 @@ fn now_unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// The Collector's file becomes a run, and the run's export has the same spans.
+/// The Collector's file is imported as a run, and the run's export has the same spans.
 fn imported_whole(home: &Home, collector: &Collector) {
     let spans: BTreeSet<Span> = collector.spans().into_iter().collect();
     let requests = spans.iter().filter(|span| span.parent.is_none()).count();

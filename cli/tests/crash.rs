@@ -1,9 +1,9 @@
-//! A service that an injected fault brings down is a finding, not an accident.
+//! A service that crashes because of an injected fault is a finding.
 
 use crate::support::{Home, free_ports};
 use std::io::{Read, Write};
 
-/// `front` asks `middle` and does without it; `middle` asks `back` and ends itself if that fails.
+/// `front` calls `middle` and tolerates its failure; `middle` calls `back` and exits if that fails.
 const SERVER: &str = r#"package main
 
 import (
@@ -39,7 +39,7 @@ fn get(port: u16) -> String {
 }
 
 #[test]
-fn a_crash_that_comes_with_the_fault_each_time_fails_the_request_that_was_answered_well() {
+fn a_crash_by_the_fault_fails_the_request_although_its_reply_is_correct() {
     let home = Home::new("crash");
     home.write("main.go", SERVER);
     home.write("go.mod", "module server\n\ngo 1.24\n");

@@ -1,10 +1,11 @@
-//! `faultloom doctor --target` and `record --discover`: what a target's services say when they are asked.
+//! `faultloom doctor --target` and `record --discover`.
 
+use crate::support::processes::ChildProcess;
 use crate::support::{Home, free_ports, wait_for};
 use serde_json::Value;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-/// `web` calls its peer, if it has one; `FAULTLOOM_…` is all it does not know about.
+/// `web` calls its peer, if it has one. Its source does not use the SDK.
 const SERVER: &str = r#"package main
 
 import (
@@ -51,29 +52,20 @@ fn state<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str, &'a str) {
     (text("state"), text("why"), text("next"))
 }
 
-/// A service that the tool has not started; it ends with the test, however that ends.
-struct Outside(Child);
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn outside(home: &Home, port: u16, trust: Option<&str>) -> Outside {
+/// A service that is not started by the tool.
+fn outside(home: &Home, port: u16, trust: Option<&str>) -> ChildProcess {
     let mut command = Command::new(home.file("with"));
     command.arg(port.to_string()).stdout(Stdio::null()).env_remove("FAULTLOOM_TRUST_FILE");
     if let Some(file) = trust {
         command.env("FAULTLOOM_TRUST_FILE", home.file(file)).env("FAULTLOOM_SERVICE", "outside");
     }
-    let child = Outside(command.stderr(Stdio::null()).spawn().unwrap());
+    let child = ChildProcess::start(command.stderr(Stdio::null()));
     wait_for("the outside service", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
     child
 }
 
 #[test]
-fn every_service_is_told_with_its_reason_and_the_next_step() {
+fn every_service_is_listed_with_its_reason_and_the_next_step() {
     let home = Home::new("doctor");
     build(&home);
     let port = free_ports(6);
@@ -133,7 +125,7 @@ fn a_target_of_which_everything_answers_passes() {
     // the same while it is up
     home.run(&["up", "-d", "-t", "app.yaml"]).exits(0);
     home.run(&["doctor", "--target", "app.yaml"]).exits(0).says("✓ stock");
-    // what was seen is listed with the command that records it
+    // recorded entry points are listed with their commands
     home.run(&["record", "-t", "app.yaml"]).exits(0);
     let seen = home.run(&["record", "--discover", "-t", "app.yaml", "--json"]).exits(0).json();
     assert_eq!(seen["entry"]["url"], format!("http://127.0.0.1:{port}/items/1"));

@@ -1,13 +1,14 @@
-//! `faultloom env`: what is printed works as it is printed, keys are not.
+//! `faultloom env`: the printed lines work as they are, and keys are printed only on request.
 
+use crate::support::processes::ChildProcess;
 use crate::support::{Home, repository, skipped, wait_for};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 const FORMS: [&str; 4] = ["shell", "docker", "systemd", "kubernetes"];
 
-/// Four services that live until they are killed, each in a folder with a blank in its name.
+/// Four services that run until they are killed, in a folder with a space in its name.
 fn target(home: &Home) {
     let app = home.file("my app");
     std::fs::create_dir_all(app.join("bin")).unwrap();
@@ -35,7 +36,7 @@ fn target(home: &Home) {
     );
 }
 
-/// Whether the SDK is built here; a skip is counted.
+/// Whether the SDK is built; if not, a skip is counted.
 fn has(language: &str) -> bool {
     let sdk = repository().join("sdk");
     let (file, tool) = match language {
@@ -46,13 +47,13 @@ fn has(language: &str) -> bool {
     };
     let there = file.exists() && Command::new(tool).arg("--help").output().is_ok();
     if !there {
-        skipped(&format!("env {language}: {tool} or {} is not here", file.display()));
+        skipped(&format!("env {language}: {tool} or {} is missing", file.display()));
     }
     there
 }
 
 /// Runs the printed text as a script, with the tool in its path.
-fn run(home: &Home, script: &str) -> Child {
+fn run(home: &Home, script: &str) -> ChildProcess {
     let tool = PathBuf::from(env!("CARGO_BIN_EXE_faultloom"));
     let path = format!("{}:{}", tool.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
@@ -63,11 +64,11 @@ fn run(home: &Home, script: &str) -> Child {
         };
     }
     shell.args(["-euc", script]).current_dir(&home.path).env("PATH", path).env("NODE_OPTIONS", "--no-warnings");
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    ChildProcess::start(shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
 #[test]
-fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
+fn the_shell_lines_of_every_language_load_the_sdk_with_its_keys() {
     for (language, service) in [("python", "py"), ("node", "js"), ("java", "jv"), ("go", "gg")] {
         if !has(language) {
             continue;
@@ -79,7 +80,7 @@ fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
         let status = home.file(".faultloom/status/waits");
         let mut child = run(&home, &printed.out);
         let said = wait_for("the status file", || {
-            assert!(child.try_wait().unwrap().is_none(), "{language}: it ended\n{}", printed.out);
+            assert!(child.is_running(), "{language}: it ended\n{}", printed.out);
             let file = std::fs::read_dir(&status)
                 .ok()?
                 .flatten()
@@ -95,13 +96,12 @@ fn the_shell_lines_of_every_language_bring_the_sdk_and_its_keys() {
                 .any(|e| e.starts_with(b"NODE_OPTIONS=") && e.ends_with(b"--no-warnings"));
             assert!(kept, "what was in the variable stays");
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
     }
 }
 
 #[test]
-fn keys_are_made_once_and_shown_only_when_asked_for() {
+fn keys_are_created_once_and_shown_only_on_request() {
     let home = Home::new("env-keys");
     target(&home);
     let first = home.run(&["env", "python"]).exits(0).says("keys created: ");
@@ -128,7 +128,7 @@ fn keys_are_made_once_and_shown_only_when_asked_for() {
 }
 
 #[test]
-fn each_form_names_what_its_reader_needs() {
+fn each_form_has_the_lines_for_its_tool() {
     let home = Home::new("env-forms");
     target(&home);
     let print =
@@ -216,7 +216,7 @@ fn a_python_package_copied_as_the_dockerfile_says_loads_itself() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_asked_back() {
+fn values_that_cannot_be_drafted_are_open_questions() {
     let home = Home::new("env-bad");
     home.run(&["env", "python"]).exits(2).says("which service?").says("faultloom init");
     home.run(&["env", "ruby"]).exits(2);

@@ -1,4 +1,4 @@
-//! `export`, `import`, and envelopes for hops that know OpenTelemetry only, against a service inside the test.
+//! `export`, `import`, and envelopes for hops that support only OpenTelemetry, against a service inside the test.
 
 use crate::support::service::{Service, TRUST};
 use crate::support::{Completed, Home};
@@ -29,7 +29,7 @@ impl World {
         self.run(&[&[verb, &self.service.url, "--trust", &self.trust][..], more].concat())
     }
 
-    /// Records one request and gives the run's id.
+    /// Records one request and returns the run's id.
     fn record(&self) -> String {
         let json = self.send("record", &["--json"]).exits(0).json();
         json["run"].as_str().unwrap().to_owned()
@@ -50,7 +50,7 @@ fn a_bridged_envelope_travels_in_baggage_as_well() {
     let json = world.send("record", &["--bridge", "--json", "-H", "baggage: user=alice"]).exits(0).json();
     let headers = world.service.last();
     assert!(headers["baggage"].starts_with("user=alice,faultloom="), "{headers:?}");
-    // a hop that knows us only by `baggage` finds the same envelope, and the entry's call
+    // `baggage` carries the same envelope, and the entry's call
     let own = headers["x-faultloom"].as_str();
     let found = find_envelope(|name| headers.get(name).filter(|_| name != "x-faultloom").map(String::as_str));
     let IncomingEnvelope::Baggage { envelope, call } = found else { panic!("{found:?}") };
@@ -125,7 +125,7 @@ fn of_a_sweep_the_good_run_or_a_bug_is_exported() {
 }
 
 #[test]
-fn what_cannot_be_exported_or_imported_is_said() {
+fn unsuitable_runs_and_files_are_refused() {
     let world = World::new("exchange-refused");
     world.run(&["export"]).exits(2).says("there is no run 'last'");
     let run = world.record();

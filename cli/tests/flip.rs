@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Prints forty sums over a table: much to corrupt, nothing that notices.
+/// Prints forty sums over a table, without any check.
 const SUMS: &str = r#"
 #include <stdio.h>
 static unsigned table[64];
@@ -23,7 +23,7 @@ int main(void) {
 }
 "#;
 
-/// The same with two tables; it stops itself with status 86 where they disagree.
+/// The same with two tables; it exits with status 86 if they differ.
 const TWICE: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ fn compiled(home: &Home, name: &str, source: &str, options: &[&str]) -> PathBuf 
     to
 }
 
-/// A folder with the program `sums`. None, with a counted skip, where programs cannot be contained.
+/// A folder with the program `sums`. None, with a counted skip, if programs cannot be contained here.
 fn home(name: &str) -> Option<Home> {
     let home = Home::new(name);
     compiled(&home, "sums", SUMS, &[]);
@@ -79,7 +79,8 @@ fn outcomes(home: &Home, run: &str) -> BTreeMap<u64, String> {
     outcomes
 }
 
-/// Those that used about as much CPU time as makes a hang (100 ms): a loop of 2^26 turns may end before that or not.
+/// Injections whose CPU time is near the limit of a hang (100 ms): a loop of 2^26 iterations may end before or after
+/// it.
 fn nearly_hung(home: &Home, run: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(log(home, run)).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -91,7 +92,7 @@ fn log(home: &Home, run: &str) -> PathBuf {
 }
 
 #[test]
-fn every_planned_flip_is_in_the_tables_and_every_verb_knows_the_run() {
+fn every_planned_flip_is_in_the_tables_and_every_verb_supports_the_run() {
     let Some(home) = home("flip") else { return };
     let ran = home.run(&["flip", "--json", "-n", "30", "--controls", "10", "--", "./sums"]).exits(1);
     let campaign = campaign(&ran);
@@ -117,7 +118,7 @@ fn every_planned_flip_is_in_the_tables_and_every_verb_knows_the_run() {
     home.run(&["export"]).exits(2).says("no trace");
 }
 
-/// So where the golden run was at the flip says how many of its lines were out.
+/// So the position of the flip in the golden run determines how many lines were written before it.
 fn every_line_is_written_at_once(home: &Home, ran: &Completed, variant: &Value) {
     let run = ran.json()["run"].as_str().unwrap().to_owned();
     let golden = std::fs::read_to_string(home.file(&format!(".faultloom/runs/{run}/golden-0.json"))).unwrap();
@@ -154,7 +155,7 @@ fn the_same_seed_gives_the_same_outcomes_and_another_seed_others() {
 }
 
 #[test]
-fn an_injection_comes_to_the_same_in_a_fresh_process() {
+fn an_injection_has_the_same_outcome_in_a_fresh_process() {
     let Some(home) = home("flip-replay") else { return };
     let ran = home.run(&["flip", "--json", "-n", "3", "--", "./sums"]);
     assert_eq!(number(&campaign(&ran), "/variants/0/planned"), 21);
@@ -189,7 +190,7 @@ fn gdb_finds_the_process_at_the_flip() {
 }
 
 #[test]
-fn a_campaign_that_was_stopped_or_killed_goes_on_where_it_was() {
+fn a_stopped_or_killed_campaign_is_resumed() {
     let Some(home) = home("flip-resume") else { return };
     let asked = ["flip", "-q", "-n", "120", "--", "./sums"];
     home.run(&asked).exits(1);
@@ -246,7 +247,7 @@ int main(void) {
 "#;
 
 #[test]
-fn every_flip_in_the_work_for_a_reply_is_set_beside_the_drawn_ones() {
+fn exhaustive_flips_of_one_reply_are_compared_with_the_drawn_ones() {
     let Some(home) = home("flip-every") else { return };
     compiled(&home, "answer", ANSWER, &[]);
     home.write("line", "abc");
@@ -284,7 +285,7 @@ fn a_program_that_changed_is_not_resumed() {
 }
 
 #[test]
-fn hardening_shows_in_its_column_beside_the_stock_program() {
+fn hardening_has_a_column_next_to_the_stock_program() {
     let Some(home) = home("flip-hardened") else { return };
     compiled(&home, "twice", TWICE, &[]);
     for how in [["--abort-status", "86"], ["--abort-marker", "hardening: mismatch"]] {
@@ -302,7 +303,7 @@ fn hardening_shows_in_its_column_beside_the_stock_program() {
 }
 
 #[test]
-fn a_judge_of_ones_own_decides_and_one_that_fails_makes_it_unknown() {
+fn a_judge_command_decides_and_a_failing_one_makes_the_verdict_unknown() {
     let Some(home) = home("flip-judge") else { return };
     let asked = ["flip", "--json", "-n", "10", "--types", "RVAL", "--judge"];
     let lenient = home.run(&[&asked[..], &["echo none", "--", "./sums"]].concat()).exits(0);
@@ -312,7 +313,7 @@ fn a_judge_of_ones_own_decides_and_one_that_fails_makes_it_unknown() {
 }
 
 #[test]
-fn a_disturbance_of_ones_own_is_judged_between_healthy_runs() {
+fn an_external_disturbance_is_judged_between_healthy_runs() {
     let home = Home::new("flip-external");
     home.write("state", "good\n");
     let state = home.file("state").display().to_string();
@@ -331,7 +332,7 @@ fn a_disturbance_of_ones_own_is_judged_between_healthy_runs() {
     home.run(&["show"]).exits(0).says("external");
     home.run(&["report"]).exits(0);
 
-    // one that does not undo: the last healthy run shows it, and nothing is proven
+    // a disturbance that is not undone: the last healthy run deviates, so the verdict is unknown
     let lasting = format!("echo bad > {state}");
     home.write("state", "good\n");
     let ran = home.run(&["flip", "--json", "--runs", "20", "--external", &lasting, "--", "cat", &state]);
@@ -348,7 +349,7 @@ fn a_running_server_is_judged_by_an_input_trace() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let state = home.write("state", "good");
-    // says to each line what stands in a file: the disturbance changes it
+    // answers each line with the content of a file, which the disturbance changes
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut lines = std::io::BufReader::new(stream.try_clone().unwrap());
@@ -378,7 +379,7 @@ fn a_running_server_is_judged_by_an_input_trace() {
 }
 
 #[test]
-fn what_cannot_be_disturbed_is_refused_before_anything_runs() {
+fn unsuitable_programs_are_refused_before_anything_runs() {
     let Some(home) = home("flip-refused") else { return };
     home.run(&["runs", "--delete", home.run(&["runs", "--json"]).json()[0]["id"].as_str().unwrap()]).exits(0);
     home.write("text", "no program");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 const GUIDE: &str = "docs/guides/flip.md";
 
-/// What a reader would bring along. The hardened one computes twice, and stops itself where the two disagree.
+/// The reader's programs. The hardened one computes twice, and exits if the results differ.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ int main(void) {
 }
 "#;
 
-/// What the guide says in its place, and what is run here: numbers that take seconds, a server of the test's own.
+/// Text of the guide, and what is run instead: smaller numbers, and a server of the test.
 fn shortened(block: &str, server: &Memcached) -> String {
     let (at, pid) = (format!("127.0.0.1:{}", server.port), server.process.pid());
     let device = format!("/dev/tcp/127.0.0.1/{}", server.port);
@@ -54,7 +54,7 @@ fn prepared() -> Option<Home> {
         assert!(cc.status().expect("a C compiler").success());
     }
     std::fs::create_dir(home.file("bin")).unwrap();
-    // undervolting is none of ours to do
+    // the guide's undervolting is not run
     let disturbance =
         home.write("bin/lower-voltage", "#!/bin/sh\n[ \"$1 $2\" = '--by 120' ] || exit 1\nexec sleep 600\n");
     std::fs::set_permissions(disturbance, PermissionsExt::from_mode(0o755)).unwrap();
@@ -62,7 +62,7 @@ fn prepared() -> Option<Home> {
 }
 
 #[test]
-fn every_command_of_the_guide_works_as_it_stands() {
+fn every_command_of_the_guide_works() {
     let Some(home) = prepared() else { return };
     let server = Memcached::start(&home);
     let promises = [
@@ -82,7 +82,7 @@ fn every_command_of_the_guide_works_as_it_stands() {
         assert!(block.contains(of), "not '{of}':\n{block}");
         let block = shortened(block, &server);
         let ran: Completed = Started::new(guide::shell(&home, &["-c", &block])).wait();
-        // either verdict; the last is about one flip or three, and may not know
+        // any verdict; with one or three flips it may be unknown
         let fits = matches!(ran.status.code(), Some(0 | 1)) || of == "flip live" && ran.status.code() == Some(5);
         assert!(fits, "{block}\nexit {:?}\n{}\n{}", ran.status.code(), ran.out, ran.err);
         assert!(ran.out.contains(promise) || ran.err.contains(promise), "{block}\n{}\n{}", ran.out, ran.err);

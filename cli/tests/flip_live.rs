@@ -1,6 +1,7 @@
 //! `faultloom flip live` with a real memcached, and with processes that must be left alone.
 
-use crate::support::memcached::{self, Memcached, Target};
+use crate::support::memcached::{self, Memcached};
+use crate::support::processes::ChildProcess;
 use crate::support::{Home, Started, skipped, wait_for};
 use serde_json::Value;
 use std::io::Write;
@@ -9,8 +10,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Of every thread: whether somebody traces it, or it stands still.
-fn held(pid: &str) -> Vec<String> {
+/// The status of every thread that is traced or stopped.
+fn traced_or_stopped(pid: &str) -> Vec<String> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let status = threads.map(|thread| std::fs::read_to_string(thread.path().join("status")).unwrap_or_default());
     let traced = |line: &str| line.starts_with("TracerPid:") && !line.ends_with("\t0");
@@ -18,17 +19,19 @@ fn held(pid: &str) -> Vec<String> {
     status.filter(|status| status.lines().any(|line| traced(line) || stopped(line))).collect()
 }
 
-/// Traced, and in a system call that does not return by itself.
-fn waits(pid: &str) -> bool {
-    held(pid).iter().any(|status| status.contains("State:\tS"))
+/// Whether a traced thread is blocked in a system call.
+fn is_blocked(pid: &str) -> bool {
+    traced_or_stopped(pid).iter().any(|status| status.contains("State:\tS"))
 }
 
-/// Busy now and then, as long as somebody writes lines to it; then it waits.
-fn reader() -> Target {
-    Target::start(Command::new("sh").args(["-c", "while read line; do :; done"]).stdin(Stdio::piped()))
+/// Runs for each line that is written to it, and waits in between.
+fn reader() -> ChildProcess {
+    let mut command = Command::new("sh");
+    command.args(["-c", "while read line; do :; done"]).stdin(Stdio::piped());
+    ChildProcess::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-/// Says so, countably, and gives false where processes cannot be traced.
+/// False, with a counted skip, if processes cannot be traced here.
 fn can_trace(home: &Home) -> bool {
     let mut target = reader();
     let mut input = target.0.stdin.take().unwrap();
@@ -60,8 +63,8 @@ fn log(home: &Home, run: &str) -> PathBuf {
     home.file(&format!(".faultloom/runs/{run}/injections.jsonl"))
 }
 
-/// Whatever came of it is what the verdict says, and what the process shows.
-fn accounted(home: &Home, server: &mut Memcached, result: &Value, status: Option<i32>) {
+/// Tallies, verdict, log and the state of the process are consistent.
+fn assert_consistent(home: &Home, server: &mut Memcached, result: &Value, status: Option<i32>) {
     let variant = &result["campaign"]["variants"][0];
     let of = |key: &str| number(variant, &format!("/tally/{key}"));
     let tried: u64 = ["none", "undetected", "hardening", "otherwise", "inactive", "unjudged"].map(of).iter().sum();
@@ -76,8 +79,8 @@ fn accounted(home: &Home, server: &mut Memcached, result: &Value, status: Option
         _ => (5, late > 0 || tried == of("inactive") || number(variant, "/missing") > 0 || of("unjudged") > 0),
     };
     assert_eq!((status, expected.1), (Some(expected.0), true), "{result}");
-    assert_eq!(variant["live"]["runs"], server.process.runs(), "{variant}");
-    assert_eq!(held(&server.process.pid()), Vec::<String>::new(), "let go");
+    assert_eq!(variant["live"]["runs"], server.process.is_running(), "{variant}");
+    assert_eq!(traced_or_stopped(&server.process.pid()), Vec::<String>::new(), "released");
     for flip in variant["live"]["flips"].as_array().unwrap() {
         let injection = &flip["injection"];
         assert!(flip["live"]["thread"].is_u64() && injection["bit"].is_u64(), "{flip}");
@@ -90,7 +93,7 @@ fn accounted(home: &Home, server: &mut Memcached, result: &Value, status: Option
 }
 
 #[test]
-fn a_running_server_is_struck_judged_and_let_go() {
+fn flips_in_a_running_server_are_judged_and_the_server_is_released() {
     let Some(home) = prepared("flip-live") else { return };
     let mut wrong = 0;
     for round in 0..4 {
@@ -99,7 +102,7 @@ fn a_running_server_is_struck_judged_and_let_go() {
         let asked = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "3", "--check", &check];
         let ran = home.run(&asked);
         let result = ran.json();
-        accounted(&home, &mut server, &result, ran.status.code());
+        assert_consistent(&home, &mut server, &result, ran.status.code());
         let tally = &result["campaign"]["variants"][0]["tally"];
         wrong += number(tally, "/undetected") + number(tally, "/otherwise");
         let run = result["run"].as_str().unwrap();
@@ -120,14 +123,14 @@ fn a_running_server_is_struck_judged_and_let_go() {
 }
 
 #[test]
-fn without_a_check_nothing_is_proven() {
+fn without_a_check_the_verdict_is_unknown() {
     let Some(home) = prepared("flip-live-unchecked") else { return };
     let mut server = Memcached::start(&home);
     let pid = server.process.pid();
     let mut tool =
         home.start(&["flip", "live", &pid, "--yes-corrupt-it", "--json", "--type", "rreg", "--bits", "low32"]);
     while !tool.has_ended() {
-        server.answers(); // it does something only if it is asked
+        server.answers(); // it runs only for a request
     }
     let ran = tool.wait();
     let variant = &ran.json()["campaign"]["variants"][0];
@@ -136,8 +139,8 @@ fn without_a_check_nothing_is_proven() {
         true => ran.exits(5),
         false => ran.exits(0),
     };
-    assert_eq!(held(&pid), Vec::<String>::new());
-    server.process.runs();
+    assert_eq!(traced_or_stopped(&pid), Vec::<String>::new());
+    server.process.is_running();
 }
 
 #[test]
@@ -150,19 +153,19 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
         let mut target = reader();
         let (pid, mut input) = (target.pid(), target.0.stdin.take().unwrap());
         let never = ["flip", "live", &pid, "--yes-corrupt-it", "--symbol", "no_such_function", "--wait-ms", "3600000"];
-        // busy until it is attached to; then it gets nothing more, and waits where it is
+        // input until it is attached; then it blocks
         let tool = wait_for("a thread that is traced", || {
             let mut command = home.command(&never);
             let mut tool = Started::new({
                 command.process_group(0);
                 command
             });
-            while held(&pid).is_empty() && !tool.has_ended() {
+            while traced_or_stopped(&pid).is_empty() && !tool.has_ended() {
                 input.write_all(b"a line\n").expect("it reads");
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // or it was so busy that it was looked at in vain
-            wait_for("it to wait, or to be let go", || (waits(&pid) || tool.has_ended()).then_some(()));
+            // or it was detached again because it was too busy
+            wait_for("it to wait, or to be let go", || (is_blocked(&pid) || tool.has_ended()).then_some(()));
             (!tool.has_ended()).then_some(tool)
         });
         home.run(&never).exits(2).says("already traces it");
@@ -173,11 +176,11 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
             ran.exits(4).says("the process was released");
         }
         home.assert_nothing_runs();
-        assert_eq!(held(&pid), Vec::<String>::new(), "{signal}");
-        assert!(target.runs(), "{signal}");
+        assert_eq!(traced_or_stopped(&pid), Vec::<String>::new(), "{signal}");
+        assert!(target.is_running(), "{signal}");
         input.write_all(b"a line\n").expect("it reads");
         drop(input);
-        assert!(target.0.wait().unwrap().success(), "it goes on to its end");
+        assert!(target.0.wait().unwrap().success(), "it runs to its end");
     }
     let runs = home.run(&["runs", "--json"]).json();
     assert!(
@@ -187,11 +190,11 @@ fn ctrl_c_or_the_tools_death_leaves_the_process_running_and_untraced() {
 }
 
 #[test]
-fn flips_that_were_made_are_kept_when_the_others_are_stopped() {
+fn finished_flips_are_stored_when_the_others_are_canceled() {
     let Some(home) = prepared("flip-live-kept") else { return };
     let mut server = Memcached::start(&home);
     let (pid, check) = (server.process.pid(), server.check.clone());
-    // high bits of flags and of vectors are rarely used: it may live long enough
+    // high bits of flags and of vectors are rarely used, so the server may run long enough
     let asked = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "100000", "--check", &check];
     let mut command = home.command(&[&asked[..], &["--types", "RREG,WREG"]].concat());
     command.process_group(0);
@@ -201,24 +204,24 @@ fn flips_that_were_made_are_kept_when_the_others_are_stopped() {
         let flips = run.and_then(|run| std::fs::read_to_string(log(&home, &run)).ok());
         (tool.has_ended() || flips.is_some_and(|text| text.contains("\"live\""))).then_some(())
     });
-    // unless the process has ended by then, the tool has 100,000 flips before it
+    // unless the process has ended, 100,000 flips remain
     let _ = Command::new("kill").args(["-INT", "--", &format!("-{}", tool.child.id())]).stderr(Stdio::null()).status();
     let ran = tool.wait();
     let result = ran.json();
     let variant = &result["campaign"]["variants"][0];
     match ran.status.code() {
         Some(4) => assert!(number(variant, "/missing") > 0 && variant["live"]["runs"] == true, "{variant}"),
-        // it ended, or hung, before
+        // it ended or hung before
         _ => assert!(variant["live"]["runs"] == false || variant["remarks"][0].is_string(), "{variant}"),
     }
-    assert_eq!(held(&pid), Vec::<String>::new());
-    assert_eq!(variant["live"]["runs"], server.process.runs());
+    assert_eq!(traced_or_stopped(&pid), Vec::<String>::new());
+    assert_eq!(variant["live"]["runs"], server.process.is_running());
     home.assert_nothing_runs();
     home.run(&["show"]).exits(0).says("process");
 }
 
 #[test]
-fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
+fn processes_that_must_not_be_corrupted_are_refused() {
     let home = Home::new("flip-live-refused");
     let mut target = reader();
     let pid = target.pid();
@@ -252,7 +255,7 @@ fn what_must_not_be_corrupted_is_refused_before_anything_happens() {
         .says("the check fails before anything is flipped")
         .says("no server");
     home.run(&["flip", "live", &pid, "--yes-corrupt-it", "--wait-ms", "50"]).exits(3).says("is idle");
-    assert!(target.runs());
+    assert!(target.is_running());
     assert_eq!(home.run(&["runs", "--json"]).json(), serde_json::json!([]), "what was refused is no run");
 }
 

@@ -1,5 +1,4 @@
-//! The guide "Your own application in ten minutes": its commands, one after the other, on a copy of the application
-//! they are shown on.
+//! The guide "Your own application in ten minutes": its commands in order, on a copy of its application.
 
 use crate::support::{Home, Started, guide, repository, skipped};
 use std::process::{Command, Stdio};
@@ -25,14 +24,14 @@ fn missing() -> Option<&'static str> {
 }
 
 #[test]
-fn every_command_of_the_guide_works_as_it_stands() {
+fn every_command_of_the_guide_works() {
     if let Some(reason) = missing() {
         return skipped(reason);
     }
     let blocks = guide::commands(GUIDE);
     assert!(blocks.len() >= 8, "{} blocks", blocks.len());
     let home = Home::new("guide");
-    // what lies there ready-made is not the application, its owner's commands make it
+    // only tracked files: the guide's commands build the application
     let listed =
         Command::new("git").args(["ls-files", "-z"]).current_dir(repository().join("lab/tickets")).output().unwrap();
     for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {

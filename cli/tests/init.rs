@@ -1,11 +1,12 @@
-//! `faultloom init`: what is drafted from what, and what is refused.
+//! `faultloom init`: drafts from every source, and refusals.
 
+use crate::support::processes::ChildProcess;
 use crate::support::{Completed, Home, free_ports, wait_for};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A folder filled from `tests/drafts/NAME.txt`: `-- path --` before each file. `.kept` behind a path keeps a build
-/// tool of this repository from taking the file for its own.
+/// A folder filled from `tests/drafts/NAME.txt`: `-- path --` before each file. The suffix `.kept` of a path hides the
+/// file from this repository's build tools.
 fn folder(name: &str) -> Home {
     let home = Home::new(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drafts").join(format!("{name}.txt"));
@@ -55,7 +56,7 @@ fn a_compose_file_becomes_processes_and_attached_containers() {
     let home = drafts("compose", &["init", "--name", "shop"]);
     let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     assert!(!text.contains("do-not-copy"), "secrets of environment files are not copied");
-    // what is open is refused by name
+    // open questions are refused by name
     home.run(&["up"]).exits(2).says("TODO").says("listens of service 'cache'").says("command of service 'rates'");
 }
 
@@ -76,7 +77,7 @@ fn a_folder_of_start_scripts_becomes_one_service_per_script() {
 }
 
 #[test]
-fn machines_get_the_same_as_json() {
+fn json_output_has_the_same_content() {
     let home = folder("procfile");
     let json = home.run(&["init", "Procfile", "-o", "other.yaml", "--name", "my shop", "--json"]).exits(0).json();
     assert_eq!(json["name"], "my-shop");
@@ -113,7 +114,7 @@ fn bad_input_is_refused_with_the_next_step() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_only_by_force() {
+fn an_existing_file_is_replaced_only_with_force() {
     let home = folder("procfile");
     home.write("target.yaml", "mine\n");
     home.run(&["init"]).exits(2).says("target.yaml exists already").says("--force");
@@ -124,9 +125,9 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_port_in_use_is_told() {
+fn a_port_in_use_is_reported() {
     let home = folder("procfile");
-    // a port of its own: the other tests draft the same file meanwhile
+    // its own port, because other tests draft the same file concurrently
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let text = std::fs::read_to_string(home.file("Procfile")).unwrap();
@@ -138,29 +139,24 @@ fn a_port_in_use_is_told() {
 }
 
 #[test]
-fn listeners_become_attached_services_and_stay_as_they_are() {
+fn listeners_become_attached_services_and_keep_running() {
     let home = Home::new("attach");
     let port = free_ports(2);
     std::fs::create_dir(home.file("orders")).unwrap();
     home.write("orders/main.py", "import http.server, sys\nhttp.server.test(http.server.SimpleHTTPRequestHandler, port=int(sys.argv[1]), bind='127.0.0.1')\n");
-    let mut service = Command::new("python3")
-        .args(["main.py", &port.to_string()])
-        .current_dir(home.file("orders"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new("python3");
+    command.args(["main.py", &port.to_string()]).current_dir(home.file("orders"));
+    let mut service = ChildProcess::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
     wait_for("the service", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
     let (first, second) = (port.to_string(), (port + 1).to_string());
     let ran = home.run(&["init", "--attach", "--name", "shop", "--port", &first, "--port", &second]).exits(0);
     let text = everything(&home, &ran).replace(&first, "PORT1").replace(&second, "PORT2");
-    golden("init-attach", &home, &text.replace(&format!("pid {}", service.id()), "pid PID"));
-    // the draft is good as it is: up looks at the service, and leaves it running
+    golden("init-attach", &home, &text.replace(&format!("pid {}", service.pid()), "pid PID"));
+    // the draft works unchanged: up checks the service and leaves it running
     home.run(&["up", "-d"]).exits(0).says("attached: started elsewhere");
     home.run(&["down"]).exits(0);
-    assert!(service.try_wait().unwrap().is_none(), "it was not started here, so it is not stopped here");
-    service.kill().unwrap();
-    service.wait().unwrap();
+    assert!(service.is_running(), "it was not started by the tool, so the tool does not stop it");
+    drop(service);
     let file = std::fs::read_to_string(home.file("target.yaml")).unwrap();
     home.write("target.yaml", &file.replace("    sdk:", "    start_timeout_s: 0.3\n    sdk:"));
     home.run(&["up", "-d"]).exits(3).says("service 'orders' is not healthy and is not started by this tool");

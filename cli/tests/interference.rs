@@ -1,7 +1,7 @@
-//! No blast radius: hundreds of fault plans in flight at once, beside clean traffic, and every outcome is what it is
-//! alone.
+//! No blast radius: hundreds of concurrent fault plans, next to clean traffic, each with the outcome that it has alone.
 
-use crate::support::{Random, Shop, seed, soak};
+use crate::support::{Shop, seed, soak};
+use model::random::Random;
 use model::trace::{Call, Outcome, Trace};
 use model::{Fault, FaultKind};
 use request_faults::space::{Effect, SpaceKind, sites};
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const PLANS: usize = 300;
 const IN_FLIGHT: usize = 240;
-/// Then the bystanders were starved.
+/// After this many rounds with too few clean requests, these count as starved.
 const ROUNDS_MAX: usize = 40;
-/// So many clean requests at least, before the last plan is sent.
+/// Minimum number of clean requests before the last plan is sent.
 const CLEAN: usize = 100;
 const BYSTANDERS: usize = 32;
 
-/// Everything about a request that may not depend on what else is going on: times are left out, nothing else.
+/// Everything about a request that must not depend on concurrent ones: all but times.
 #[derive(Debug, PartialEq, Eq, Clone)]
 struct Observation {
     outcome: Outcome,
@@ -26,7 +26,7 @@ struct Observation {
     body: Vec<u8>,
 }
 
-fn seen(reply: &Reply) -> Observation {
+fn observation(reply: &Reply) -> Observation {
     let call =
         |c: &Call| (c.caller.clone(), c.callee.clone(), c.label().to_owned(), c.outcome, c.fault, c.scope.is_some());
     Observation {
@@ -35,6 +35,10 @@ fn seen(reply: &Reply) -> Observation {
         gaps: reply.trace.gaps(),
         body: reply.body.to_vec(),
     }
+}
+
+fn index(random: &mut Random, count: usize) -> usize {
+    random.below(count as u64) as usize
 }
 
 fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
@@ -54,9 +58,9 @@ fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
     while plans.len() < PLANS {
         let plan: Vec<Fault> = (0..1 + random.below(4))
             .map(|_| {
-                let (kind, arg) = KINDS[random.below(KINDS.len())];
-                let sites = sites(SPACES[random.below(SPACES.len())], good, &[], Effect { kind, arg });
-                sites[random.below(sites.len())].fault.clone()
+                let (kind, arg) = KINDS[index(random, KINDS.len())];
+                let sites = sites(SPACES[index(random, SPACES.len())], good, &[], Effect { kind, arg });
+                sites[index(random, sites.len())].fault.clone()
             })
             .collect();
         if !plans.contains(&plan) {
@@ -67,7 +71,7 @@ fn plans(good: &Trace, random: &mut Random) -> Vec<Vec<Fault>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clean_traffic() {
+async fn hundreds_of_concurrent_plans_affect_neither_one_another_nor_clean_traffic() {
     let Some(shop) = Shop::up("interference", "paper") else { return };
     let state = shop.run(&["ps", "--json"]).exits(0).json();
     let trust = std::fs::read_to_string(state["state"]["trust_file"].as_str().unwrap()).unwrap();
@@ -87,14 +91,14 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
 
         let mut alone = Vec::new();
         for plan in plans.iter() {
-            alone.push(seen(&sender.send(&spec, plan).await.unwrap()));
+            alone.push(observation(&sender.send(&spec, plan).await.unwrap()));
         }
         let distinct: std::collections::HashSet<String> = alone.iter().map(|s| format!("{:?}", s.calls)).collect();
         let failed = alone.iter().filter(|s| s.outcome == Outcome::Replied { status: 500 }).count();
         println!("{PLANS} plans: {failed} fail, {} distinct behaviors", distinct.len());
         assert!(distinct.len() > PLANS / 4 && failed > 10 && failed < PLANS - 10, "the plans differ in what they do");
 
-        // clean requests without pause on connections of their own, until the last plan is back
+        // clean requests without pause on their own connections, until the last plan has ended
         let done = Arc::new(AtomicBool::new(false));
         let clean = Arc::new(AtomicUsize::new(0));
         let mut bystanders = tokio::task::JoinSet::new();
@@ -111,7 +115,7 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
             });
         }
 
-        // every plan three times at least, in three orders, as many in flight as there are workers
+        // every plan at least three times, in three orders, one in flight per worker
         let (next, at_once, most) =
             (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let alone = Arc::new(alone);
@@ -139,7 +143,7 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
                     let reply = sender.send(&spec, &plans[i]).await.unwrap();
                     at_once.fetch_sub(1, Ordering::Relaxed);
                     let words: Vec<String> = plans[i].iter().map(ToString::to_string).collect();
-                    assert_eq!(seen(&reply), alone[i], "plan [{}] in company, and alone", words.join("; "));
+                    assert_eq!(observation(&reply), alone[i], "plan [{}] concurrently and alone", words.join("; "));
                 }
             });
         }
@@ -155,8 +159,8 @@ async fn hundreds_of_plans_in_flight_change_nothing_for_one_another_nor_for_clea
         println!("{runs} runs of plans, up to {most} at once, beside {clean} clean requests");
         assert!(most >= 200, "only {most} were in flight at once");
         assert!(clean >= CLEAN, "only {clean} clean requests went through meanwhile");
-        // and nothing stays behind
-        assert_eq!(seen(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
+        // afterwards requests behave as before
+        assert_eq!(observation(&sender.send(&spec, &plans[0]).await.unwrap()), alone[0]);
         assert_eq!(sender.send_clean(&spec).await.unwrap(), (200, page.clone()));
     }
 }

@@ -1,5 +1,5 @@
-//! A gRPC reply whose message came and whose status was lost is no reply: all four languages record a failed call, with
-//! what the message brought of the callee's history. With `lab/relay`.
+//! A gRPC reply whose message arrives without its status counts as no reply: all four languages record a failed call,
+//! with the part of the callee's history that the message carried. With `lab/relay`.
 
 use crate::support::relays::{LANGUAGES, Relays};
 use crate::support::severed::Severed;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const CALLS: [&str; 4] = ["call", "collect", "watch", "talk"];
 
-/// What the caller's page says went wrong, and its call to the callee.
+/// The failure on the caller's page, and its call to the callee.
 fn visit(relays: &Relays, caller: usize, kind: &str, proxy: &Severed) -> (String, Value) {
     let path = Relays::path(&[format!("stop={kind}+127.0.0.1:{}", proxy.port)]);
     let url = format!("http://127.0.0.1:{}{path}", relays.port(caller));
@@ -32,24 +32,24 @@ fn lost(relays: &Relays, caller: usize, kind: &str) -> Result<(), String> {
     healthy(visit(relays, caller, kind, &proxy))?;
     proxy.arm();
     let (failure, call) = visit(relays, caller, kind, &proxy);
-    // grpc-java says UNKNOWN if it was just writing
+    // grpc-java reports UNKNOWN if it was writing
     let made_up = if LANGUAGES[caller] == "java" { vec![14, 2] } else { vec![14] };
     let Some(status) = made_up.into_iter().find(|code| proxy.has_cut() && failure == format!("grpc {code}")) else {
         return Err(format!("cut {}, reported {failure:?}", proxy.has_cut()));
     };
     let child = &call["scope"];
-    // a stream's history comes in pieces: the last of them is in the trailer
+    // the last piece of a stream's history is in the trailer
     let ended = child["truncated"] == (kind != "call");
     if call["outcome"] != "failed" || call["status"] != status || child["service"] != LANGUAGES[callee] || !ended {
         return Err(format!("recorded {call}"));
     }
-    // the caller may take a moment to connect anew
+    // the caller may need a moment to reconnect
     wait_for("the connection", || visit(relays, caller, kind, &proxy).0.is_empty().then_some(()));
     healthy(visit(relays, caller, kind, &proxy))
 }
 
 #[test]
-fn a_reply_without_its_status_is_none_in_any_language() {
+fn a_reply_without_status_is_a_failed_call_in_every_language() {
     let Some(relays) = Relays::up("lost-status", &[]) else { return };
     let mut problems = Vec::new();
     for (caller, language) in LANGUAGES.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod bad_input;
+mod cleanup;
 mod collector;
 mod crash;
 mod doctor;
@@ -20,7 +21,7 @@ mod map_shop;
 mod matrix;
 mod planted_bugs;
 #[cfg(feature = "postgres")]
-#[allow(dead_code)] // its own tests use more of it
+#[allow(dead_code)] // the tests of flowdb use more of it
 #[path = "../../base/flowdb/tests/integration/support/postgres.rs"]
 mod postgres;
 mod record;
@@ -30,6 +31,7 @@ mod services;
 mod store;
 mod support;
 mod sweep;
+mod wrap;
 
 #[cfg(feature = "postgres")]
 use support::skipped; // for `postgres`

@@ -1,5 +1,5 @@
-//! Four languages as callers and callees of each other, over HTTP, gRPC and gRPC streams: whole histories, and every
-//! fault as its caller's library would show the real one. Each journey is A → B → A, so that histories nest. With
+//! Four languages as callers and callees of each other, over HTTP, gRPC and gRPC streams: complete histories, and every
+//! fault as the caller's library reports the real failure. Each journey is A → B → A, so that histories nest. With
 //! `lab/relay`.
 
 use crate::support::Completed;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a caller is to tell; `grpc *` stands for any gRPC status but OK, `cut` for a visit that did not come back.
+/// The failure that a caller must report: `grpc *` is any gRPC status but OK, `cut` a visit without a result.
 const HTTP_FAULTS: [(&str, &str); 9] = [
     ("unavailable", "refused"),
     ("status 503", "status 503"),
@@ -49,8 +49,7 @@ fn healthy(json: &Value, caller: &str, kind: &str, callee: &str) -> Result<(), S
     let twice = matches!(kind, "watch" | "collect" | "talk");
     let names = match twice {
         false => vec![caller, callee, caller],
-        // the journey is made twice at each stream: by the callee, and by the caller when the callee asks it twice each
-        // time
+        // a stream makes the journey twice at each side
         true => [vec![caller], [vec![callee], vec![caller; 2]].concat().repeat(2)].concat(),
     };
     let page: Value =
@@ -75,7 +74,7 @@ fn check_outcome(json: &Value, caller: &str, fault: &str, expected: &str) -> Res
         serde_json::from_str(json["body"].as_str().unwrap_or_default()).map_err(|e| format!("body: {e}"))?;
     let failure = page["failure"].as_str().unwrap_or_default();
     let ok = match expected {
-        // some decoders take damaged text for text
+        // some decoders accept corrupt text
         "grpc *" => (failure.starts_with("grpc ") && failure != "grpc 0") || page.to_string().contains('\u{FFFD}'),
         "cut" => failure.is_empty() && page["names"] == serde_json::json!([caller]),
         exact => failure == exact,
@@ -87,7 +86,7 @@ fn check_outcome(json: &Value, caller: &str, fault: &str, expected: &str) -> Res
     if call["fault"] != 0 {
         return Err("the fault is not in the history".into());
     }
-    // the callee ran, and its history came back, exactly if the fault lets it run
+    // the callee ran and returned its history exactly if the fault sends the call
     let runs = ["delay", "lost-reply", "empty-reply", "corrupt-reply"].iter().any(|f| fault.starts_with(f));
     let ran = !call["scope"].is_null();
     if ran != runs || call["gap"] == true {

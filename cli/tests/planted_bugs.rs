@@ -1,7 +1,7 @@
-//! Repaired, the shop has no bug that a sweep could find; with checks missing at seeded places, the sweep finds each of
-//! them.
+//! In the repaired shop a sweep finds no bug; with missing checks at seeded call sites it finds each of them.
 
-use crate::support::{Completed, Home, Random, Shop, can_shop, seed, shop_target, soak};
+use crate::support::{Completed, Home, Shop, can_shop, seed, shop_target, soak};
+use model::random::Random;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn the_repaired_home_page_fails_in_no_space() {
 }
 
 const USER: &str = "Cookie: shop_user=sweeper";
-/// Pages without an essential call are a 503 by design.
+/// Pages return 503 by design if an essential call fails.
 const BY_DESIGN: &str = "200,302,303,404,503";
 
 fn fill_cart(home: &Home, url: &str) {
@@ -51,7 +51,7 @@ fn sweep(home: &Home, url: &str, more: &[&str]) -> Completed {
     )
 }
 
-/// What the README's table says about the sites that `frontend -list-bugs` prints: (site, callee, call).
+/// The sites of `frontend -list-bugs` in the README's table: (site, callee, call).
 fn sites() -> Vec<(String, String, String)> {
     let frontend = crate::support::repository().join("out/shop/frontend");
     let output = std::process::Command::new(frontend).arg("-list-bugs").output().unwrap();
@@ -89,9 +89,9 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
     let known = sites();
     assert_eq!(known.len(), 18);
     let mut random = Random(seed("planted bugs"));
-    // four that together cover every page, and two that nobody has chosen
+    // four sites that cover every page, and two random ones
     let mut seeds: Vec<u64> = vec![1, 2, 3];
-    seeds.extend((0..if soak() { 200 } else { 3 }).map(|_| random.next() % 100_000));
+    seeds.extend((0..if soak() { 200 } else { 3 }).map(|_| random.below(100_000)));
     println!("SHOP_BUGS=random: {seeds:?}");
     let mut pages = BTreeSet::new();
     for seed in seeds {
@@ -106,7 +106,7 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
             fill_cart(&shop.home, &shop.url("/cart"));
             let form = r#"{"email": "a@shop.example", "address": "Main Street 1", "card": "4000 0000 0000 0002"}"#;
             let found = match page {
-                // repaired but for one place, the home page behaves in thousands of ways: guided would see them all
+                // with one missing check the home page has thousands of behaviors, all of which guided would run
                 "home" => found(&shop.home, &shop.url("/"), &[]),
                 "product" => found(&shop.home, &shop.url("/product/mug-01"), &["-s", "guided"]),
                 "cart" => found(&shop.home, &shop.url("/cart"), &["-s", "guided"]),
@@ -128,8 +128,7 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
                         .unwrap()
                 })
                 .collect();
-            // that the recommendations fail without the catalogue is the same bug of the page, met one call further
-            // down
+            // recommendations that fail without the catalogue are the same bug of the page, one call further down
             let mut other: BTreeSet<&String> = found.difference(&possible).collect();
             if possible.contains("recommendation/ListRecommendations") {
                 other.remove(&"catalogue/ListProducts".to_owned());
@@ -140,9 +139,8 @@ fn every_planted_bug_is_found_by_the_call_that_fails() {
     println!("pages with planted bugs: {pages:?}");
 }
 
-/// An order empties the cart that it needs: every case is a customer of its own, who fills a cart first. Calls without
-/// which there is no order fail the page by design (503), planted or not; only the two steps after the charge can be
-/// missing checks.
+/// An order empties its cart, so every case is a new customer who fills a cart first. Essential calls fail the page by
+/// design (503); only the two steps after the charge can have missing checks.
 fn checkout(shop: &Shop, form: &str) -> BTreeSet<String> {
     let before = format!("POST {} product_id=mug-01&quantity=2", shop.url("/cart"));
     let url = shop.url("/checkout");
@@ -176,7 +174,7 @@ fn checkout(shop: &Shop, form: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_shop_that_is_not_repaired_says_so_in_its_log() {
+fn the_shop_logs_its_planted_bugs() {
     if !can_shop() {
         return;
     }

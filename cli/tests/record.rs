@@ -1,5 +1,5 @@
-//! `record`, and what looks at recordings: `runs`, `show`, `diff`, `report`, `doctor`, `ps`, `faults`. Against the
-//! shop.
+//! `record`, and the verbs that use recordings: `runs`, `show`, `diff`, `report`; also `doctor`, `ps`, `faults`.
+//! Against the shop.
 
 use crate::support::{Home, Shop, repository, shop_target, wait_for};
 
@@ -8,7 +8,7 @@ fn proto() -> String {
 }
 
 #[test]
-fn a_request_is_recorded_whole() {
+fn a_request_is_recorded_completely() {
     let Some(shop) = Shop::shared() else { return };
     let json = shop.run(&["record", "--json"]).exits(0).json();
     let summary = &json["summary"];
@@ -24,7 +24,7 @@ fn a_request_is_recorded_whole() {
 }
 
 #[test]
-fn a_quiet_recording_says_nothing_but_its_result() {
+fn a_quiet_recording_prints_only_its_result() {
     let Some(shop) = Shop::shared() else { return };
     assert_eq!(shop.run(&["record", "--quiet"]).exits(0).err, "");
     assert_eq!(shop.run(&["record", "--json"]).exits(0).err, "");
@@ -39,7 +39,7 @@ fn a_fault_is_marked_and_the_500_it_causes_is_a_failure() {
         .says("⚡ unavailable")
         .says("failed: status 500");
     assert!(!ran.err.contains("error"), "{}", ran.err);
-    // without the prerequisite the first call is failed too, and the page copes
+    // without the prerequisite the first call fails too, which the page tolerates
     shop.run(&["record", "-f", "currency unavailable"]).exits(0).says("⚡ unavailable");
     // two faults, and a fault for one call by its number
     shop.run(&["record", "-f", "currency unavailable", "-f", "ads unavailable"]).exits(1);
@@ -53,7 +53,7 @@ fn a_fault_is_marked_and_the_500_it_causes_is_a_failure() {
 }
 
 #[test]
-fn a_fault_that_matches_no_call_is_unknown_and_says_which() {
+fn a_fault_that_matches_no_call_is_unknown_and_lists_the_calls() {
     let Some(shop) = Shop::shared() else { return };
     let ran = shop.run(&["record", "--fault", "currency/Convrt unavailable"]).exits(5);
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_fault_that_matches_no_call_is_unknown_and_says_which() {
         json["error"]["why"].as_str().unwrap().contains("services called: currency, catalogue, cart, ads"),
         "{json}"
     );
-    // against an earlier recording: the fault is let through, and found not to have fired
+    // against an earlier recording the fault is accepted, and the verdict reports that it did not fire
     let cart = shop.run(&["record", "--json", &shop.url("/orders")]).exits(0).json();
     let run = cart["run"].as_str().unwrap().to_owned();
     shop.run(&["record", "--against", &run, "--fault", "payment unavailable"])
@@ -146,7 +146,7 @@ fn grpc_services_are_recorded_too() {
     assert_eq!(json["summary"]["services"], serde_json::json!(["recommendation", "catalogue"]));
     assert_eq!(json["summary"]["gaps"], 0);
     shop.run(&["record", &list, "--proto", &proto(), "-f", "catalogue unavailable"]).exits(1).says("⚡ unavailable");
-    // what the service refuses is shown, in words
+    // the service's refusal is shown as text
     shop.run(&["record", &shop.grpc(7002, "shop.Catalogue/GetProduct"), "--proto", &proto(), "-d", r#"{"id": "no"}"#])
         .exits(1)
         .says("failed: status 5");
@@ -194,7 +194,7 @@ fn runs_are_listed_shown_reported_and_deleted() {
     assert!(page.starts_with("<!") && page.contains("GetCurrencies"), "{}", &page[..200.min(page.len())]);
     shop.run(&["runs", "--delete", short]).exits(0);
     shop.run(&["show", short]).exits(2).says(&format!("there is no run '{short}'"));
-    // who reads only the first line does no harm
+    // a reader that closes after the first line causes no error
     let mut command = std::process::Command::new("sh");
     command
         .arg("-c")
@@ -205,7 +205,7 @@ fn runs_are_listed_shown_reported_and_deleted() {
 }
 
 #[test]
-fn doctor_and_ps_know_what_is_up() {
+fn doctor_and_ps_list_what_is_up() {
     let Some(shop) = Shop::shared() else { return };
     let ps = shop.run(&["ps"]).exits(0);
     assert_eq!(ps.out.matches(" healthy ").count(), 11, "{}", ps.out);
@@ -215,12 +215,12 @@ fn doctor_and_ps_know_what_is_up() {
     let entry = findings.iter().find(|f| f["what"] == "entry").unwrap();
     assert!(entry["text"].as_str().unwrap().contains("answers with a complete history, 5 services"), "{entry}");
     shop.run(&["up"]).exits(3).says("shop is up already").says("faultloom down");
-    // a target file that is not the one that is up
+    // a target file other than the one that is up
     let other = shop.home.write("other.yaml", "name: other\nservices:\n  - {name: a, command: [sleep, \"9\"]}\n");
     shop.run(&["record", "-t", &other.display().to_string()]).exits(3).says("another target is up here");
 }
 
-/// The switch is the target's, so this one has a shop of its own; and the advertisements run without the SDK.
+/// With its own shop, because the switch affects the whole target. The ads run without the SDK.
 #[test]
 fn faults_can_be_switched_off_and_a_service_without_sdk_is_faulted_at_its_callers() {
     if !crate::support::can_shop() {

@@ -1,5 +1,4 @@
-//! Sweeps that are cut short, by Ctrl-C, by SIGKILL, by a service that really crashes: nothing is lost, nothing is
-//! left.
+//! Sweeps that are interrupted by Ctrl-C, SIGKILL or a crashing service: no case is lost, no process remains.
 
 use crate::support::{Home, Shop, Started, can_shop, kill_dash_9, shop_target, wait_for};
 use serde_json::Value;
@@ -7,7 +6,7 @@ use std::collections::BTreeSet;
 
 const CASES: u64 = 16_384;
 
-/// How many cases the greatest run has on disk.
+/// The number of cases on disk of the largest run.
 fn cases(home: &Home) -> usize {
     lines(home, "cases.jsonl")
 }
@@ -21,8 +20,8 @@ fn bugs(json: &Value) -> Vec<&str> {
     json["sweep"]["bugs"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect()
 }
 
-/// A temporal sweep that starts the shop itself, one case at a time, seen at work.
-fn begun(home: &Home) -> Started {
+/// A temporal sweep that starts the shop itself, one case at a time, after its first cases.
+fn start_sweep(home: &Home) -> Started {
     let mut sweep =
         home.start(&["sweep", "-s", "crash-points", "-s", "temporal", "--concurrency", "1", "--expect-status", "200"]);
     wait_for("some hundred cases", || {
@@ -32,7 +31,7 @@ fn begun(home: &Home) -> Started {
     sweep
 }
 
-/// The rest of it, and what must be true at its end: every case once, with the verdict it has in an undisturbed sweep.
+/// Resumes the sweep. At its end every case is stored once, with the verdict of an uninterrupted sweep.
 fn resumed(home: &Home, before: usize) {
     let json = home.run(&["sweep", "--resume", "last", "--json", "-c", "32"]).exits(1).json();
     let spaces = json["sweep"]["spaces"].as_array().unwrap();
@@ -58,7 +57,7 @@ fn ctrl_c_stops_a_sweep_and_resume_ends_it() {
     }
     let home = Home::new("interrupt");
     shop_target(&home, "paper");
-    let sweep = begun(&home);
+    let sweep = start_sweep(&home);
     sweep.signal("INT");
     let ran = sweep.wait().exits(4).says("the sweep was stopped; the finished cases are stored").says("--resume ");
     home.assert_nothing_runs();
@@ -72,7 +71,7 @@ fn ctrl_c_stops_a_sweep_and_resume_ends_it() {
     // resumed, interrupted again, by SIGTERM this time
     let again = home.start(&["sweep", "--resume", &hint, "-c", "1"]);
     wait_for("more cases", || (cases(&home) > before + 100).then_some(()));
-    // meanwhile nobody else may work on it
+    // meanwhile no other process may resume it
     home.run(&["sweep", "--resume", &hint]).exits(3).says("another process is working on the run");
     again.signal("TERM");
     again.wait().exits(4).says("--resume");
@@ -103,7 +102,7 @@ fn a_second_ctrl_c_ends_at_once() {
     home.run(&["runs"]).exits(0).says("unfinished");
 }
 
-/// On a terminal there is a bar, with the rate and the time left; it is gone at the end.
+/// On a terminal there is a bar with the rate and the time left; it is removed at the end.
 #[test]
 fn a_terminal_shows_a_bar_with_rate_and_time_left() {
     if !can_shop() {
@@ -122,19 +121,19 @@ fn a_terminal_shows_a_bar_with_rate_and_time_left() {
 }
 
 #[test]
-fn a_killed_sweep_leaves_nothing_and_is_resumed() {
+fn a_killed_sweep_leaves_no_process_and_is_resumed() {
     if !can_shop() {
         return;
     }
     let home = Home::new("killed");
     shop_target(&home, "paper");
-    let mut sweep = begun(&home);
+    let mut sweep = start_sweep(&home);
     assert!(home.processes().len() >= 12, "the shop and the tool: {:?}", home.processes());
     sweep.signal("KILL");
     wait_for("its end", || sweep.has_ended().then_some(()));
     home.assert_nothing_runs();
     let before = cases(&home);
-    // a crash may cut the last record off
+    // a crash may truncate the last record
     let run = std::fs::read_dir(home.file(".faultloom/runs")).unwrap().next().unwrap().unwrap().path();
     use std::io::Write;
     std::fs::File::options()
@@ -146,7 +145,7 @@ fn a_killed_sweep_leaves_nothing_and_is_resumed() {
     resumed(&home, before);
 }
 
-/// Every service once, the entry among them, each while hundreds of cases are in flight.
+/// Every service crashes once, including the entry, while hundreds of cases are in flight.
 #[test]
 fn a_service_that_really_crashes_is_restarted_and_its_cases_are_repeated() {
     let Some(shop) = Shop::up("crash", "paper") else { return };
@@ -180,7 +179,7 @@ fn a_service_that_really_crashes_is_restarted_and_its_cases_are_repeated() {
 }
 
 #[test]
-fn a_crash_during_a_recording_is_said_and_the_request_sent_again() {
+fn after_a_crash_during_a_recording_the_request_is_sent_again() {
     let Some(shop) = Shop::up("crash-record", "paper") else { return };
     let record = shop.home.start(&["record", "-n", "3000"]);
     wait_for("requests", || (lines(&shop.home, "traces.jsonl") > 200).then_some(()));
@@ -194,9 +193,9 @@ fn a_crash_during_a_recording_is_said_and_the_request_sent_again() {
     shop.run(&["doctor"]).exits(0);
 }
 
-/// A service that crashes and cannot be started again ends the sweep, in order.
+/// A service that crashes and cannot be restarted ends the sweep in order.
 #[test]
-fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
+fn a_service_that_cannot_be_restarted_ends_the_sweep_which_can_be_resumed() {
     if !can_shop() {
         return;
     }
@@ -222,7 +221,7 @@ fn a_service_that_does_not_come_back_ends_the_sweep_and_resume_goes_on() {
     assert_eq!((space["cases"].as_u64(), space["failures"].as_u64()), (Some(CASES), Some(7_164)));
 }
 
-/// A target that somebody else runs goes away: what could not be asked is unknown, and neither passes nor fails.
+/// An external target stops: cases that did not reach it are unknown.
 #[test]
 fn cases_that_never_reached_the_target_are_unknown() {
     let Some(shop) = Shop::up("away", "paper") else { return };
@@ -242,14 +241,14 @@ fn cases_that_never_reached_the_target_are_unknown() {
     let run = other.file(&format!(".faultloom/runs/{}/cases.jsonl", json["run"].as_str().unwrap()));
     let text = std::fs::read_to_string(run).unwrap();
     let unknown = text.lines().filter(|l| l.contains("the target cannot be reached")).count() as u64;
-    // those in flight while it went met all sorts of things
+    // cases in flight at that moment may have any verdict
     let others = space["unknown"].as_u64().unwrap() - unknown;
     assert!(unknown > 1000 && others < 100, "{unknown} unreachable, {others} unknown for other reasons");
 }
 
-/// The same when the sweep itself has started the services.
+/// The same if the sweep has started the services.
 #[test]
-fn a_crash_is_said_in_words() {
+fn a_crash_is_reported_in_plain_text() {
     if !can_shop() {
         return;
     }

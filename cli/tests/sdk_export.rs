@@ -1,15 +1,16 @@
-//! What an SDK exports by itself becomes a run: two Python services, the first of which draws every request.
+//! Histories that an SDK exports are imported as a run: two Python services, the first of which samples every request.
 
+use crate::support::processes::ChildProcess;
 use crate::support::service::TRUST;
 use crate::support::{Home, repository, skipped};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Answers one request, asking the service of its argument first, then ends.
+/// Answers one request, after a call to the service of its argument, then ends.
 const APP: &str = r#"
 import faultloom.auto
 import http.client, sys
@@ -33,9 +34,8 @@ print(server.server_port, flush=True)
 server.handle_request()
 "#;
 
-/// Ended with the test, whatever comes of it.
 struct Service {
-    child: Child,
+    _process: ChildProcess,
     port: u16,
 }
 
@@ -49,22 +49,15 @@ impl Service {
             .env("FAULTLOOM_SERVICE", name)
             .env("FAULTLOOM_TRUST", TRUST.replace('\n', ";"));
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut process = ChildProcess::start(&mut command);
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().parse().unwrap_or_else(|_| panic!("{name} says {line:?}"));
-        Service { child, port }
+        Service { _process: process, port }
     }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Takes one POST, answers it, and hands its head and body over.
+/// Receives one POST, answers it, and sends its head and body to the channel.
 fn collector() -> (u16, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -93,7 +86,7 @@ fn collector() -> (u16, mpsc::Receiver<(String, String)>) {
 }
 
 #[test]
-fn a_history_that_an_sdk_exported_is_imported_whole() {
+fn a_history_exported_by_an_sdk_is_imported_completely() {
     if Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_err() {
         skipped("python3 is not installed");
         return;

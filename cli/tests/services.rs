@@ -1,9 +1,10 @@
-//! `up`, `down`, `ps` with small services: what is started is healthy, what is stopped is gone, what is wrong is said.
+//! `up`, `down`, `ps` with small services: started services are healthy, stopped ones have ended, failures are
+//! reported.
 
-use crate::support::{Home, free_ports, kill_dash_9, wait_for};
+use crate::support::{Home, Started, free_ports, kill_dash_9, wait_for};
 use std::net::TcpListener;
 
-/// Two servers and one that only has to be alive; the second server has a child of its own.
+/// Two servers, and a service without an address; the second server has a child process.
 fn target(home: &Home) -> u16 {
     let port = free_ports(2);
     let (one, two) = (port, port + 1);
@@ -30,7 +31,7 @@ services:
 }
 
 #[test]
-fn up_keeps_services_until_ctrl_c_and_leaves_only_their_logs() {
+fn up_runs_services_until_ctrl_c_and_leaves_only_their_logs() {
     let home = Home::new("up");
     target(&home);
     for signal in ["INT", "TERM"] {
@@ -62,15 +63,39 @@ fn detached_services_are_stopped_by_down() {
     home.run(&["doctor"]).exits(3).says("web healthy").says("answers without a history");
     home.run(&["down"]).exits(0).says("small: 3 services stopped");
     home.assert_nothing_runs();
-    // --json says it too
+    // also with --json
     home.run(&["up", "-d", "--json"]).exits(0);
     let json = home.run(&["down", "--json"]).exits(0).json();
     assert_eq!((json["down"].as_str(), json["services"].as_array().unwrap().len()), (Some("small"), 3));
 }
 
 #[test]
+fn diagnostics_go_to_standard_error_and_only_on_request() {
+    let home = Home::new("diagnostics");
+    target(&home);
+    for (options, log) in
+        [(&["up", "--json"][..], ""), (&["up", "--json", "-v"], ""), (&["up", "--json"], "target=debug")]
+    {
+        let mut command = home.command(options);
+        if !log.is_empty() {
+            command.env("FAULTLOOM_LOG", log);
+        }
+        let up = Started::new(command);
+        wait_for("health", || up.out_so_far().ends_with("}\n").then_some(()));
+        up.signal("INT");
+        let ran = up.wait().exits(0);
+        assert_eq!(ran.json()["target"], "small", "one JSON value and nothing else");
+        let wanted = options.contains(&"-v") || !log.is_empty();
+        for line in ["service started", "service healthy", "all services ended"] {
+            assert_eq!(ran.err.contains(line), wanted, "{options:?} {log}: {}", ran.err);
+        }
+        assert_eq!(ran.err.contains("reaper started"), !log.is_empty(), "{options:?} {log}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_service_that_crashes_is_restarted_while_up() {
-    let home = Home::new("revive");
+    let home = Home::new("restart");
     target(&home);
     let up = home.start(&["up"]);
     wait_for("health", || up.out_so_far().contains("3 services healthy").then_some(()));
@@ -93,7 +118,7 @@ fn a_service_that_keeps_crashing_is_given_up_and_the_rest_stays() {
     let home = Home::new("fragile");
     let port = target(&home);
     let text = std::fs::read_to_string(home.file("target.yaml")).unwrap();
-    // healthy after 300 ms of life
+    // healthy after running for 300 ms
     home.write("target.yaml", &format!("{text}  - {{name: fragile, command: \"sleep 1.5; exit 7\"}}\n"));
     let up = home.start(&["up"]);
     wait_for("health", || up.out_so_far().contains("4 services healthy").then_some(()));
@@ -108,7 +133,7 @@ fn a_service_that_keeps_crashing_is_given_up_and_the_rest_stays() {
     let line =
         |service: &str| ps.out.lines().find(|l| l.trim_start().starts_with(service)).unwrap_or_default().to_owned();
     assert!(line("fragile").contains("given up") && line("web").contains("healthy"), "{}", ps.out);
-    // the others are looked after as before
+    // the others are still supervised
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     up.signal("INT");
     up.wait().exits(0);
@@ -116,7 +141,7 @@ fn a_service_that_keeps_crashing_is_given_up_and_the_rest_stays() {
 }
 
 #[test]
-fn a_killed_up_takes_its_services_with_it() {
+fn the_services_of_a_killed_up_are_stopped() {
     let home = Home::new("up-killed");
     target(&home);
     let mut up = home.start(&["up"]);
@@ -125,7 +150,7 @@ fn a_killed_up_takes_its_services_with_it() {
     wait_for("its end", || up.has_ended().then_some(()));
     home.assert_nothing_runs();
     home.run(&["ps"]).exits(0).says("nothing is up");
-    // and the next one starts as if nothing had been
+    // the next `up` starts as usual
     home.run(&["up", "-d"]).exits(0);
     home.run(&["down"]).exits(0).says("3 services stopped");
 }
@@ -155,7 +180,7 @@ fn ctrl_c_while_services_start_stops_them() {
 fn ctrl_c_during_a_recording_stops_what_it_started() {
     let home = Home::new("record-stop");
     let port = free_ports(1);
-    // listens, and never answers
+    // listens and never answers
     let script = "import socket,sys,time; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); time.sleep(1000)";
     home.write(
         "target.yaml",
@@ -170,17 +195,17 @@ fn ctrl_c_during_a_recording_stops_what_it_started() {
         record.signal("INT");
         record.wait().exits(4).says("the recording was stopped");
         home.assert_nothing_runs();
-        // it is finished, with a verdict that says nothing
+        // the run is finished, with an unknown verdict
         let listed = home.run(&["runs"]).exits(0).says("unknown").out.clone();
         let id = listed.split_whitespace().next().expect("one run");
         home.run(&["runs", "--delete", id]).exits(0);
     }
-    // no reply is a failure of the target, not of ours
+    // no reply is a failure of the target
     home.run(&["record", "--timeout-ms", "200"]).exits(1).says("no reply within 200 ms");
 }
 
 #[test]
-fn a_service_that_dies_at_start_is_named_with_its_last_words() {
+fn a_service_that_dies_at_start_is_named_with_its_last_log_lines() {
     let home = Home::new("dies");
     home.write(
         "target.yaml",
@@ -197,17 +222,17 @@ fn a_service_that_dies_at_start_is_named_with_its_last_words() {
         (Some(3), Some("service 'broken' exited at start: exit status 7"))
     );
     assert!(json["error"]["next"].as_str().unwrap().starts_with("try it by hand:"));
-    // one that ends well has not understood that it should stay
+    // a command that ends with status 0 must stay in the foreground
     home.write("target.yaml", "name: dies\nservices:\n  - name: brief\n    command: \"true\"\n");
     home.run(&["up"]).exits(3).says("'brief' exited at start").says("must stay in the foreground");
-    // a program that is not there
+    // a program that does not exist
     home.write("target.yaml", "name: dies\nservices:\n  - name: absent\n    command: [no-such-program]\n");
     home.run(&["up"]).exits(3).says("service 'absent' cannot be started").says("next:");
     home.assert_nothing_runs();
 }
 
 #[test]
-fn a_service_that_never_gets_healthy_is_named_with_what_was_seen() {
+fn a_service_that_never_becomes_healthy_is_named_with_its_last_check() {
     let home = Home::new("unhealthy");
     let port = free_ports(1);
     home.write(
@@ -243,7 +268,7 @@ fn a_port_in_use_is_named_with_its_holder() {
     home.assert_nothing_runs();
     drop(holder);
     home.run(&["up", "-d"]).exits(0);
-    // the same services from another folder: it says whose they are
+    // the same services from another folder: the message names their owner
     let other = Home::new("port-other");
     let file = home.file("target.yaml").display().to_string();
     other.run(&["up", "-t", &file]).exits(3).says("2 ports are in use").says("faultloom down");

@@ -1,4 +1,4 @@
-//! Where runs are kept: a full disk, a newer version, a damaged one, two tools at once.
+//! The store: a full disk, a newer version, a damaged file, concurrent commands.
 
 use crate::support::{Home, can_shop, shop_target, wait_for};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
     let ran = home.run(&["runs"]).exits(3);
     assert_eq!(
         ran.complaint(&home),
-        "error: the store .faultloom/store.db has version 7, this faultloom knows 1\n  \
+        "error: the store .faultloom/store.db has version 7, this faultloom supports 1\n  \
          a newer faultloom wrote it; nothing was changed\n  \
          next: use the newer faultloom, or another store with --home DIR\n"
     );
@@ -39,7 +39,7 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_damaged_or_forbidden_store_is_said() {
+fn a_damaged_or_unreadable_store_is_reported() {
     let home = Home::new("damaged");
     home.run(&["runs"]).exits(0);
     let db = home.file(".faultloom/store.db");
@@ -51,13 +51,13 @@ fn a_damaged_or_forbidden_store_is_said() {
     assert!(ran.err.contains("store.db") && ran.err.contains("next: "), "{}", ran.err);
     // a file where the folder should be
     let file = home.write("file", "");
-    home.run(&["runs", "--home", &file.display().to_string()]).exits(3).says("cannot be made").says("--home DIR");
+    home.run(&["runs", "--home", &file.display().to_string()]).exits(3).says("cannot create").says("--home DIR");
     home.run(&["show", "last", "--home", "empty"]).exits(2).says("there is no run 'last'");
 }
 
-/// Ten commands open a store that does not exist yet; every one of their runs is in it afterwards.
+/// Ten commands open a store that does not exist yet; afterwards it has a run of each.
 #[test]
-fn many_tools_share_a_fresh_store() {
+fn concurrent_commands_create_one_store() {
     let home = Home::new("many");
     home.write("target.yaml", GOOD);
     home.run(&["up", "-d"]).exits(0);
@@ -70,7 +70,7 @@ fn many_tools_share_a_fresh_store() {
     home.run(&["down"]).exits(0);
 }
 
-/// A small file system of its own, gone with the value. None where that is not allowed.
+/// A small file system, unmounted when this is dropped. None if mounting is not allowed.
 struct SmallDisk<'a>(&'a Path);
 
 impl SmallDisk<'_> {
@@ -106,11 +106,11 @@ fn a_full_disk_ends_a_sweep_in_order_and_loses_nothing() {
     assert!(ran.err.contains("No space left on device"), "{}", ran.err);
     assert!(ran.err.contains("free some space") && ran.err.contains("--resume "), "{}", ran.err);
     home.assert_nothing_runs();
-    // what was recorded before is readable, and so are the cases
+    // earlier runs and the stored cases are readable
     home.run(&["show", &recorded]).exits(0).says("Convert ×10");
     home.run(&["runs"]).exits(0).says("unfinished");
     let hint = ran.err.split("--resume ").nth(1).unwrap().split([';', ' ', '\n']).next().unwrap().to_owned();
-    // with space it goes on where it was
+    // with free space it is resumed
     let more = Command::new("mount").args(["-o", "remount,size=64m"]).arg(&store).status().unwrap();
     assert!(more.success());
     let json = home.run(&["sweep", "--resume", &hint, "--json", "-c", "32"]).exits(1).json();
@@ -122,7 +122,7 @@ fn a_full_disk_ends_a_sweep_in_order_and_loses_nothing() {
 }
 
 #[test]
-fn a_disk_that_is_full_from_the_start_is_said() {
+fn a_disk_that_is_full_from_the_start_is_reported() {
     let home = Home::new("full-start");
     home.write("target.yaml", GOOD);
     let store = home.file(".faultloom");
@@ -138,9 +138,9 @@ fn a_disk_that_is_full_from_the_start_is_said() {
     drop(disk);
 }
 
-/// The second tool uses the target that the first has started; when the first is done the second says what happened.
+/// The second command uses the target of the first; when the first ends, the second reports it.
 #[test]
-fn a_sweep_that_borrows_anothers_services_ends_in_order_when_they_go() {
+fn a_sweep_that_uses_the_services_of_another_ends_in_order_when_they_stop() {
     if !can_shop() {
         return;
     }
@@ -160,7 +160,7 @@ fn a_sweep_that_borrows_anothers_services_ends_in_order_when_they_go() {
     let json = second.wait().exits(3).json();
     assert!(json["error"]["next"].as_str().unwrap().contains("--resume"), "{json}");
     home.assert_nothing_runs();
-    // nothing that was run is lost, and none of it is wrong
+    // no case is lost, and none has a wrong verdict
     let id = home.run(&["runs", "-n", "1", "--json"]).exits(0).json()[0]["id"].as_str().unwrap().to_owned();
     let resumed = home.run(&["sweep", "--resume", &id, "--json", "-c", "32"]).exits(1).json();
     assert_eq!(resumed["sweep"]["spaces"][0]["failures"], 7_164);

@@ -1,4 +1,4 @@
-//! `sweep` against the shop with the paper's bugs: counts, the two bugs, every kind of fault, what is written down.
+//! `sweep` against the shop with the paper's bugs: counts, the two bugs, every kind of fault, files.
 
 use crate::support::{Completed, Shop, words};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn faults(bug: &Value) -> Vec<(String, String, Vec<String>)> {
 
 /// The paper's numbers (3MileBeach §5.3), each bug once, and the printed command that repeats it.
 #[test]
-fn all_spaces_have_the_papers_counts_and_each_bug_is_told_once() {
+fn all_spaces_have_the_papers_counts_and_each_bug_is_listed_once() {
     let Some(shop) = Shop::shared() else { return };
     let spaces = ["-s", "services", "-s", "all-services", "-s", "temporal", "-s", "crash-points", "-s", "guided"];
     let json = sweep(&shop, &spaces).exits(1).json();
@@ -42,7 +42,7 @@ fn all_spaces_have_the_papers_counts_and_each_bug_is_told_once() {
     }
     let (guided, failures) = count("guided");
     assert!(guided <= 50 && failures > 0, "guided took {guided} runs");
-    // 128 of 512 subsets have ads and currency in them; services that the page does not call change nothing
+    // 128 of 512 subsets contain ads and currency; services that the page does not call have no effect
     assert_eq!(
         number(space(&json, "all-services"), "unaffected"),
         31,
@@ -69,7 +69,7 @@ fn all_spaces_have_the_papers_counts_and_each_bug_is_told_once() {
 }
 
 #[test]
-fn a_sweep_is_told_in_words_and_kept() {
+fn a_sweep_is_printed_and_stored() {
     let Some(shop) = Shop::shared() else { return };
     let junit = shop.home.file("sweep.xml");
     let ran = shop
@@ -93,7 +93,7 @@ fn a_sweep_is_told_in_words_and_kept() {
 
     let suites = junit_suites(&std::fs::read_to_string(&junit).unwrap());
     assert_eq!(suites, [("services".to_owned(), 16, 4, 0), ("crash-points".to_owned(), 14, 10, 0)]);
-    // a space too big for one test per case
+    // a space too large for one test per case
     let big = shop.home.file("big.xml");
     shop.run(&["sweep", "-q", "-s", "temporal", "--junit", &big.display().to_string()]).exits(1);
     let [(name, tests, failures, errors)] = &junit_suites(&std::fs::read_to_string(&big).unwrap())[..] else {
@@ -102,8 +102,7 @@ fn a_sweep_is_told_in_words_and_kept() {
     assert_eq!((name.as_str(), *tests, *failures, *errors), ("temporal", 10, 10, 0), "one per minimal failing set");
 }
 
-/// Reads a JUnit file with Python's parser: name, tests, failures and errors of each suite, which must be what is in
-/// it.
+/// Parses a JUnit file with Python: name, tests, failures and errors of each suite, which must match its content.
 fn junit_suites(text: &str) -> Vec<(String, u64, u64, u64)> {
     let script = "
 import sys, json, xml.etree.ElementTree as E
@@ -131,7 +130,7 @@ print(json.dumps(out))";
 #[test]
 fn every_kind_of_fault_can_be_swept() {
     let Some(shop) = Shop::shared() else { return };
-    // what fails a call makes the page fail as an outage does; a reset and a lost reply too
+    // every fault that fails a call fails the page as an outage does
     for kind in ["status 13", "reset", "deadline", "lost-reply"] {
         let json = sweep(&shop, &["-s", "services", "-k", kind]).exits(1).json();
         assert_eq!(number(space(&json, &format!("services {kind}")), "cases"), 16, "{kind}");
@@ -140,7 +139,7 @@ fn every_kind_of_fault_can_be_swept() {
         let again = words(json["sweep"]["bugs"][0]["again"].as_str().unwrap());
         shop.run(&again[1..].iter().map(String::as_str).collect::<Vec<_>>()).exits(1);
     }
-    // a slow service is only a failure for who says what slow is
+    // a slow service is a failure only with a latency limit
     sweep(&shop, &["-s", "services", "-k", "delay 60ms"]).exits(0);
     let slow = sweep(&shop, &["-s", "crash-points", "-k", "delay 60ms", "--max-latency-ms", "350"]).exits(1).json();
     let slow_space = space(&slow, "crash-points delay 60");
@@ -148,7 +147,7 @@ fn every_kind_of_fault_can_be_swept() {
     // six or more delayed calls are too slow: the converter before its last five
     let failures = number(slow_space, "failures");
     assert!((5..=8).contains(&failures), "{failures} of 14 are slow");
-    // empty and corrupt replies: the page must not die of them silently counted as fine
+    // empty and corrupt replies must not count as passes if the page fails
     for kind in ["empty-reply", "corrupt-reply"] {
         let ran = sweep(&shop, &["-s", "guided", "-k", kind]);
         assert!(matches!(ran.status.code(), Some(0 | 1)), "{kind}: {:?} {}", ran.status, ran.err);
@@ -165,13 +164,13 @@ fn every_kind_of_fault_can_be_swept() {
 
 /// A service that hangs: the page does not answer in time, or after the calls' own deadline.
 #[test]
-fn a_hanging_service_is_found_with_a_short_patience() {
+fn a_hanging_service_is_found_with_a_short_timeout() {
     let Some(shop) = Shop::shared() else { return };
     let arguments = ["-s", "services", "-k", "hang 400ms", "--timeout-ms", "300", "-c", "16"];
     let json = sweep(&shop, &arguments).exits(1).json();
     let space = space(&json, "services hang 400");
     assert_eq!((number(space, "cases"), number(space, "failures")), (16, 15));
-    // no reply says which fault it was; each service alone is enough
+    // without a reply the fired fault is unknown; each service alone is enough
     let bugs = json["sweep"]["bugs"].as_array().unwrap();
     assert_eq!(
         bugs.iter().map(|b| faults(b)[0].0.clone()).collect::<Vec<_>>(),
@@ -185,7 +184,7 @@ fn a_hanging_service_is_found_with_a_short_patience() {
 #[test]
 fn assertions_decide_in_a_sweep_too() {
     let Some(shop) = Shop::shared() else { return };
-    // a page in catalogue prices is no right page for who says so
+    // a page with unconverted prices fails an expectation on its body
     let json = sweep(&shop, &[&shop.url("/api/home"), "-s", "crash-points", "--expect-json", "$.currency=EUR"])
         .exits(1)
         .json();
@@ -211,7 +210,7 @@ fn a_grpc_request_is_swept() {
     assert_eq!(bug["failed"]["callee"], "catalogue");
     let again = words(bug["again"].as_str().unwrap());
     shop.run(&again[1..].iter().map(String::as_str).collect::<Vec<_>>()).exits(1);
-    // a request that calls nobody has nothing to fault
+    // a request without calls has nothing to fault
     let convert = shop.grpc(7001, "shop.Currency/GetCurrencies");
     shop.run(&["sweep", &convert]).exits(5).says("makes no call that could be faulted");
 }

@@ -1,4 +1,4 @@
-//! The state of one service of a target, and what to do next, from the evidence that was collected.
+//! Derives the state of each service of a target, and the next step, from the collected evidence.
 
 use crate::Context;
 use crate::status_files::Status;
@@ -97,8 +97,8 @@ pub fn diagnose(context: &Context, service: &Service, evidence: &Evidence, ours:
         let why = if service.support { "sdk: none, support" } else { "sdk: none; faults at its callers still work" };
         return diagnosis(State::Left, why.to_owned(), None);
     }
-    if let Some(deaf) = statuses.iter().find(|status| !status.has_keys()) {
-        return diagnosis(State::Gap, format!("its SDK is inactive: {}", deaf.trust), Some(install()));
+    if let Some(inactive) = statuses.iter().find(|status| !status.has_keys()) {
+        return diagnosis(State::Gap, format!("its SDK is inactive: {}", inactive.trust), Some(install()));
     }
     if let (Some(Some(theirs)), Some(ours)) = (evidence.trust.get(name), ours)
         && theirs.canonicalize().ok() != ours.canonicalize().ok()
@@ -137,7 +137,7 @@ pub fn diagnose(context: &Context, service: &Service, evidence: &Evidence, ours:
     }
     if evidence.unrouted.contains(name) {
         let why = "its SDK is loaded and has keys; the test path has no handler";
-        let next = format!("{} URL, of a request that goes there", context.command("record"));
+        let next = format!("{} URL, with a request that it handles", context.command("record"));
         return diagnosis(State::Ready, why.into(), Some(next));
     }
     let next = "check for a proxy in between or an unsupported server library: docs/support.md";

@@ -1,6 +1,7 @@
 //! Checks of this machine: toolchains, SDKs, the store, limits, and the target that is up.
 
-use crate::{Context, sdk_paths, target_session};
+use crate::spec::NoOptions;
+use crate::{Context, register_schema, sdk_paths, target_session};
 use serde::Serialize;
 use std::process::Command;
 
@@ -33,8 +34,10 @@ fn bad(what: &'static str, text: impl Into<String>, next: impl Into<String>) -> 
     Check { what, state: "bad", text: text.into(), next: Some(next.into()) }
 }
 
+register_schema!("doctor", NoOptions);
+
 /// Runs every check.
-pub async fn checks(context: &Context) -> Vec<Check> {
+pub async fn checks(context: &Context, _spec: &NoOptions) -> Vec<Check> {
     let mut checks = vec![tool("go", &["version"], "Go services"), tool("python3", &["--version"], "Python services")];
     checks.push(tool("java", &["--version"], "Java services"));
     checks.push(tool("node", &["--version"], "Node.js services"));
@@ -111,10 +114,10 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
         let spec = requests::RequestSpec::parse(&entry, "GET")?;
         requests::Sender::new(session.credentials().clone(), None).send(&spec, &[]).await
     };
-    checks.push(match request.await {
+    checks.push(match context.unless_canceled("the check", request).await {
         Err(failure) => bad("entry", failure.what, failure.next.unwrap_or_default()),
         Ok(reply) if reply.status().is_none() => {
-            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "see its log")
+            bad("entry", format!("{entry} does not answer: {}", reply.reason.unwrap_or_default()), "read its log")
         }
         Ok(reply) if reply.trace.entry.scope.is_none() => bad(
             "entry",
@@ -122,7 +125,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
             "build it with `faultloom go build`, or start it with `sdk: python`",
         ),
         Ok(reply) => {
-            let silent: Vec<String> = reply
+            let gaps: Vec<String> = reply
                 .trace
                 .walk()
                 .iter()
@@ -131,7 +134,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
                 .collect::<std::collections::BTreeSet<_>>()
                 .into_iter()
                 .collect();
-            if silent.is_empty() {
+            if gaps.is_empty() {
                 ok(
                     "entry",
                     format!("{entry} answers with a complete history, {} services", reply.trace.services().len()),
@@ -139,7 +142,7 @@ async fn target_that_is_up(context: &Context) -> Vec<Check> {
             } else {
                 note(
                     "entry",
-                    format!("{entry} answers; gaps at {}", silent.join(", ")),
+                    format!("{entry} answers; gaps at {}", gaps.join(", ")),
                     "these have no SDK: faults at their callers still work",
                 )
             }

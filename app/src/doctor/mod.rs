@@ -1,4 +1,4 @@
-//! What this machine and a target can and cannot do.
+//! Checks of this machine and of a target.
 
 pub mod diagnosis;
 pub mod machine;

@@ -4,13 +4,14 @@
 //! to a request with an envelope, the recorded request of the target's entry, and the status files of the SDKs.
 
 use super::diagnosis::{Diagnosis, Evidence, diagnose};
-use crate::Context;
 use crate::draft::listeners;
+use crate::spec::NoOptions;
 use crate::status_files;
 use crate::target_session::{self, TargetSession};
 use crate::text::printable;
+use crate::{Context, register_schema};
 use model::trace::Trace;
-use model::{Exit, Failure};
+use model::{Exit, Failure, Family};
 use requests::{RequestSpec, Sender};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,8 +35,10 @@ impl TargetCheck {
     }
 }
 
+register_schema!("doctor-target", NoOptions);
+
 /// Starts the target, if it is not up, and checks each service.
-pub async fn check(context: &Context) -> Result<TargetCheck, Failure> {
+pub async fn check(context: &Context, _spec: &NoOptions) -> Result<TargetCheck, Failure> {
     let file = context.target_file().filter(|file| file.exists()).ok_or_else(|| {
         Failure::request("there is no such target file").next("draft one: faultloom init, or name one: --target FILE")
     })?;
@@ -51,8 +54,8 @@ pub async fn check(context: &Context) -> Result<TargetCheck, Failure> {
     let session = start(context, &target, &mut evidence).await?;
     let mut request = None;
     if let Some(session) = &session {
-        let sent = send_requests(context, &target, session, &mut evidence).await;
-        request = sent.unwrap_or_else(|failure| Some(Err(failure)));
+        let sent = send_requests(context, &target, session, &mut evidence);
+        request = context.unless_canceled("the check", sent).await.unwrap_or_else(|failure| Some(Err(failure)));
     }
     let kept = target_session::kept_status(context, &target.name);
     evidence.statuses = status_files::read(&[&target_session::state_dir(context).join("status"), &kept]);
@@ -62,6 +65,9 @@ pub async fn check(context: &Context) -> Result<TargetCheck, Failure> {
         target.services().iter().map(|service| diagnose(context, service, &evidence, ours.as_ref())).collect();
     if let Some(session) = session {
         session.close().await?;
+    }
+    if context.cancel.is_canceled() {
+        return Err(Failure::new(Family::Aborted, "the check was stopped"));
     }
     Ok(TargetCheck { target, diagnoses, request })
 }

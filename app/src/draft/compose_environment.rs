@@ -4,15 +4,15 @@ use super::node::Node;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// `.env` beside the compose file: where its `$NAME`s come from.
+/// The values of `$NAME` in a compose file, from `.env` in its folder.
 pub struct Interpolation {
     values: BTreeMap<String, String>,
-    /// Names that nothing gave a value.
+    /// Names without a value.
     pub missing: Vec<String>,
 }
 
 impl Interpolation {
-    pub fn beside(folder: &Path) -> Interpolation {
+    pub fn of_folder(folder: &Path) -> Interpolation {
         let values = std::fs::read_to_string(folder.join(".env")).map(|text| lines(&text)).unwrap_or_default();
         Interpolation { values: values.into_iter().collect(), missing: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl Interpolation {
             (Some(value), _) => value.clone(),
             (None, Some(default)) => default.to_owned(),
             (None, None) => {
-                if !self.missing.iter().any(|known| known == name) {
+                if !self.missing.iter().any(|other| other == name) {
                     self.missing.push(name.to_owned());
                 }
                 String::new()
@@ -62,10 +62,10 @@ impl Interpolation {
     }
 }
 
-/// A variable, its value (`None`: taken from the environment that starts it) and where it is written.
+/// A variable, its value (`None`: inherited from the shell that starts the service) and the source of the value.
 pub type Variable = (String, Option<String>, String);
 
-/// In the order of the file; what `environment` says counts more than an `env_file`.
+/// In the order of the file; `environment` overrides `env_file`.
 pub fn variables(
     service: &Node,
     folder: &Path,
@@ -74,13 +74,13 @@ pub fn variables(
 ) -> Vec<Variable> {
     let mut all: Vec<Variable> = Vec::new();
     let mut put = |name: String, value: Option<String>, from: String| {
-        all.retain(|(known, ..)| *known != name);
+        all.retain(|(other, ..)| *other != name);
         all.push((name, value, from));
     };
     for file in one_or_many(service.get("env_file")) {
         match std::fs::read_to_string(folder.join(&file)) {
             Ok(text) => lines(&text).into_iter().for_each(|(name, value)| put(name, Some(value), file.clone())),
-            Err(_) => notes.push(format!("env_file {file} is not there")),
+            Err(_) => notes.push(format!("env_file {file} does not exist")),
         }
     }
     let from = "environment";
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_put_in_as_compose_does() {
+    fn variables_are_expanded_as_compose_does() {
         let mut interpolation = Interpolation { values: [("A".into(), "1".into())].into(), missing: Vec::new() };
         assert_eq!(interpolation.apply("$A-${A}-${B:-two}-${C-}-$$D-$ 5"), "1-1-two--$D-$ 5");
         assert_eq!(interpolation.missing, [""; 0]);

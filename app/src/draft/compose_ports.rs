@@ -1,8 +1,8 @@
-//! Ports of a compose file: what a container listens on, and what this machine reaches it by.
+//! Ports of a compose file: inside the container, and as published on this machine.
 //!
-//! In containers every service may listen on 8080. On one machine each needs a port of its own: the published one if
-//! there is one, else the container's own, else a free neighbor; the variable or the flag that says the port is
-//! changed with it. Where nothing says it, the question is left open.
+//! In containers every service may listen on 8080. On one machine each needs a port of its own: the published one, else
+//! the container's, else the next free one. The variable or flag that sets the port is changed accordingly. If neither
+//! sets it, the port becomes a TODO.
 
 use super::node::Node;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ pub fn ports(service: &Node, texts: &mut dyn FnMut(&str) -> String, notes: &mut 
         match parsed {
             Some(Some(port)) => found.push(port),
             Some(None) => {} // UDP
-            None => notes.push(format!("ports entry {} cannot be taken over: give each port a line", shown(item))),
+            None => notes.push(format!("ports entry {} is not supported: write one line per port", shown(item))),
         }
     }
     for inside in service.get("expose").map(Node::items).unwrap_or_default().iter().filter_map(Node::text) {
@@ -68,7 +68,7 @@ fn shown(item: &Node) -> String {
     item.text().map_or_else(|| "of a mapping".to_owned(), |text| format!("'{text}'"))
 }
 
-/// Where each service of a target is reached: `(service, port in its container)` → port of this machine.
+/// Where each service is reached: `(service, port in its container)` → port on this machine.
 #[derive(Default)]
 pub struct Moved {
     ports: BTreeMap<(String, u16), u16>,
@@ -80,19 +80,19 @@ impl Moved {
         self.services.insert(name.to_owned());
     }
 
-    pub fn put(&mut self, service: &str, inside: u16, here: u16) {
+    pub fn put(&mut self, service: &str, inside: u16, local: u16) {
         self.service(service);
-        self.ports.insert((service.to_owned(), inside), here);
+        self.ports.insert((service.to_owned(), inside), local);
     }
 
-    /// A value that names other services by their names in the compose network, with addresses of this machine:
-    /// `http://api:8080/v1` → `http://127.0.0.1:8081/v1`. Also what was replaced; empty: the value stays as it is.
+    /// Replaces addresses of the compose network by addresses of this machine: `http://api:8080/v1` →
+    /// `http://127.0.0.1:8081/v1`. Also returns what was replaced, empty if nothing was.
     pub fn rewrite(&self, name: &str, value: &str, all: &[(String, String)]) -> (String, String) {
         let mut text = value.to_owned();
         let mut replaced = Vec::new();
-        for ((service, inside), here) in &self.ports {
-            let url = (*inside == 80).then(|| (format!("http://{service}"), format!("http://127.0.0.1:{here}")));
-            let address = (format!("{service}:{inside}"), format!("127.0.0.1:{here}"));
+        for ((service, inside), local) in &self.ports {
+            let url = (*inside == 80).then(|| (format!("http://{service}"), format!("http://127.0.0.1:{local}")));
+            let address = (format!("{service}:{inside}"), format!("127.0.0.1:{local}"));
             for (from, to) in std::iter::once(address).chain(url) {
                 let changed = replace_host(&text, &from, &to);
                 if changed != text {
@@ -107,8 +107,8 @@ impl Moved {
         // `DB_PORT` beside `DB_HOST: db`
         if let (Some(stem), Ok(port)) = (name.strip_suffix("PORT"), text.parse::<u16>()) {
             let host = all.iter().find(|(other, _)| *other == format!("{stem}HOST")).map(|(_, host)| host.clone());
-            if let Some(here) = host.and_then(|host| self.ports.get(&(host, port))).filter(|here| **here != port) {
-                return (here.to_string(), text);
+            if let Some(local) = host.and_then(|host| self.ports.get(&(host, port))).filter(|local| **local != port) {
+                return (local.to_string(), text);
             }
         }
         (text, replaced.join(", "))
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_in_all_their_forms() {
+    fn ports_are_parsed_in_every_form() {
         assert_eq!(short("8080:80"), Some(Some(Port { inside: 80, published: Some(8080) })));
         assert_eq!(short("127.0.0.1:8080:80/tcp"), Some(Some(Port { inside: 80, published: Some(8080) })));
         assert_eq!(short("80"), Some(Some(Port { inside: 80, published: None })));

@@ -10,8 +10,8 @@ use super::node::Node;
 use super::port_text;
 use std::path::{Path, PathBuf};
 
-/// Keys of a service that mean nothing outside of containers, or are read here.
-const QUIET: [&str; 27] = [
+/// Keys that are read here, or that have no effect outside of containers. Others are noted as ignored.
+const HANDLED: [&str; 27] = [
     "build",
     "image",
     "command",
@@ -46,12 +46,12 @@ pub struct ComposeService {
     pub name: String,
     pub ports: Vec<Port>,
     pub variables: Vec<Variable>,
-    /// Where the source lies, from the target file's folder; `None`: an image only.
+    /// Folder of the source, and its name in messages; `None`: only an image.
     pub folder: Option<(PathBuf, String)>,
     /// With the name to show.
     pub dockerfile: Option<(Dockerfile, String)>,
     pub image: String,
-    /// With where that is said.
+    /// With its source.
     pub start: Option<(Command, String)>,
     pub health: Option<Vec<String>>,
     /// The services it waits for.
@@ -71,10 +71,10 @@ pub fn read(
         .entries()
         .iter()
         .map(|(key, _)| key.as_str())
-        .filter(|key| !QUIET.contains(key) && !key.starts_with("x-"))
+        .filter(|key| !HANDLED.contains(key) && !key.starts_with("x-"))
         .collect();
     if !unknown.is_empty() {
-        notes_here.push(format!("not taken over: {}", unknown.join(", ")));
+        notes_here.push(format!("ignored: {}", unknown.join(", ")));
     }
     let mut text = |node: &Node| node.text().map(|text| interpolation.apply(&text));
     let build = node.get("build");
@@ -126,13 +126,13 @@ pub fn read(
     };
     let mut ports = ports(node, &mut |text| interpolation.apply(text), &mut notes_here);
     let variables = variables(node, base, interpolation, &mut notes_here);
-    // a port that nothing publishes is one other services still know
+    // other services use a port also if it is not published
     let mut add = |inside: Option<u16>| {
         if let Some(inside) = inside.filter(|inside| !ports.iter().any(|port| port.inside == *inside)) {
             ports.push(Port { inside, published: None });
         }
     };
-    if ports_unsaid(&variables, &mut add) {
+    if !add_port_of_variables(&variables, &mut add) {
         let from_file = dockerfile.as_ref().and_then(|(file, _)| file.exposed.first().copied());
         let in_command = match &start {
             Some((Command::Words(words), _)) => port_text::in_command(words),
@@ -148,9 +148,9 @@ pub fn read(
     ComposeService { name: name.to_owned(), ports, variables, folder, dockerfile, image, start, health, needs }
 }
 
-/// Whether no variable says where the service itself listens.
-fn ports_unsaid(variables: &[Variable], add: &mut dyn FnMut(Option<u16>)) -> bool {
-    let said = variables.iter().find_map(|(name, value, _)| port_text::in_variable(name, value.as_deref()?));
-    add(said);
-    said.is_none()
+/// False if no variable sets the port on which the service listens.
+fn add_port_of_variables(variables: &[Variable], add: &mut dyn FnMut(Option<u16>)) -> bool {
+    let port = variables.iter().find_map(|(name, value, _)| port_text::in_variable(name, value.as_deref()?));
+    add(port);
+    port.is_some()
 }

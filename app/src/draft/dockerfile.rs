@@ -1,4 +1,4 @@
-//! What a Dockerfile says about how its image is started: the last stage's command, folder, ports and variables.
+//! How the image of a Dockerfile is started: the last stage's command, folder, ports and variables.
 
 use super::language::image_sdk;
 use super::{Command, Guess, likely};
@@ -42,7 +42,7 @@ impl Dockerfile {
         file
     }
 
-    /// The nearest stage whose image tells a language.
+    /// The language of the latest stage whose image has one.
     pub fn sdk(&self, shown: &str) -> Option<Guess<Sdk>> {
         self.images.iter().find_map(|image| image_sdk(image).map(|sdk| likely(sdk, format!("FROM {image} in {shown}"))))
     }
@@ -72,7 +72,7 @@ fn instructions(text: &str) -> Vec<String> {
     let mut current = String::new();
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
         match line.trim_end().strip_suffix('\\') {
-            Some(begun) => current += begun,
+            Some(continued) => current += continued,
             None => {
                 current += line;
                 lines.push(std::mem::take(&mut current).trim().to_owned());
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_stage_counts_and_earlier_ones_tell_the_language() {
+    fn the_command_is_that_of_the_last_stage_and_the_language_may_be_that_of_an_earlier_one() {
         let file = Dockerfile::parse(
             "FROM golang:1.24 AS build\nRUN go build -o /api \\\n  ./cmd/api\nCMD [\"x\"]\n# comment\n\
              FROM gcr.io/distroless/static\nENV PORT=8080 NAME=\"a b\"\nEXPOSE 8080/tcp 53/udp\nENTRYPOINT [\"/api\"]\nCMD [\"-v\"]\n",

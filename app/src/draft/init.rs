@@ -1,6 +1,6 @@
-//! Drafts a target file from what is there, with a reason for every line.
+//! The use case of `faultloom init`.
 
-use super::{Draft, SCHEMA, Sure, compose, listeners, procfile, scripts, stated, yaml};
+use super::{Confidence, Draft, SCHEMA, compose, listeners, procfile, scripts, stated, yaml};
 use crate::spec::Version;
 use crate::{Context, register_schema};
 use model::{Failure, Family};
@@ -44,7 +44,7 @@ register_schema!("init", InitSpec);
 pub struct Drafted {
     pub draft: Draft,
     pub output: PathBuf,
-    /// Questions that only the user can answer.
+    /// Values that only the user can supply.
     pub todos: Vec<String>,
     /// Commands to run next, in order.
     pub next: Vec<String>,
@@ -59,17 +59,17 @@ pub fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure> {
             .next("write another file with --output FILE, or replace it with --force"));
     }
     let mut draft = source(spec)?;
-    draft.settle_names();
+    draft.normalize_names();
     if let Some(name) = &spec.name {
         draft.name = stated(name.clone(), "--name");
-        draft.settle_names();
+        draft.normalize_names();
     }
     note_ports(&mut draft);
     runs::make_home(&context.home)?;
     let schema = context.home.join(SCHEMA_FILE);
     write(&schema, SCHEMA)?;
     let text = yaml::render(&draft, &relative_to(&output, &schema));
-    // the file must be readable, except for its open questions
+    // the drafted file must parse, except for its TODOs
     let checked = target::Target::parse(&text, Path::new("/draft/target.yaml"), &output.display().to_string());
     let todos = draft.todos();
     if let (Err(failure), true) = (&checked, todos.is_empty()) {
@@ -99,7 +99,7 @@ fn source(spec: &InitSpec) -> Result<Draft, Failure> {
         };
     }
     if !from.is_dir() {
-        return Err(Failure::request(format!("{} is not there", from.display()))
+        return Err(Failure::request(format!("{} does not exist", from.display()))
             .next("name a compose file, a Procfile or a folder of start scripts, or use --attach"));
     }
     if let Some(file) = compose::NAMES.iter().map(|name| from.join(name)).find(|file| file.is_file()) {
@@ -130,7 +130,7 @@ fn source(spec: &InitSpec) -> Result<Draft, Failure> {
 fn note_ports(draft: &mut Draft) {
     let mut used = Vec::new();
     for service in draft.services.iter().filter(|service| service.command.is_some()) {
-        for listen in service.listens.iter().filter(|listen| listen.sure != Sure::Open) {
+        for listen in service.listens.iter().filter(|listen| listen.confidence != Confidence::Open) {
             let bound = TcpListener::bind(listen.value.as_str());
             if bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
                 used.push(format!("{} ({})", listen.value, service.name));
@@ -148,12 +148,12 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::environment(format!("cannot write {}", path.display()))
             .why(error.to_string())
-            .next("choose another place with --output FILE")
+            .next("choose another file with --output FILE")
     };
     std::fs::File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot)
 }
 
-/// `other` relative to the folder of `file`, if it is below it.
+/// The path of `other`, relative to the folder of `file` if it is below it.
 fn relative_to(file: &Path, other: &Path) -> String {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (file, other) = (absolute(file), absolute(other));

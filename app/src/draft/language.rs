@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use target::Sdk;
 
-/// Files that say it, the stronger first.
+/// Files of a language's projects, the most specific first.
 const FILES: [(&str, Sdk); 11] = [
     ("go.mod", Sdk::Go),
     ("pom.xml", Sdk::Java),
@@ -65,7 +65,7 @@ const PROGRAMS: [(&str, Sdk); 24] = [
     ("go", Sdk::Go),
 ];
 
-/// Servers that are no application's own service: their image or program, and the port they listen on.
+/// Databases, caches, queues and proxies: their image or program, and their usual port.
 const SUPPORT: [(&str, u16); 30] = [
     ("postgres", 5432),
     ("postgis", 5432),
@@ -118,7 +118,7 @@ pub fn program_sdk(words: &[String]) -> Option<Guess<Sdk>> {
     Some(likely(sdk, format!("the command starts {program}")))
 }
 
-/// By what the program of a command is, if it is a file below `folder`. Only Go marks its programs.
+/// By the binary that a command runs, if it is a file below `folder`. Only Go marks its binaries.
 pub fn binary_sdk(words: &[String], folder: &Path) -> Option<Guess<Sdk>> {
     let program = program_word(words).filter(|program| program.contains('/'))?;
     built_by_go(&folder.join(program)).then(|| likely(Sdk::Go, format!("{program} was built by Go")))
@@ -127,9 +127,9 @@ pub fn binary_sdk(words: &[String], folder: &Path) -> Option<Guess<Sdk>> {
 /// Go puts a mark into every binary it builds, before its list of modules.
 pub fn built_by_go(program: &Path) -> bool {
     const MARK: &[u8] = b"\xff Go buildinf:";
-    const LONGEST: u64 = 256 << 20;
+    const BYTES_MAX: u64 = 256 << 20;
     let Ok(file) = std::fs::File::open(program) else { return false };
-    let mut file = file.take(LONGEST);
+    let mut file = file.take(BYTES_MAX);
     let mut window = Vec::new();
     let mut chunk = vec![0; 1 << 20];
     while let Ok(read @ 1..) = file.read(&mut chunk) {
@@ -165,8 +165,8 @@ pub fn none(from: impl Into<String>) -> Guess<Sdk> {
 
 /// The mark of a cache, a database, a queue.
 pub fn mark_support(service: &mut Service, name: &str) {
-    service.sdk = stated(Sdk::None, format!("{name} is no program of yours; faults at its callers still work"));
-    service.support = Some(likely(true, format!("{name}: left out of fault spaces")));
+    service.sdk = stated(Sdk::None, format!("{name} is a third-party program; faults at its callers still work"));
+    service.support = Some(likely(true, format!("{name}: excluded from fault spaces")));
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_and_programs_are_known_by_their_last_word() {
+    fn languages_follow_from_the_last_word_of_images_and_programs() {
         assert_eq!(image_sdk("docker.io/library/python:3.12-slim"), Some(Sdk::Python));
         assert_eq!(image_sdk("registry.example:5000/team/api"), None);
         assert_eq!(support("bitnami/redis:7@sha256:00"), Some(("redis", 6379)));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_go_built_is_known() {
+    fn a_binary_that_go_built_is_recognized() {
         let folder = std::env::temp_dir().join(format!("faultloom-draft-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("bin")).unwrap();
         let mut elf = b"\x7fELF".to_vec();

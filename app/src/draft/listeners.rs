@@ -1,20 +1,21 @@
 //! The listeners of this machine as a target of attached services.
 //!
-//! `/proc/net/tcp` names the sockets, `/proc/<pid>/fd` who holds them, as far as this user may see. A socket that a
-//! parent shares with its workers is the parent's. Nothing is connected to.
+//! `/proc/net/tcp` lists the sockets and `/proc/<pid>/fd` their owners, as far as this user may read them. A socket
+//! that a process shares with its workers is attributed to the parent. No connection is made.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::{Draft, Guess, Service, folder_name, guess, likely, stated};
+use ::process::{ProcDir, TcpListener, link_inode, pids, tcp_listeners};
 use model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use target::Sdk;
 
-/// What a process is known by; taken from `/proc` in [`holding`], from a test otherwise.
+/// What is read of a process from `/proc`.
 #[derive(Clone, Debug)]
 pub struct Process {
-    pub pid: i32,
+    pub pid: u32,
     pub command: Vec<String>,
     pub folder: PathBuf,
     /// `FAULTLOOM_SERVICE` of its environment, and whether trust settings are in it.
@@ -33,7 +34,7 @@ pub fn draft(ports: &[u16]) -> Result<Draft, Failure> {
     let found_ports: BTreeSet<u16> =
         found.iter().flat_map(|process| &process.addresses).map(SocketAddr::port).collect();
     for port in ports.iter().filter(|port| !found_ports.contains(port)) {
-        draft.notes.push(format!("port {port}: nothing listens there that this user may see"));
+        draft.notes.push(format!("port {port}: no listener is visible to this user"));
     }
     if draft.services.is_empty() {
         return Err(Failure::request("no listeners to attach to")
@@ -54,7 +55,7 @@ pub fn from_processes(processes: &[Process]) -> Draft {
     let web = draft.services.iter().find(|service| service.support.is_none() && service.sdk.value != Sdk::None);
     draft.entry = web.and_then(|web| {
         let address = web.listens.first()?;
-        Some(guess(format!("http://{}/", address.value), "the first of these; gRPC services are asked by grpc://…"))
+        Some(guess(format!("http://{}/", address.value), "the first of these; for gRPC: grpc://…"))
     });
     draft
 }
@@ -62,15 +63,15 @@ pub fn from_processes(processes: &[Process]) -> Draft {
 fn service(process: &Process) -> Service {
     let program = process.command.first().map_or("", |program| base(program));
     let sdk: Guess<Sdk> = match program_sdk(&process.command[..process.command.len().min(1)]) {
-        Some(known) => likely(known.value, format!("it runs {program}")),
+        Some(found) => likely(found.value, format!("it runs {program}")),
         None if process.go => stated(Sdk::Go, format!("{program} was built by Go")),
-        None => language::none(format!("{program} is of no language that has an SDK")),
+        None => language::none(format!("{program} is not in a language with an SDK")),
     };
     let mut service = Service::new(name(process), sdk);
     let trust = if process.trusted { "with trust settings" } else { "without trust settings" };
     service.attached = Some(format!("runs already: pid {}, {trust}", process.pid));
-    if let Some((known, _)) = support(program) {
-        mark_support(&mut service, known);
+    if let Some((name, _)) = support(program) {
+        mark_support(&mut service, name);
     }
     for address in &process.addresses {
         let host = match address.ip() {
@@ -83,7 +84,7 @@ fn service(process: &Process) -> Service {
     service
 }
 
-/// The name it was given, the script's, the jar's, the module's, or the folder's for names like `main` and `server`.
+/// `FAULTLOOM_SERVICE`, or the name of the script, jar or module; of the folder for generic names like `main`.
 fn name(process: &Process) -> String {
     if let Some(name) = &process.service {
         return name.clone();
@@ -93,21 +94,21 @@ fn name(process: &Process) -> String {
     let module = words.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].as_str());
     let jar = words.iter().find(|word| word.ends_with(".jar")).map(|jar| base(jar));
     let script = words.iter().skip(1).find(|word| !word.starts_with('-')).map(|script| base(script));
-    let known = program_sdk(&words[..words.len().min(1)]).is_some();
-    let stem = match (known, module, jar, script) {
+    let is_interpreter = program_sdk(&words[..words.len().min(1)]).is_some();
+    let stem = match (is_interpreter, module, jar, script) {
         (false, ..) => program,
         (true, Some(module), ..) => module.split(':').next().unwrap_or(module).rsplit('.').next().unwrap_or(module),
         (true, None, Some(jar), _) => jar.trim_end_matches(".jar"),
         (true, None, None, Some(script)) => script.split(['.', ':']).next().unwrap_or(script),
         (true, None, None, None) => program,
     };
-    // a version at the end is no part of a name: shipping-1.2.0
+    // without a version at the end: shipping-1.2.0
     let stem = stem
         .rsplit_once('-')
         .filter(|(_, last)| last.starts_with(|c: char| c.is_ascii_digit()))
         .map_or(stem, |(name, _)| name);
-    let says_nothing = ["main", "server", "index", "app", "start", "wsgi", "manage", "flask", "http"];
-    match says_nothing.contains(&stem) {
+    let generic = ["main", "server", "index", "app", "start", "wsgi", "manage", "flask", "http"];
+    match generic.contains(&stem) {
         true => process.folder.file_name().map_or(stem.to_owned(), |name| name.to_string_lossy().into_owned()),
         false => stem.to_owned(),
     }
@@ -119,30 +120,21 @@ fn base(path: &str) -> &str {
 
 /// Processes that listen on these ports; on any port if there are none.
 pub fn holding(ports: &[u16]) -> Vec<Process> {
-    let own = std::process::id() as i32;
-    let mut sockets: BTreeMap<String, SocketAddr> = BTreeMap::new();
-    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
-        let text = std::fs::read_to_string(table).unwrap_or_default();
-        for (inode, address) in text.lines().skip(1).filter_map(listener) {
-            if ports.is_empty() || ports.contains(&address.port()) {
-                sockets.insert(format!("socket:[{inode}]"), address);
-            }
-        }
-    }
-    let mut pids: Vec<i32> = std::fs::read_dir("/proc")
-        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
-        .unwrap_or_default();
-    // parents have lower numbers than their workers, but for numbers that came round
+    let wanted = |address: &SocketAddr| ports.is_empty() || ports.contains(&address.port());
+    let listeners = tcp_listeners().into_iter().filter(|listener| wanted(&listener.address));
+    let mut sockets: BTreeMap<u64, SocketAddr> = listeners
+        .map(|TcpListener { address, inode }| (inode, SocketAddr::new(address.ip().to_canonical(), address.port())))
+        .collect();
+    let own = std::process::id();
+    let mut pids: Vec<u32> = pids().filter(|pid| *pid != own).collect();
+    // parents have lower pids than their workers, unless pids have wrapped around
     pids.sort_unstable();
     let mut found = Vec::new();
-    for pid in pids.into_iter().filter(|pid| *pid != own) {
-        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
-        let mut addresses: BTreeSet<SocketAddr> = BTreeSet::new();
-        for link in descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()) {
-            if let Some(address) = link.to_str().and_then(|link| sockets.remove(link)) {
-                addresses.insert(address);
-            }
-        }
+    for pid in pids {
+        let Ok(directory) = ProcDir::open(pid) else { continue };
+        let links = directory.link_targets("fd");
+        let inodes = links.iter().filter_map(|target| link_inode(target.as_encoded_bytes(), b"socket:["));
+        let addresses: BTreeSet<SocketAddr> = inodes.filter_map(|inode| sockets.remove(&inode)).collect();
         let addresses = one_per_port(addresses);
         if !addresses.is_empty() {
             found.extend(process(pid, addresses));
@@ -156,7 +148,7 @@ pub fn holding(ports: &[u16]) -> Vec<Process> {
 fn one_per_port(addresses: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
     let mut kept: Vec<SocketAddr> = Vec::new();
     for address in addresses {
-        if !kept.iter().any(|known| known.port() == address.port()) {
+        if !kept.iter().any(|other| other.port() == address.port()) {
             kept.push(address);
         }
     }
@@ -164,7 +156,7 @@ fn one_per_port(addresses: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
     kept
 }
 
-fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
+fn process(pid: u32, addresses: Vec<SocketAddr>) -> Option<Process> {
     let split = |file: &str| -> Vec<String> {
         let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
@@ -182,7 +174,7 @@ fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
     Some(Process {
         pid,
         go: language::built_by_go(Path::new(&format!("/proc/{pid}/exe"))),
-        // a script that is its own program: the interpreter tells the language, its name stays in the words
+        // a script with a `#!` line: the interpreter determines the language, the script stays an argument
         command: match program.as_deref().and_then(|program| program.file_name()?.to_str()) {
             Some(real) if program_sdk(&[real.to_owned()]).is_some() && program_sdk(&command[..1]).is_none() => {
                 [vec![real.to_owned()], command].concat()
@@ -195,25 +187,6 @@ fn process(pid: i32, addresses: Vec<SocketAddr>) -> Option<Process> {
         trusted: variable("FAULTLOOM_TRUST_FILE").or(variable("FAULTLOOM_TRUST")).is_some(),
         addresses,
     })
-}
-
-/// `sl local_address rem_address st … inode(10th column)`; state 0A is LISTEN.
-fn listener(line: &str) -> Option<(String, SocketAddr)> {
-    let columns: Vec<&str> = line.split_whitespace().collect();
-    if columns.get(3) != Some(&"0A") {
-        return None;
-    }
-    let (host, port) = columns.get(1)?.rsplit_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    // words of 32 bits, each in this machine's byte order
-    let words: Option<Vec<u32>> =
-        (0..host.len() / 8).map(|at| u32::from_str_radix(host.get(at * 8..at * 8 + 8)?, 16).ok()).collect();
-    let bytes: Vec<u8> = words?.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let ip = match <[u8; 16]>::try_from(bytes.as_slice()) {
-        Ok(long) => Ipv6Addr::from(long).to_canonical(),
-        Err(_) => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(bytes.as_slice()).ok()?)),
-    };
-    Some(((*columns.get(9)?).to_owned(), SocketAddr::new(ip, port)))
 }
 
 #[cfg(test)]
@@ -234,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_from_what_runs() {
+    fn names_follow_from_commands() {
         for (command, folder, expected) in [
             ("/usr/bin/python3 -m shop.payment", "/srv", "payment"),
             ("/venv/bin/python /venv/bin/gunicorn -b :1 web:app", "/srv/rec", "gunicorn"),
@@ -248,16 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_kernels_table_are_read() {
-        let v4 = "0: 0100007F:1F90 00000000:0000 0A 0:0 00:0 0 1000 0 4711 1";
-        assert_eq!(listener(v4), Some(("4711".into(), "127.0.0.1:8080".parse().unwrap())));
-        let v6 = "0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 9 1";
-        assert_eq!(listener(v6), Some(("9".into(), "[::]:8080".parse().unwrap())));
-        assert_eq!(listener(&v4.replace(" 0A ", " 01 ")), None);
-    }
-
-    #[test]
-    fn an_open_listener_of_ours_is_not_reported_to_ourselves() {
+    fn own_listeners_are_left_out() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(holding(&[listener.local_addr().unwrap().port()]).is_empty());
     }

@@ -1,8 +1,8 @@
-//! A command that was meant for a container, as it can be started from the source beside it.
+//! Translates a container's command into one that starts the service from its source.
 //!
-//! In a container programs lie at absolute paths that were built or copied there. Here they lie where the language's
-//! own tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a virtual
-//! environment. Where it is not clear which, the question is left open.
+//! In a container, programs are at absolute paths to which they were built or copied. On this machine they are where
+//! the language's tools put them: a Go binary in `bin/`, a jar in `target/` or `build/libs/`, Python's programs in a
+//! virtual environment. If the program is ambiguous, the command becomes a TODO.
 
 use super::{Command, Guess, guess, likely, open};
 use std::path::Path;
@@ -14,24 +14,24 @@ pub struct Local {
     pub build: Option<String>,
 }
 
-/// `folder`: where the source lies, shown as `shown`. `meant`: the command and where it is written. `workdir`: the
-/// folder in the container.
+/// `folder`: the folder of the source, `shown` in messages. `container`: the container's command and its source.
+/// `workdir`: the working directory in the container.
 pub fn local(
     name: &str,
     folder: &Path,
     shown: &str,
     sdk: Sdk,
-    meant: Option<(Command, String)>,
+    container: Option<(Command, String)>,
     workdir: Option<&str>,
 ) -> Local {
-    let (command, from) = match meant {
+    let (command, from) = match container {
         Some((command, from)) => (Some(command), from),
-        None => (None, format!("no command is written down for {name}")),
+        None => (None, format!("found no command for {name}")),
     };
     let plain = |command: Command| Local { command: likely(command, from.clone()), build: None };
     let words = match &command {
         Some(Command::Words(words)) => Some(words.clone()),
-        // a plain line needs no shell
+        // a line without shell syntax needs no shell
         Some(Command::Shell(text)) if !text.contains(['$', '|', '&', ';', '<', '>', '`', '*', '(']) => {
             Some(self::words(text.trim_start_matches("exec ")))
         }
@@ -46,29 +46,29 @@ pub fn local(
         Sdk::Node => node(folder, shown, command, words, workdir, &from),
         Sdk::Python => python(folder, shown, command, words, workdir, &from),
         Sdk::None => match command {
-            Some(Command::Words(words)) if words.first().is_some_and(|first| only_there(first)) => {
-                asked(&format!("which program? {} is its place in the container", words[0]), from, None)
+            Some(Command::Words(words)) if words.first().is_some_and(|first| is_only_in_image(first)) => {
+                unknown_command(&format!("which program? {} exists only in the container", words[0]), from, None)
             }
             Some(command) => plain(command),
-            None => asked("how is it started?", from, None),
+            None => unknown_command("how is it started?", from, None),
         },
     }
 }
 
-/// A program that an image has and this machine has not.
-fn only_there(program: &str) -> bool {
+/// Whether the program exists in the image only.
+fn is_only_in_image(program: &str) -> bool {
     program.starts_with('/') && !Path::new(program).exists()
 }
 
-fn asked(question: &str, from: String, build: Option<String>) -> Local {
-    let Guess { value, from, sure } = open(question, from);
-    Local { command: Guess { value: Command::Shell(value), from, sure }, build }
+fn unknown_command(question: &str, from: String, build: Option<String>) -> Local {
+    let Guess { value, from, confidence } = open(question, from);
+    Local { command: Guess { value: Command::Shell(value), from, confidence }, build }
 }
 
 fn go(name: &str, folder: &Path, words: Option<Vec<String>>, from: &str) -> Local {
     let arguments = words.map(|words| words.into_iter().skip(1).collect::<Vec<_>>()).unwrap_or_default();
     let Some(package) = go_package(name, folder) else {
-        return asked("which binary? build it with `faultloom go build -o bin/ ./…`", from.to_owned(), None);
+        return unknown_command("which binary? build it with `faultloom go build -o bin/ ./…`", from.to_owned(), None);
     };
     let binary = format!("./bin/{name}");
     Local {
@@ -110,10 +110,10 @@ fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> L
         _ => None,
     };
     let build = build.map(str::to_owned);
-    let place = if maven { "target" } else { "build/libs" };
+    let output = if maven { "target" } else { "build/libs" };
     let words = words.filter(|words| words.first().is_some_and(|first| first.rsplit('/').next() == Some("java")));
-    let jar = only_jar(&folder.join(place)).map(|jar| format!("{place}/{jar}"));
-    // without a jar to be found in it, the command names a class and a class path of the container's own
+    let jar = only_jar(&folder.join(output)).map(|jar| format!("{output}/{jar}"));
+    // a command without a jar names a class and a class path in the container
     let words = words.unwrap_or_else(|| vec!["java".into(), "-jar".into(), "app.jar".into()]);
     if let Some(source) = words.iter().position(|word| word.ends_with(".java")) {
         let mut words = words;
@@ -122,7 +122,7 @@ fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> L
         return Local { command: likely(Command::Words(words), from), build: None };
     }
     let Some(at) = words.iter().position(|word| word.ends_with(".jar")) else {
-        return asked("how is it started from its build folder?", from.to_owned(), build);
+        return unknown_command("how is it started from its build folder?", from.to_owned(), build);
     };
     let mut words = words;
     words[0] = "java".to_owned();
@@ -132,13 +132,13 @@ fn java(folder: &Path, shown: &str, words: Option<Vec<String>>, from: &str) -> L
     match jar {
         Some(jar) => {
             words[at] = jar;
-            let from = format!("the only jar in {place} of {shown}; the rest: {from}");
+            let from = format!("the only jar in {output} of {shown}; the rest: {from}");
             Local { command: guess(Command::Words(words), from), build }
         }
         None => {
-            let from = format!("{from}; {place} of {shown} has no jar, or several");
-            words[at] = format!("{place}/….jar");
-            asked(&format!("which jar? such as {}", words.join(" ")), from, build)
+            let from = format!("{from}; {output} of {shown} has no jar, or several");
+            words[at] = format!("{output}/….jar");
+            unknown_command(&format!("which jar? such as {}", words.join(" ")), from, build)
         }
     }
 }
@@ -169,12 +169,12 @@ fn node(
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    let modules = package["dependencies"].as_object().is_some_and(|wanted| !wanted.is_empty());
+    let modules = package["dependencies"].as_object().is_some_and(|dependencies| !dependencies.is_empty());
     let install = (modules && !folder.join("node_modules").is_dir()).then_some("npm install");
     let compile = package["scripts"]["build"].as_str().map(|_| "npm run build");
     let steps: Vec<&str> = install.into_iter().chain(compile).collect();
     let build = (!steps.is_empty()).then(|| steps.join(" && "));
-    // npm only stands in between: signals and variables go to the program itself
+    // without npm in between, signals and variables reach the program
     let script = |name: &str| package["scripts"][name].as_str().map(|line| (self::words(line), name.to_owned()));
     let from_npm = words.as_ref().and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -201,7 +201,7 @@ fn node(
                 let from = format!("main of package.json in {shown}");
                 Local { command: guess(Command::Words(vec!["node".into(), main.to_owned()]), from), build }
             }
-            None => asked("how is it started? such as node server.js", from.to_owned(), build),
+            None => unknown_command("how is it started? such as node server.js", from.to_owned(), build),
         },
     }
 }
@@ -215,9 +215,9 @@ fn python(
     from: &str,
 ) -> Local {
     let venv = [".venv", "venv", "env"].into_iter().find(|name| folder.join(name).join("bin/python").exists());
-    let wanted = folder.join("requirements.txt").is_file() && venv.is_none();
-    let build = wanted.then(|| "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".to_owned());
-    let venv = venv.or(wanted.then_some(".venv"));
+    let needs_venv = folder.join("requirements.txt").is_file() && venv.is_none();
+    let build = needs_venv.then(|| "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".to_owned());
+    let venv = venv.or(needs_venv.then_some(".venv"));
     let Some(words) = words.filter(|words| !words.is_empty()) else {
         return match command {
             Some(command) => Local { command: likely(command, from), build },
@@ -226,7 +226,7 @@ fn python(
                     let words = with_venv(vec!["python".into(), file.into()], venv);
                     Local { command: guess(Command::Words(words), format!("{file} in {shown}")), build }
                 }
-                None => asked("how is it started? such as python app.py", from.to_owned(), build),
+                None => unknown_command("how is it started? such as python app.py", from.to_owned(), build),
             },
         };
     };
@@ -250,7 +250,8 @@ fn with_venv(mut words: Vec<String>, venv: Option<&str>) -> Vec<String> {
     words
 }
 
-/// `/app/server.js` is `server.js` where the container's folder is `/app`, or where a file of that name lies in ours.
+/// A path in the container, relative to the source's folder: `/app/server.js` is `server.js` if the container's working
+/// directory is `/app`, or if the folder has a file of that name.
 fn inside(word: &str, workdir: Option<&str>, folder: &Path) -> String {
     if !word.starts_with('/') {
         return word.to_owned();

@@ -1,8 +1,8 @@
-//! A target file drafted from what is there already, with a reason for every line.
+//! Drafts a target file from files and processes that exist already, with a reason for every line.
 //!
 //! Each source (a compose file, a Procfile, a folder of start scripts, the listeners of this machine) becomes a
-//! [`Draft`]: guesses, each with the words it was taken from and how sure it is. What nobody can know from outside is
-//! a text that begins with TODO, and `faultloom up` refuses it by name. Nothing is started and nothing is changed.
+//! [`Draft`]: guesses, each with its source and a confidence. A value that only the user can supply is a text that
+//! begins with TODO; `faultloom up` refuses it by name. Nothing is started and nothing is changed.
 
 pub mod compose;
 mod compose_environment;
@@ -24,28 +24,28 @@ pub use local_command::go_package;
 use serde_json::{Value, json};
 use target::{Sdk, UNKNOWN};
 
-/// The JSON Schema of target files, by which editors complete them.
+/// The JSON Schema of target files, for editors.
 pub const SCHEMA: &str = include_str!("../../../spec/target.schema.json");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sure {
-    /// The source says so.
+pub enum Confidence {
+    /// It is in the source.
     Stated,
-    /// It follows by a convention that is rarely broken.
+    /// It follows from a convention that is rarely broken.
     Likely,
-    /// Have a look.
+    /// The user should check it.
     Guess,
-    /// Only the user knows.
+    /// Only the user can supply it.
     Open,
 }
 
-impl Sure {
+impl Confidence {
     pub fn name(self) -> &'static str {
         match self {
-            Sure::Stated => "stated",
-            Sure::Likely => "likely",
-            Sure::Guess => "guess",
-            Sure::Open => "TODO",
+            Confidence::Stated => "stated",
+            Confidence::Likely => "likely",
+            Confidence::Guess => "guess",
+            Confidence::Open => "TODO",
         }
     }
 }
@@ -54,24 +54,24 @@ impl Sure {
 pub struct Guess<T> {
     pub value: T,
     pub from: String,
-    pub sure: Sure,
+    pub confidence: Confidence,
 }
 
 pub fn stated<T>(value: T, from: impl Into<String>) -> Guess<T> {
-    Guess { value, from: from.into(), sure: Sure::Stated }
+    Guess { value, from: from.into(), confidence: Confidence::Stated }
 }
 
 pub fn likely<T>(value: T, from: impl Into<String>) -> Guess<T> {
-    Guess { value, from: from.into(), sure: Sure::Likely }
+    Guess { value, from: from.into(), confidence: Confidence::Likely }
 }
 
 pub fn guess<T>(value: T, from: impl Into<String>) -> Guess<T> {
-    Guess { value, from: from.into(), sure: Sure::Guess }
+    Guess { value, from: from.into(), confidence: Confidence::Guess }
 }
 
-/// What only the user knows: `question` is what the file and `up` ask.
+/// A value that only the user can supply. The file and `up` show `question`.
 pub fn open(question: &str, from: impl Into<String>) -> Guess<String> {
-    Guess { value: format!("{UNKNOWN}: {question}"), from: from.into(), sure: Sure::Open }
+    Guess { value: format!("{UNKNOWN}: {question}"), from: from.into(), confidence: Confidence::Open }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct Service {
     pub name: String,
     /// `None`: attached, something else starts it.
     pub command: Option<Guess<Command>>,
-    /// Why it is attached, and who starts it.
+    /// Why it is attached, and what starts it.
     pub attached: Option<String>,
     pub directory: Option<Guess<String>>,
     pub sdk: Guess<Sdk>,
@@ -103,7 +103,7 @@ pub struct Service {
     /// `http`, `tcp` or `grpc`, and its address.
     pub health: Option<Guess<(&'static str, String)>>,
     pub support: Option<Guess<bool>>,
-    /// What has to be run before its first start.
+    /// The command to run before its first start.
     pub build: Option<String>,
 }
 
@@ -124,26 +124,26 @@ impl Service {
     }
 
     /// Everything but the environment, in the order of the file.
-    pub fn fields(&self) -> Vec<(&'static str, Value, &str, Sure)> {
-        let mut fields: Vec<(&'static str, Value, &str, Sure)> = Vec::new();
-        let mut add = |key, value, from, sure| fields.push((key, value, from, sure));
+    pub fn fields(&self) -> Vec<(&'static str, Value, &str, Confidence)> {
+        let mut fields: Vec<(&'static str, Value, &str, Confidence)> = Vec::new();
+        let mut add = |key, value, from, confidence| fields.push((key, value, from, confidence));
         if let Some(guess) = &self.command {
-            add("command", guess.value.json(), guess.from.as_str(), guess.sure);
+            add("command", guess.value.json(), guess.from.as_str(), guess.confidence);
         }
         if let Some(guess) = &self.directory {
-            add("directory", json!(guess.value), guess.from.as_str(), guess.sure);
+            add("directory", json!(guess.value), guess.from.as_str(), guess.confidence);
         }
-        add("sdk", json!(self.sdk.value.name()), self.sdk.from.as_str(), self.sdk.sure);
+        add("sdk", json!(self.sdk.value.name()), self.sdk.from.as_str(), self.sdk.confidence);
         if let Some(first) = self.listens.first() {
             let values: Vec<&str> = self.listens.iter().map(|listen| listen.value.as_str()).collect();
-            let worst = self.listens.iter().find(|listen| listen.sure == Sure::Open).unwrap_or(first);
-            add("listens", json!(values), worst.from.as_str(), worst.sure);
+            let worst = self.listens.iter().find(|listen| listen.confidence == Confidence::Open).unwrap_or(first);
+            add("listens", json!(values), worst.from.as_str(), worst.confidence);
         }
         if let Some(guess) = &self.health {
-            add("health", json!({guess.value.0: guess.value.1}), guess.from.as_str(), guess.sure);
+            add("health", json!({guess.value.0: guess.value.1}), guess.from.as_str(), guess.confidence);
         }
         if let Some(guess) = &self.support {
-            add("support", json!(guess.value), guess.from.as_str(), guess.sure);
+            add("support", json!(guess.value), guess.from.as_str(), guess.confidence);
         }
         fields
     }
@@ -156,7 +156,7 @@ pub struct Draft {
     pub name: Guess<String>,
     pub entry: Option<Guess<String>>,
     pub services: Vec<Service>,
-    /// What was left out or could not be taken over.
+    /// Parts of the source that were ignored, and other remarks.
     pub notes: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ impl Draft {
         Draft { source: source.into(), name, entry: None, services: Vec::new(), notes: Vec::new() }
     }
 
-    /// What the user has to write before the target can be used: where, and the question.
+    /// Values that the user has to supply before the target can be used: each with its key and the question.
     pub fn todos(&self) -> Vec<String> {
         let mut todos = Vec::new();
         let mut add = |at: String, value: &Value| {
@@ -192,39 +192,39 @@ impl Draft {
         all.into_iter().map(|sdk| (sdk, count(sdk))).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Names are unique, and of letters that the target file allows.
-    pub fn settle_names(&mut self) {
+    /// Makes names unique and replaces characters that a target file does not allow.
+    pub fn normalize_names(&mut self) {
         self.name.value = allowed(&self.name.value, "app");
-        let mut seen: Vec<String> = Vec::new();
+        let mut used: Vec<String> = Vec::new();
         for service in &mut self.services {
             let plain = allowed(&service.name, "service");
             let mut name = plain.clone();
             let mut number = 2;
-            while seen.contains(&name) {
+            while used.contains(&name) {
                 name = format!("{plain}-{number}");
                 number += 1;
             }
-            seen.push(name.clone());
+            used.push(name.clone());
             service.name = name;
         }
     }
 }
 
-fn allowed(name: &str, otherwise: &str) -> String {
+fn allowed(name: &str, fallback: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(48).collect();
     let name = name.trim_matches(['-', '.']);
-    if name.is_empty() { otherwise.to_owned() } else { name.to_owned() }
+    if name.is_empty() { fallback.to_owned() } else { name.to_owned() }
 }
 
-/// The application's name: that of the folder.
+/// The folder's name as the name of the application.
 pub fn folder_name(folder: &std::path::Path) -> Guess<String> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let name = folder.file_name().map_or("app".to_owned(), |name| name.to_string_lossy().into_owned());
     likely(name, "the folder's name")
 }
 
-/// Environment variables whose values are better not written into another file.
+/// Whether the value of this environment variable should not be written into another file.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "CREDENTIAL", "PRIVATE", "API_KEY", "APIKEY", "ACCESS_KEY"]

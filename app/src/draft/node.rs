@@ -1,4 +1,4 @@
-//! A YAML document of which little is known beforehand: its order is kept, unknown keys are no error.
+//! A YAML document of any structure. The order of its keys is kept.
 
 use model::Failure;
 use serde::Deserialize;
@@ -8,22 +8,22 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 pub enum Node {
     Null,
     Bool(bool),
-    /// Numbers too, as they are written in short.
+    /// Numbers too, in their shortest form.
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
 }
 
-/// `shown`: what messages call the file.
+/// `shown`: the file's name in messages.
 pub fn parse(text: &str, shown: &str) -> Result<Node, Failure> {
     serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
         let line = error.location().map_or(1, |at| at.line() as usize);
-        let said = error.to_string();
-        let said = said.split(" at line ").next().unwrap_or(&said);
-        Failure::request(format!("{shown}, line {line}: {said}"))
+        let text_of_error = error.to_string();
+        let problem = text_of_error.split(" at line ").next().unwrap_or(&text_of_error);
+        Failure::request(format!("{shown}, line {line}: {problem}"))
             .why(format!("the line is: {}", text.lines().nth(line - 1).unwrap_or_default().trim()))
-            .next("correct the file first: what cannot be read cannot be drafted from")
+            .next("correct the file first")
     })
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_names_its_line() {
+    fn a_syntax_error_names_its_line() {
         let failure = parse("services:\n  api: [\n", "compose.yaml").unwrap_err();
         assert!(failure.what.starts_with("compose.yaml, line "), "{failure}");
     }

@@ -1,6 +1,6 @@
 //! Ports in texts: in the words of a command, in the value of a variable.
 
-/// The flags after which a port or an address stands.
+/// Flags whose value is a port or an address.
 const FLAGS: [&str; 12] = [
     "--port",
     "-p",
@@ -16,7 +16,7 @@ const FLAGS: [&str; 12] = [
     "-P",
 ];
 
-/// The port a command says it listens on: `--port 8001`, `--port=8001`, `-b 0.0.0.0:8001`, `-Dserver.port=8001`.
+/// The port that a command listens on: `--port 8001`, `--port=8001`, `-b 0.0.0.0:8001`, `-Dserver.port=8001`.
 pub fn in_command(words: &[String]) -> Option<u16> {
     for (at, word) in words.iter().enumerate() {
         if let Some((flag, value)) = word.split_once('=') {
@@ -39,7 +39,7 @@ pub fn in_command(words: &[String]) -> Option<u16> {
     words.get(at + 1).and_then(|next| at_end(next))
 }
 
-/// The port of a variable that says where its own service listens: `PORT=8001`, `LISTEN_ADDR=:8001`.
+/// The port in a variable that sets where its service listens: `PORT=8001`, `LISTEN_ADDR=:8001`.
 pub fn in_variable(name: &str, value: &str) -> Option<u16> {
     let name = name.to_ascii_uppercase();
     let own = ["PORT", "LISTEN", "LISTEN_ADDR", "LISTEN_ADDRESS", "HTTP_PORT", "GRPC_PORT", "SERVER_PORT", "APP_PORT"];
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_found_where_people_write_them() {
+    fn ports_are_found_in_flags_and_variables() {
         for (text, port) in [
             ("uvicorn app:app --host 0.0.0.0 --port 8001", Some(8001)),
             ("gunicorn -b 127.0.0.1:8002 web:app", Some(8002)),

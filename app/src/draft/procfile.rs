@@ -1,7 +1,7 @@
 //! A Procfile as a target: one service per line, `name: command`.
 //!
-//! What reads such a file gives each process type a port of its own in `$PORT`, from 5000 on in steps of 100; so does
-//! the draft, for commands that ask for it.
+//! Tools that run a Procfile set `$PORT` for each process type, from 5000 on in steps of 100. The draft does the same
+//! for commands that use `$PORT`.
 
 use super::compose_environment::lines;
 use super::language::{self, folder_sdk, mark_support, program_sdk, support};
@@ -13,7 +13,7 @@ use target::Sdk;
 
 const FIRST_PORT: u16 = 5000;
 const STEP: u16 = 100;
-/// Run once, not started and kept.
+/// Process types that run once and end.
 const ONCE: [&str; 2] = ["release", "postdeploy"];
 
 pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
@@ -41,24 +41,25 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
         };
         let command = command.trim();
         if ONCE.contains(&name) {
-            draft.notes.push(format!("{name}: runs once, so it is no service: {command}"));
+            draft.notes.push(format!("{name}: runs once and is not a service: {command}"));
             continue;
         }
         let mut service = line_service(name, command, draft.services.len(), folder);
-        for (known, guess) in variables.iter().filter(|(known, _)| known != "PORT") {
-            if !service.environment.iter().any(|(own, _)| own == known) {
-                service.environment.push((known.clone(), guess.clone()));
+        for (variable, guess) in variables.iter().filter(|(variable, _)| variable != "PORT") {
+            if !service.environment.iter().any(|(own, _)| own == variable) {
+                service.environment.push((variable.clone(), guess.clone()));
             }
         }
         draft.services.push(service);
     }
     if draft.services.is_empty() {
         return Err(Failure::request(format!("{shown} has no process types"))
-            .why("a line looks like: web: gunicorn -b 127.0.0.1:$PORT app:app")
-            .next("name another file, or take what runs: faultloom init --attach"));
+            .why("such as: web: gunicorn -b 127.0.0.1:$PORT app:app")
+            .next("name another file, or draft from running services: faultloom init --attach"));
     }
     let web = draft.services.iter().find(|service| service.name == "web" && !service.listens.is_empty());
-    draft.entry = web.map(|web| likely(format!("http://{}/", web.listens[0].value), "web is what gets requests"));
+    draft.entry =
+        web.map(|web| likely(format!("http://{}/", web.listens[0].value), "the web process receives requests"));
     Ok(draft)
 }
 
@@ -85,10 +86,10 @@ fn plain(c: char) -> bool {
 fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service {
     let (variables, command) = assignments(command);
     let split = words(command);
-    let place = split.windows(2).find(|pair| pair[0] == "cd").map(|pair| pair[1].clone());
-    let inside = place.as_ref().map_or(folder.to_owned(), |place| folder.join(place));
-    let shown = place.map_or("this folder".to_owned(), |place| format!("{place}/"));
-    // behind `cd … &&` the program is another one
+    let directory = split.windows(2).find(|pair| pair[0] == "cd").map(|pair| pair[1].clone());
+    let inside = directory.as_ref().map_or(folder.to_owned(), |directory| folder.join(directory));
+    let shown = directory.map_or("this folder".to_owned(), |directory| format!("{directory}/"));
+    // after `cd … &&`
     let program: Vec<String> = match split.iter().rposition(|word| word == "&&") {
         Some(last) => split[last + 1..].to_vec(),
         None => split.clone(),
@@ -99,40 +100,40 @@ fn line_service(name: &str, command: &str, at: usize, folder: &Path) -> Service 
         .or_else(|| language::binary_sdk(&program, &inside))
         .or_else(|| own(&inside, &shown))
         .or_else(|| own(&folder.join(name), &format!("{name}/")).filter(|sdk| sdk.value == Sdk::Go));
-    let sdk = sdk.unwrap_or_else(|| language::none("the command tells no language that has an SDK"));
+    let sdk = sdk.unwrap_or_else(|| language::none("found no language with an SDK in the command"));
     let mut service = Service::new(name, sdk);
     for (variable, value) in &variables {
         service.environment.push((variable.clone(), stated(value.clone(), "its line")));
     }
     let variable = variables.iter().find_map(|(name, value)| port_text::in_variable(name, value));
-    if let Some((known, port)) = program.first().and_then(|program| support(program)) {
-        mark_support(&mut service, known);
+    if let Some((name, port)) = program.first().and_then(|program| support(program)) {
+        mark_support(&mut service, name);
         let port = port_text::in_command(&split).unwrap_or(port);
-        service.listens.push(likely(format!("127.0.0.1:{port}"), format!("{known}'s port")));
+        service.listens.push(likely(format!("127.0.0.1:{port}"), format!("{name}'s port")));
     } else if let Some(port) = variable {
         service.listens.push(likely(format!("127.0.0.1:{port}"), "the port in its line"));
     } else if command.contains("$PORT") || command.contains("${PORT") {
         let port = FIRST_PORT + STEP * u16::try_from(at).unwrap_or(0);
-        let from = "$PORT in the command: from 5000 on in steps of 100";
+        let from = "$PORT in the command; ports are 5000, 5100, …";
         service.environment.push(("PORT".into(), likely(port.to_string(), from)));
         service.listens.push(likely(format!("127.0.0.1:{port}"), from));
     } else if let Some(port) = port_text::in_command(&split) {
         service.listens.push(likely(format!("127.0.0.1:{port}"), "the port in its command"));
     } else if name == "web" {
         let port = FIRST_PORT + STEP * u16::try_from(at).unwrap_or(0);
-        let from = "PORT as every web process type gets it";
+        let from = "web processes get PORT";
         service.environment.push(("PORT".into(), guess(port.to_string(), from)));
         service.listens.push(guess(format!("127.0.0.1:{port}"), from));
     }
     if service.sdk.value == Sdk::Go && local_binary {
         let binary = &program[0];
-        // its module may be a folder of its own, which is built from there
+        // a module in a folder of its own is built from there
         let module = folder.join(name).join("go.mod").is_file() && !inside.join("go.mod").is_file();
         service.build =
             Some(match go_package(name, if module { folder.join(name) } else { inside.clone() }.as_path()) {
                 Some(package) if module => format!("(cd {name} && faultloom go build -o ../{binary} {package})"),
                 Some(package) => format!("faultloom go build -o {binary} {package}"),
-                None => format!("build {binary} by `faultloom go build`, with the arguments that `go build` gets"),
+                None => format!("build {binary} with `faultloom go build` in place of `go build`"),
             });
     }
     let simple = !command.contains(['$', '|', '&', ';', '<', '>', '`', '*', '(', '=']);

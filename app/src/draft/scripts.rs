@@ -1,7 +1,7 @@
 //! A folder of start scripts as a target: one service per script.
 //!
-//! A script's name without `start-` or `run-` is the service's. Its text is read for its language and its port, never
-//! run.
+//! The service's name is the script's without `start-` or `run-`. Language and port are found in the script's text; it
+//! is never run.
 
 use super::language::{self, mark_support, program_sdk, support};
 use super::local_command::words;
@@ -9,11 +9,11 @@ use super::{Command, Draft, Service, folder_name, likely, port_text, stated};
 use model::Failure;
 use std::path::Path;
 
-const BEGINS: [&str; 6] = ["start-", "start_", "run-", "run_", "serve-", "serve_"];
+const PREFIXES: [&str; 6] = ["start-", "start_", "run-", "run_", "serve-", "serve_"];
 const NOT_SERVICES: [&str; 10] =
     ["build", "test", "install", "setup", "deploy", "stop", "clean", "lint", "all", "start"];
 
-/// `from_target`: the folder of scripts as seen from the target file's folder.
+/// `from_target`: the path of the scripts' folder, relative to the target file's folder.
 pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Failure> {
     let mut draft =
         Draft::new(shown, folder_name(folder.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))));
@@ -29,10 +29,10 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
             continue;
         }
         let stem = file.split('.').next().unwrap_or(&file);
-        let begun = BEGINS.iter().find_map(|begin| stem.strip_prefix(begin));
-        let name = begun.unwrap_or(stem);
+        let without_prefix = PREFIXES.iter().find_map(|prefix| stem.strip_prefix(prefix));
+        let name = without_prefix.unwrap_or(stem);
         if NOT_SERVICES.contains(&name) {
-            draft.notes.push(format!("{file}: by its name not the start of one service"));
+            draft.notes.push(format!("{file}: its name is not that of a service"));
             continue;
         }
         draft.services.push(script(name, &file, &text, folder, from_target, &mut draft.notes));
@@ -40,7 +40,7 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
     if draft.services.is_empty() {
         return Err(Failure::request(format!("{shown} has no compose file, no Procfile and no start scripts"))
             .why("start scripts end with .sh or begin with #!, such as start-api.sh")
-            .next("name another place, or take what runs: faultloom init --attach"));
+            .next("name another folder, or draft from running services: faultloom init --attach"));
     }
     Ok(draft)
 }
@@ -48,14 +48,14 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
 fn script(name: &str, file: &str, text: &str, folder: &Path, from_target: &str, notes: &mut Vec<String>) -> Service {
     let lines: Vec<Vec<String>> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).map(words).collect();
-    // the last line that starts something known is the one that stays
+    // the last program is the one that keeps running
     let sdk = lines.iter().rev().find_map(|line| program_sdk(line));
-    let sdk = sdk.unwrap_or_else(|| language::none(format!("{file} starts no program of a language that has an SDK")));
+    let sdk = sdk.unwrap_or_else(|| language::none(format!("{file} starts no program in a language with an SDK")));
     let mut service = Service::new(name, sdk);
     let program = |line: &Vec<String>| line.iter().find(|word| *word != "exec").and_then(|program| support(program));
-    let known = lines.iter().rev().find_map(program);
-    if let Some((known, _)) = known {
-        mark_support(&mut service, known);
+    let support = lines.iter().rev().find_map(program);
+    if let Some((name, _)) = support {
+        mark_support(&mut service, name);
     }
     let variable = lines.iter().flatten().find_map(|word| {
         let (name, value) = word.split_once('=')?;
@@ -63,13 +63,13 @@ fn script(name: &str, file: &str, text: &str, folder: &Path, from_target: &str, 
         port_text::in_variable(name, default.map_or(value, |default| default.trim_end_matches('}')))
     });
     let flag = lines.iter().rev().find_map(|line| port_text::in_command(line));
-    let port = flag.or(variable).or(known.map(|(_, port)| port));
+    let port = flag.or(variable).or(support.map(|(_, port)| port));
     if let Some(port) = port {
         service.listens.push(likely(format!("127.0.0.1:{port}"), format!("the port in {file}")));
     }
     let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     if last.trim_end().ends_with('&') || text.contains("nohup ") {
-        notes.push(format!("{file}: leaves its program in the background; remove the &, or `up` takes it for ended"));
+        notes.push(format!("{file}: starts its program in the background; remove the &, or `up` considers it ended"));
     }
     use std::os::unix::fs::PermissionsExt;
     let executable = folder.join(file).metadata().is_ok_and(|data| data.permissions().mode() & 0o111 != 0);

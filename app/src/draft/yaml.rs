@@ -1,19 +1,22 @@
-//! A draft as a target file: every line with its reason, what is open marked.
+//! A draft as a target file: every line has its source as a comment, and open questions are marked.
 
-use super::{Draft, Sure};
+use super::{Confidence, Draft};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// `schema`: where editors find the schema, as seen from the file.
+/// `schema`: the path of the schema for editors, relative to the target file.
 pub fn render(draft: &Draft, schema: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "# yaml-language-server: $schema={schema}");
-    let _ =
-        writeln!(out, "# Drafted by `faultloom init` from {}. Behind each line: where it comes from.", draft.source);
-    line(&mut out, "", "name", &Value::from(draft.name.value.as_str()), &draft.name.from, draft.name.sure);
+    let _ = writeln!(
+        out,
+        "# Drafted by `faultloom init` from {}. Each comment names the source of its line.",
+        draft.source
+    );
+    line(&mut out, "", "name", &Value::from(draft.name.value.as_str()), &draft.name.from, draft.name.confidence);
     match &draft.entry {
-        Some(entry) => line(&mut out, "", "entry", &Value::from(entry.value.as_str()), &entry.from, entry.sure),
-        None => out += "# entry: http://127.0.0.1:8080/   # where requests go if no URL is named; nothing here tells\n",
+        Some(entry) => line(&mut out, "", "entry", &Value::from(entry.value.as_str()), &entry.from, entry.confidence),
+        None => out += "# entry: http://127.0.0.1:8080/   # where requests go if no URL is named; not found here\n",
     }
     out += "services:\n";
     for service in &draft.services {
@@ -25,13 +28,13 @@ pub fn render(draft: &Draft, schema: &str) -> String {
             let _ = writeln!(out, "    # before its first start: {}", one_line(build));
         }
         let mut environment_due = !service.environment.is_empty();
-        for (key, value, from, sure) in service.fields() {
-            line(&mut out, "    ", key, &value, from, sure);
+        for (key, value, from, confidence) in service.fields() {
+            line(&mut out, "    ", key, &value, from, confidence);
             if key == "sdk" && std::mem::take(&mut environment_due) {
                 out += "    environment:\n";
                 for (name, guess) in &service.environment {
                     let value = Value::from(guess.value.as_str());
-                    line(&mut out, "      ", &scalar(name), &value, &guess.from, guess.sure);
+                    line(&mut out, "      ", &scalar(name), &value, &guess.from, guess.confidence);
                 }
             }
         }
@@ -45,12 +48,12 @@ pub fn render(draft: &Draft, schema: &str) -> String {
     out + "\n"
 }
 
-fn line(out: &mut String, indent: &str, key: &str, value: &Value, from: &str, sure: Sure) {
-    let sure = match sure {
-        Sure::Stated => String::new(),
+fn line(out: &mut String, indent: &str, key: &str, value: &Value, from: &str, confidence: Confidence) {
+    let confidence = match confidence {
+        Confidence::Stated => String::new(),
         other => format!(" ({})", other.name()),
     };
-    let _ = writeln!(out, "{indent}{key}: {}   # {}{sure}", flow(value), one_line(from));
+    let _ = writeln!(out, "{indent}{key}: {}   # {}{confidence}", flow(value), one_line(from));
 }
 
 /// Comments end with their line.
@@ -71,15 +74,15 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Plain if nothing else can be meant.
+/// Without quotes if YAML parses it as a string all the same.
 fn scalar(text: &str) -> String {
-    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.');
+    let starts_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '/' || c == '.');
     let safe = text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
     let word = !["true", "false", "null", "yes", "no", "on", "off", "y", "n", ".", "..", ".inf", ".nan"]
         .contains(&text.to_ascii_lowercase().as_str());
     let url =
         text.starts_with("http://") && !text.contains([' ', '#', '\'', '"']) && !text.chars().any(char::is_control);
-    if (begins && safe && word) || url { text.to_owned() } else { Value::from(text).to_string() }
+    if (starts_plain && safe && word) || url { text.to_owned() } else { Value::from(text).to_string() }
 }
 
 #[cfg(test)]

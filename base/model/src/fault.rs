@@ -67,7 +67,8 @@ impl FaultKind {
     }
 }
 
-/// Selects calls. An empty part matches anything; matching is defined in `docs/formats/messages.md`, "Deciding about a send".
+/// Selects calls. An empty part matches anything; matching is defined in `docs/formats/messages.md`, "Deciding about a
+/// send".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Selector {
     pub caller: String,

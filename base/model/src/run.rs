@@ -72,7 +72,8 @@ pub struct HostFacts {
     pub cpus: usize,
 }
 
-/// Metadata of a run. Times are milliseconds since the unix epoch. `spec` and `summary` are JSON that depends on the kind.
+/// Metadata of a run. Times are milliseconds since the unix epoch. `spec` and `summary` are JSON that depends on the
+/// kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub id: RunId,

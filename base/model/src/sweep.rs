@@ -4,7 +4,8 @@ use crate::trace::Trace;
 use crate::{Fault, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// A call, or a moment of the request, at which a space may inject a fault. `label` is short and unique within its space: `currency`, `GetAds`, `Convert#3`.
+/// A call, or a moment of the request, at which a space may inject a fault. `label` is short and unique within its
+/// space: `currency`, `GetAds`, `Convert#3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Site {
     pub label: String,
@@ -19,8 +20,8 @@ pub struct Case {
     pub case: u64,
     /// Indices into [`Space::sites`], ascending; empty for the case without a fault.
     pub sites: Vec<u32>,
-    /// Those of `sites` whose fault fired at least once. A site may be unreachable because an earlier fault changed what the
-    /// request did next, or because the request never makes that call.
+    /// Those of `sites` whose fault fired at least once. A site may be unreachable because an earlier fault changed
+    /// what the request did next, or because the request never makes that call.
     pub fired: Vec<u32>,
     pub verdict: Verdict,
     /// HTTP status, or gRPC code; None without a reply.

@@ -1,8 +1,8 @@
 //! The trace of one request: the causal tree of its calls.
 //!
 //! A call has a caller's side (sent, ended) and, if the callee answered with a history, a callee's side: its scope with
-//! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks of
-//! different services are never compared to order anything.
+//! the calls it made in turn. Times inside a scope are µs since that scope's start on that service's own clock; clocks
+//! of different services are never compared to order anything.
 
 use serde::{Deserialize, Serialize};
 

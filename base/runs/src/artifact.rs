@@ -1,4 +1,4 @@
-//! The folder of a run: whole files that appear by rename, and segments that only grow.
+//! The folder of a run: files that appear as a whole by rename, and files of records that are only appended to.
 
 use model::Failure;
 use rustix::fs::{FlockOperation, flock};
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// A run's folder. While `held`, no other process works on this run.
+/// A run's folder. While it is locked, no other process works on this run.
 pub struct RunDir {
     path: PathBuf,
-    held: Option<File>,
+    lock: Option<File>,
 }
 
 fn failed(what: &str, path: &Path, e: &std::io::Error) -> Failure {
@@ -25,15 +25,15 @@ fn failed(what: &str, path: &Path, e: &std::io::Error) -> Failure {
 
 impl RunDir {
     pub(crate) fn create(path: &Path) -> Result<RunDir, Failure> {
-        std::fs::create_dir_all(path).map_err(|e| failed("made", path, &e))?;
+        std::fs::create_dir_all(path).map_err(|e| failed("created", path, &e))?;
         RunDir::existing(path).lock()
     }
 
     pub(crate) fn existing(path: &Path) -> RunDir {
-        RunDir { path: path.to_owned(), held: None }
+        RunDir { path: path.to_owned(), lock: None }
     }
 
-    /// Refuses if another process holds the run.
+    /// Environment failure if another process has locked the run.
     pub fn lock(mut self) -> Result<RunDir, Failure> {
         let path = self.path.join("lock");
         let file = File::options()
@@ -46,7 +46,7 @@ impl RunDir {
             Failure::environment(format!("another process is working on the run in {}", self.path.display()))
                 .next("wait for it, or stop it with Ctrl-C")
         })?;
-        self.held = Some(file);
+        self.lock = Some(file);
         Ok(self)
     }
 
@@ -98,7 +98,7 @@ impl RunDir {
         Ok(records)
     }
 
-    /// The same one by one, for files that need not fit into memory.
+    /// As [`RunDir::records`], one by one, for files that may not fit into memory.
     pub fn each_record<T: DeserializeOwned>(&self, name: &str, mut take: impl FnMut(T)) -> Result<(), Failure> {
         let path = self.file(name);
         let file = match File::open(&path) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_worked_on_by_one_at_a_time() {
+    fn a_run_can_be_locked_once() {
         let path = std::env::temp_dir().join(format!("faultloom-lock-{}", std::process::id()));
         let first = RunDir::create(&path).unwrap();
         let failure = RunDir::existing(&path).lock().err().unwrap();

@@ -4,11 +4,11 @@
 //! <home>/store.db                     runs: one row each
 //! <home>/store.db.before-vN           copy made before a migration to version N
 //! <home>/runs/<id>/                   artifacts: trace.json, sweep.json, cases.jsonl, report.html …
-//! <home>/runs/<id>/lock               held (flock) by the process that is working on the run
+//! <home>/runs/<id>/lock               locked (flock) by the process that works on the run
 //! ```
 //!
-//! A finished artifact appears by rename, so a reader sees a whole one or none. Two tools may use one store at the same time: SQLite
-//! serializes the rows, the lock keeps two of them from one run.
+//! A finished artifact appears by rename, so a reader gets all of it or none. Several processes may use one store:
+//! SQLite serializes the rows, and the lock prevents two of them from working on one run.
 
 pub mod artifact;
 pub mod runs;

@@ -13,7 +13,7 @@ pub struct Store {
     home: PathBuf,
 }
 
-pub(crate) fn broken(file: &Path, error: &sqlx::Error) -> Failure {
+pub(crate) fn unusable(file: &Path, error: &sqlx::Error) -> Failure {
     let text = error.to_string();
     let failure = Failure::environment(format!("the store {} cannot be used", file.display())).why(text.clone());
     if text.contains("locked") {
@@ -25,20 +25,20 @@ pub(crate) fn broken(file: &Path, error: &sqlx::Error) -> Failure {
     }
 }
 
-/// How long another writer is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for another writer.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 fn is_locked(error: &sqlx::Error) -> bool {
     error.to_string().contains("locked")
 }
 
-/// Does a write again while another one is in its way, where SQLite itself did not wait.
-async fn patiently(write: impl AsyncFn() -> Result<(), sqlx::Error>) -> Result<(), sqlx::Error> {
+/// Retries a write while another writer holds the lock. In some states SQLite reports that instead of waiting.
+async fn retry_while_locked(write: impl AsyncFn() -> Result<(), sqlx::Error>) -> Result<(), sqlx::Error> {
     let begin = Instant::now();
     loop {
         match write().await {
-            Err(e) if is_locked(&e) && begin.elapsed() < PATIENCE => tokio::time::sleep(RETRY_PAUSE).await,
+            Err(e) if is_locked(&e) && begin.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(RETRY_PAUSE).await,
             done => return done,
         }
     }
@@ -49,29 +49,29 @@ async fn open_once(file: &Path) -> Result<SqlitePool, sqlx::Error> {
         .filename(file)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        .busy_timeout(PATIENCE);
+        .busy_timeout(LOCK_TIMEOUT);
     SqlitePoolOptions::new().max_connections(1).connect_with(options).await
 }
 
 impl Store {
-    /// Opens the store below `home`, makes it if there is none. Waits up to 5 s for another writer.
+    /// Opens the store below `home`; creates it if it does not exist. Waits up to 5 s for another writer.
     pub async fn open(home: &Path) -> Result<Store, Failure> {
         make_home(home)?;
         let runs = home.join("runs");
         std::fs::create_dir_all(&runs).map_err(|e| {
-            Failure::environment(format!("{} cannot be made: {e}", runs.display()))
-                .next("choose another place with --home DIR")
+            Failure::environment(format!("cannot create {}: {e}", runs.display()))
+                .next("choose another folder with --home DIR")
         })?;
         let file = home.join("store.db");
         let begin = Instant::now();
-        // SQLite does not wait where a fresh file changes to its write-ahead log and where such a log is taken over, so we do
+        // SQLite does not wait when a new file gets its write-ahead log, and when an existing log is recovered
         loop {
             match open_once(&file).await {
-                Err(e) if is_locked(&e) && begin.elapsed() < PATIENCE => tokio::time::sleep(RETRY_PAUSE).await,
-                Err(e) => return Err(broken(&file, &e)),
+                Err(e) if is_locked(&e) && begin.elapsed() < LOCK_TIMEOUT => tokio::time::sleep(RETRY_PAUSE).await,
+                Err(e) => return Err(unusable(&file, &e)),
                 Ok(pool) => match schema::migrate(&pool, &file).await {
                     Ok(()) => return Ok(Store { pool, home: home.to_owned() }),
-                    Err(failure) if failure.to_string().contains("is locked") && begin.elapsed() < PATIENCE => {
+                    Err(failure) if failure.to_string().contains("is locked") && begin.elapsed() < LOCK_TIMEOUT => {
                         pool.close().await;
                         tokio::time::sleep(RETRY_PAUSE).await;
                     }
@@ -81,11 +81,11 @@ impl Store {
         }
     }
 
-    fn broken(&self, error: &sqlx::Error) -> Failure {
-        broken(&self.home.join("store.db"), error)
+    fn unusable(&self, error: &sqlx::Error) -> Failure {
+        unusable(&self.home.join("store.db"), error)
     }
 
-    /// Records a run's begin and makes its folder, locked by this process.
+    /// Inserts a new run and creates its folder, locked by this process.
     pub async fn begin(
         &self,
         kind: KindName,
@@ -106,7 +106,7 @@ impl Store {
             summary: serde_json::Value::Null,
         };
         let dir = RunDir::create(&self.home.join("runs").join(run.id.to_string()))?;
-        patiently(async || {
+        retry_while_locked(async || {
             sqlx::query("INSERT INTO runs (id, kind, title, spec, seed, host, begin_ms, summary) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)")
                 .bind(run.id.to_string())
                 .bind(run.kind.as_str())
@@ -121,7 +121,7 @@ impl Store {
                 .map(|_| ())
         })
         .await
-        .map_err(|e| self.broken(&e))?;
+        .map_err(|e| self.unusable(&e))?;
         Ok((run, dir))
     }
 
@@ -129,7 +129,7 @@ impl Store {
         run.end_ms = Some(now_ms());
         run.verdict = Some(verdict);
         run.summary = summary;
-        patiently(async || {
+        retry_while_locked(async || {
             sqlx::query("UPDATE runs SET end_ms = $2, verdict = $3, summary = $4 WHERE id = $1")
                 .bind(run.id.to_string())
                 .bind(run.end_ms)
@@ -140,7 +140,7 @@ impl Store {
                 .map(|_| ())
         })
         .await
-        .map_err(|e| self.broken(&e))?;
+        .map_err(|e| self.unusable(&e))?;
         Ok(())
     }
 
@@ -150,11 +150,11 @@ impl Store {
             .bind(limit)
             .fetch_all(&self.pool)
             .await
-            .map_err(|e| self.broken(&e))?;
+            .map_err(|e| self.unusable(&e))?;
         rows.iter().map(run_from).collect()
     }
 
-    /// By whole id, by any unambiguous end or beginning of it, or `last` for the newest run.
+    /// Finds a run by its id, any unambiguous end or beginning of it, or `last` for the newest run.
     pub async fn find(&self, text: &str) -> Result<Run, Failure> {
         let missing = || Failure::request(format!("there is no run '{text}'")).next("`faultloom runs` lists them");
         let rows = if text == "last" {
@@ -168,11 +168,11 @@ impl Store {
                 .fetch_all(&self.pool)
                 .await
         }
-        .map_err(|e| self.broken(&e))?;
+        .map_err(|e| self.unusable(&e))?;
         match rows.as_slice() {
             [one] => run_from(one),
             [] => Err(missing()),
-            _ => Err(Failure::request(format!("'{text}' fits more than one run"))
+            _ => Err(Failure::request(format!("'{text}' matches more than one run"))
                 .next("give more digits; `faultloom runs` lists them")),
         }
     }
@@ -189,7 +189,7 @@ impl Store {
             .bind(id.to_string())
             .execute(&self.pool)
             .await
-            .map_err(|e| self.broken(&e))?;
+            .map_err(|e| self.unusable(&e))?;
         match held.map(|_held| std::fs::remove_dir_all(&path)) {
             Some(Err(e)) => Err(Failure::environment(format!("{} cannot be removed: {e}", path.display()))),
             _ => Ok(()),
@@ -197,7 +197,7 @@ impl Store {
     }
 }
 
-/// Fewer would fit runs by accident.
+/// Fewer digits could match a run by accident.
 const DIGITS_MIN: usize = 4;
 
 /// The hex digits of (part of) an id, without its dashes.
@@ -206,7 +206,8 @@ fn digits_of_id(text: &str) -> Option<String> {
     (digits.len() >= DIGITS_MIN && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// Makes the folder of the store, readable by its owner only: what is kept in it may hold secrets. One that is there stays as it is.
+/// Creates the folder of the store, readable by its owner only, because runs may contain secrets. An existing folder is
+/// not changed.
 pub fn make_home(home: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::DirBuilderExt;
     let parent = match home.parent() {
@@ -218,8 +219,8 @@ pub fn make_home(home: &Path) -> Result<(), Failure> {
         made => made,
     });
     made.map_err(|e| {
-        Failure::environment(format!("{} cannot be made: {e}", home.display()))
-            .next("choose another place with --home DIR")
+        Failure::environment(format!("cannot create {}: {e}", home.display()))
+            .next("choose another folder with --home DIR")
     })
 }
 
@@ -264,7 +265,7 @@ fn host_facts() -> HostFacts {
 mod tests {
     use super::*;
 
-    async fn fresh(name: &str) -> (PathBuf, Store) {
+    async fn new_store(name: &str) -> (PathBuf, Store) {
         let home = std::env::temp_dir().join(format!("faultloom-store-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&home);
         let store = Store::open(&home).await.unwrap();
@@ -273,7 +274,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_is_found_by_any_unambiguous_part_of_its_id() {
-        let (home, store) = fresh("find").await;
+        let (home, store) = new_store("find").await;
         let (mut run, dir) =
             store.begin(KindName::new("recording"), "GET /", serde_json::json!({"a": 1}), 7).await.unwrap();
         store.finish(&mut run, Verdict::Pass, serde_json::json!({"events": 3})).await.unwrap();
@@ -294,8 +295,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_of_a_newer_version_is_refused_and_left_alone() {
-        let (home, store) = fresh("newer").await;
+    async fn a_store_of_a_newer_version_is_refused_and_not_changed() {
+        let (home, store) = new_store("newer").await;
         sqlx::query("PRAGMA user_version = 99").execute(&store.pool).await.unwrap();
         store.pool.close().await;
         let before = std::fs::read(home.join("store.db")).unwrap();
@@ -308,7 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_run_whose_folder_is_gone_can_be_deleted() {
-        let (home, store) = fresh("gone").await;
+        let (home, store) = new_store("no-folder").await;
         let (run, dir) = store.begin(KindName::new("recording"), "GET /", serde_json::Value::Null, 0).await.unwrap();
         std::fs::remove_dir_all(dir.path()).unwrap();
         store.delete(run.id).await.unwrap();
@@ -320,15 +321,15 @@ mod tests {
     #[tokio::test]
     async fn only_the_owner_reads_a_store() {
         use std::os::unix::fs::PermissionsExt;
-        let (home, _store) = fresh("owner").await;
+        let (home, _store) = new_store("owner").await;
         assert_eq!(std::fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::remove_dir_all(home).unwrap();
     }
 
     #[tokio::test]
-    async fn many_tools_may_begin_one_fresh_store_at_once() {
+    async fn concurrent_processes_can_create_one_store() {
         for round in 0..10 {
-            let home = std::env::temp_dir().join(format!("faultloom-store-{}-crowd-{round}", std::process::id()));
+            let home = std::env::temp_dir().join(format!("faultloom-store-{}-concurrent-{round}", std::process::id()));
             let _ = std::fs::remove_dir_all(&home);
             std::thread::scope(|scope| {
                 for _ in 0..16 {
@@ -347,8 +348,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_tools_share_a_store_but_not_a_run() {
-        let (home, one) = fresh("two").await;
+    async fn two_processes_share_a_store_but_not_a_run() {
+        let (home, one) = new_store("two").await;
         let two = Store::open(&home).await.unwrap();
         let (run, dir) = one.begin(KindName::new("sweep"), "a", serde_json::Value::Null, 0).await.unwrap();
         let (_other, _other_dir) = two.begin(KindName::new("sweep"), "b", serde_json::Value::Null, 0).await.unwrap();

@@ -1,4 +1,5 @@
-//! Schema versions. `PRAGMA user_version` holds the version; a newer one is refused, an older one is copied before it is migrated.
+//! Schema versions. `PRAGMA user_version` holds the version; a newer one is refused, an older one is copied before it
+//! is migrated.
 
 use model::Failure;
 use sqlx::sqlite::SqlitePool;
@@ -24,11 +25,11 @@ pub async fn migrate(pool: &SqlitePool, file: &Path) -> Result<(), Failure> {
 
 async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path) -> Result<(), Failure> {
     let newest = statements.len() as i64;
-    let broken = |e: sqlx::Error| crate::runs::broken(file, &e);
+    let unusable = |e: sqlx::Error| crate::runs::unusable(file, &e);
     let found = version(pool).await?;
     if found > newest {
         return Err(Failure::environment(format!(
-            "the store {} has version {found}, this faultloom knows {newest}",
+            "the store {} has version {found}, this faultloom supports {newest}",
             file.display()
         ))
         .why("a newer faultloom wrote it; nothing was changed")
@@ -37,7 +38,8 @@ async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path)
     if found == newest {
         return Ok(());
     }
-    // A copy of the file alone would miss what stands in the write-ahead log. It gets its name when it is known to be the old version.
+    // A copy of the file alone would lack the write-ahead log. The copy gets its final name once the lock is held and
+    // the version is certain.
     let copy = file.with_extension(format!("db.before-v{newest}"));
     let partial = file.with_extension(format!("db.before-v{newest}.{}", std::process::id()));
     let not_copied = |e: String| {
@@ -51,8 +53,8 @@ async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path)
         sqlx::query("VACUUM INTO $1").bind(path).execute(pool).await.map_err(|e| not_copied(e.to_string()))?;
     }
     // Two tools may start on a fresh store at once: the second waits for the lock and then finds the work done.
-    let mut tx = pool.begin_with("BEGIN EXCLUSIVE").await.map_err(broken)?;
-    let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(broken)?;
+    let mut tx = pool.begin_with("BEGIN EXCLUSIVE").await.map_err(unusable)?;
+    let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(unusable)?;
     if found >= newest {
         let _ = std::fs::remove_file(&partial);
         return Ok(());
@@ -61,14 +63,14 @@ async fn migrate_by(statements: &[&'static str], pool: &SqlitePool, file: &Path)
         std::fs::rename(&partial, &copy).map_err(|e| not_copied(e.to_string()))?;
     }
     for statement in statements.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        sqlx::query(*statement).execute(&mut *tx).await.map_err(broken)?;
+        sqlx::query(*statement).execute(&mut *tx).await.map_err(unusable)?;
     }
-    // PRAGMA takes no parameters; the text is made of a number.
+    // PRAGMA takes no parameters; the statement contains only a number.
     sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA user_version = {newest}")))
         .execute(&mut *tx)
         .await
-        .map_err(broken)?;
-    tx.commit().await.map_err(broken)
+        .map_err(unusable)?;
+    tx.commit().await.map_err(unusable)
 }
 
 async fn version(pool: &SqlitePool) -> Result<i64, Failure> {
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn before_a_migration_everything_is_copied_also_what_stands_in_the_log() {
+    async fn before_a_migration_the_store_is_copied_with_its_write_ahead_log() {
         const ONE: &str = "CREATE TABLE words (word TEXT)";
         const TWO: &str = "UPDATE words SET word = 'new'";
         let home = std::env::temp_dir().join(format!("faultloom-schema-{} 'it''s'", std::process::id()));
@@ -110,7 +112,7 @@ mod tests {
         assert_eq!((words(&copy).await, version(&copy).await.unwrap()), (vec!["old".to_owned()], 1));
         migrate_by(&[ONE, TWO], &pool, &file).await.unwrap(); // nothing to do
         let failure = migrate_by(&[ONE], &pool, &file).await.unwrap_err();
-        assert!(failure.to_string().contains("has version 2, this faultloom knows 1"), "{failure}");
+        assert!(failure.to_string().contains("has version 2, this faultloom supports 1"), "{failure}");
         copy.close().await;
         pool.close().await;
         let mut left: Vec<_> = std::fs::read_dir(&home).unwrap().map(|f| f.unwrap().file_name()).collect();

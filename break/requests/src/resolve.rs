@@ -1,8 +1,8 @@
-//! Checks whether a fault can take effect. A fault that matches no recorded call would make the verdict unknown, so it is refused
-//! before anything is sent, with a list of the calls that exist.
+//! Checks whether a fault can take effect. A fault that matches no recorded call would make the verdict unknown, so it
+//! is refused before anything is sent, with a list of the calls that exist.
 
 use model::trace::{Call, Trace};
-use model::{Failure, Fault, Selector};
+use model::{Failure, Fault, Selector, edit_distance};
 use wire::select::{call_matches, callee_matches, matches};
 
 /// The callee's name for a selector that the caller's SDK can match: at the send it only has the name of its peer.
@@ -128,24 +128,8 @@ fn dedup(names: &mut Vec<&str>) {
 }
 
 fn closest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    let best = names.iter().map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), *other)).min()?;
+    let best = names.iter().map(|other| (edit_distance(&name.to_lowercase(), &other.to_lowercase()), *other)).min()?;
     (!name.is_empty() && best.0 <= name.len() / 2).then_some(best.1)
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -154,7 +138,7 @@ mod tests {
     use crate::space::tests::home;
 
     #[test]
-    fn a_misspelt_call_is_refused_with_the_right_one() {
+    fn a_misspelled_call_is_refused_with_the_right_one() {
         let failure = check(&["currency/Convrt unavailable".parse().unwrap()], &home()).unwrap_err();
         assert_eq!(
             failure.to_string(),

@@ -8,8 +8,8 @@
 //! | crash-points | a service is down from one moment of the request on | one site at a time |
 //! | guided | as temporal | chosen during the sweep, only as many as distinct local behaviors need |
 //!
-//! The moments of a crash are those that callers can distinguish: before the first call, after the first completed one, and so
-//! on. Two crashes between the same two calls have the same effect (3MileBeach §3.2).
+//! The moments of a crash are those that callers can distinguish: before the first call, after the first completed one,
+//! and so on. Two crashes between the same two calls have the same effect (3MileBeach §3.2).
 
 use crate::resolve::{callee_at_sender, name_at_sender};
 use model::sweep::Site;
@@ -117,7 +117,8 @@ fn all_calls_to(trace: &Trace, service: &str) -> Selector {
     Selector::callee(at_sender)
 }
 
-/// Selects exactly this kind of call: by the short gRPC name, which saves bytes in the envelope, or by the callee's HTTP route.
+/// Selects exactly this kind of call: by the short gRPC name, which saves bytes in the envelope, or by the callee's
+/// HTTP route.
 pub fn exact_selector(call: &Call) -> Selector {
     Selector {
         caller: call.caller.clone(),

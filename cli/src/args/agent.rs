@@ -11,7 +11,7 @@ pub struct Agent {
     #[command(subcommand)]
     pub part: Option<AgentPart>,
     #[command(flatten)]
-    pub seeing: Seeing,
+    pub observing: Observing,
     /// Folder of windows, spool and counters [default: /var/lib/faultloom for root, else `agent` below --home]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -42,24 +42,24 @@ pub enum AgentPart {
 #[derive(ClapArgs)]
 pub struct AgentUnit {
     #[command(flatten)]
-    pub seeing: Seeing,
+    pub observing: Observing,
     /// Include the store of a fleet, configured in /etc/faultloom/agent.env
     #[arg(long)]
     pub fleet: bool,
 }
 
 #[derive(ClapArgs, Clone)]
-pub struct Seeing {
+pub struct Observing {
     /// How connections are observed
-    #[arg(long, value_enum, default_value_t = SeeingMode::Auto)]
-    pub mode: SeeingMode,
+    #[arg(long, value_enum, default_value_t = ObservingMode::Auto)]
+    pub mode: ObservingMode,
     /// Length of a window
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub interval: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum SeeingMode {
+pub enum ObservingMode {
     /// The best method that this host supports; prints which, and why
     Auto,
     /// eBPF: counts every connection in the kernel, with its owner

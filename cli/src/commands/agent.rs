@@ -1,16 +1,15 @@
 //! `faultloom agent`: the host's daemon, in the foreground.
 //!
-//! Order matters at its start: the collector needs the most rights and comes first; what it does not need is given up
-//! before anything is opened that could be attacked (a database's answers) and before other threads start.
+//! The order of the start matters. The collector needs the most capabilities, so it starts first. Capabilities that it
+//! does not need are dropped before other threads start, and before data from outside, such as a database's replies, is
+//! read.
 
-use crate::args::{Agent, AgentPart, AgentUnit, Seeing, SeeingMode};
+use crate::args::{Agent, AgentPart, AgentUnit, Observing, ObservingMode};
 use crate::context::Context;
 use ::agent::{
     Daemon, FleetWriter, HostLock, Observer, Reporter, Settings, SocketObserver, capabilities, stores, systemd_unit,
 };
-use app::text::plural;
-use app::text::printable;
-use app::text::time;
+use app::text::{plural, printable, time};
 use app::time_arg::now_ms;
 use flowdb::Spool;
 use flows::{Side, Source, Window};
@@ -30,16 +29,16 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
     sockets::memory::limit_heap();
     let _lock = HostLock::take(&args.lock)?;
     let state = make_state(context, args)?;
-    let mode = mode(args.seeing.mode);
+    let mode = mode(args.observing.mode);
     capabilities::reduce(&match mode {
         Mode::Auto => vec![Source::Ebpf, Source::Polling],
         Mode::Only(source) => vec![source],
     })?;
     let observer = SocketObserver::start(mode)?;
-    say(context, &format!("watching by {}", observer.source()));
-    observer.remarks.iter().for_each(|remark| say(context, &format!("  {remark}")));
+    log(context, &format!("watching by {}", observer.source()));
+    observer.remarks.iter().for_each(|remark| log(context, &format!("  {remark}")));
     capabilities::reduce(&[observer.source()])?;
-    // one thread: rights are a thread's own
+    // one thread, because capabilities belong to a thread
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -54,15 +53,15 @@ async fn run(context: &Context, args: &Agent, observer: SocketObserver, state: P
         Some(url) => Some(fleet(url, &state)?),
         None => None,
     };
-    say(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.seeing.interval, state.display()));
-    let settings = Settings { interval: args.seeing.interval, once: args.once, state };
+    log(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.observing.interval, state.display()));
+    let settings = Settings { interval: args.observing.interval, once: args.once, state };
     let printer = Printer { json: context.common.json, once: args.once };
     Daemon::new(observer, store, fleet, settings, printer).run(stop).await;
     Ok(Exit::Pass)
 }
 
-/// A daemon's words go to its log, also when windows go to standard output.
-fn say(context: &Context, line: &str) {
+/// On standard error, also with `--json`: a daemon's messages belong into its log.
+fn log(context: &Context, line: &str) {
     if !context.common.quiet {
         eprintln!("{line}");
     }
@@ -77,16 +76,16 @@ fn fleet(url: &str, state: &Path) -> Result<FleetWriter, Failure> {
     Ok(FleetWriter::start(spool, stores::FleetDatabase::new(url)))
 }
 
-fn mode(chosen: SeeingMode) -> Mode {
+fn mode(chosen: ObservingMode) -> Mode {
     match chosen {
-        SeeingMode::Auto => Mode::Auto,
-        SeeingMode::Ebpf => Mode::Only(Source::Ebpf),
-        SeeingMode::Polling => Mode::Only(Source::Polling),
-        SeeingMode::Tuples => Mode::Only(Source::Tuples),
+        ObservingMode::Auto => Mode::Auto,
+        ObservingMode::Ebpf => Mode::Only(Source::Ebpf),
+        ObservingMode::Polling => Mode::Only(Source::Polling),
+        ObservingMode::Tuples => Mode::Only(Source::Tuples),
     }
 }
 
-/// The system's folder for root, who watches the host; below the store's home for everybody else.
+/// `/var/lib/faultloom` for root, who observes the whole host; below `--home` for other users.
 pub fn state_folder(context: &Context, chosen: Option<&Path>) -> PathBuf {
     match chosen {
         Some(folder) => folder.to_owned(),
@@ -95,18 +94,18 @@ pub fn state_folder(context: &Context, chosen: Option<&Path>) -> PathBuf {
     }
 }
 
-/// What the daemon keeps tells who talks to whom: its owner may write it, its group may read it.
+/// Writable by its owner and readable by its group only, because it records who communicates with whom.
 fn make_state(context: &Context, args: &Agent) -> Result<PathBuf, Failure> {
     let state = state_folder(context, args.state.as_deref());
     std::fs::DirBuilder::new().recursive(true).mode(0o750).create(&state).map_err(|e| {
-        Failure::environment(format!("the folder {} cannot be made", state.display()))
+        Failure::environment(format!("cannot create the folder {}", state.display()))
             .why(e.to_string())
             .next("choose another one with --state DIR")
     })?;
     Ok(state)
 }
 
-/// Ready when the daemon is to end: Ctrl-C, SIGTERM, or its time is over. From now on these signals do not kill.
+/// Completes at Ctrl-C, SIGTERM, or after `length`. From this call on, these signals do not end the process.
 fn stop(length: Option<Duration>) -> Result<impl Future<Output = ()>, Failure> {
     let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("signals cannot be caught: {e}")));
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -127,10 +126,10 @@ fn stop(length: Option<Duration>) -> Result<impl Future<Output = ()>, Failure> {
 }
 
 fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
-    let Seeing { mode, interval } = &args.seeing;
+    let Observing { mode, interval } = &args.observing;
     let program = std::env::current_exe()
-        .map_err(|e| Failure::environment(format!("the path of this program is not known: {e}")))?;
-    // a unit is written for a host that is known; without a choice it is the best way, and refused where that does not
+        .map_err(|e| Failure::environment(format!("the path of this program cannot be read: {e}")))?;
+    // a unit is for one mode; without a choice it is the best one, and the agent refuses to start where it does not
     // work
     let source = match self::mode(*mode) {
         Mode::Auto => Source::Ebpf,
@@ -159,7 +158,7 @@ impl Reporter for Printer {
     }
 }
 
-/// A line, written while it is made: windows may be large. Nobody reading any more is no reason to end.
+/// Writes while it serializes, because windows may be large. A closed output is ignored.
 fn print_json(window: &Window) {
     let mut output = BufWriter::new(std::io::stdout().lock());
     let _ = serde_json::to_writer(&mut output, window).map_err(std::io::Error::from).and_then(|()| writeln!(output));
@@ -177,9 +176,9 @@ fn table(window: &Window) -> String {
                 Side::Active => ("→", String::new()),
                 Side::Passive => ("←", flow.link.active.map_or(String::new(), |ip| format!(" from {ip}"))),
             };
-            let place = format!("{}{active}", printable(&flow.link.passive.to_string()));
+            let address = format!("{}{active}", printable(&flow.link.passive.to_string()));
             let c = &flow.counts;
-            format!("{service:<40.40} {arrow} {place:<44.44} {:>8} {:>8} {:>8}\n", c.open, c.opened, c.failed)
+            format!("{service:<40.40} {arrow} {address:<44.44} {:>8} {:>8} {:>8}\n", c.open, c.opened, c.failed)
         })
         .collect();
     lines.sort();
@@ -187,5 +186,5 @@ fn table(window: &Window) -> String {
     let lossy = if window.losses.flows_missing() { "; some were lost" } else { "" };
     let count = plural(window.flows.len() as u64, "flow");
     let seconds = (window.to_ms - window.from_ms) as f64 / 1e3;
-    format!("{head}{}{count} in {seconds:.1} s, seen by {}{lossy}\n", lines.concat(), window.source)
+    format!("{head}{}{count} in {seconds:.1} s, observed by {}{lossy}\n", lines.concat(), window.source)
 }

@@ -3,11 +3,14 @@
 use crate::args::Diff;
 use crate::context::Context;
 use crate::render::view;
+use app::history::DiffSpec;
+use app::spec::Version;
 use model::{Exit, Failure};
 use serde_json::Value;
 
 pub async fn diff(context: &Context, args: &Diff) -> Result<Exit, Failure> {
-    let difference = app::history::diff(context, &args.before, &args.after).await?;
+    let spec = DiffSpec { version: Version, before: args.before.clone(), after: args.after.clone() };
+    let difference = app::history::diff(context, &spec).await?;
     if context.common.json {
         println!("{}", Value::Object(difference.view.fields));
     } else {

@@ -1,12 +1,13 @@
 //! `faultloom record --discover`: entry points, each with the command that records it.
 
 use crate::context::Context;
+use app::spec::NoOptions;
 use app::text::printable;
 use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn discover(context: &Context) -> Result<Exit, Failure> {
-    let found = app::entry_points::discover(context).await?;
+    let found = app::entry_points::discover(context, &NoOptions::default()).await?;
     if context.common.json {
         println!("{}", json!({"entry": found.entry, "points": found.points, "asked": found.is_up}));
         return Ok(Exit::Pass);
@@ -22,7 +23,7 @@ pub async fn discover(context: &Context) -> Result<Exit, Failure> {
         }
     }
     if found.has_target && !found.is_up {
-        context.say("running gRPC services also list their methods: faultloom up");
+        context.note("running gRPC services also list their methods: faultloom up");
     }
     Ok(Exit::Pass)
 }

@@ -4,6 +4,7 @@ use crate::context::Context;
 use ::target::Target;
 use app::doctor::diagnosis::{Diagnosis, State};
 use app::doctor::{machine, target};
+use app::spec::NoOptions;
 use app::status_files::Status;
 use app::text::{outcome, plural, printable};
 use model::trace::Trace;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 pub async fn machine(context: &Context) -> Result<Exit, Failure> {
-    let checks = machine::checks(context).await;
+    let checks = machine::checks(context, &NoOptions::default()).await;
     if context.common.json {
         println!("{}", json!({"findings": checks}));
     } else {
@@ -32,7 +33,7 @@ pub async fn machine(context: &Context) -> Result<Exit, Failure> {
 }
 
 pub async fn target(context: &Context) -> Result<Exit, Failure> {
-    let checked = target::check(context).await?;
+    let checked = target::check(context, &NoOptions::default()).await?;
     let next = checked.is_ok().then(|| context.command("record"));
     let request = checked.request.as_ref();
     if context.common.json {

@@ -1,4 +1,4 @@
-//! `faultloom env`: the lines that give a service its SDK and its keys where something else than `up` starts it.
+//! `faultloom env`: how services get their SDK and keys if `up` does not start them.
 
 use crate::args::Env;
 use crate::context::Context;
@@ -34,12 +34,12 @@ pub fn env(context: &Context, args: &Env) -> Result<Exit, Failure> {
     let texts: Vec<&str> = plan.services.iter().map(|one| one.text.as_str()).collect();
     print!("{}", texts.join("\n"));
     let verb = if plan.created_keys { "created" } else { "used" };
-    context.say(format!("\nkeys {verb}: {} (readable only by you)", plan.trust_file.display()));
+    context.note(format!("\nkeys {verb}: {} (readable only by you)", plan.trust_file.display()));
     if plan.up_uses_other_keys {
-        context.say("the target that is up here uses other keys: run `faultloom down`, then `up`");
+        context.note("the target that is up here uses other keys: run `faultloom down`, then `up`");
     }
     let others: Vec<&str> = Form::NAMES.into_iter().filter(|name| *name != args.form).collect();
-    context.say(format!("other forms: --for {}", others.join(", --for ")));
-    context.say(format!("next: start it like that, then: {} --target", context.command("doctor")));
+    context.note(format!("other forms: --for {}", others.join(", --for ")));
+    context.note(format!("next: start it like that, then: {} --target", context.command("doctor")));
     Ok(Exit::Pass)
 }

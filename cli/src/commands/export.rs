@@ -1,20 +1,21 @@
 //! `faultloom export`: a run's requests for other tools.
 
-use crate::args::{Export, ExportFormat};
+use crate::args::{Export, ExportFormat as Format};
 use crate::context::Context;
-use app::history;
-use exchange::Format;
+use app::history::{self, ExportFormat, ExportSpec};
+use app::spec::Version;
 use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn export(context: &Context, args: &Export) -> Result<Exit, Failure> {
     let format = match args.format {
-        ExportFormat::Otlp => Format::Otlp,
-        ExportFormat::Jaeger => Format::Jaeger,
-        ExportFormat::Zipkin => Format::Zipkin,
-        ExportFormat::Perfetto => Format::Perfetto,
+        Format::Otlp => ExportFormat::Otlp,
+        Format::Jaeger => ExportFormat::Jaeger,
+        Format::Zipkin => ExportFormat::Zipkin,
+        Format::Perfetto => ExportFormat::Perfetto,
     };
-    let export = history::export(context, &args.run, args.bug, format).await?;
+    let spec = ExportSpec { version: Version, run: args.run.clone(), format, bug: args.bug };
+    let export = history::export(context, &spec).await?;
     let Some(path) = &args.output else {
         println!("{}", export.document);
         return Ok(Exit::Pass);

@@ -2,11 +2,14 @@
 
 use crate::args::Faults;
 use crate::context::Context;
+use app::services::{self, FaultsSpec};
+use app::spec::Version;
 use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn faults(context: &Context, args: &Faults) -> Result<Exit, Failure> {
-    let switched = app::services::switch_faults(context, args.switch == "on").await?;
+    let spec = FaultsSpec { version: Version, on: args.switch == "on" };
+    let switched = services::switch_faults(context, &spec).await?;
     if context.common.json {
         println!("{}", json!({"faults": args.switch, "trust_file": switched.trust_file}));
     } else {

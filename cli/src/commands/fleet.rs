@@ -1,6 +1,6 @@
-//! `faultloom agent serve` and `agent trust`: hosts that answer each other what they saw.
+//! `faultloom agent serve` and `agent trust`: hosts that query each other's observations.
 //!
-//! The process that answers is not the one that watches: it has no rights but to read the agent's files.
+//! The server is not the process that observes: it needs no privileges except to read the agent's files.
 
 use crate::args::{AgentServe, AgentTrust};
 use crate::commands::agent::state_folder;
@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// This host's store. Opened for each question: the agent may not have made it yet, or may replace it.
+/// This host's store. Opened for each query, because the agent may create or replace it meanwhile.
 struct Store(PathBuf);
 
 impl Slices for Store {
     async fn slice(&self, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
         if !self.0.exists() {
-            return Err(Failure::environment("no agent has watched that host yet"));
+            return Err(Failure::environment("no agent has recorded that host yet"));
         }
         let flowdb = FlowDb::read(&self.0.to_string_lossy()).await?;
         let slice = flowdb.slice(from_ms, to_ms).await;
@@ -73,7 +73,7 @@ pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure
     Ok(Exit::Pass)
 }
 
-/// Ready at Ctrl-C or SIGTERM.
+/// Completes at Ctrl-C or SIGTERM.
 fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("signals cannot be caught: {e}")));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
@@ -85,7 +85,7 @@ fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-/// Where the list of hosts is, if none is named.
+/// The list of hosts: the one that was named, else `hosts` below `--home`.
 pub fn hosts_file(context: &Context, chosen: Option<&Path>) -> PathBuf {
     chosen.map_or_else(|| context.common.home.join("hosts"), Path::to_owned)
 }
@@ -97,7 +97,7 @@ pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
         runs::make_home(&context.common.home)?;
     }
     if let Some(path) = args.token.strip_prefix('@') {
-        // a list beside its tokens can be moved with them; wrong ones are found now, not when they are needed
+        // the path is relative to the list, so that both can be moved; an invalid token is refused now
         Token::load(&file.parent().unwrap_or(Path::new("")).join(path))?;
     } else {
         Token::parse(&args.token).map_err(Failure::request)?;

@@ -4,12 +4,14 @@ use crate::args::Flip as Args;
 use crate::context::Context;
 use crate::render::flip as render;
 use app::kinds::flip::campaign::{self as use_case, FinishedCampaign};
+use app::kinds::flip::spec::ResumeSpec;
+use app::spec::Version;
 use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn flip(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let finished = match &args.resume {
-        Some(run) => use_case::resume(context, run).await?,
+        Some(run) => use_case::resume(context, &ResumeSpec { version: Version, run: run.clone() }).await?,
         None => use_case::flip(context, &args.spec()).await?,
     };
     if context.common.json {

@@ -12,7 +12,7 @@ const SCRATCH_BYTES: u64 = 2 << 30;
 pub fn serve() -> Result<Exit, Failure> {
     let serve = |sandbox: &Sandbox| {
         let served = engine::serve(sandbox, Some(replay::SHIM), std::io::stdin().lock(), std::io::stdout().lock());
-        // if the tool has gone, nobody reads an error
+        // after the tool has ended, an error has no reader
         u8::from(served.is_err_and(|e| e.kind() != std::io::ErrorKind::BrokenPipe))
     };
     match sandbox::enter(SCRATCH_BYTES, serve) {

@@ -20,7 +20,8 @@ pub fn replay(context: &Context, mut injection: HeldInjection) -> Result<Exit, F
     match gdb(pid, thread).status() {
         Ok(_) => Ok(Exit::Pass),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            context.say(format!(" gdb is not installed. The process stays until Ctrl-C: {}", words(&gdb(pid, thread))));
+            context
+                .note(format!(" gdb is not installed. The process stays until Ctrl-C: {}", words(&gdb(pid, thread))));
             injection.wait(context)?;
             Ok(Exit::Pass)
         }

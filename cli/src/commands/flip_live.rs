@@ -33,7 +33,7 @@ pub async fn live(context: &Context, args: &Args) -> Result<Exit, Failure> {
         print(context, args, &flips.finished);
     }
     if flips.was_stopped {
-        context.say(" stopped; the process was released");
+        context.note(" stopped; the process was released");
         return Ok(Exit::Aborted);
     }
     Ok(flips.finished.verdict.exit())

@@ -4,17 +4,18 @@ use super::flip_gdb;
 use crate::args::FlipReplay as Args;
 use crate::context::Context;
 use crate::render::flip_story as render;
-use app::kinds::flip::repeat::{self as use_case, RepeatSpec};
+use app::kinds::flip::repeat::{self as use_case, HoldSpec, RepeatSpec};
 use app::spec::Version;
 use app::text::printable;
 use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn replay(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let spec = RepeatSpec { version: Version, injection: args.of.clone() };
     if args.gdb {
-        return flip_gdb::replay(context, use_case::hold(context, &spec, args.before).await?);
+        let spec = HoldSpec { version: Version, injection: args.of.clone(), before: args.before };
+        return flip_gdb::replay(context, use_case::hold(context, &spec).await?);
     }
+    let spec = RepeatSpec { version: Version, injection: args.of.clone() };
     let repeated = use_case::repeat(context, &spec).await?;
     let same = repeated.is_same();
     if context.common.json {

@@ -2,7 +2,7 @@
 
 use crate::args::Init;
 use crate::context::Context;
-use app::draft::Sure;
+use app::draft::Confidence;
 use app::draft::init::{self as use_case, Drafted, InitSpec};
 use app::spec::Version;
 use app::text::{plural, printable};
@@ -50,22 +50,22 @@ fn print(drafted: &Drafted) {
 
 fn report(drafted: &Drafted) -> Value {
     let Drafted { draft, output, todos, next } = drafted;
-    let field = |key: &str, value: &Value, from: &str, sure: Sure| json!({"what": key, "value": value, "from": from, "sure": sure.name()});
+    let field = |key: &str, value: &Value, from: &str, confidence: Confidence| json!({"what": key, "value": value, "from": from, "sure": confidence.name()});
     let services: Vec<Value> = draft
         .services
         .iter()
         .map(|service| {
             let guesses: Vec<Value> =
-                service.fields().iter().map(|(key, value, from, sure)| field(key, value, from, *sure)).collect();
+                service.fields().iter().map(|(key, value, from, confidence)| field(key, value, from, *confidence)).collect();
             let environment: Vec<Value> = service
                 .environment
                 .iter()
-                .map(|(name, guess)| field(name, &json!(guess.value), &guess.from, guess.sure))
+                .map(|(name, guess)| field(name, &json!(guess.value), &guess.from, guess.confidence))
                 .collect();
             json!({"name": service.name, "attached": service.attached, "build": service.build, "guesses": guesses, "environment": environment})
         })
         .collect();
-    let entry = draft.entry.as_ref().map(|entry| field("entry", &json!(entry.value), &entry.from, entry.sure));
+    let entry = draft.entry.as_ref().map(|entry| field("entry", &json!(entry.value), &entry.from, entry.confidence));
     json!({
         "file": output, "from": draft.source, "name": draft.name.value, "entry": entry, "services": services,
         "notes": draft.notes, "todos": todos, "next": next,

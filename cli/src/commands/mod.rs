@@ -1,7 +1,6 @@
 //! One file per verb.
 
 mod agent;
-
 mod diff;
 mod discover;
 mod doctor;
@@ -30,6 +29,7 @@ mod wrap;
 
 use crate::args::{Agent, AgentPart, Args, Command, FlipPart};
 use crate::context::Context;
+use crate::signals::OnInterrupt;
 use model::{Exit, Failure};
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
@@ -54,10 +54,11 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     }
     let runtime =
         tokio::runtime::Runtime::new().map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
-    // what these recorded so far is kept, and they can be resumed
-    let resumable = matches!(args.command, Command::Sweep(_) | Command::Flip(_));
     let result = runtime.block_on(async {
-        tokio::spawn(crate::signals::cancel_on_interrupt(context.cancel.clone(), resumable));
+        // the other verbs leave nothing behind: a signal ends them at once
+        if let Some(on_interrupt) = on_interrupt(&args.command, target) {
+            tokio::spawn(crate::signals::cancel_on_interrupt(context.cancel.clone(), on_interrupt));
+        }
         match args.command {
             Command::Up(args) => up::up(&context, &args).await,
             Command::Down => up::down(&context).await,
@@ -96,4 +97,16 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     });
     context.clear_progress();
     result
+}
+
+/// What Ctrl-C does to verbs that start or hold something. None: its default action.
+fn on_interrupt(command: &Command, target: bool) -> Option<OnInterrupt> {
+    match command {
+        // finished work is stored, and they can be resumed
+        Command::Sweep(_) | Command::Flip(_) => Some(OnInterrupt::CancelThenExit),
+        Command::Up(_) => Some(OnInterrupt::Cancel),
+        Command::Record(args) if !args.discover => Some(OnInterrupt::Cancel),
+        Command::Doctor if target => Some(OnInterrupt::Cancel),
+        _ => None,
+    }
 }

@@ -2,11 +2,14 @@
 
 use crate::args::Report;
 use crate::context::Context;
+use app::history::{self, ReportSpec};
+use app::spec::Version;
 use model::{Exit, Failure};
 use serde_json::json;
 
 pub async fn report(context: &Context, args: &Report) -> Result<Exit, Failure> {
-    let written = app::history::report(context, &args.run, args.output.as_deref()).await?;
+    let spec = ReportSpec { version: Version, run: args.run.clone(), output: args.output.clone() };
+    let written = history::report(context, &spec).await?;
     if context.common.json {
         println!("{}", json!({"run": written.run, "report": written.path}));
     } else {

@@ -3,7 +3,7 @@
 use crate::args::Sweep as Args;
 use crate::context::Context;
 use crate::render::bugs;
-use app::kinds::sweep::{self as use_case, SweepSpec, Swept};
+use app::kinds::sweep::{self as use_case, ResumeSpec, SweepSpec, Swept};
 use app::spec::Version;
 use app::text::plural;
 use model::{Exit, Failure, Verdict};
@@ -11,7 +11,10 @@ use serde_json::json;
 
 pub async fn sweep(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let swept = match &args.resume {
-        Some(run) => use_case::resume(context, run, args.concurrency, args.junit.as_deref()).await?,
+        Some(run) => {
+            let (run, concurrency, junit) = (run.clone(), args.concurrency, args.junit.clone());
+            use_case::resume(context, &ResumeSpec { version: Version, run, concurrency, junit }).await?
+        }
         None => {
             let spec = SweepSpec {
                 version: Version,

@@ -3,6 +3,7 @@
 use crate::args::Up;
 use crate::context::Context;
 use app::services::{self, DetachedTarget, UpTarget};
+use app::spec::NoOptions;
 use app::text::plural;
 use model::{Exit, Failure};
 use serde_json::json;
@@ -19,14 +20,18 @@ pub async fn up(context: &Context, args: &Up) -> Result<Exit, Failure> {
 }
 
 async fn run(context: &Context, args: &Up) -> Result<Exit, Failure> {
-    let target = services::load(context)?;
+    let target = services::load(context, &NoOptions::default())?;
     if args.detach {
         let detached = services::start_detached(context, &target, supervisor(context, &target)?).await?;
         print_detached(context, &detached);
         return Ok(Exit::Pass);
     }
     let count = target.services().len() as u64;
-    context.say(format!("{}: starting {}; Ctrl-C stops and removes everything", target.name, plural(count, "service")));
+    context.note(format!(
+        "{}: starting {}; Ctrl-C stops and removes everything",
+        target.name,
+        plural(count, "service")
+    ));
     let up = services::start(context, target).await?;
     // the process in front of a detached one prints the table
     if !args.behind {
@@ -74,7 +79,7 @@ fn healthy(services: u64, start_time: Duration) -> String {
 }
 
 pub async fn down(context: &Context) -> Result<Exit, Failure> {
-    let (text, value) = match services::stop(context).await? {
+    let (text, value) = match services::stop(context, &NoOptions::default()).await? {
         Down::NothingUp => ("nothing was up".to_owned(), json!({"down": null})),
         Down::Stopped { target, services } => (
             format!("{target}: {} stopped", plural(services.len() as u64, "service")),
@@ -82,7 +87,7 @@ pub async fn down(context: &Context) -> Result<Exit, Failure> {
         ),
         Down::CleanedUp { target, services } => (
             format!(
-                "{target}: its supervisor was gone; {} stopped",
+                "{target}: its supervisor had ended; {} stopped",
                 plural(services.len() as u64, "left-over service")
             ),
             json!({"down": target, "services": services}),
@@ -97,7 +102,7 @@ pub async fn down(context: &Context) -> Result<Exit, Failure> {
 }
 
 pub async fn ps(context: &Context) -> Result<Exit, Failure> {
-    let listed = services::list(context)?;
+    let listed = services::list(context, &NoOptions::default())?;
     if context.common.json {
         println!("{}", json!({"up": listed.is_up, "state": listed.state}));
     } else if listed.is_up {

@@ -20,13 +20,13 @@ fn wrapper() -> Result<PathBuf, Failure> {
         .or_else(|| std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache")))
         .unwrap_or_else(std::env::temp_dir);
     let binary = cache.join("faultloom").join(wrapper_name(&source));
-    // `go build` is quick when nothing changed, and knows better than we do whether something did
+    // `go build` detects whether anything changed, and is quick if not
     let status =
         Command::new("go").args(["build", "-o"]).arg(&binary).arg("./cmd/faultloom-go").current_dir(&source).status();
     match status {
         Ok(status) if status.success() => Ok(binary),
         Ok(_) => Err(Failure::environment("the Go wrapper cannot be built")
-            .why("see the compiler's output above")
+            .why("the compiler's output is above")
             .next("`go version` should be 1.24 or newer")),
         Err(e) => Err(Failure::environment("`go` cannot be started")
             .why(e.to_string())
@@ -34,7 +34,8 @@ fn wrapper() -> Result<PathBuf, Failure> {
     }
 }
 
-/// One per place the sources lie in and version of the tool, so that two checkouts do not build over each other.
+/// One name per path of the sources and version of the tool, so that two checkouts do not overwrite each other's
+/// binary.
 fn wrapper_name(source: &Path) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new(); // without keys: the same in every process

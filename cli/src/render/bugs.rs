@@ -1,7 +1,6 @@
 //! The bugs of a sweep.
 
-use app::text::plural;
-use app::text::printable;
+use app::text::{plural, printable};
 use model::sweep::Bug;
 use std::fmt::Write;
 
@@ -14,7 +13,7 @@ pub fn draw(bugs: &[Bug]) -> String {
     for (i, bug) in bugs.iter().enumerate() {
         let _ = writeln!(out, "\n {}  {:<12} {}", i + 1, bug.name, printable(&bug.title));
         for sentence in &bug.story {
-            for line in wrap(&printable(sentence), 90) {
+            for line in wrapped(&printable(sentence), 90) {
                 let _ = writeln!(out, "      {line}");
             }
         }
@@ -30,10 +29,10 @@ pub fn draw(bugs: &[Bug]) -> String {
     out
 }
 
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let line = lines.last_mut().expect("never empty");
+        let line = lines.last_mut().expect("begins with one line");
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(word.to_owned());
         } else {

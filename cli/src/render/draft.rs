@@ -1,8 +1,7 @@
-//! A drafted target file as a table: what was guessed, how surely, from what.
+//! A drafted target file as a table: each value with its confidence and its source.
 
-use app::draft::{Draft, Service, Sure};
-use app::text::plural;
-use app::text::printable;
+use app::draft::{Confidence, Draft, Service};
+use app::text::{plural, printable};
 use serde_json::Value;
 use std::fmt::Write;
 use target::Sdk;
@@ -31,22 +30,22 @@ pub fn table(draft: &Draft) -> String {
     let count = plural(draft.services.len() as u64, "service");
     let _ = writeln!(out, "{}: {count} ({})\n", printable(&draft.source), printable(&parts.join(", ")));
     let _ = writeln!(out, " {:<14} {:<9} {:<34} {:<6} guessed from", "service", "what", "value", "sure");
-    let mut row = |name: &str, key: &str, value: &str, from: &str, sure: Sure| {
+    let mut row = |name: &str, key: &str, value: &str, from: &str, confidence: Confidence| {
         let (name, value, from) = (cut(name, 14), cut(value, 34), printable(from));
-        let _ = writeln!(out, " {name:<14} {key:<9} {value:<34} {:<6} {from}", sure.name());
+        let _ = writeln!(out, " {name:<14} {key:<9} {value:<34} {:<6} {from}", confidence.name());
     };
-    row("", "name", &draft.name.value, &draft.name.from, draft.name.sure);
+    row("", "name", &draft.name.value, &draft.name.from, draft.name.confidence);
     if let Some(entry) = &draft.entry {
-        row("", "entry", &entry.value, &entry.from, entry.sure);
+        row("", "entry", &entry.value, &entry.from, entry.confidence);
     }
     for service in &draft.services {
         let mut name = service.name.as_str();
         if let Some(attached) = &service.attached {
-            row(name, "attached", "", attached, Sure::Stated);
+            row(name, "attached", "", attached, Confidence::Stated);
             name = "";
         }
-        for (key, value, from, sure) in service.fields() {
-            row(std::mem::take(&mut name), key, &short(&value), from, sure);
+        for (key, value, from, confidence) in service.fields() {
+            row(std::mem::take(&mut name), key, &short(&value), from, confidence);
         }
         if !service.environment.is_empty() {
             row(
@@ -54,19 +53,19 @@ pub fn table(draft: &Draft) -> String {
                 "variables",
                 &plural(service.environment.len() as u64, "variable"),
                 &changed(service),
-                Sure::Stated,
+                Confidence::Stated,
             );
         }
     }
     out
 }
 
-/// The variables that are not as they were written.
+/// The variables that were changed.
 fn changed(service: &Service) -> String {
-    let changed = service.environment.iter().filter(|(_, guess)| guess.sure != Sure::Stated);
+    let changed = service.environment.iter().filter(|(_, guess)| guess.confidence != Confidence::Stated);
     let names: Vec<&str> = changed.map(|(name, _)| name.as_str()).collect();
     match names.as_slice() {
-        [] => "as they are written".to_owned(),
+        [] => "unchanged".to_owned(),
         names => format!("changed for this machine: {}", names.join(", ")),
     }
 }

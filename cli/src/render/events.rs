@@ -59,7 +59,9 @@ fn line(event: &Event) -> Option<String> {
     let progress = match event {
         Event::Progress(progress) => progress,
         Event::Warning { message } => return Some(format!("   {message}")),
-        Event::Begun { .. } | Event::ServiceGivenUp { .. } | Event::Finding { .. } | Event::Done { .. } => return None,
+        Event::Started { .. } | Event::ServiceGivenUp { .. } | Event::Finding { .. } | Event::Done { .. } => {
+            return None;
+        }
     };
     Some(match progress {
         Progress::TargetStarting { target, services } => {

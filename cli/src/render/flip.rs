@@ -1,25 +1,14 @@
-//! A campaign of bit flips in a terminal: the paper's columns with their intervals, and what must be known to believe
-//! them.
+//! A campaign of bit flips in a terminal: the paper's columns with their intervals, and remarks on their validity.
 
 use super::flip_parts::{exhaustive, latency};
-use app::text::printable;
-use app::text::{grouped, plural};
+use app::text::{grouped, plural, printable, rounded};
 use model::campaign::{Campaign, EXTERNAL, Row, Share, Variant, percent};
-
-/// `1.2 M`, `412 k`.
-fn rough(n: u64) -> String {
-    match n {
-        0..10_000 => grouped(n),
-        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
-        _ => format!("{} M", grouped(n / 1_000_000)),
-    }
-}
 
 /// One variant in a line.
 pub fn sentence(variant: &Variant) -> String {
     let mut parts = vec![printable(&variant.name)];
     if variant.instructions > 0 {
-        parts.push(format!("{} instructions", rough(variant.instructions)));
+        parts.push(format!("{} instructions", rounded(variant.instructions)));
     }
     let connections = match variant.connections {
         0 | 1 => String::new(),
@@ -41,13 +30,13 @@ pub fn sentence(variant: &Variant) -> String {
     parts.join(" · ")
 }
 
-/// All that was counted.
+/// All tables.
 pub fn all(campaign: &Campaign) -> String {
     let every = campaign.variants.iter().filter_map(exhaustive);
     std::iter::once(tables(campaign)).chain(every).chain(latency(campaign)).collect::<Vec<_>>().join("\n")
 }
 
-/// Tables of all variants; those of the low bits alone below, where others flipped too.
+/// A table of all variants, and one for the low 32 bits if other bits were flipped too.
 pub fn tables(campaign: &Campaign) -> String {
     let hardened = campaign.hardened || campaign.variants.iter().any(|v| v.tally.hardening > 0);
     let mut out = table(campaign, hardened, |variant| variant.rows.iter().collect());
@@ -58,7 +47,7 @@ pub fn tables(campaign: &Campaign) -> String {
     out
 }
 
-/// Groups only: the page has the types.
+/// Only groups; the HTML page also has the types.
 fn low_bits(variant: &Variant) -> Vec<&Row> {
     let rows = if variant.low32.is_empty() { &variant.rows } else { &variant.low32 };
     rows.iter().filter(|row| !row.within).collect()
@@ -119,23 +108,23 @@ fn whole(share: Option<Share>, count: u64) -> String {
     }
 }
 
-/// What limits the figures, one line each.
+/// Limits of the figures, one line each.
 pub fn remarks(campaign: &Campaign, doubts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = doubts.iter().map(|doubt| format!("unknown: {}", printable(doubt))).collect();
     let several = campaign.variants.len() > 1;
     for variant in &campaign.variants {
         let of = if several { format!("{}: ", printable(&variant.name)) } else { String::new() };
-        let mut tell = |count: u64, words: &str| {
+        let mut remark = |count: u64, words: &str| {
             if count > 0 {
                 lines.push(format!("{of}{} {words}", grouped(count)));
             }
         };
-        tell(variant.tally.inactive, "could not be flipped; they are not among \"no effect\"");
-        tell(
+        remark(variant.tally.inactive, "could not be flipped; they are not among \"no effect\"");
+        remark(
             variant.tally.corrupt_later,
-            "were detected first and sent wrong replies later, which a client that went on would believe",
+            "were detected first and sent wrong replies later, which a client that continues would accept",
         );
-        tell(variant.refused_calls, "system calls of disturbed programs were refused by containment");
+        remark(variant.refused_calls, "system calls of disturbed programs were refused by containment");
         lines.extend(variant.remarks.iter().map(|remark| format!("{of}{}", printable(remark))));
     }
     if campaign.variants.iter().any(|v| v.tally.manifested() > 0) {
@@ -166,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_are_of_is_told_beside_every_other_remark() {
+    fn remarks_end_with_the_base_of_the_shares() {
         let lines_of = |variant: Variant, doubts: &[String]| {
             let campaign = Campaign { variants: vec![variant], ..campaign() };
             remarks(&campaign, doubts)
@@ -194,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_reads_like_the_papers() {
+    fn a_table_has_the_papers_columns() {
         let campaign = campaign();
         let expected = [
             "                        flips no effect  errors   of these undetected       hardening     otherwise",

@@ -1,10 +1,9 @@
-//! What stands below the tables of a campaign: every flip of one reply, and how soon errors showed.
+//! Below the tables of a campaign: exhaustive flips of one reply, and the detection latency.
 
-use app::text::grouped;
-use app::text::printable;
+use app::text::{grouped, printable};
 use model::campaign::{Campaign, Variant, percent};
 
-/// Every flip of the work for one reply, beside the drawn ones.
+/// Every flip of the work for one reply, next to the drawn ones.
 pub fn exhaustive(variant: &Variant) -> Option<String> {
     let all = variant.exhaustive.as_ref()?;
     let flips: u64 = all.kinds.iter().map(|kind| kind.flips).sum();
@@ -40,7 +39,7 @@ pub fn exhaustive(variant: &Variant) -> Option<String> {
     Some(out)
 }
 
-/// How soon errors showed. None: of no error is it known.
+/// The detection latency. None if no error has one.
 pub fn latency(campaign: &Campaign) -> Option<String> {
     let several = campaign.variants.len() > 1;
     let mut out = format!(
@@ -53,18 +52,18 @@ pub fn latency(campaign: &Campaign) -> Option<String> {
             out.push_str(&format!(" {}\n", printable(&variant.name)));
         }
         let mut last = "";
-        for soon in &variant.latency {
+        for latency in &variant.latency {
             any = true;
-            let group = soon.group.as_str();
+            let group = latency.group.as_str();
             out.push_str(&format!(
                 " {:<9}{:<11}{:>9}{:>9} %{:>9}{:>9}{:>9}\n",
                 if group == last { "" } else { group },
-                if soon.undetected { "undetected" } else { "detected" },
-                grouped(soon.errors),
-                percent(soon.at_once as f64 / soon.errors.max(1) as f64),
-                grouped(soon.median),
-                grouped(soon.nine_in_ten),
-                grouped(soon.most)
+                if latency.undetected { "undetected" } else { "detected" },
+                grouped(latency.errors),
+                percent(latency.at_once as f64 / latency.errors.max(1) as f64),
+                grouped(latency.median),
+                grouped(latency.nine_in_ten),
+                grouped(latency.most)
             ));
             last = group;
         }
@@ -79,7 +78,7 @@ mod tests {
     use model::flip::{BitPolicy, FlipGroup};
 
     #[test]
-    fn how_soon_errors_show_is_a_table_of_its_own() {
+    fn detection_latency_is_a_table_of_its_own() {
         let of = |undetected, errors, at_once, most| Latency {
             group: FlipGroup::Df,
             undetected,

@@ -1,11 +1,10 @@
-//! One injection in a terminal: what was hit, how it spread, how it went.
+//! One injection in a terminal: what was flipped, how the error spread, and the outcome.
 
-use app::text::printable;
-use app::text::{grouped, plural};
+use app::text::{grouped, plural, printable};
 use model::campaign::Logged;
 use model::flip::{Ending, Injection};
 
-/// How one injection went, in a few words.
+/// The outcome of one injection, in a few words.
 pub fn outcome(logged: &Logged) -> String {
     let ending = match logged.effect.ending {
         Ending::Exit(status) => format!("exit {status}"),
@@ -16,14 +15,14 @@ pub fn outcome(logged: &Logged) -> String {
     format!("{}{kind}, {ending}", logged.words())
 }
 
-/// Where an instruction stands: function, source line, module and offset in it.
-pub fn place(injection: &Injection) -> String {
+/// The location of an instruction: function, source line, module and offset in it.
+pub fn location(injection: &Injection) -> String {
     let symbol = injection.symbol.as_ref().map_or_else(|| "no symbol".to_owned(), |symbol| printable(symbol));
     let source = injection.source.as_ref().map_or(String::new(), |source| format!(", {}", printable(source)));
     format!("{symbol}{source}  ({}+{:#x})", printable(&injection.module), injection.offset)
 }
 
-/// What was hit and how it spread.
+/// What was flipped and how the error spread.
 pub fn story(logged: &Logged) -> String {
     let mut out = String::new();
     if let Some(injection) = &logged.injection {
@@ -34,7 +33,7 @@ pub fn story(logged: &Logged) -> String {
             injection.bit,
             printable(&injection.instruction)
         ));
-        out.push_str(&format!(" at         {}\n", place(injection)));
+        out.push_str(&format!(" at         {}\n", location(injection)));
         out.push_str(&format!(" after      {} instructions\n", grouped(injection.position)));
         out.push_str(&format!(" hit        {}\n", printable(&logged.effect.hit)));
     } else {

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_text_that_a_reader_sees_is_left() {
+    fn only_visible_text_is_left() {
         let page = "<head><title>x</title></head><p>Out of <b>stock</b></p><script>if (1 < 2) {}</script>!";
         let words: Vec<String> = without_markup(page).split_whitespace().map(str::to_owned).collect();
         assert_eq!(words, ["Out", "of", "stock", "!"]);

@@ -1,9 +1,8 @@
 //! Flips in a running process, in a terminal: what each hit, what clients observed, and the state of the process.
 
 use super::flip::tables;
-use super::flip_story::place;
-use app::text::plural;
-use app::text::printable;
+use super::flip_story::location;
+use app::text::{plural, printable};
 use model::campaign::{Campaign, LiveProcess, Logged, Variant};
 use model::flip::FlipType;
 
@@ -50,7 +49,7 @@ fn flip(logged: &Logged) -> String {
         _ => format!(" bit {}", injection.bit),
     };
     out.push_str(&format!(" {:<4} {}{bit} of {what}   {hit}\n", injection.id + 1, injection.kind));
-    out.push_str(&format!("      at {}{thread}\n", place(injection)));
+    out.push_str(&format!("      at {}{thread}\n", location(injection)));
     out.push_str(&format!("      {}\n", outcome(logged)));
     if let Some(deviation) = &logged.deviation {
         out.push_str(&format!("      before {}\n", printable(&deviation.golden)));
@@ -74,7 +73,7 @@ fn sum(variant: &Variant) -> String {
         (tally.undetected, "undetected"),
         (tally.hardening, "detected by hardening"),
         (tally.otherwise, "detected otherwise"),
-        (tally.inactive, "not brought about"),
+        (tally.inactive, "not injected"),
         (tally.unjudged, "not judged"),
     ];
     let parts: Vec<String> =

@@ -1,7 +1,6 @@
 //! A map in a terminal: one line per dependency.
 
-use app::text::printable;
-use app::text::{grouped, plural};
+use app::text::{grouped, plural, printable};
 use flows::{Edge, Graph, Protocol};
 use map::Change;
 use std::collections::BTreeMap;
@@ -12,7 +11,7 @@ pub const ROWS_MAX: usize = 60;
 const NAME: usize = 28;
 const AT: usize = 18;
 
-/// Who depends on whom, each with what was counted; remarks below.
+/// One row per dependency with its counts; remarks follow.
 pub fn table(graph: &Graph, rows_max: usize) -> String {
     let names = names(graph);
     let mut out = String::new();
@@ -56,14 +55,14 @@ pub fn table(graph: &Graph, rows_max: usize) -> String {
     out
 }
 
-/// Labels of nodes that are tied to nothing.
+/// Labels of nodes without an edge.
 fn idle(graph: &Graph) -> Vec<&str> {
-    let tied: std::collections::BTreeSet<&str> =
+    let connected: std::collections::BTreeSet<&str> =
         graph.edges.iter().flat_map(|e| [e.from.as_str(), e.to.as_str()]).collect();
-    graph.nodes.iter().filter(|n| !tied.contains(n.id.as_str())).map(|n| n.label.as_str()).collect()
+    graph.nodes.iter().filter(|n| !connected.contains(n.id.as_str())).map(|n| n.label.as_str()).collect()
 }
 
-/// What is different, one line each; equal in form to `faultloom diff`.
+/// One line per change, in the form of `faultloom diff`.
 pub fn differences(before: &Graph, after: &Graph, changes: &[Change]) -> String {
     let mut names = names(before);
     names.extend(self::names(after));
@@ -112,7 +111,7 @@ fn marks(edge: &Edge) -> String {
     marks.join(", ")
 }
 
-/// Cut or padded to `width` characters; of a path the end is what tells.
+/// Cut or padded to `width` characters; a path is cut at its beginning.
 fn fit(text: &str, width: usize) -> String {
     let n = text.chars().count();
     if n <= width {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// What is under way. Without a total, only its words are shown.
+/// One state of a progress line. Without a total, only `words` is shown.
 pub struct Line {
     name: String,
     done: u64,
@@ -44,12 +44,12 @@ impl Meter {
         Meter { bar, quiet, begin: Instant::now(), first_done: None, last_line: Instant::now() }
     }
 
-    pub fn update(&mut self, line: impl Into<Line>) {
-        let p = line.into();
+    pub fn update(&mut self, line: Line) {
+        let p = line;
         if p.total == 0 {
             return self.show(&p, p.words.clone());
         }
-        // another count has begun
+        // a new count
         if self.first_done.is_some_and(|first| p.done < first) {
             self.first_done = None;
             self.begin = Instant::now();

@@ -33,8 +33,8 @@ pub fn draw(trace: &Trace, faults: &[Fault], style: &Style) -> String {
     out
 }
 
-/// Where the callee's scope begins inside the caller's bar: in the middle of what the caller waited and the callee did
-/// not work, since their clocks are never compared.
+/// Where the callee's scope begins inside the caller's bar. Clocks of different services are never compared, so the
+/// scope is centered in the time that the caller waited.
 fn offset(call: &Call, base: u64) -> u64 {
     let waited = call.duration_us().unwrap_or(0);
     let worked = call.scope.as_ref().and_then(|s| s.answered_us).unwrap_or(waited);
@@ -66,7 +66,7 @@ impl Drawer<'_> {
             self.row(&format!("{indent}{}", if last { "└─ " } else { "├─ " }), group, base);
             let below = format!("{indent}{}", if last { "   " } else { "│  " });
             if group.iter().any(|c| !c.calls().is_empty()) {
-                // the calls of the first of equal neighbors stand for all
+                // equal neighbors have equal calls, so those of the first are drawn
                 self.calls(group[0].calls(), &below, offset(&group[0], base));
             }
         }

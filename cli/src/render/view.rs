@@ -4,17 +4,16 @@ use super::tree::{self, Style};
 use super::{bugs, flip, flip_story, live, map};
 use app::text::{grouped, plural, printable, seconds, time};
 use app::view::{Block, Change, Mark, Table};
-use model::Fault;
-use model::Run;
 use model::campaign::Campaign;
 use model::sweep::Space;
 use model::trace::Trace;
+use model::{Fault, Run};
 
 /// Requests that are drawn without `--all`.
 const TRACES_MAX: usize = 3;
 /// Injections that are listed per variant without `--all`.
 const STORIES_MAX: usize = 3;
-/// Columns that a changed call, row or injection takes at least and at most.
+/// Minimum and maximum width of the first column of a list of changes.
 const SUBJECT: std::ops::RangeInclusive<usize> = 10..=52;
 
 /// `pass`, `fail`, `unknown` or `unfinished`.

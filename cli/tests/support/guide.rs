@@ -1,10 +1,10 @@
-//! The commands of a guide, as they stand there.
+//! The commands of a guide.
 
 use super::{Home, repository};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The shell blocks of a page of the repository, in their order.
+/// The shell blocks of a Markdown page, in order.
 pub fn commands(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join(page)).unwrap();
     let mut blocks = Vec::new();
@@ -17,7 +17,7 @@ pub fn commands(page: &str) -> Vec<String> {
     blocks
 }
 
-/// A shell in the folder that finds the tool, programs of the folder itself, and nothing of our own surroundings.
+/// A shell in the folder, with the tool and the folder's `bin` in PATH, without FAULTLOOM_ variables.
 pub fn shell(home: &Home, arguments: &[&str]) -> Command {
     let tool = Path::new(env!("CARGO_BIN_EXE_faultloom")).parent().unwrap().to_owned();
     let places = [tool, home.file("bin")];

@@ -1,12 +1,13 @@
-//! A real memcached on loopback, and what asks it.
+//! A real memcached on loopback, and a client.
 
+use super::processes::ChildProcess;
 use super::{Home, free_ports, skipped, wait_for};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 const MEMCACHED: &str = "/usr/bin/memcached";
 
-/// Sets and gets, as a client of memcached's user would. Its argument is the port.
-const ASK: &str = r#"
+/// Sets and gets, and checks the replies. Its argument is the port.
+const CLIENT: &str = r#"
 exec 3<>/dev/tcp/127.0.0.1/$1 || exit 2
 for i in 1 2 3 4 5; do
   printf "set key$i 0 0 6\r\nvalue$i\r\nget key$i\r\n" >&3
@@ -17,7 +18,7 @@ for i in 1 2 3 4 5; do
 done
 "#;
 
-/// Says so, countably, and gives false where it is not.
+/// False, with a counted skip, if it is not installed.
 pub fn installed() -> bool {
     let there = std::path::Path::new(MEMCACHED).exists();
     if !there {
@@ -26,39 +27,15 @@ pub fn installed() -> bool {
     there
 }
 
-/// Ended, by its number, with this value.
-pub struct Target(pub Child);
-
-impl Target {
-    pub fn start(command: &mut Command) -> Target {
-        Target(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-
-    pub fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    pub fn runs(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 pub struct Memcached {
-    pub process: Target,
+    pub process: ChildProcess,
     pub port: u16,
-    /// The command that asks it, and fails if a reply is wrong.
+    /// A client command that fails if a reply is wrong.
     pub check: String,
 }
 
 impl Memcached {
-    /// Answers when this returns: healthy.
+    /// Returns when it answers.
     pub fn start(home: &Home) -> Memcached {
         let port = free_ports(1);
         let mut command = Command::new(MEMCACHED);
@@ -66,8 +43,8 @@ impl Memcached {
         if owned_by_root("/proc/self") {
             command.args(["-u", "nobody"]);
         }
-        let process = Target::start(&mut command);
-        let check = format!("bash {} {port}", home.write("ask", ASK).display());
+        let process = ChildProcess::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        let check = format!("bash {} {port}", home.write("client", CLIENT).display());
         let server = Memcached { process, port, check };
         wait_for("memcached", || server.answers().then_some(()));
         server

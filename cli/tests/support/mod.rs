@@ -1,10 +1,9 @@
-//! Running the `faultloom` command as its user does: a folder of its own, exit codes, what it says, what it leaves
-//! behind.
-
-#![allow(dead_code)] // every test file uses another part
+//! Runs the `faultloom` command as its user does: in its own folder, with its exit code and output, and checks that no
+//! process remains.
 
 pub mod guide;
 pub mod memcached;
+pub mod processes;
 pub mod relays;
 pub mod service;
 pub mod severed;
@@ -19,27 +18,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-/// Nothing here takes nearly as long; a test that hangs says what it saw instead.
-const PATIENCE: Duration = Duration::from_secs(150);
-/// How long a process may take to be gone after the command that should have ended it.
-const ENDING: Duration = Duration::from_secs(10);
+/// Longer than any command here takes; after it a test fails with the output so far.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(150);
+/// How long a process may take to end after the command that ends it.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A variable that everything we start hands on to what it starts.
-const MARK: &str = "END_TO_END_HOME";
+/// A variable of every command; the services it starts inherit it.
+const HOME_MARK: &str = "END_TO_END_HOME";
 
-/// Waits until `ready` gives something. Panics after 120 s, which a idle machine never needs.
+/// Waits until `ready` returns a value. Panics after 120 s, which is much longer than an idle machine needs.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(value) = ready() {
             return value;
         }
-        assert!(begin.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+        assert!(begin.elapsed() < Duration::from_secs(120), "waited 120 s for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Says so past the test runner, which keeps what passing tests print to itself; `make test` counts these lines.
+/// Prints a line that the test runner does not capture; `make test` counts these lines.
 pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stdout(), "skipped: {why}");
 }
@@ -59,24 +58,7 @@ pub fn seed(name: &str) -> u64 {
     seed
 }
 
-/// splitmix64: small, and the same everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
-
-/// `count` neighboring free ports, below those that the kernel gives away.
+/// The first of `count` consecutive free ports, below those that the kernel assigns.
 pub fn free_ports(count: u16) -> u16 {
     static TAKEN: Mutex<u32> = Mutex::new(0);
     let mut taken = TAKEN.lock().unwrap();
@@ -84,14 +66,14 @@ pub fn free_ports(count: u16) -> u16 {
         let slot = (std::process::id().wrapping_mul(37).wrapping_add(*taken)) % 600;
         *taken += 1;
         assert!(*taken < 2000, "no free ports");
-        let base = 16_000 + (slot * 20) as u16; // up to 28,000: the drafts of tests name ports beyond
+        let base = 16_000 + (slot * 20) as u16; // below 28,000: drafts in tests use higher ports
         if count <= 20 && (base..base + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
             return base;
         }
     }
 }
 
-/// A folder to work in. At its end nothing may run any more that was started from it.
+/// A folder to work in. When it is dropped, every process that was started from it must have ended.
 pub struct Home {
     pub path: PathBuf,
 }
@@ -109,8 +91,7 @@ impl Home {
         self.path.join(name)
     }
 
-    /// Whether a program can be run contained here; one flip in it is tried. Where the environment refuses that, it is
-    /// a skip.
+    /// Whether a program can run in the sandbox here, by trying one flip. If not, a skip is counted.
     pub fn can_contain(&self, program: &str) -> bool {
         let tried = self.run(&["flip", "-q", "-n", "1", "--types", "CF", "--controls", "1", "--", program]);
         if tried.status.code() == Some(3) && (tried.err.contains("contained") || tried.err.contains("traced")) {
@@ -127,10 +108,10 @@ impl Home {
         path
     }
 
-    /// The command, with its store in this folder and nothing of our own surroundings.
+    /// The command, with its store in this folder and without FAULTLOOM_ variables of the environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_faultloom"));
-        command.args(arguments).current_dir(&self.path).stdin(Stdio::null()).env(MARK, &self.path);
+        command.args(arguments).current_dir(&self.path).stdin(Stdio::null()).env(HOME_MARK, &self.path);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FAULTLOOM_") || name == "SHOP_BUGS" {
                 command.env_remove(name);
@@ -147,9 +128,9 @@ impl Home {
         Started::new(self.command(arguments))
     }
 
-    /// Processes that come from a command in this folder: the command, services, whatever they started, reapers.
+    /// Processes of commands in this folder: the commands, their services with all children, reapers.
     pub fn processes(&self) -> Vec<(i32, String)> {
-        let mark = format!("{MARK}={}", self.path.display());
+        let mark = format!("{HOME_MARK}={}", self.path.display());
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
@@ -168,7 +149,7 @@ impl Home {
             if left.is_empty() {
                 return;
             }
-            assert!(begin.elapsed() < ENDING, "left behind: {left:?}");
+            assert!(begin.elapsed() < END_TIMEOUT, "left behind: {left:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -186,7 +167,7 @@ impl Drop for Home {
     }
 }
 
-/// A command that runs.
+/// A running command.
 pub struct Started {
     pub child: Child,
     line: String,
@@ -216,12 +197,12 @@ impl Pipe {
         String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
     }
 
-    /// Everything; a process that was left behind keeps the pipe open, and that is a failure.
+    /// The whole output. Fails if a process that was left behind keeps the pipe open.
     fn all(&mut self, line: &str) -> String {
         let reader = self.reader.take().expect("read once");
         let begin = Instant::now();
         while !reader.is_finished() {
-            assert!(begin.elapsed() < ENDING, "{line}: somebody still holds its output: {}", self.so_far());
+            assert!(begin.elapsed() < END_TIMEOUT, "{line}: a process still holds its output: {}", self.so_far());
             std::thread::sleep(Duration::from_millis(2));
         }
         self.so_far()
@@ -231,6 +212,7 @@ impl Pipe {
 impl Started {
     pub fn new(mut command: Command) -> Started {
         let line = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+        processes::mark(&mut command);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = Pipe::new(child.stdout.take().unwrap());
         let err = Pipe::new(child.stderr.take().unwrap());
@@ -260,7 +242,7 @@ impl Started {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > COMMAND_TIMEOUT {
                 let _ = self.child.kill();
                 panic!("faultloom {} hangs\n{}\n{}", self.line, self.out.so_far(), self.err.so_far());
             }
@@ -271,7 +253,7 @@ impl Started {
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Completed {
     pub line: String,
@@ -281,7 +263,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// Panics with everything the command said if it ended otherwise.
+    /// Panics with the whole output if the exit code is different.
     #[track_caller]
     pub fn exits(self, code: i32) -> Completed {
         assert!(
@@ -300,7 +282,7 @@ impl Completed {
     pub fn says(self, text: &str) -> Completed {
         assert!(
             self.out.contains(text) || self.err.contains(text),
-            "faultloom {} does not say '{text}'\n--- out\n{}\n--- err\n{}",
+            "faultloom {} does not print '{text}'\n--- out\n{}\n--- err\n{}",
             self.line,
             self.out,
             self.err
@@ -320,7 +302,7 @@ impl Completed {
     }
 }
 
-/// The words of a line as a shell would split them: our own quoting, single quotes only.
+/// The words of a printed command, split as a shell does. Only single quotes occur.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
     let mut chars = line.chars();
@@ -347,7 +329,7 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The sample application, up in a folder of its own on ports of its own.
+/// The sample application, up in its own folder and on its own ports.
 pub struct Shop {
     pub home: Home,
     pub base: u16,
@@ -367,7 +349,7 @@ const SHOP_PORTS: [(&str, u16); 11] = [
     ("11311", 10),
 ];
 
-/// Says so, countably, and gives false where the shop cannot be started.
+/// False, with a counted skip, if the shop cannot be started here.
 pub fn can_shop() -> bool {
     let built = repository().join("out/shop");
     let shop = repository().join("lab/shop");
@@ -407,7 +389,7 @@ pub fn shop_target(home: &Home, bugs: &str) -> u16 {
         .replace("directory: node", &format!("directory: {root}/lab/shop/node"));
     for (port, name) in [(base, "frontend"), (base + 9, "checkout")] {
         let line = format!("      PORT: \"{port}\"\n");
-        assert!(text.contains(&line), "the target file's {name} looks different now");
+        assert!(text.contains(&line), "the target file's {name} has changed");
         text = text.replace(&line, &format!("{line}      SHOP_BUGS: \"{bugs}\"\n"));
     }
     home.write("target.yaml", &text);
@@ -426,7 +408,7 @@ impl Shop {
         Some(Shop { home, base })
     }
 
-    /// One for all tests of a file that run at about the same time; the last of them stops it.
+    /// One shop for concurrent tests; the last of them stops it.
     pub fn shared() -> Option<Arc<Shop>> {
         static SHOP: Mutex<Weak<Shop>> = Mutex::new(Weak::new());
         let mut shop = SHOP.lock().unwrap_or_else(|e| e.into_inner());
@@ -442,7 +424,7 @@ impl Shop {
         format!("http://127.0.0.1:{}{path}", self.base)
     }
 
-    /// `grpc://` at a service of the shop by its port in the plain target file.
+    /// The `grpc://` URL of a service, by its port in the shop's target file.
     pub fn grpc(&self, port: u16, method: &str) -> String {
         format!("grpc://127.0.0.1:{}/{method}", self.base + port - 7000)
     }

@@ -6,14 +6,14 @@ pub const LANGUAGES: [&str; 4] = ["go", "java", "python", "node"];
 /// How a relay may call its next stop.
 pub const KINDS: [&str; 5] = ["http", "call", "watch", "collect", "talk"];
 
-/// Down when dropped.
+/// Stopped when dropped.
 pub struct Relays {
     pub home: Home,
     base: u16,
 }
 
 impl Relays {
-    /// With these variables in every relay's environment. Says so, countably, if they are not built.
+    /// With these variables in every relay's environment. None, with a counted skip, if they are not built.
     pub fn up(name: &str, settings: &[(&str, &str)]) -> Option<Relays> {
         let root = repository();
         let built = [
@@ -45,7 +45,7 @@ impl Relays {
         Some(Relays { home, base })
     }
 
-    /// Of a language's HTTP server.
+    /// The port of a language's HTTP server.
     pub fn port(&self, language: usize) -> u16 {
         self.base + language as u16
     }
@@ -54,7 +54,7 @@ impl Relays {
         format!("stop={kind}+127.0.0.1:{}", self.port(language) + if kind == "http" { 0 } else { 4 })
     }
 
-    /// Of a request that makes a journey.
+    /// The path of a request that makes a journey.
     pub fn path(stops: &[String]) -> String {
         format!("/relay?{}", stops.join("&"))
     }

@@ -1,5 +1,5 @@
-//! A service inside the test that does what an SDK does, by the reference implementation: it takes envelopes, asks
-//! `stock` for something (or fails to, if a fault says so), answers 500 if that failed, and sends its history back.
+//! A service inside the test that uses the reference implementation as an SDK does: it accepts envelopes, records a
+//! call to `stock` (which a fault may fail), answers 500 if that call failed, and returns its history.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,27 +23,27 @@ pub type Headers = HashMap<String, String>;
 /// Ends with the test's process; its connections end with their clients.
 pub struct Service {
     pub url: String,
-    /// What requests came with, by lower-case name, in the order in which they came.
-    pub seen: Arc<Mutex<Vec<Headers>>>,
+    /// The headers of its requests in order, by lower-case name.
+    pub requests: Arc<Mutex<Vec<Headers>>>,
 }
 
 impl Service {
     pub fn start() -> Service {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/orders", listener.local_addr().unwrap());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let log = seen.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let log = log.clone();
                 std::thread::spawn(move || serve(&stream, &log));
             }
         });
-        Service { url, seen }
+        Service { url, requests }
     }
 
     pub fn last(&self) -> Headers {
-        self.seen.lock().unwrap().last().cloned().expect("a request came")
+        self.requests.lock().unwrap().last().cloned().expect("a request was received")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A connection that is cut between a gRPC reply's message and its status, as when the callee is killed just then.
+//! A proxy that cuts the connection between the message and the status of a gRPC reply, as if the callee were killed.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,14 +13,14 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const END_STREAM: u8 = 1;
 
-/// A PING frame, and what answers it.
+/// A PING frame, and its acknowledgment.
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0severed!";
 const PONG: &[u8] = b"\0\0\x08\x06\x01\0\0\0\0severed!";
 
-/// Who asks neither reads nor closes for so long has gone.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A client that neither reads nor closes for this long has ended.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Passes connections on to one server. Ends with the test's process.
+/// Forwards connections to one server. Ends with the test's process.
 pub struct Severed {
     pub port: u16,
     /// Whether the next reply with a message loses its status.
@@ -32,15 +32,15 @@ impl Severed {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let armed = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&armed);
+        let proxy_armed = Arc::clone(&armed);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
-                let seen = Arc::clone(&seen);
+                let armed = Arc::clone(&proxy_armed);
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
                 let (sender, received) = channel();
-                std::thread::spawn(move || ask(from, to, &sender));
-                std::thread::spawn(move || answer(server, client, &seen, &received));
+                std::thread::spawn(move || forward_requests(from, to, &sender));
+                std::thread::spawn(move || forward_replies(server, client, &armed, &received));
             }
         });
         Severed { port, armed }
@@ -50,18 +50,18 @@ impl Severed {
         self.armed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it has cut since it was armed.
+    /// Whether it has cut a connection since it was armed.
     pub fn has_cut(&self) -> bool {
         !self.armed.load(Ordering::SeqCst)
     }
 }
 
-/// From the client to the server, to the client's own end: what nobody reads any more would turn the cut into a reset,
-/// which may overtake the message. Tells when the client has answered the PING.
-fn ask(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
-    let _ = from.set_read_timeout(Some(PATIENCE));
+/// Reads until the client closes: unread data would turn the cut into a reset, which may overtake the message. Notifies
+/// `sender` when the client has acknowledged the PING.
+fn forward_requests(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
+    let _ = from.set_read_timeout(Some(CLIENT_TIMEOUT));
     let mut buffer = [0; 16 << 10];
-    let mut last = Vec::new(); // may hold the beginning of the answer
+    let mut last = Vec::new(); // may hold the beginning of the acknowledgment
     let mut open = true;
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         open = open && to.write_all(&buffer[..n]).is_ok();
@@ -74,17 +74,17 @@ fn ask(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// From the server to the client, frame by frame, until the status that is to be lost. The client has taken the message
-/// by then, which it proves by answering a PING: libraries that see a message and the connection's end at once may lose
-/// the former, or make up a status of their own.
-fn answer(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
+/// Forwards frame by frame, up to the status to be lost. A PING makes sure that the client has read the message before
+/// the cut: libraries that get a message and the end of the connection at once may drop the message, or invent a
+/// status.
+fn forward_replies(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
     let mut with_message = Vec::new(); // streams
     while let Ok(frame) = frame(&mut from) {
         let (kind, flags, stream) = (frame[3], frame[4], frame[5..HEADER_BYTES].to_vec());
         if kind == HEADERS && flags & END_STREAM != 0 && with_message.contains(&stream) {
             if armed.load(Ordering::SeqCst) {
-                let taken = to.write_all(PING).is_ok() && answered.recv_timeout(PATIENCE).is_ok();
-                assert!(taken, "the client does not answer a PING");
+                let acknowledged = to.write_all(PING).is_ok() && answered.recv_timeout(CLIENT_TIMEOUT).is_ok();
+                assert!(acknowledged, "the client does not answer a PING");
                 armed.store(false, Ordering::SeqCst);
                 break;
             }

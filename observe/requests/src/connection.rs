@@ -66,6 +66,7 @@ impl<S: RequestSender> Connection<S> {
         if !usable {
             let stream =
                 TcpStream::connect(&self.authority).await.map_err(|e| NoReply::unreachable(&self.authority, &e))?;
+            tracing::debug!(authority = self.authority, "connected");
             let _ = stream.set_nodelay(true);
             self.sender = Some(S::handshake(stream).await.map_err(|e| NoReply::unavailable(e.to_string()))?);
         }

@@ -170,6 +170,7 @@ fn join(
         outcome,
     };
     let history_bytes = history.as_ref().map_or(0, Bytes::len);
+    tracing::debug!(request = entry.name, peer = entry.peer, ?outcome, latency_us, history_bytes, reason, "request");
     let decoded = history.and_then(|bytes| history::decode(&bytes).ok());
     Reply { outcome, body, latency_us, reason, unreachable, history_bytes, trace: tree::trace(entry, decoded) }
 }

@@ -1,4 +1,5 @@
-//! `interference URL TRUST-FILE PLANS SEED`: prints the measurement as JSON. The sweep's bench runs it beside its spaces.
+//! `interference URL TRUST-FILE PLANS SEED`: prints the measurement as JSON. The sweep's bench runs it beside its
+//! spaces.
 
 use explore::interference::measure;
 use requests::{Credentials, RequestSpec};

@@ -1,5 +1,5 @@
-//! The verdict on one case, or on a recording. Unknown is not pass: a fault that should have fired and did not, or a request that
-//! came back without its history, proves nothing.
+//! The verdict on one case, or on a recording. Unknown is not pass: a fault that should have fired and did not, or a
+//! request that came back without its history, proves nothing.
 
 use crate::fingerprint;
 use crate::oracle::Oracle;
@@ -9,7 +9,8 @@ use model::{Fault, Verdict};
 use requests::Reply;
 use std::collections::BTreeSet;
 
-/// `recorded`: for each site of the space, whether its call is part of the good run, so that a single fault there must fire.
+/// `recorded`: for each site of the space, whether its call is part of the good run, so that a single fault there must
+/// fire.
 pub fn assess(space: usize, number: u64, sites: Vec<u32>, recorded: &[bool], reply: &Reply, oracle: &Oracle) -> Case {
     let fired: BTreeSet<u32> = reply
         .trace

@@ -1,10 +1,11 @@
-//! Reduces failing cases to bugs: one bug per cause, with the simplest fault set that causes it. Each is reproduced before it is
-//! reported.
+//! Reduces failing cases to bugs: one bug per cause, with the simplest fault set that causes it. Each is reproduced
+//! before it is reported.
 //!
-//! Names follow the taxonomy of 3MileBeach §5.3: *Simple* needs one fault, *Deep* several at once; *RLFI* needs no timing (the
-//! services are down from the start), *TFI* needs a moment.
+//! Names follow the taxonomy of 3MileBeach §5.3: *Simple* needs one fault, *Deep* several at once; *RLFI* needs no
+//! timing (the services are down from the start), *TFI* needs a moment.
 
 use crate::cause::{self, Cause, Story};
+use crate::recovery::fault_texts;
 use crate::runner::{SpaceRun, Sweeper};
 use model::sweep::{Bug, Case};
 use model::trace::{Outcome, Protocol, Trace};
@@ -14,7 +15,7 @@ use requests::{Reply, Sender};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// Further causes are counted but not reported: nobody reads the hundredth bug before fixing the first.
+/// Further causes are counted but not reported.
 const BUGS_MAX: usize = 50;
 
 struct Group {
@@ -43,6 +44,7 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
             ));
         }
         let Some(confirmed) = reproduce(sweeper, &mut sender, good, &group, record).await? else {
+            tracing::info!(faults = fault_texts(&group.faults), "the request did not fail again with these faults");
             continue;
         };
         match found.iter_mut().find(|other| is_same_set(&other.bug.faults, &confirmed.bug.faults)) {
@@ -64,9 +66,9 @@ pub async fn find(sweeper: &Sweeper, good: &Trace, runs: &[SpaceRun], record: &s
 
 /// One group per cause that no other cause explains, each with the fewest faults that led to it, the simplest first.
 ///
-/// Grouped by cause, not by minimal failing set: a set may contain a smaller failing set and still fail for another reason, as
-/// when a conversion fails because its error is unchecked, and when it fails as the only conversion of a fallback. Only a request
-/// that returned no history has no cause; then each minimal set is a group.
+/// Grouped by cause, not by minimal failing set: a set may contain a smaller failing set and still fail for another
+/// reason, as when a conversion fails because its error is unchecked, and when it fails as the only conversion of a
+/// fallback. Only a request that returned no history has no cause; then each minimal set is a group.
 fn groups(runs: &[SpaceRun]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
@@ -176,8 +178,8 @@ fn needs_timing(faults: &[Fault]) -> bool {
     faults.iter().any(|f| f.nth != 0 || !f.after.is_empty())
 }
 
-/// Simpler fault sets that may have the same cause, the simplest first: the services are down; down for this caller; one service is
-/// down from some moment on.
+/// Simpler fault sets that may have the same cause, the simplest first: the services are down; down for this caller;
+/// one service is down from some moment on.
 fn simpler_sets(faults: &[Fault], caller: &str, trace: &Trace) -> Vec<(Vec<Fault>, bool)> {
     let mut down: Vec<Fault> = Vec::new();
     for fault in faults {
@@ -298,7 +300,8 @@ fn display_callee(callee: &str, trace: &Trace) -> String {
     trace.walk().into_iter().find(|c| callee_at_sender(c) == callee).map_or(callee, |c| c.callee.as_str()).to_owned()
 }
 
-/// Counts every failing case for the bug that explains it; of several, for the one with the most tolerated failures in common.
+/// Counts every failing case for the bug that explains it; of several, for the one with the most tolerated failures in
+/// common.
 fn attribute_failures(found: &mut [ConfirmedBug], runs: &[SpaceRun]) {
     for run in runs {
         for case in run.cases.iter().filter(|c| c.verdict == Verdict::Fail) {

@@ -1,5 +1,5 @@
-//! Why a request failed: the call whose failure was not handled, the failures that were tolerated before it, and what its caller
-//! did next.
+//! Why a request failed: the call whose failure was not handled, the failures that were tolerated before it, and what
+//! its caller did next.
 
 use model::sweep::CallName;
 use model::trace::{Call, Outcome, Protocol, Scope, Trace};
@@ -19,8 +19,8 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Whether a bug with this cause also explains the other cause: the same call, trusted or not in both, and all failures
-    /// tolerated here were tolerated there as well.
+    /// Whether a bug with this cause also explains the other cause: the same call, trusted or not in both, and all
+    /// failures tolerated here were tolerated there as well.
     pub fn explains(&self, other: &Cause) -> bool {
         self.failed == other.failed && self.trusted == other.trusted && self.tolerated.is_subset(&other.tolerated)
     }
@@ -195,8 +195,8 @@ fn is_success(scope: &Scope, protocol: Protocol) -> bool {
     scope.status.is_some_and(|status| Outcome::Replied { status }.is_ok(protocol))
 }
 
-/// Whether this service makes the call `next` right after `call` in the good run as well. Only calls of one scope are compared:
-/// the calls that a callee makes in between do not matter.
+/// Whether this service makes the call `next` right after `call` in the good run as well. Only calls of one scope are
+/// compared: the calls that a callee makes in between do not matter.
 fn is_usual_next(good: &Trace, service: &str, call: &Call, next: &Call) -> bool {
     let scopes = std::iter::once(&good.entry).chain(good.walk()).filter_map(|c| c.scope.as_deref());
     let mut recorded = false;

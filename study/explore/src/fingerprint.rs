@@ -1,8 +1,10 @@
-//! The behavior of a request as one number: equal for requests that made the same calls with the same outcomes in the same order.
+//! The behavior of a request as one number: equal for requests that made the same calls with the same outcomes in the
+//! same order.
 //!
-//! Fingerprints are stored in `cases.jsonl` and `causes.jsonl`, and a resumed sweep compares stored ones with new ones. So the
-//! algorithm is written out here instead of taken from std, which does not promise that `DefaultHasher` stays the same. It is
-//! SipHash-1-3 with a zero key, because earlier versions stored what `DefaultHasher` returned (decision 0032).
+//! Fingerprints are stored in `cases.jsonl` and `causes.jsonl`, and a resumed sweep compares stored ones with new ones.
+//! So the algorithm is written out here instead of taken from std, which does not promise that `DefaultHasher` stays
+//! the same. It is SipHash-1-3 with a zero key, because earlier versions stored what `DefaultHasher` returned (decision
+//! 0032).
 //!
 //! ```text
 //! input    outcome of the entry call, then per call: caller 0xff  callee 0xff  label 0xff  outcome  fault

@@ -1,17 +1,18 @@
 //! Guided exploration: as few runs as possible to observe every distinct behavior of every caller.
 //!
-//! Breadth first by the number of faults, so that small causes are found first. After a run, each call sent after its last fault
-//! is a candidate for one more fault, also calls that only exist because of a fault. A candidate is skipped if its caller has met
-//! this fault in the same local state before: the same calls so far with the same outcomes. At first a row of equal calls counts
-//! as one call; later runs also distinguish their number.
+//! Breadth first by the number of faults, so that small causes are found first. After a run, each call sent after its
+//! last fault is a candidate for one more fault, also calls that only exist because of a fault. A candidate is skipped
+//! if its caller has met this fault in the same local state before: the same calls so far with the same outcomes. At
+//! first a row of equal calls counts as one call; later runs also distinguish their number.
 //!
-//! Assumptions: services are deterministic, and only the success of a call, not the content of a fallback's reply, decides what a
-//! caller does next. Not all combinations of faults across callers are run if no single caller can observe them together.
+//! Assumptions: services are deterministic, and only the success of a call, not the content of a fallback's reply,
+//! decides what a caller does next. Not all combinations of faults across callers are run if no single caller can
+//! observe them together.
 
 use crate::assess::{NO_FAULT_TOOK_EFFECT, assess, fail_if_crashed};
 use crate::case_log::{BehaviorCause, CaseLog, remove_cases};
 use crate::cause::{self, Cause};
-use crate::runner::{Progress, SpaceRun, Sweeper, recorded, summarize};
+use crate::runner::{Progress, SpaceRun, Sweeper, log_case, recorded, summarize};
 use model::sweep::{Case, Site};
 use model::trace::{Call, Trace};
 use model::{Failure, Fault, Verdict};
@@ -24,13 +25,13 @@ use std::time::Instant;
 /// A plan holds at most 64 faults; behaviors that need more than a few are not worth the runs.
 const FAULTS_MAX: usize = 8;
 const RUNS_MAX: u64 = 10_000;
-/// Candidates that differ only in the number of equal calls before them are run while there are fewer runs than this: a loop of
-/// ten calls has 2^10 histories, and few callers distinguish the fourth call from the fifth.
+/// Candidates that differ only in the number of equal calls before them are run while there are fewer runs than this: a
+/// loop of ten calls has 2^10 histories, and few callers distinguish the fourth call from the fifth.
 const FINER_RUNS_MAX: usize = 64;
 
 impl Sweeper {
-    /// Appends each case to the run's `cases.jsonl` as it completes. What to run next depends on the traces of earlier runs, which
-    /// are not stored, so a resumed run explores this space from its beginning and replaces its cases.
+    /// Appends each case to the run's `cases.jsonl` as it completes. What to run next depends on the traces of earlier
+    /// runs, which are not stored, so a resumed run explores this space from its beginning and replaces its cases.
     pub async fn guided(
         &self,
         index: usize,
@@ -42,6 +43,7 @@ impl Sweeper {
     ) -> Result<SpaceRun, Failure> {
         let begin = Instant::now();
         let mut sender = self.sender();
+        tracing::info!(space = name, "running a space");
         remove_cases(dir, index)?;
         let mut log = CaseLog::open(dir)?;
         let mut all_sites = SiteList { sites: sites(SpaceKind::Guided, good, &[], effect) };
@@ -78,6 +80,7 @@ impl Sweeper {
                 case.verdict = Verdict::Unknown;
                 case.reason = Some(NO_FAULT_TOOK_EFFECT.to_owned());
             }
+            log_case(&case);
             let mut new_causes = Vec::new();
             if case.verdict == Verdict::Fail {
                 failures += 1;

@@ -1,5 +1,5 @@
-//! Measures whether concurrent fault plans disturb one another, or requests without an envelope. Every plan runs alone first, then
-//! all of them run at once beside clean requests. The outcomes must be equal, down to the body.
+//! Measures whether concurrent fault plans disturb one another, or requests without an envelope. Every plan runs alone
+//! first, then all of them run at once beside clean requests. The outcomes must be equal, down to the body.
 
 use crate::fingerprint;
 use model::sweep::Site;
@@ -33,7 +33,7 @@ pub struct Interference {
     pub differences: Vec<String>,
 }
 
-/// A small generator (splitmix64) is enough to pick plans, and the same seed gives the same plans everywhere.
+/// Picks plans: the same seed gives the same plans on every machine.
 struct Random(u64);
 
 impl Random {
@@ -79,7 +79,8 @@ fn digest(reply: &Reply) -> ReplyDigest {
     }
 }
 
-/// Runs `count` plans alone, then all of them at once. Errors: the target cannot be reached, or the request makes no calls.
+/// Runs `count` plans alone, then all of them at once. Errors: the target cannot be reached, or the request makes no
+/// calls.
 pub async fn measure(
     credentials: &Credentials,
     spec: &RequestSpec,

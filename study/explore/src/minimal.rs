@@ -4,7 +4,8 @@ use model::Verdict;
 use model::sweep::Case;
 use std::collections::BTreeSet;
 
-/// Sets of faults that fired; a fault that was planned but never reached is not part of a cause. Smallest first, then by site.
+/// Sets of faults that fired; a fault that was planned but never reached is not part of a cause. Smallest first, then
+/// by site.
 pub fn failing_sets<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<Vec<u32>> {
     let failing: BTreeSet<Vec<u32>> = cases.filter(|c| c.verdict == Verdict::Fail).map(|c| c.fired.clone()).collect();
     let mut ordered: Vec<Vec<u32>> = failing.into_iter().collect();

@@ -1,4 +1,5 @@
-//! Decides whether a reply is correct. All assertions must hold; without any, an HTTP status below 500 (gRPC: OK) is correct.
+//! Decides whether a reply is correct. All assertions must hold; without any, an HTTP status below 500 (gRPC: OK) is
+//! correct.
 
 use model::Failure;
 use model::trace::{Outcome, Protocol};

@@ -1,9 +1,10 @@
 //! Services that crash while a sweep runs: they are restarted, and each case that met the crash is sent once more.
 //!
-//! Many cases are in flight when a service dies, and all of them fail. One of them detects the crash and has the service
-//! restarted; the others wait for that and recognize the crash by comparing its time with their own start. A restarted service
-//! counts as ready once the plain request succeeds: its callers may hold dead connections for a while. If a service crashes again
-//! with the same faults, and not without them, the faults caused the crash and the case fails.
+//! Many cases are in flight when a service dies, and all of them fail. One of them detects the crash and has the
+//! service restarted; the others wait for that and recognize the crash by comparing its time with their own start. A
+//! restarted service counts as ready once the plain request succeeds: its callers may hold dead connections for a
+//! while. If a service crashes again with the same faults, and not without them, the faults caused the crash and the
+//! case fails.
 
 use crate::assess::has_unplanned_failure;
 use model::{Failure, Fault};
@@ -85,6 +86,7 @@ impl CrashRecovery {
             let restarted_meanwhile = last_restart.is_some_and(|at| at > begin);
             let crashed = if restarted_meanwhile { Vec::new() } else { self.target.restart_crashed().await? };
             if !crashed.is_empty() {
+                tracing::info!(?crashed, faults = fault_texts(faults), "services crashed and were restarted");
                 wait_for_reconnects(sender, spec).await?;
                 *last_restart = Some(Instant::now());
             }
@@ -96,8 +98,9 @@ impl CrashRecovery {
         Ok(SendResult::without_crash(reply))
     }
 
-    /// Repeats the request after a crash. If a service crashes again, and not when the plain request is sent, the faults are the
-    /// cause. Only the request that detected both crashes can conclude this: others may have met a crash that they did not cause.
+    /// Repeats the request after a crash. If a service crashes again, and not when the plain request is sent, the
+    /// faults are the cause. Only the request that detected both crashes can conclude this: others may have met a crash
+    /// that they did not cause.
     async fn send_again(
         &self,
         sender: &mut Sender,
@@ -105,6 +108,7 @@ impl CrashRecovery {
         faults: &[Fault],
         crashed: Vec<String>,
     ) -> Result<SendResult, Failure> {
+        tracing::debug!(faults = fault_texts(faults), "sending the case again");
         let reply = sender.send(spec, faults).await?;
         let mut result = SendResult { reply, repeated: true, crashed, crashed_by_faults: Vec::new() };
         if faults.is_empty() || result.crashed.is_empty() || !has_unplanned_failure(&result.reply) {
@@ -123,6 +127,7 @@ impl CrashRecovery {
             let without = self.target.restart_crashed().await?;
             let both = second.iter().filter(|name| result.crashed.contains(name) && !without.contains(name));
             result.crashed_by_faults = both.cloned().collect();
+            tracing::info!(crashed = ?second, by_faults = ?result.crashed_by_faults, "services crashed again");
             result.crashed.extend(second);
             break;
         }
@@ -130,7 +135,13 @@ impl CrashRecovery {
     }
 }
 
-/// Repeats the request without faults until no call fails. On timeout it returns all the same; the case then records the failure.
+/// For diagnostics.
+pub(crate) fn fault_texts(faults: &[Fault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Repeats the request without faults until no call fails. On timeout it returns all the same; the case then records
+/// the failure.
 async fn wait_for_reconnects(sender: &mut Sender, spec: &RequestSpec) -> Result<(), Failure> {
     let begin = Instant::now();
     while has_unplanned_failure(&sender.send(spec, &[]).await?) && begin.elapsed() < RECONNECT_MAX {

@@ -88,9 +88,18 @@ impl Sweeper {
         let mut cases = read_cases(dir, index)?;
         let mut causes = read_causes(dir)?;
         let done: std::collections::HashSet<u64> = cases.iter().map(|c| c.case).collect();
-        let todo: Arc<Vec<u64>> = Arc::new((0..total).filter(|n| !done.contains(n)).collect());
+        let todo: Vec<u64> = (0..total).filter(|n| !done.contains(n)).collect();
+        tracing::info!(space = name, cases = total, stored = cases.len(), "running a space");
         let mut log = CaseLog::open(dir)?;
-        let work = Arc::new(Work { index, kind, sites, recorded, todo, next: AtomicU64::new(0) });
+        let work = Arc::new(Work {
+            index,
+            kind,
+            sites,
+            recorded,
+            todo,
+            next: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        });
 
         let (results, mut received) = mpsc::channel::<Result<CaseResult, Failure>>(1024);
         let mut workers = Vec::new();
@@ -131,7 +140,7 @@ impl Sweeper {
                         pending.push(case);
                     }
                     Err(failure) => {
-                        self.stop.store(true, Ordering::Relaxed);
+                        work.failed.store(true, Ordering::Relaxed);
                         failed.get_or_insert(failure);
                     }
                 }
@@ -144,7 +153,7 @@ impl Sweeper {
             if failed.is_none()
                 && let Err(failure) = log.append(&new_causes, &pending)
             {
-                self.stop.store(true, Ordering::Relaxed);
+                work.failed.store(true, Ordering::Relaxed);
                 failed = Some(failure);
             }
             new_causes.clear();
@@ -171,8 +180,10 @@ struct Work {
     kind: SpaceKind,
     sites: Vec<Site>,
     recorded: Vec<bool>,
-    todo: Arc<Vec<u64>>,
+    todo: Vec<u64>,
     next: AtomicU64,
+    /// The space cannot be completed, so that no further case is needed.
+    failed: AtomicBool,
 }
 
 struct Worker {
@@ -187,7 +198,7 @@ struct Worker {
 
 impl Worker {
     async fn run(mut self) {
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.stop.load(Ordering::Relaxed) && !self.work.failed.load(Ordering::Relaxed) {
             let at = self.work.next.fetch_add(1, Ordering::Relaxed) as usize;
             let Some(number) = self.work.todo.get(at).copied() else {
                 return;
@@ -205,9 +216,15 @@ impl Worker {
         let sent = self.recovery.send(&mut self.sender, &self.spec, &faults).await?;
         let mut case = assess(self.work.index, number, sites, &self.work.recorded, &sent.reply, &self.oracle);
         fail_if_crashed(&mut case, &sent.crashed_by_faults);
+        log_case(&case);
         let cause = (case.verdict == Verdict::Fail).then(|| cause::of(&sent.reply.trace));
         Ok(CaseResult { case, cause, repeated: sent.repeated, crashed: sent.crashed })
     }
+}
+
+pub(crate) fn log_case(case: &Case) {
+    let Case { space, case, sites, fired, verdict, status, reason, .. } = case;
+    tracing::debug!(space, case, ?sites, ?fired, %verdict, status, reason, "case");
 }
 
 /// For each site, whether its call is part of the good run.

@@ -1,5 +1,5 @@
-//! A sweep that an earlier version began. `fixtures/*-0.1.jsonl` were written by the version of commit ff778fd, which took its
-//! fingerprints from std's `DefaultHasher`, and end after 8 of 16 cases.
+//! A sweep that an earlier version began. `fixtures/*-0.1.jsonl` were written by the version of commit ff778fd, which
+//! took its fingerprints from std's `DefaultHasher`, and end after 8 of 16 cases.
 
 use crate::service::{self, Home};
 use explore::runner::SpacePlan;

@@ -12,7 +12,7 @@
 use crate::graph::Map;
 use crate::names::Endpoint;
 use flows::{Service, ServiceKind};
-use model::Failure;
+use model::{Failure, edit_distance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -237,7 +237,7 @@ impl<'a> Map<'a> {
             .into_iter()
             .filter_map(|name| {
                 let lower = name.to_lowercase();
-                let distance = distance(&text, &lower);
+                let distance = edit_distance(&text, &lower);
                 let close = distance <= 1 + text.chars().count() / 4;
                 let part = text.chars().count() >= 3 && lower.contains(&text);
                 (close || part).then_some((distance, name))
@@ -271,22 +271,6 @@ fn address(text: &str) -> Option<(Option<IpAddr>, Option<u16>)> {
         return Some((Some(ip), None));
     }
     text.parse::<std::net::SocketAddr>().ok().map(|at| (Some(at.ip()), Some(at.port())))
-}
-
-/// Edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = before + usize::from(x != *y);
-            before = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
-        }
-    }
-    row[b.len()]
 }
 
 impl From<NotFound> for Failure {

@@ -1,9 +1,9 @@
 //! Runs a campaign: flips bits in a program that runs in a sandbox, and judges every output.
 
-use super::spec::FlipSpec;
+use super::spec::{FlipSpec, ResumeSpec};
 use super::{NAME, engine, spec_of, write_report};
 use crate::event::Progress;
-use crate::text::grouped;
+use crate::text::{grouped, rounded};
 use crate::{Context, Event};
 use ::campaign::log::{self, CAMPAIGN};
 use ::campaign::verdict::verdict;
@@ -24,7 +24,8 @@ pub struct FinishedCampaign {
     pub campaign: Campaign,
 }
 
-/// Runs the campaign of `spec`. Every injection is stored as it ends; a canceled campaign can be resumed.
+/// Runs the campaign of `spec`, and blocks its thread meanwhile. Every injection is stored as it ends; a canceled
+/// campaign can be resumed.
 ///
 /// # Errors
 /// Request for a wrong spec, environment without a sandbox or if the program cannot run, aborted if canceled.
@@ -35,10 +36,10 @@ pub async fn flip(context: &Context, spec: &FlipSpec) -> Result<FinishedCampaign
     run_variants(context, &store, run, dir, &spec).await
 }
 
-/// Goes on with a campaign that was interrupted, with its stored spec.
-pub async fn resume(context: &Context, text: &str) -> Result<FinishedCampaign, Failure> {
+/// Resumes an interrupted campaign with its stored spec.
+pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<FinishedCampaign, Failure> {
     let store = context.store().await?;
-    let run = store.find(text).await?;
+    let run = store.find(&spec.run).await?;
     let id = run.id.short();
     let spec = spec_of(&run)?;
     if run.verdict.is_some() {
@@ -57,7 +58,7 @@ pub(super) async fn begin(context: &Context, store: &Store, spec: &Spec) -> Resu
     let names: Vec<&str> = spec.variants.iter().map(|v| v.name.as_str()).collect();
     let value = serde_json::to_value(spec).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
     let (run, dir) = store.begin(NAME, &names.join(", "), value, spec.draw.seed).await?;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, variants = names.len(), "campaign of flips");
     Ok((run, dir))
 }
@@ -144,15 +145,6 @@ pub(super) fn counts(name: &str, progress: ::campaign::Progress) -> Progress {
         }
     };
     Progress::Counts { name: name.to_owned(), done, total, detail }
-}
-
-/// `1.2 M`, `412 k`.
-fn rounded(n: u64) -> String {
-    match n {
-        0..10_000 => grouped(n),
-        10_000..10_000_000 => format!("{} k", grouped(n / 1000)),
-        _ => format!("{} M", grouped(n / 1_000_000)),
-    }
 }
 
 /// Stores the result and its report.

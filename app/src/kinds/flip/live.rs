@@ -70,7 +70,7 @@ pub struct LiveFlips {
     pub was_stopped: bool,
 }
 
-/// Flips bits in the process of `spec`.
+/// Flips bits in the process of `spec`, and blocks its thread meanwhile.
 ///
 /// # Errors
 /// Request without consent or for a process that must not be hit, environment if it cannot be traced, aborted if
@@ -133,13 +133,13 @@ struct Process {
 
 impl Process {
     fn of(pid: i32) -> Result<Process, Failure> {
-        let gone = |e: std::io::Error| Failure::request(format!("process {pid} cannot be read: {e}"));
-        let program = std::fs::read_link(format!("/proc/{pid}/exe")).map_err(gone)?;
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(gone)?;
+        let unreadable = |e: std::io::Error| Failure::request(format!("process {pid} cannot be read: {e}"));
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).map_err(unreadable)?;
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(unreadable)?;
         let words = line.split(|byte| *byte == 0).skip(1).map(|word| String::from_utf8_lossy(word).into_owned());
         let mut arguments: Vec<String> = words.collect();
         arguments.pop(); // each ends with a zero
-        let bytes = std::fs::read(format!("/proc/{pid}/exe")).map_err(gone)?;
+        let bytes = std::fs::read(format!("/proc/{pid}/exe")).map_err(unreadable)?;
         let ticks = ProcessIdentity::of(pid).ok_or_else(|| Failure::request(format!("process {pid} has ended")))?.ticks;
         Ok(Process { program, arguments, ticks, sha256: digest(&bytes) })
     }
@@ -191,7 +191,7 @@ fn variant(context: &Context, spec: &Spec, dir: &RunDir) -> Result<Variant, Fail
     let judge = Judge::new(&spec.rules)?;
     let mut tables = Tables::default();
     let mut log = Log::open(dir, |_| {})?;
-    let Some(live) = &spec.live else { unreachable!("it was just resolved") };
+    let Some(live) = &spec.live else { unreachable!("resolve sets it") };
     let mut run = VariantRun { spec, index: 0, judge: &judge, log: &mut log, tables: &mut tables, stop: &stop };
     let name = spec.variants[0].name.clone();
     let detail = "waiting for the process to run".to_owned();

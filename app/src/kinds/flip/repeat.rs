@@ -22,7 +22,21 @@ pub struct RepeatSpec {
 
 register_schema!("flip-replay", RepeatSpec);
 
-/// The injection as the campaign logged it, and as it went now.
+/// Which injection to stop at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HoldSpec {
+    pub version: Version<1>,
+    /// `RUN:ID`, or `RUN:VARIANT:ID`; RUN may be `last`.
+    pub injection: String,
+    /// Stop right before the flip instead of right after it.
+    #[serde(default)]
+    pub before: bool,
+}
+
+register_schema!("flip-hold", HoldSpec);
+
+/// The injection as the campaign logged it, and its repetition.
 pub struct Repeated {
     pub before: Logged,
     pub again: Logged,
@@ -36,12 +50,12 @@ impl Repeated {
     }
 }
 
-/// Runs the program to its end with the injection.
+/// Runs the program to its end with the injection, and blocks its thread meanwhile.
 ///
 /// # Errors
 /// Request for an injection that does not exist, unknown if the program has changed, aborted if canceled.
 pub async fn repeat(context: &Context, spec: &RepeatSpec) -> Result<Repeated, Failure> {
-    let found = find(context, spec).await?;
+    let found = find(context, &spec.injection).await?;
     let repeat = found.repeat();
     let before = repeat.logged()?;
     let again = repeat.run(&mut engine()?, &context.cancel.flag())?.ok_or_else(stopped)?;
@@ -58,13 +72,13 @@ pub struct HeldInjection {
     engine: EngineClient,
 }
 
-/// Runs the program up to the injection: right before the flip, or right after it.
-pub async fn hold(context: &Context, spec: &RepeatSpec, before: bool) -> Result<HeldInjection, Failure> {
-    let found = find(context, spec).await?;
+/// Runs the program up to the injection.
+pub async fn hold(context: &Context, spec: &HoldSpec) -> Result<HeldInjection, Failure> {
+    let found = find(context, &spec.injection).await?;
     let repeat = found.repeat();
     repeat.logged()?;
     let mut engine = engine()?;
-    let process = repeat.hold(&mut engine, !before, &context.cancel.flag())?.ok_or_else(stopped)?;
+    let process = repeat.hold(&mut engine, !spec.before, &context.cancel.flag())?.ok_or_else(stopped)?;
     Ok(HeldInjection { process, engine })
 }
 
@@ -88,8 +102,8 @@ impl Found {
     }
 }
 
-async fn find(context: &Context, spec: &RepeatSpec) -> Result<Found, Failure> {
-    let (run, name, id) = parse(&spec.injection)?;
+async fn find(context: &Context, injection: &str) -> Result<Found, Failure> {
+    let (run, name, id) = parse(injection)?;
     let store = context.store().await?;
     let run = store.find(run).await?;
     let spec = spec_of(&run)?;

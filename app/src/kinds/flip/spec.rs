@@ -1,4 +1,4 @@
-//! What a campaign of flips is to do: as its user gives it, and resolved into what its run stores.
+//! The spec of a campaign of flips, and its resolution into the spec that is stored and run.
 
 use crate::register_schema;
 use crate::spec::Version;
@@ -45,7 +45,7 @@ pub struct FlipSpec {
     #[serde(default = "default_instructions")]
     #[schemars(range(min = 1))]
     pub max_instructions: u64,
-    /// How the process is brought to a flip: `block` or `step`, which is slow.
+    /// How the process is run up to a flip: `block`, or `step`, which is slow.
     #[serde(default)]
     #[schemars(with = "String")]
     pub stepper: Stepper,
@@ -61,6 +61,17 @@ pub struct FlipSpec {
 }
 
 register_schema!("flip", FlipSpec);
+
+/// An interrupted campaign to resume with its stored spec.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    pub run: String,
+}
+
+register_schema!("flip-resume", ResumeSpec);
 
 fn one() -> u32 {
     1
@@ -293,7 +304,7 @@ fn program(spec: &FlipSpec, mut argv: Vec<String>) -> Result<Program, Failure> {
     })
 }
 
-/// The same for every user and machine: messages in English, nothing from the user's own settings.
+/// Independent of user and machine: messages in English, no variables of the user.
 fn env(variables: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let mut env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned()), ("LC_ALL".to_owned(), "C".to_owned())];
     for text in variables {
@@ -301,7 +312,7 @@ fn env(variables: &[String]) -> Result<Vec<(String, String)>, Failure> {
             .split_once('=')
             .filter(|(name, _)| !name.is_empty())
             .ok_or_else(|| Failure::request(format!("--env '{text}' is not NAME=VALUE")))?;
-        env.retain(|(known, _)| known != name);
+        env.retain(|(other, _)| other != name);
         env.push((name.to_owned(), value.to_owned()));
     }
     Ok(env)
@@ -312,7 +323,7 @@ fn file(path: &Path) -> Result<PathBuf, Failure> {
     whole.ok_or_else(|| Failure::request(format!("{} is not a file", path.display())))
 }
 
-/// As a shell finds it. A link stays one: some programs go by the name they are called by.
+/// Resolved as a shell does. Links are not followed, because some programs depend on the name by which they are called.
 fn executable(name: &str) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::PermissionsExt;
     let is_program = |path: &PathBuf| {

@@ -221,7 +221,7 @@ async fn save(context: &Context, spec: &MapSpec, slice: &Slice, graph: &Graph) -
     let what = of.map_or(String::new(), |of| format!(" of {}", printable(of)));
     let title = format!("map{what}, {}", range_text(slice));
     let (mut run, dir) = store.begin(NAME, &title, json!(stored), 0).await?;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     dir.write_json("slice.json", slice)?;
     dir.write_json(GRAPH, graph)?;
     let mut losses = Losses::default();

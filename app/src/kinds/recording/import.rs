@@ -13,7 +13,7 @@ use serde_json::json;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Notices that are kept; a large file can give one per line.
+/// Notices beyond this number are counted only; a large file may have one per line.
 const NOTICES_MAX: usize = 20;
 
 /// A file of traces to import.
@@ -48,6 +48,7 @@ pub async fn import(context: &Context, spec: &ImportSpec) -> Result<ImportedRun,
     let store = context.store().await?;
     let title = printable(&format!("import {}", name.file_name().unwrap_or_default().to_string_lossy()));
     let (mut run, dir) = store.begin(NAME, &title, json!({"import": {"file": name, "spans": spans}}), 0).await?;
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     dir.append_file(TRACES)?.append(&traces)?;
     dir.write_json(FAULTS, &Vec::<Fault>::new())?;
     // a part that could not be imported may have been a failure

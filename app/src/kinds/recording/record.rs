@@ -1,4 +1,4 @@
-//! Sends a request and records everything it did.
+//! Sends a request and records every call it makes.
 //!
 //! With faults the request is sent twice: once without them, so that each fault can be checked against calls that
 //! really happen, and once with them. A fault that never fires leaves the verdict unknown.
@@ -80,7 +80,7 @@ pub enum Body {
     Text(String),
 }
 
-/// Sends the request of `spec` to the target and stores what came back.
+/// Sends the request of `spec` to the target and stores its trace.
 ///
 /// # Errors
 /// Request for a wrong spec, environment if the target cannot be started or reached, aborted if canceled.
@@ -88,6 +88,9 @@ pub async fn record(context: &Context, spec: &RecordSpec) -> Result<Recorded, Fa
     let faults = parse_faults(&spec.faults)?;
     let oracle = spec.expect.oracle()?;
     spec.request.check()?;
+    if spec.count == 0 {
+        return Err(Failure::request("the count of requests must be at least 1"));
+    }
     let store = context.store().await?;
     let session = TargetSession::open(context).await?;
     let result = record_in(context, spec, &session, &store, &faults, &oracle).await;
@@ -102,7 +105,7 @@ fn parse_faults(texts: &[String]) -> Result<Vec<Fault>, Failure> {
     texts.iter().map(parse).collect()
 }
 
-/// Begins the run, and finishes it also if the work fails or is canceled.
+/// Creates the run and finishes it, also after a failure or cancellation.
 async fn record_in(
     context: &Context,
     spec: &RecordSpec,
@@ -114,7 +117,7 @@ async fn record_in(
     let request = spec.request.resolve(session.entry())?;
     let stored = json!(StoredSpec { request: &request, faults, count: spec.count });
     let (mut run, dir) = store.begin(NAME, &format!("{} {}", request.name(), request.authority), stored, 0).await?;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, request = request.url(), "recording");
     let sender = Sender::new(session.credentials().clone(), Some(*run.id.0.as_bytes()));
     let recording = Recording { context, spec, request: &request, session, store, faults, oracle, dir: &dir, sender };
@@ -193,7 +196,7 @@ impl Recording<'_> {
             assessment.add(&reply, self.oracle, &faults, &crashed_by_faults);
             last = Some(reply);
         }
-        let Some(last) = last else { return Err(Failure::request("the count of requests must be at least 1")) };
+        let Some(last) = last else { unreachable!("the count is at least 1") };
         assessment.latencies_us.sort_unstable();
         self.dir.write_json(FAULTS, &faults)?;
         if let Some(good) = &good {

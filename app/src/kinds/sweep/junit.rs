@@ -6,10 +6,10 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::path::Path;
 use std::time::Duration;
 
-/// Up to so many cases, each is a test.
+/// In spaces of at most this many cases, each case is a test.
 const EACH_MAX: u64 = 1024;
 
-/// One test per case of small spaces; big ones get one per minimal failing set and one for the rest.
+/// One test per case of a small space; for a large one, a test per minimal failing set, or one for the space.
 pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> {
     let mut report = Report::new("faultloom sweep");
     for (index, space) in sweep.spaces.iter().enumerate() {
@@ -54,15 +54,16 @@ pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> 
         }
         report.add_test_suite(suite);
     }
-    let text = report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be made: {e}")))?;
+    let text =
+        report.to_string().map_err(|e| Failure::environment(format!("the JUnit file cannot be written: {e}")))?;
     std::fs::write(path, text).map_err(|e| Failure::environment(format!("{} cannot be written: {e}", path.display())))
 }
 
-/// Checks before a sweep that its JUnit file can be written. Its content stays until then.
+/// Checks before a sweep that its JUnit file can be written. An existing file is not changed yet.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(Ok(()), std::fs::create_dir_all);
     parent.and_then(|()| std::fs::File::options().create(true).append(true).open(path)).map(drop).map_err(|e| {
         Failure::environment(format!("{} cannot be written: {e}", path.display()))
-            .next("choose another place with --junit FILE")
+            .next("choose another file with --junit FILE")
     })
 }

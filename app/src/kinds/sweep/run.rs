@@ -1,6 +1,6 @@
 //! Runs whole spaces of faults for one request, and reduces the failures to bugs.
 
-use super::spec::{StoredSpec, SweepSpec};
+use super::spec::{ResumeSpec, StoredSpec, SweepSpec};
 use super::{NAME, RESULTS, junit};
 use crate::event::Progress;
 use crate::history::write_report;
@@ -21,7 +21,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The first requests after a start meet cold connections.
+/// The first requests after a start are slow: their connections are new.
 const WARM_UP_REQUESTS: usize = 3;
 /// The trace that the spaces follow from.
 const REFERENCE: &str = "good.json";
@@ -69,21 +69,16 @@ pub async fn sweep(context: &Context, spec: &SweepSpec) -> Result<Swept, Failure
     result
 }
 
-/// Goes on with a sweep that was interrupted, with its stored spec.
-pub async fn resume(
-    context: &Context,
-    text: &str,
-    concurrency: u16,
-    junit_file: Option<&Path>,
-) -> Result<Swept, Failure> {
-    if let Some(path) = junit_file {
+/// Resumes an interrupted sweep with its stored spec.
+pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failure> {
+    if let Some(path) = &spec.junit {
         junit::check_writable(path)?;
     }
     let store = context.store().await?;
-    let (stored, spec) = stored_sweep(&store, text).await?;
+    let (stored, stored_spec) = stored_sweep(&store, &spec.run).await?;
     let session = TargetSession::open(context).await?;
-    let options = Options { concurrency, junit: junit_file };
-    let result = run_spaces(context, &session, &store, stored, &spec, options).await;
+    let options = Options { concurrency: spec.concurrency, junit: spec.junit.as_deref() };
+    let result = run_spaces(context, &session, &store, stored, &stored_spec, options).await;
     session.close().await?;
     result
 }
@@ -117,7 +112,7 @@ async fn run_spaces(
     options: Options<'_>,
 ) -> Result<Swept, Failure> {
     let StoredRun { run, dir } = &stored;
-    context.emit(Event::Begun { run: run.id, kind: run.kind.clone() });
+    context.emit(Event::Started { run: run.id, kind: run.kind.clone() });
     tracing::info!(run = %run.id, request = spec.request.url(), "sweep");
     let sweeper = Sweeper {
         credentials: session.credentials().clone(),
@@ -195,7 +190,7 @@ async fn finish(
 async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failure> {
     let mut sender = sweeper.sender();
     let mut last = None;
-    // a request that changes state is sent once: a second order, for example, would meet an empty cart
+    // a request that changes state is sent once: after an order, for example, the cart is empty
     let repeatable = sweeper.spec.is_repeatable();
     if !repeatable {
         context.step(format!(
@@ -235,7 +230,7 @@ async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failur
     Ok(reply.trace)
 }
 
-/// The reference of the first start, also after a resume. If the request behaves differently by now, old and new cases
+/// The reference trace of the sweep's first start. If the request behaves differently after a resume, old and new cases
 /// would not belong to one space.
 fn stored_reference(now: Trace, dir: &RunDir) -> Result<Trace, Failure> {
     if !dir.file(REFERENCE).exists() {

@@ -1,4 +1,4 @@
-//! What a sweep is to do: as its user gives it, and as its run stores it.
+//! The spec of a sweep, and its resolution into the spec that is stored and run.
 
 use crate::request::{Expect, Request};
 use crate::spec::Version;
@@ -41,6 +41,24 @@ register_schema!("sweep", SweepSpec);
 fn default_concurrency() -> u16 {
     16
 }
+
+/// An interrupted sweep to resume with its stored spec.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    pub run: String,
+    /// How many requests are in flight at once.
+    #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = 512))]
+    pub concurrency: u16,
+    /// Also write the results as a JUnit file.
+    #[serde(default)]
+    pub junit: Option<PathBuf>,
+}
+
+register_schema!("sweep-resume", ResumeSpec);
 
 /// What a sweep's run stores, so that it can be resumed. The JSON names must not change.
 #[derive(Serialize, Deserialize)]
@@ -103,7 +121,7 @@ fn effect(text: &str) -> Result<Effect, Failure> {
     if fault.selector != model::Selector::default() || !fault.after.is_empty() || fault.max_fires != 0 || fault.nth != 0
     {
         return Err(Failure::request(format!("'{text}' is more than a kind of fault"))
-            .why("a sweep chooses itself when its faults fire")
+            .why("a sweep decides by itself when its faults fire")
             .next(format!("-k {}; for one fault with its conditions: record --fault", fault.kind.as_str())));
     }
     Ok(Effect { kind: fault.kind, arg: fault.arg })

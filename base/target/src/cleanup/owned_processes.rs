@@ -116,8 +116,10 @@ impl OwnedProcesses {
             }
             for process in alive {
                 if elapsed >= grace {
+                    tracing::debug!(pid = process.pid, "SIGKILL");
                     process.signal(Signal::KILL);
                 } else if terminated.insert(process) {
+                    tracing::debug!(pid = process.pid, "SIGTERM");
                     process.signal(Signal::TERM);
                     process.signal(Signal::CONT); // a stopped process does not handle SIGTERM
                 }

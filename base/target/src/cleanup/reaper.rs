@@ -90,6 +90,7 @@ impl Reaper {
         let mut reaper = Reaper { child, announcements };
         let supervisor = ProcessId::current();
         reaper.send(&format!("mark {mark} {} {}", supervisor.pid, supervisor.start_ticks))?;
+        tracing::debug!(pid = reaper.child.id(), mark, "reaper started");
         Ok(reaper)
     }
 

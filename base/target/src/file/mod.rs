@@ -1,4 +1,4 @@
-//! The target file: what it says, and the checked target that results.
+//! The target file, and the checked target that results from it.
 
 pub(crate) mod address;
 pub(crate) mod target;

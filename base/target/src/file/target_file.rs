@@ -3,7 +3,7 @@
 //! Unknown keys and wrong types are refused with their line. The keys here and in `spec/target.schema.json` are
 //! the same; a test compares them. `target.rs` interprets the values.
 
-use model::Failure;
+use model::{Failure, edit_distance};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -192,23 +192,8 @@ fn key_before(source: &str, column: usize) -> Option<&str> {
 /// The candidate that differs in at most a third of its letters, if there is one.
 pub(crate) fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (edit_distance(word, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein distance in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], next);
-        }
-    }
-    row[b.len()]
 }

@@ -1,6 +1,6 @@
 //! One unary call of `grpc.health.v1.Health/Check` on a new connection, with `h2` only.
 //!
-//! The request message is empty (it stands for the whole server). Only field 1 of the reply matters: 1 is SERVING.
+//! The request message is empty (it means the whole server). Only field 1 of the reply matters: 1 is SERVING.
 //!
 //! ```text
 //! request body   00 00 00 00 00            not compressed, length 0

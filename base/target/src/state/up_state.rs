@@ -162,6 +162,7 @@ impl UpState {
 
     /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to 6 s.
     pub(crate) fn clean_up(&self, state_dir: &Path) -> Result<(), Failure> {
+        tracing::info!(target_name = self.target, "ending the processes of a supervisor that has ended");
         if self.boot == process_table::boot_id() {
             let left = self.processes().end(GRACE);
             if !left.is_empty() {
@@ -196,5 +197,5 @@ pub(crate) fn would_not_end(left: &[ProcessId]) -> Failure {
         .collect();
     Failure::environment("some processes did not end, even after SIGKILL")
         .why(names.join(", "))
-        .next("they are stuck in the kernel (a disk or network file system); look at them with `ps`")
+        .next("they are stuck in the kernel (a disk or network file system); list them with `ps`")
 }

@@ -186,6 +186,7 @@ impl Supervisor {
         let mut crashes = Vec::new();
         for (service, instance) in self.inner.target.services().iter().zip(running.services.iter_mut()) {
             if let Some((status, log)) = instance.take_crash() {
+                tracing::warn!(service = service.name, %status, "service exited by itself");
                 let (log_tail, log) = (log.tail(), log.path.clone());
                 crashes.push(Crash { service: service.name.clone(), status, log_tail, log });
             }
@@ -210,6 +211,7 @@ impl Supervisor {
             .next("restart it where it was started"));
         }
         let _one_at_a_time = self.inner.restarts.lock().await;
+        tracing::info!(service = name, "restarting service");
         (self.inner.options.on_event)(&Event::Restarting { service: name.to_owned() });
         let inner = self.inner.clone();
         let relaunched = tokio::task::spawn_blocking(move || inner.relaunch(at)).await;
@@ -348,6 +350,7 @@ impl Inner {
         (self.options.on_event)(&Event::Starting { service: service.name.clone() });
         let started = ServiceProcess::start(service, log, &shared)?;
         let leader = started.id;
+        tracing::info!(service = service.name, pid = leader.pid, "service started");
         match running.services.get_mut(at) {
             Some(instance) => *instance = ServiceInstance::Started(started),
             None => running.services.push(ServiceInstance::Started(started)),
@@ -358,6 +361,7 @@ impl Inner {
 
     /// Starts a new reaper with the same announcements, after the previous one was killed.
     fn replace_reaper(&self, running: &mut Running) -> Result<(), Failure> {
+        tracing::warn!("the reaper has ended; starting another one");
         let mut reaper = self.start_reaper()?;
         let processes = running.services.iter().filter_map(ServiceInstance::process);
         for process in processes.filter(|process| process.condition != Condition::Stopped) {
@@ -407,10 +411,12 @@ impl Inner {
                 Ok(()) => observed = "alive".into(),
                 Err(state) => observed = state,
             }
+            tracing::debug!(service = service.name, observed, "not healthy yet");
             tokio::time::sleep(pause.min(left)).await;
             pause = (pause * 3 / 2).min(pause_max);
         }
         self.running().services[at].set_healthy();
+        tracing::info!(service = service.name, seconds = started.elapsed().as_secs_f64(), "service healthy");
         (self.options.on_event)(&Event::Healthy { service: service.name.clone(), after: started.elapsed() });
         Ok(())
     }
@@ -454,6 +460,7 @@ impl Inner {
         if !left.is_empty() {
             return Err(would_not_end(&left));
         }
+        tracing::info!(service = name, "service ended");
         let running = &mut *self.running();
         running.services[at].reap();
         if let (Some(reaper), Some(leader)) = (&mut running.reaper, leader) {
@@ -494,6 +501,7 @@ impl Inner {
             }
             running.lock = None;
         }
+        tracing::info!(services, seconds = begin.elapsed().as_secs_f64(), "all services ended");
         if services > 0 {
             (self.options.on_event)(&Event::Stopped { after: begin.elapsed() });
         }
