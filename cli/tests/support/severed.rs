@@ -39,8 +39,8 @@ impl Severed {
                 let seen = Arc::clone(&seen);
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
                 let (sender, received) = channel();
-                std::thread::spawn(move || ask(from, to, &sender));
-                std::thread::spawn(move || answer(server, client, &seen, &received));
+                std::thread::spawn(move || forward_requests(from, to, &sender));
+                std::thread::spawn(move || forward_replies(server, client, &seen, &received));
             }
         });
         Severed { port, armed }
@@ -56,9 +56,9 @@ impl Severed {
     }
 }
 
-/// From the client to the server, to the client's own end: what nobody reads any more would turn the cut into a reset,
-/// which may overtake the message. Tells when the client has answered the PING.
-fn ask(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
+/// Forwards from the client to the server until the client closes. Unread bytes would turn the cut into a reset, which
+/// may arrive before the message. Sends a signal when the client has answered the PING.
+fn forward_requests(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
     let _ = from.set_read_timeout(Some(PATIENCE));
     let mut buffer = [0; 16 << 10];
     let mut last = Vec::new(); // may hold the beginning of the answer
@@ -77,7 +77,7 @@ fn ask(mut from: TcpStream, mut to: TcpStream, sender: &Sender<()>) {
 /// From the server to the client, frame by frame, until the status that is to be lost. The client has taken the message
 /// by then, which it proves by answering a PING: libraries that see a message and the connection's end at once may lose
 /// the former, or make up a status of their own.
-fn answer(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
+fn forward_replies(mut from: TcpStream, mut to: TcpStream, armed: &AtomicBool, answered: &Receiver<()>) {
     let mut with_message = Vec::new(); // streams
     while let Ok(frame) = frame(&mut from) {
         let (kind, flags, stream) = (frame[3], frame[4], frame[5..HEADER_BYTES].to_vec());
