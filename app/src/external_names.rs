@@ -6,22 +6,22 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-/// Addresses that are resolved; more would take minutes.
+/// Maximum number of resolved addresses; more would take minutes.
 const ADDRESSES_MAX: usize = 500;
 /// Concurrent queries.
 const CONCURRENCY: usize = 16;
 /// The name service's own timeout is often longer than a user waits.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Puts the name in front of the address in the labels. An address without a name stays as it is.
+/// Adds the name before the address in the labels. An address without a name is unchanged.
 pub async fn resolve(graph: &mut Graph) {
-    let outside: Vec<usize> = (0..graph.nodes.len()).filter(|i| graph.nodes[*i].kind == NodeKind::External).collect();
-    if outside.len() > ADDRESSES_MAX {
-        graph.remarks.push(format!("only {ADDRESSES_MAX} of {} external addresses were resolved", outside.len()));
+    let external: Vec<usize> = (0..graph.nodes.len()).filter(|i| graph.nodes[*i].kind == NodeKind::External).collect();
+    if external.len() > ADDRESSES_MAX {
+        graph.remarks.push(format!("only {ADDRESSES_MAX} of {} external addresses were resolved", external.len()));
     }
-    for some in outside.chunks(CONCURRENCY).take(ADDRESSES_MAX.div_ceil(CONCURRENCY)) {
+    for chunk in external.chunks(CONCURRENCY).take(ADDRESSES_MAX.div_ceil(CONCURRENCY)) {
         let mut queries = JoinSet::new();
-        for &i in some {
+        for &i in chunk {
             let address = graph.nodes[i].label.clone();
             queries.spawn(async move { (i, name(&address).await) });
         }
@@ -34,7 +34,7 @@ pub async fn resolve(graph: &mut Graph) {
     }
 }
 
-/// By `getent`, which resolves as the programs of this host do.
+/// Uses `getent`, which resolves like the programs of this host.
 async fn name(address: &str) -> Option<String> {
     let query = Command::new("getent")
         .args(["hosts", address])

@@ -20,7 +20,7 @@ impl SocketComparison {
     }
 }
 
-/// The comparison that was made for this run, if any.
+/// The stored comparison of this run, if any.
 pub fn load(dir: &RunDir) -> Result<Option<SocketComparison>, Failure> {
     if dir.file(FILE).exists() { dir.read_json(FILE).map(Some) } else { Ok(None) }
 }

@@ -6,7 +6,7 @@ mod flip;
 mod flip_live;
 mod map;
 
-pub use agent::{Agent, AgentPart, AgentUnit, Observing, ObservingMode};
+pub use agent::{Agent, AgentPart, AgentUnit, Collection, ModeArg};
 pub use fleet::{AgentServe, AgentTrust};
 pub use flip::{Flip, FlipPart, FlipReplay};
 pub use flip_live::FlipLive;

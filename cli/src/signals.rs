@@ -1,11 +1,11 @@
 //! Ctrl-C and SIGTERM.
 
 use app::Cancel;
-use model::Exit;
+use model::{Exit, Failure};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Waits for Ctrl-C or SIGTERM.
 pub async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
         Ok(mut terminate) => tokio::select! {
             _ = tokio::signal::ctrl_c() => {}
@@ -33,4 +33,16 @@ pub async fn cancel_on_interrupt(cancel: Cancel, on_interrupt: OnInterrupt) {
         interrupted().await;
         std::process::exit(Exit::Aborted.code().into());
     }
+}
+
+/// Ready at Ctrl-C or SIGTERM. From the call on, these signals do not kill the process.
+pub fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("cannot handle signals: {e}")));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }

@@ -1,4 +1,4 @@
-//! The host's daemon on real connections: nothing missed, nothing doubled, whatever happens to it.
+//! The host's daemon with real connections: none is missed or counted twice, even if the agent or its stores fail.
 
 use crate::support::{Completed, Home, Started, skipped, wait_for};
 use flowdb::FlowDb;
@@ -12,35 +12,36 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether programs can be loaded into this kernel; otherwise a counted skip.
+/// Whether programs can be loaded into this kernel; otherwise the test is counted as skipped.
 fn can_ebpf() -> bool {
-    let able = is_root() && Path::new("/sys/kernel/btf/vmlinux").exists();
-    if !able {
+    let can = is_root() && Path::new("/sys/kernel/btf/vmlinux").exists();
+    if !can {
         skipped("counting in the kernel needs root and a kernel with BTF");
     }
-    able
+    can
 }
 
-/// An agent with a state folder, and a lock of its own so that tests do not refuse each other.
+/// An agent with its own state directory and lock, so that tests can run in parallel.
 struct Agent {
     started: Started,
     state: PathBuf,
 }
 
-fn words<'a>(home: &'a Home, more: &[&'a str]) -> Vec<String> {
+fn arguments<'a>(home: &'a Home, more: &[&'a str]) -> Vec<String> {
     let lock = format!("faultloom-test-{}", home.path.display());
-    let mut words = vec!["agent".to_owned(), "--state".into(), "state".into(), "--lock".into(), lock, "--json".into()];
-    words.extend(more.iter().map(|w| (*w).to_owned()));
-    words
+    let mut arguments =
+        vec!["agent".to_owned(), "--state".into(), "state".into(), "--lock".into(), lock, "--json".into()];
+    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+    arguments
 }
 
 impl Agent {
-    /// Returns when it watches.
+    /// Returns after the first window.
     fn start(home: &Home, more: &[&str]) -> Agent {
         let state = home.file("state");
         let _ = std::fs::remove_file(state.join("agent.prom"));
-        let words = words(home, more);
-        let mut started = home.start(&words.iter().map(String::as_str).collect::<Vec<&str>>());
+        let arguments = arguments(home, more);
+        let mut started = home.start(&arguments.iter().map(String::as_str).collect::<Vec<&str>>());
         wait_for("the first window", || {
             assert!(!started.has_ended(), "{}", started.err_so_far());
             state.join("agent.prom").exists().then_some(())
@@ -54,15 +55,15 @@ impl Agent {
 
     /// Opened connections to a port, as recorded so far.
     fn opened(&self, port: u16) -> u64 {
-        self.windows().iter().flat_map(|w| &w.flows).filter(|f| begun(f, port)).map(|f| f.counts.opened).sum()
+        self.windows().iter().flat_map(|w| &w.flows).filter(|f| is_active_to(f, port)).map(|f| f.counts.opened).sum()
     }
 
-    fn end(self, signal: &str) -> Completed {
+    fn stop(self, signal: &str) -> Completed {
         self.started.signal(signal);
         self.started.wait()
     }
 
-    /// Without a chance to finish anything.
+    /// Without a clean end.
     fn kill(self) -> PathBuf {
         self.started.signal("KILL");
         self.started.wait();
@@ -70,7 +71,7 @@ impl Agent {
     }
 }
 
-/// What is complete of the output of an agent that may still be writing.
+/// The complete lines of the output of an agent that may still be writing.
 fn windows(output: &str) -> Vec<Window> {
     let complete = output.rfind('\n').map_or("", |end| &output[..end]);
     complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -80,12 +81,12 @@ fn is_to(flow: &Flow, port: u16) -> bool {
     matches!(flow.link.passive, ListenAddress::Inet { port: p, .. } if p == port)
 }
 
-fn begun(flow: &Flow, port: u16) -> bool {
+fn is_active_to(flow: &Flow, port: u16) -> bool {
     flow.side == Side::Active && is_to(flow, port)
 }
 
-/// Everything that a state's database knows of connections to a port, by the side that began them: opened, open.
-fn kept(state: &Path, port: u16) -> (u64, u64) {
+/// Opened and open connections to a port in the database of a state directory, as observed by the active side.
+fn stored(state: &Path, port: u16) -> (u64, u64) {
     recorded(&state.join("map.db").to_string_lossy(), port).unwrap()
 }
 
@@ -94,11 +95,11 @@ fn recorded(database: &str, port: u16) -> Option<(u64, u64)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let slice = runtime.block_on(async { FlowDb::read(database).await.ok()?.slice(0, i64::MAX / 2).await.ok() });
     let slice = slice?;
-    let flows = slice.hosts.iter().flat_map(|host| &host.flows).filter(|flow| begun(flow, port));
+    let flows = slice.hosts.iter().flat_map(|host| &host.flows).filter(|flow| is_active_to(flow, port));
     Some(flows.fold((0, 0), |(opened, open), flow| (opened + flow.counts.opened, open + flow.counts.open)))
 }
 
-/// A server of this process that answers each connection's byte and waits for its end.
+/// A server in this process that echoes one byte per connection.
 struct Server {
     port: u16,
 }
@@ -115,7 +116,7 @@ impl Server {
                 if stream.read(&mut byte).is_ok_and(|n| n == 1) {
                     let _ = stream.write_all(&byte);
                 }
-                // `k` is kept: closed by the client or never
+                // keep the connection open until the client closes it
                 if byte == *b"k" {
                     held.push(stream);
                 }
@@ -131,39 +132,40 @@ impl Server {
         stream
     }
 
-    fn short(&self, count: usize) {
+    fn connect_shortly(&self, count: usize) {
         (0..count).for_each(|_| drop(self.connect(b's')));
     }
 }
 
 #[test]
-fn a_killed_agent_goes_on_where_it_was_and_doubles_nothing() {
+fn a_restart_after_a_kill_counts_nothing_twice() {
     if !can_ebpf() {
         return;
     }
     let home = Home::new("agent-kill");
     let server = Server::start();
     let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "100ms"]);
-    server.short(50);
+    server.connect_shortly(50);
     let open: Vec<TcpStream> = (0..7).map(|_| server.connect(b'k')).collect();
     wait_for("57 connections", || (agent.opened(server.port) == 57).then_some(()));
-    wait_for("them in the store", || (kept(&agent.state, server.port) == (57, 7)).then_some(()));
+    wait_for("57 connections in the store", || (stored(&agent.state, server.port) == (57, 7)).then_some(()));
     agent.kill();
-    // while nobody watches
-    server.short(30);
+    // while no agent runs
+    server.connect_shortly(30);
     let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "100ms"]);
-    server.short(20);
+    server.connect_shortly(20);
     let state = agent.state.clone();
-    let ran = agent.end("TERM").exits(0);
-    let last = windows(&ran.out).into_iter().rev().find(|w| w.flows.iter().any(|f| begun(f, server.port))).unwrap();
-    let flow = last.flows.iter().filter(|f| begun(f, server.port));
+    let ran = agent.stop("TERM").exits(0);
+    let last =
+        windows(&ran.out).into_iter().rev().find(|w| w.flows.iter().any(|f| is_active_to(f, server.port))).unwrap();
+    let flow = last.flows.iter().filter(|f| is_active_to(f, server.port));
     assert_eq!(flow.map(|f| f.counts.open).sum::<u64>(), 7, "connections from before count as open");
-    assert_eq!(kept(&state, server.port), (77, 7));
+    assert_eq!(stored(&state, server.port), (77, 7));
     drop(open);
 }
 
 #[test]
-fn what_happened_until_the_last_moment_is_in_the_last_window() {
+fn the_last_window_contains_the_connections_until_the_end() {
     if !can_ebpf() {
         return;
     }
@@ -172,10 +174,11 @@ fn what_happened_until_the_last_moment_is_in_the_last_window() {
     for signal in ["INT", "TERM"] {
         let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "1h"]);
         let before = agent.opened(server.port);
-        server.short(25);
-        let ran = agent.end(signal).exits(0);
+        server.connect_shortly(25);
+        let ran = agent.stop(signal).exits(0);
         let windows = windows(&ran.out);
-        let flows: Vec<&Flow> = windows.iter().flat_map(|w| &w.flows).filter(|f| begun(f, server.port)).collect();
+        let flows: Vec<&Flow> =
+            windows.iter().flat_map(|w| &w.flows).filter(|f| is_active_to(f, server.port)).collect();
         assert_eq!(flows.iter().map(|f| f.counts.opened).sum::<u64>() - before, 25);
         assert!(flows.iter().all(|f| f.attribution == Attribution::Exact));
         assert!(windows.windows(2).all(|pair| pair[0].sequence + 1 == pair[1].sequence));
@@ -186,19 +189,19 @@ fn what_happened_until_the_last_moment_is_in_the_last_window() {
 fn a_second_agent_of_a_host_is_refused() {
     let home = Home::new("agent-two");
     let agent = Agent::start(&home, &["--mode", "tuples"]);
-    let mut second = words(&home, &["--mode", "tuples"]);
+    let mut second = arguments(&home, &["--mode", "tuples"]);
     second[2] = "other".to_owned();
     let ran = home.run(&second.iter().map(String::as_str).collect::<Vec<&str>>()).exits(3);
     assert!(ran.err.contains("an agent is already running on this host"), "{}", ran.err);
     assert!(ran.err.contains(&format!("it is process {}", agent.started.child.id())), "{}", ran.err);
-    assert!(!home.file("other").exists(), "it was refused before it made anything");
-    agent.end("TERM").exits(0);
-    // and the next one is welcome
-    Agent::start(&home, &["--mode", "tuples"]).end("TERM").exits(0);
+    assert!(!home.file("other").exists(), "it was refused before it created anything");
+    agent.stop("TERM").exits(0);
+    // the lock is free again
+    Agent::start(&home, &["--mode", "tuples"]).stop("TERM").exits(0);
 }
 
 #[test]
-fn counters_are_a_file_that_anybody_may_read() {
+fn counters_are_written_to_a_file() {
     let home = Home::new("agent-counters");
     let agent = Agent::start(&home, &["--mode", "tuples", "--interval", "50ms"]);
     let counter = |name: &str| {
@@ -208,7 +211,7 @@ fn counters_are_a_file_that_anybody_may_read() {
     };
     wait_for("windows", || (counter("faultloom_agent_windows_total") > 3.0).then_some(()));
     assert_eq!(counter("faultloom_agent_failures_total{part=\"store\"}"), 0.0);
-    agent.end("TERM").exits(0);
+    agent.stop("TERM").exits(0);
 }
 
 #[test]
@@ -216,7 +219,7 @@ fn once_prints_one_window() {
     let home = Home::new("agent-once");
     let server = Server::start();
     let _open = server.connect(b'k');
-    let all = words(&home, &["--mode", "polling", "--once", "--interval", "100ms"]);
+    let all = arguments(&home, &["--mode", "polling", "--once", "--interval", "100ms"]);
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let ran = home.run(&all).exits(0);
     assert_eq!(windows(&ran.out).len(), 1);
@@ -224,13 +227,13 @@ fn once_prints_one_window() {
     let ran = home.run(&plain).exits(0);
     let line = ran.out.lines().find(|l| l.contains(&format!("127.0.0.1:{}", server.port)) && l.contains('→'));
     assert!(line.is_some_and(|l| l.split_whitespace().rev().nth(2) == Some("1")), "{}", ran.out);
-    assert!(ran.out.contains("observed by polling"), "{}", ran.out);
+    assert!(ran.out.contains("source polling"), "{}", ran.out);
 }
 
-/// Runs what follows as a user without rights.
+/// Runs the command that follows as a user without capabilities.
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
 
-/// Runs the command as a user without rights.
+/// Runs the agent as a user without capabilities.
 fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Completed> {
     if !is_root() {
         skipped("becoming another user needs root");
@@ -238,11 +241,11 @@ fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Completed> {
     }
     let state = home.file("state");
     std::fs::create_dir_all(&state).unwrap();
-    let given = Command::new("chown").arg("65534:65534").arg(&state).status().unwrap();
-    assert!(given.success());
+    let changed = Command::new("chown").arg("65534:65534").arg(&state).status().unwrap();
+    assert!(changed.success());
     let mut command = Command::new(NOBODY[0]);
     command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_faultloom"));
-    let ours = words(home, arguments);
+    let ours = arguments(home, arguments);
     Some(
         Started::new({
             command.args(ours).current_dir(&home.path);
@@ -253,7 +256,7 @@ fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Completed> {
 }
 
 #[test]
-fn without_rights_it_says_which_are_missing_and_does_what_it_can() {
+fn without_capabilities_it_names_the_missing_ones_and_uses_what_is_permitted() {
     let home = Home::new("agent-nobody");
     let Some(ran) = as_nobody(&home, &["--mode", "ebpf", "--once"]) else { return };
     let ran = ran.exits(3);
@@ -261,67 +264,68 @@ fn without_rights_it_says_which_are_missing_and_does_what_it_can() {
     let Some(ran) = as_nobody(&home, &["--mode", "polling", "--once"]) else { return };
     let ran = ran.exits(3);
     assert!(ran.err.contains("CAP_SYS_PTRACE") && ran.err.contains("CAP_DAC_READ_SEARCH"), "{}", ran.err);
-    // nothing demanded: it watches all the same, and every flow says how
+    // without --mode it uses the best permitted source, which every flow names
     let server = Server::start();
     let _open = server.connect(b'k');
     let Some(ran) = as_nobody(&home, &["--once", "--interval", "100ms"]) else { return };
-    let ran = ran.exits(0).says("watching by tuples").says("not ebpf: ").says("not polling: ");
+    let ran = ran.exits(0).says("source of connections: tuples").says("not ebpf: ").says("not polling: ");
     let windows = windows(&ran.out);
-    let seen = windows[0].flows.iter().filter(|f| begun(f, server.port)).map(|f| f.counts.open).sum::<u64>();
-    assert_eq!(seen, 1);
+    let open = windows[0].flows.iter().filter(|f| is_active_to(f, server.port)).map(|f| f.counts.open).sum::<u64>();
+    assert_eq!(open, 1);
     assert!(windows[0].flows.iter().all(|f| f.source == flows::Source::Tuples));
 }
 
-/// Runs the command as root where a part of the system is covered by something else.
-fn behind(cover: &str, home: &Home, arguments: &[&str]) -> Option<Completed> {
+/// Runs the command as root in a mount namespace in which a part of the system is hidden.
+fn hiding(mount: &str, home: &Home, arguments: &[&str]) -> Option<Completed> {
     if !is_root() {
-        skipped("covering a part of the system needs root");
+        skipped("hiding a part of the system needs root");
         return None;
     }
     let mut command = Command::new("unshare");
-    let script = format!("{cover} && exec \"$@\"");
+    let script = format!("{mount} && exec \"$@\"");
     command.args(["--mount", "sh", "-c", &script, "sh"]).args(arguments).current_dir(&home.path);
     Some(Started::new(command).wait())
 }
 
 #[test]
-fn a_kernel_without_types_is_watched_by_polling_and_told_so() {
+fn without_kernel_types_it_polls_and_reports_why() {
     let home = Home::new("agent-types");
     let faultloom = env!("CARGO_BIN_EXE_faultloom");
     let server = Server::start();
     let _open = server.connect(b'k');
-    let once = words(&home, &["--once", "--interval", "100ms"]);
+    let once = arguments(&home, &["--once", "--interval", "100ms"]);
     let arguments: Vec<&str> = std::iter::once(faultloom).chain(once.iter().map(String::as_str)).collect();
-    let Some(ran) = behind("mount -t tmpfs none /sys/kernel/btf", &home, &arguments) else { return };
-    let ran = ran.exits(0).says("watching by polling").says("CONFIG_DEBUG_INFO_BTF");
-    let seen = windows(&ran.out)[0].flows.iter().filter(|f| begun(f, server.port)).map(|f| f.counts.open).sum::<u64>();
-    assert_eq!(seen, 1);
+    let Some(ran) = hiding("mount -t tmpfs none /sys/kernel/btf", &home, &arguments) else { return };
+    let ran = ran.exits(0).says("source of connections: polling").says("CONFIG_DEBUG_INFO_BTF");
+    let open =
+        windows(&ran.out)[0].flows.iter().filter(|f| is_active_to(f, server.port)).map(|f| f.counts.open).sum::<u64>();
+    assert_eq!(open, 1);
 }
 
 #[test]
-fn where_processes_are_hidden_it_watches_addresses_and_says_so() {
+fn with_hidden_processes_it_records_addresses_only_and_reports_why() {
     let home = Home::new("agent-hidden");
     let faultloom = env!("CARGO_BIN_EXE_faultloom");
     std::fs::create_dir_all(home.file("state")).unwrap();
     std::os::unix::fs::chown(home.file("state"), Some(65534), Some(65534)).unwrap_or_default();
     let server = Server::start();
     let _open = server.connect(b'k');
-    let once = words(&home, &["--once", "--interval", "100ms"]);
+    let once = arguments(&home, &["--once", "--interval", "100ms"]);
     let arguments: Vec<&str> = NOBODY.into_iter().chain([faultloom]).chain(once.iter().map(String::as_str)).collect();
-    let Some(ran) = behind("mount -t proc -o hidepid=2 proc /proc", &home, &arguments) else { return };
-    let ran = ran.exits(0).says("watching by tuples").says("hidepid");
+    let Some(ran) = hiding("mount -t proc -o hidepid=2 proc /proc", &home, &arguments) else { return };
+    let ran = ran.exits(0).says("source of connections: tuples").says("hidepid");
     let windows = windows(&ran.out);
-    let seen: Vec<_> = windows[0].flows.iter().filter(|f| begun(f, server.port)).collect();
-    assert_eq!(seen.iter().map(|f| f.counts.open).sum::<u64>(), 1);
-    assert!(seen.iter().all(|f| f.process.is_none()), "{seen:?}");
+    let flows: Vec<_> = windows[0].flows.iter().filter(|f| is_active_to(f, server.port)).collect();
+    assert_eq!(flows.iter().map(|f| f.counts.open).sum::<u64>(), 1);
+    assert!(flows.iter().all(|f| f.process.is_none()), "{flows:?}");
 }
 
 #[test]
-fn rights_that_are_not_needed_are_given_up() {
+fn unneeded_capabilities_are_dropped() {
     if !can_ebpf() {
         return;
     }
-    let home = Home::new("agent-rights");
+    let home = Home::new("agent-capabilities");
     let agent = Agent::start(&home, &["--mode", "ebpf"]);
     let pid = agent.started.child.id();
     let kill = 1u64 << 5;
@@ -332,7 +336,7 @@ fn rights_that_are_not_needed_are_given_up() {
         let permitted = u64::from_str_radix(permitted.trim(), 16).unwrap();
         assert_eq!(permitted & (kill | setuid), 0, "a thread still has {permitted:x}");
     }
-    agent.end("TERM").exits(0);
+    agent.stop("TERM").exits(0);
 }
 
 #[test]
@@ -353,7 +357,7 @@ fn the_privileged_process_listens_on_no_port() {
             assert!(!ours.iter().any(|own| own == inode), "{table}: {line}");
         }
     }
-    agent.end("TERM").exits(0);
+    agent.stop("TERM").exits(0);
 }
 
 #[test]
@@ -368,22 +372,24 @@ fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
     let server = Server::start();
     let start = || Agent::start(&home, &["--mode", "ebpf", "--interval", "50ms", "--database", &database]);
     let agent = start();
-    server.short(10);
-    wait_for("healthy", || (agent.opened(server.port) == 10).then_some(()));
-    wait_for("healthy, in the fleet's store", || (recorded(&database, server.port)?.0 == 10).then_some(()));
+    server.connect_shortly(10);
+    wait_for("the first connections", || (agent.opened(server.port) == 10).then_some(()));
+    wait_for("the first connections in the fleet's store", || {
+        (recorded(&database, server.port)?.0 == 10).then_some(())
+    });
     cluster.down();
-    server.short(10);
-    wait_for("disturbed", || agent.started.err_so_far().contains("stay in the spool").then_some(()));
-    wait_for("seen", || (agent.opened(server.port) == 20).then_some(()));
+    server.connect_shortly(10);
+    wait_for("the message about the outage", || agent.started.err_so_far().contains("stay in the spool").then_some(()));
+    wait_for("connections during the outage", || (agent.opened(server.port) == 20).then_some(()));
     agent.kill();
     let agent = start();
-    server.short(10);
-    wait_for("seen by the next agent", || (agent.opened(server.port) == 10).then_some(()));
+    server.connect_shortly(10);
+    wait_for("connections of the next agent", || (agent.opened(server.port) == 10).then_some(()));
     cluster.up();
-    wait_for("healthy again", || (recorded(&database, server.port)?.0 == 30).then_some(()));
-    let ran = agent.end("TERM").exits(0);
+    wait_for("all connections in the fleet's store", || (recorded(&database, server.port)?.0 == 30).then_some(()));
+    let ran = agent.stop("TERM").exits(0);
     assert!(!ran.err.contains("remain in the spool"), "{}", ran.err);
-    assert_eq!(recorded(&database, server.port).unwrap().0, 30, "nothing is doubled");
+    assert_eq!(recorded(&database, server.port).unwrap().0, 30, "none is counted twice");
     let at = format!(":{}", server.port);
     home.run(&["map", &at, "--database", &database, "--by", "process"]).exits(0).says(&at);
     home.run(&["map", &at, "--database", &database, "--json"]).exits(0).says("\"edges\"");
@@ -391,25 +397,27 @@ fn the_fleets_store_has_everything_after_an_outage_and_a_kill() {
 
 #[test]
 #[cfg(feature = "postgres")]
-fn a_database_that_is_away_delays_nothing_and_loses_nothing() {
+fn an_unreachable_database_delays_and_loses_nothing() {
     let home = Home::new("agent-database");
     let server = Server::start();
-    let nowhere = "postgres://agent:secret-word@127.0.0.1:1/fleet";
-    let agent = Agent::start(&home, &["--mode", "polling", "--interval", "50ms", "--database", nowhere]);
-    wait_for("its complaint", || agent.started.err_so_far().contains("stay in the spool").then_some(()));
+    let unreachable = "postgres://agent:secret-word@127.0.0.1:1/fleet";
+    let agent = Agent::start(&home, &["--mode", "polling", "--interval", "50ms", "--database", unreachable]);
+    wait_for("the message about the failure", || {
+        agent.started.err_so_far().contains("stay in the spool").then_some(())
+    });
     let before = agent.windows().len();
-    wait_for("windows all the same", || (agent.windows().len() > before + 20).then_some(()));
+    wait_for("more windows", || (agent.windows().len() > before + 20).then_some(()));
     let _open = server.connect(b'k');
     let state = agent.state.clone();
-    let ran = agent.end("TERM").exits(0);
+    let ran = agent.stop("TERM").exits(0);
     assert_eq!(ran.err.matches("error:").count(), 1, "reported once: {}", ran.err);
     assert!(!ran.err.contains("secret-word"), "{}", ran.err);
     let count = windows(&ran.out).len();
     assert!(ran.err.contains(&format!("{count} windows remain in the spool")), "{count} windows: {}", ran.err);
-    assert_eq!(kept(&state, server.port).1, 1, "this host's store has everything");
+    assert_eq!(stored(&state, server.port).1, 1, "this host's store has everything");
 }
 
-/// A small file system, gone with the value. None where that is not allowed.
+/// A small file system, unmounted on drop. None if mounting is not permitted.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -424,7 +432,7 @@ impl SmallDisk {
         None
     }
 
-    /// Takes all the space there is.
+    /// Fills the file system.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -442,7 +450,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_is_told_once_and_nothing_is_lost() {
+fn a_full_disk_is_reported_once_and_nothing_is_lost() {
     if !can_ebpf() {
         return;
     }
@@ -450,22 +458,22 @@ fn a_full_disk_is_told_once_and_nothing_is_lost() {
     let Some(disk) = SmallDisk::mount(home.file("state"), 4_096) else { return };
     let server = Server::start();
     let agent = Agent::start(&home, &["--mode", "ebpf", "--interval", "50ms"]);
-    server.short(10);
-    wait_for("healthy", || (kept(&agent.state, server.port).0 == 10).then_some(()));
+    server.connect_shortly(10);
+    wait_for("the first connections", || (stored(&agent.state, server.port).0 == 10).then_some(()));
     let ballast = disk.fill();
-    let mut made = 10;
-    wait_for("its complaint", || {
-        server.short(1);
-        made += 1;
+    let mut opened = 10;
+    wait_for("the message about the failure", || {
+        server.connect_shortly(1);
+        opened += 1;
         agent.started.err_so_far().contains("map.db").then_some(())
     });
     std::fs::remove_file(ballast).unwrap();
-    wait_for("better", || agent.started.err_so_far().contains("works again").then_some(()));
-    server.short(10);
+    wait_for("the recovery", || agent.started.err_so_far().contains("works again").then_some(()));
+    server.connect_shortly(10);
     let state = agent.state.clone();
-    let ran = agent.end("TERM").exits(0);
+    let ran = agent.stop("TERM").exits(0);
     assert_eq!(ran.err.matches("error:").count(), ran.err.matches("works again").count(), "{}", ran.err);
-    assert_eq!(kept(&state, server.port).0, made + 10);
+    assert_eq!(stored(&state, server.port).0, opened + 10);
 }
 
 #[test]
@@ -477,8 +485,8 @@ fn five_thousand_connections_are_five_thousand_in_every_mode() {
         rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum },
     )
     .unwrap();
-    if limit.maximum.is_some_and(|most| most < 11_000) {
-        skipped("10,000 descriptors in one process are not allowed");
+    if limit.maximum.is_some_and(|limit| limit < 11_000) {
+        skipped("a process cannot have 10,000 descriptors");
         return;
     }
     let server = Server::start();
@@ -492,7 +500,7 @@ fn five_thousand_connections_are_five_thousand_in_every_mode() {
             skipped("owners of other users' sockets need root");
             continue;
         }
-        let all = words(&home, &["--mode", mode, "--once", "--interval", "200ms"]);
+        let all = arguments(&home, &["--mode", mode, "--once", "--interval", "200ms"]);
         let ran = home.run(&all.iter().map(String::as_str).collect::<Vec<&str>>()).exits(0);
         let windows = windows(&ran.out);
         let sum = |side: Side| {
@@ -505,7 +513,7 @@ fn five_thousand_connections_are_five_thousand_in_every_mode() {
 }
 
 #[test]
-fn the_systemd_unit_is_one_that_systemd_takes() {
+fn systemd_accepts_the_unit() {
     let home = Home::new("agent-unit");
     for mode in ["auto", "ebpf", "polling", "tuples"] {
         let ran = home.run(&["agent", "unit", "--mode", mode, "--interval", "2s"]).exits(0);
@@ -513,11 +521,11 @@ fn the_systemd_unit_is_one_that_systemd_takes() {
         let path = home.write(&format!("faultloom-{mode}.service"), &ran.out);
         match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&path).output() {
             Ok(checked) => {
-                let said = String::from_utf8_lossy(&checked.stderr).into_owned();
-                let ours: Vec<&str> = said.lines().filter(|line| line.contains("faultloom-")).collect();
+                let errors = String::from_utf8_lossy(&checked.stderr).into_owned();
+                let ours: Vec<&str> = errors.lines().filter(|line| line.contains("faultloom-")).collect();
                 assert!(ours.is_empty(), "{ours:?}");
             }
-            Err(_) => skipped("systemd-analyze is not there"),
+            Err(_) => skipped("systemd-analyze is not installed"),
         }
     }
     let fleet = home.run(&["agent", "unit", "--fleet"]).exits(0);

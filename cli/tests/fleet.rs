@@ -1,4 +1,4 @@
-//! Hosts that answer each other: two folders, two servers on loopback, one client.
+//! Maps of several hosts: two state directories, two servers on loopback, one client.
 
 use crate::support::{Home, Started, wait_for};
 use flowdb::FlowDb;
@@ -9,7 +9,7 @@ fn now_ms() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
-/// A store with the report of a host that has no flows.
+/// A store with one window of a host without flows.
 fn store_of_host(home: &Home, name: &str) {
     let to_ms = now_ms();
     let window = Window {
@@ -40,7 +40,7 @@ fn store_of_host(home: &Home, name: &str) {
     });
 }
 
-/// A server and what it said about itself.
+/// A server and its first output.
 fn serve(home: &Home, name: &str) -> (Started, Value) {
     let keys = format!("keys-{name}");
     let server = home.start(&[
@@ -56,15 +56,15 @@ fn serve(home: &Home, name: &str) -> (Started, Value) {
         &keys,
         "--json",
     ]);
-    let said = wait_for("the server", || {
+    let started = wait_for("the server", || {
         let out = server.out_so_far();
         out.ends_with('\n').then(|| serde_json::from_str(&out).unwrap())
     });
-    (server, said)
+    (server, started)
 }
 
-fn trust(home: &Home, name: &str, said: &Value) {
-    let (address, fingerprint) = (said["listens"].as_str().unwrap(), said["fingerprint"].as_str().unwrap());
+fn trust(home: &Home, name: &str, server: &Value) {
+    let (address, fingerprint) = (server["listens"].as_str().unwrap(), server["fingerprint"].as_str().unwrap());
     let token = format!("@keys-{name}/token");
     home.run(&["agent", "trust", address, fingerprint, "--token", &token, "--hosts", "hosts"])
         .exits(0)
@@ -81,10 +81,10 @@ fn two_hosts_are_one_map_and_one_that_is_down_is_a_remark() {
     let home = Home::new("fleet");
     store_of_host(&home, "alpha");
     store_of_host(&home, "beta");
-    let (alpha, alpha_said) = serve(&home, "alpha");
-    let (beta, beta_said) = serve(&home, "beta");
-    trust(&home, "alpha", &alpha_said);
-    trust(&home, "beta", &beta_said);
+    let (alpha, alpha_started) = serve(&home, "alpha");
+    let (beta, beta_started) = serve(&home, "beta");
+    trust(&home, "alpha", &alpha_started);
+    trust(&home, "beta", &beta_started);
     let map = |code| home.run(&["map", "--hosts", "hosts", "--json"]).exits(code);
     let both = map(0).json();
     assert_eq!((both["hosts"].as_u64(), both["graph"]["remarks"].as_array().unwrap().len()), (Some(2), 0), "{both}");
@@ -96,16 +96,16 @@ fn two_hosts_are_one_map_and_one_that_is_down_is_a_remark() {
     map(3).says("none of the 2 hosts");
 }
 
-/// The comparison once dropped the remarks about hosts that did not answer.
+/// The comparison had no remarks about hosts that did not answer.
 #[test]
 fn a_comparison_reports_a_host_that_is_down() {
     let home = Home::new("fleet-beside");
     store_of_host(&home, "alpha");
     store_of_host(&home, "beta");
-    let (alpha, alpha_said) = serve(&home, "alpha");
-    let (beta, beta_said) = serve(&home, "beta");
-    trust(&home, "alpha", &alpha_said);
-    trust(&home, "beta", &beta_said);
+    let (alpha, alpha_started) = serve(&home, "alpha");
+    let (beta, beta_started) = serve(&home, "beta");
+    trust(&home, "alpha", &alpha_started);
+    trust(&home, "beta", &beta_started);
     stop(beta);
     home.write(
         "target.yaml",
@@ -128,18 +128,18 @@ fn a_comparison_reports_a_host_that_is_down() {
 }
 
 #[test]
-fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
+fn a_wrong_pin_and_a_wrong_token_are_refused_with_the_reason() {
     let home = Home::new("fleet-pin");
     store_of_host(&home, "alpha");
-    let (alpha, mut said) = serve(&home, "alpha");
-    let right = said["fingerprint"].clone();
-    said["fingerprint"] = format!("sha256:{}", "0".repeat(64)).into();
-    trust(&home, "alpha", &said);
+    let (alpha, mut started) = serve(&home, "alpha");
+    let fingerprint = started["fingerprint"].clone();
+    started["fingerprint"] = format!("sha256:{}", "0".repeat(64)).into();
+    trust(&home, "alpha", &started);
     home.run(&["map", "--hosts", "hosts"]).exits(3).says("its key is not the trusted one");
-    said["fingerprint"] = right;
+    started["fingerprint"] = fingerprint;
     let secret = std::fs::read_to_string(home.file("keys-alpha/token")).unwrap();
     std::fs::write(home.file("keys-alpha/token"), "x".repeat(64)).unwrap();
-    trust(&home, "alpha", &said);
+    trust(&home, "alpha", &started);
     let refused = home.run(&["map", "--hosts", "hosts"]).exits(3).says("the token is not the one");
     assert!(!refused.err.contains(secret.trim()));
     std::fs::write(home.file("keys-alpha/token"), &secret).unwrap();
@@ -147,10 +147,11 @@ fn a_wrong_pin_and_a_wrong_token_are_refused_in_words() {
     home.run(&["agent", "trust", "a:1", "sha256:00", "--token", "@keys-alpha/token"])
         .exits(2)
         .says("is not a fingerprint");
-    home.run(&["agent", "trust", "a", right_of(&said), "--token", "@keys-alpha/token", "--hosts", "hosts"]).exits(2);
+    home.run(&["agent", "trust", "a", fingerprint_of(&started), "--token", "@keys-alpha/token", "--hosts", "hosts"])
+        .exits(2);
     stop(alpha);
 }
 
-fn right_of(said: &Value) -> &str {
-    said["fingerprint"].as_str().unwrap()
+fn fingerprint_of(server: &Value) -> &str {
+    server["fingerprint"].as_str().unwrap()
 }

@@ -1,5 +1,4 @@
-//! `faultloom map` as its user types it: on a store whose content is known, between hosts, and on the shop while it
-//! runs.
+//! `faultloom map` on stores with hand-made windows.
 
 use crate::support::{Home, Started, repository};
 use flowdb::FlowDb;
@@ -17,13 +16,13 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// What one host's agent saw in a minute.
-struct Observation {
+/// A window of one host under construction.
+struct WindowBuilder {
     window: Window,
 }
 
-impl Observation {
-    fn on(host: &str, address: &str, to_ms: i64) -> Observation {
+impl WindowBuilder {
+    fn on(host: &str, address: &str, to_ms: i64) -> WindowBuilder {
         let host = Host {
             id: HostId(format!("machine-{host}")),
             name: host.into(),
@@ -43,7 +42,7 @@ impl Observation {
             flows: Vec::new(),
             losses: Losses::default(),
         };
-        Observation { window }
+        WindowBuilder { window }
     }
 
     fn service(&mut self, kind: ServiceKind, name: &str) -> ServiceKey {
@@ -88,7 +87,7 @@ impl Observation {
         });
     }
 
-    fn keep(self, state: &Path) {
+    fn record(self, state: &Path) {
         std::fs::create_dir_all(state).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -99,83 +98,83 @@ impl Observation {
     }
 }
 
-/// web → api → db on one host, and somebody outside.
+/// web → api → db on one host, and an external client.
 fn alpha(state: &Path, to_ms: i64) {
-    let mut seen = Observation::on("alpha", "10.0.0.1", to_ms);
-    seen.flow(Side::Passive, "web", "192.0.2.7", "10.0.0.1", 80, 4);
+    let mut builder = WindowBuilder::on("alpha", "10.0.0.1", to_ms);
+    builder.flow(Side::Passive, "web", "192.0.2.7", "10.0.0.1", 80, 4);
     for (from, to, port) in [("web", "api", 8080), ("api", "db", 5432)] {
-        seen.flow(Side::Active, from, "127.0.0.1", "127.0.0.1", port, 3);
-        seen.flow(Side::Passive, to, "127.0.0.1", "127.0.0.1", port, 3);
+        builder.flow(Side::Active, from, "127.0.0.1", "127.0.0.1", port, 3);
+        builder.flow(Side::Passive, to, "127.0.0.1", "127.0.0.1", port, 3);
     }
-    seen.keep(state);
+    builder.record(state);
 }
 
 #[test]
-fn where_no_agent_has_run_the_next_step_is_told() {
+fn without_an_agent_the_next_step_is_printed() {
     let home = Home::new("map-none");
     let ran = home.run(&["map", "--state", "nowhere"]).exits(3);
-    ran.says("no agent has watched this host yet").says("faultloom agent").says("map --now");
+    ran.says("no agent has run on this host yet").says("faultloom agent").says("map --now");
     home.run(&["map", "--hosts", "nowhere"]).exits(2).says("agent trust");
-    home.run(&["map", "--from", "1h", "--to", "2h", "--state", "nowhere"]).exits(2).says("ends before it begins");
-    for words in [
+    home.run(&["map", "--from", "1h", "--to", "2h", "--state", "nowhere"]).exits(2).says("ends before it starts");
+    for arguments in [
         &["map", "--last", "5"][..],
         &["map", "--at", "yesterday"],
         &["map", "--hops", "2"],
         &["map", "x", "--dot", "--json"],
     ] {
-        home.run(words).exits(2);
+        home.run(arguments).exits(2);
     }
 }
 
 #[test]
-fn a_map_is_asked_in_every_way() {
-    let home = Home::new("map-ask");
+fn queries_select_parts_of_the_map() {
+    let home = Home::new("map-query");
     let now = now_ms();
     alpha(&home.file("s"), now);
-    let ask = |words: &[&str]| {
+    let map = |more: &[&str]| {
         let mut all = vec!["map", "--state", "s"];
-        all.extend(words);
+        all.extend(more);
         home.run(&all)
     };
-    let table = ask(&[]).exits(0).says("4 nodes, 3 edges · 1 host").says("next: faultloom map").out;
+    let table = map(&[]).exits(0).says("4 nodes, 3 edges · 1 host").says("next: faultloom map").out;
     assert!(
         table.lines().any(|l| l.contains("web") && l.contains("→ api") && l.contains(":8080") && l.contains('3')),
         "{table}"
     );
-    assert!(table.lines().any(|l| l.contains("192.0.2.7") && l.contains("one end seen")), "{table}");
-    let edges = |words: &[&str]| ask(words).exits(0).json()["graph"]["edges"].as_array().unwrap().len();
+    assert!(table.lines().any(|l| l.contains("192.0.2.7") && l.contains("one end observed")), "{table}");
+    let edges = |more: &[&str]| map(more).exits(0).json()["graph"]["edges"].as_array().unwrap().len();
     assert_eq!(edges(&["--json"]), 3);
     assert_eq!(edges(&["api", "--json"]), 2);
     assert_eq!(edges(&["api", "--depends-on", "--json"]), 1);
     assert_eq!(edges(&["db", "--depended-by", "--hops", "9", "--json"]), 3);
     assert_eq!(edges(&["--by", "host", "--json"]), 3, "by port");
-    let moment = jiff::Timestamp::from_millisecond(now - 1_000).unwrap().to_string();
-    assert_eq!(edges(&["--at", &moment, "--json"]), 3);
-    ask(&["--dot"]).exits(0).says("digraph map");
-    ask(&["--mermaid"]).exits(0).says("flowchart LR");
-    ask(&["apu"]).exits(2).says("similar: api");
-    ask(&["--at", "2020-01-01T00:00:00Z"])
+    let time = jiff::Timestamp::from_millisecond(now - 1_000).unwrap().to_string();
+    assert_eq!(edges(&["--at", &time, "--json"]), 3);
+    map(&["--dot"]).exits(0).says("digraph map");
+    map(&["--mermaid"]).exits(0).says("flowchart LR");
+    map(&["apu"]).exits(2).says("similar: api");
+    map(&["--at", "2020-01-01T00:00:00Z"])
         .exits(5)
         .says("there are no observations of that time")
         .says("the last window of");
 }
 
 #[test]
-fn a_map_is_kept_shown_compared_and_drawn() {
-    let home = Home::new("map-keep");
+fn a_saved_map_is_shown_compared_and_drawn() {
+    let home = Home::new("map-save");
     let now = now_ms();
     alpha(&home.file("s"), now - 30 * MINUTE_MS);
-    let saved = |words: &[&str]| {
+    let save = |more: &[&str]| {
         let mut all = vec!["map", "--state", "s", "--save", "--json"];
-        all.extend(words);
+        all.extend(more);
         home.run(&all).exits(0).json()["run"].as_str().unwrap().to_owned()
     };
-    let before = saved(&[]);
-    let mut later = Observation::on("alpha", "10.0.0.1", now);
+    let before = save(&[]);
+    let mut later = WindowBuilder::on("alpha", "10.0.0.1", now);
     later.flow(Side::Active, "cron", "127.0.0.1", "127.0.0.1", 5432, 1);
     later.flow(Side::Passive, "db", "127.0.0.1", "127.0.0.1", 5432, 1);
-    later.keep(&home.file("s"));
-    let after = saved(&[]);
+    later.record(&home.file("s"));
+    let after = save(&[]);
     home.run(&["runs"]).exits(0).says("map,").says("nodes, ");
     home.run(&["show", &after]).exits(0).says("cron").says("5 nodes, 4 edges");
     home.run(&["diff", &before, &before]).exits(0).says("0 different");
@@ -190,45 +189,46 @@ fn a_map_is_kept_shown_compared_and_drawn() {
     home.run(&["map", "cron", "--state", "s", "--changed-since", "20m", "--last", "15m"]).exits(0).says("+ cron");
 }
 
-/// The guide's questions to a store, word by word.
+/// The commands of the guide that read a store.
 fn guide_commands() -> Vec<String> {
     let guide = std::fs::read_to_string(repository().join("docs/guides/map.md")).unwrap();
-    let elsewhere = ["--now", "--database", "--hosts", "--beside"];
+    let other_sources = ["--now", "--database", "--hosts", "--beside"];
     let blocks = guide.split("\n```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
     let line = |line: &str| line.split(['#', '|']).next().unwrap_or_default().trim().to_owned();
     blocks
         .flat_map(str::lines)
         .map(line)
-        .filter(|line| line.starts_with("faultloom map") && !elsewhere.iter().any(|word| line.contains(word)))
+        .filter(|line| line.starts_with("faultloom map") && !other_sources.iter().any(|word| line.contains(word)))
         .collect()
 }
 
 #[test]
-fn the_guides_questions_are_answered() {
+fn the_commands_of_the_guide_work() {
     let home = Home::new("map-guide");
     let now = now_ms();
     for to_ms in [now, now - 24 * 60 * MINUTE_MS] {
-        let mut seen = Observation::on("db1", "10.0.0.5", to_ms);
+        let mut builder = WindowBuilder::on("db1", "10.0.0.5", to_ms);
         let id = ProcessId { pid: 4711, start_ticks: 1 };
         for (from, to, port) in [("web", "checkout", 8080), ("checkout", "postgres", 5432)] {
-            seen.flow(Side::Active, from, "10.0.0.5", "10.0.0.5", port, 3);
-            seen.flow(Side::Passive, to, "10.0.0.5", "10.0.0.5", port, 3);
+            builder.flow(Side::Active, from, "10.0.0.5", "10.0.0.5", port, 3);
+            builder.flow(Side::Passive, to, "10.0.0.5", "10.0.0.5", port, 3);
         }
-        let postgres = seen.window.flows.last_mut().unwrap();
+        let postgres = builder.window.flows.last_mut().unwrap();
         postgres.process = Some(id);
         let service = postgres.service.clone();
-        seen.window.processes.push(Process { id, service, netns: 1, comm: "postgres".into() });
-        seen.keep(&home.file("s"));
+        builder.window.processes.push(Process { id, service, netns: 1, comm: "postgres".into() });
+        builder.record(&home.file("s"));
     }
     let commands = guide_commands();
     assert!(commands.len() >= 12, "{commands:?}");
     for command in commands {
-        let mut words: Vec<&str> = command.split_whitespace().skip(1).collect();
-        words.extend(["--state", "s"]);
-        let ran = home.run(&words);
-        // the guide's moments may lie before anybody watched
-        let past = ["--at", "--from"].iter().any(|word| words.contains(word)) && ran.status.code() == Some(5);
-        if !past {
+        let mut arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+        arguments.extend(["--state", "s"]);
+        let ran = home.run(&arguments);
+        // the times of the guide may be before the first window
+        let is_past =
+            ["--at", "--from"].iter().any(|option| arguments.contains(option)) && ran.status.code() == Some(5);
+        if !is_past {
             ran.exits(0);
         }
     }
@@ -238,15 +238,15 @@ fn the_guides_questions_are_answered() {
 }
 
 #[test]
-fn names_of_addresses_are_asked_for_only_when_told() {
+fn names_of_addresses_are_resolved_only_on_request() {
     let home = Home::new("map-resolve");
-    let mut seen = Observation::on("alpha", "10.0.0.1", now_ms());
+    let mut builder = WindowBuilder::on("alpha", "10.0.0.1", now_ms());
     for address in ["192.0.2.7", "192.0.2.8"] {
-        seen.flow(Side::Active, "web", "10.0.0.1", address, 443, 1);
+        builder.flow(Side::Active, "web", "10.0.0.1", address, 443, 1);
     }
-    seen.keep(&home.file("s"));
-    // a name service that knows one address, and remembers who asked
-    let service = "#!/bin/sh\necho $2 >>asked\n[ $2 = 192.0.2.7 ] && echo $2 api.example\n";
+    builder.record(&home.file("s"));
+    // a name service with one address that records its queries
+    let service = "#!/bin/sh\necho $2 >>queries\n[ $2 = 192.0.2.7 ] && echo $2 api.example\n";
     let program = home.write("getent", service);
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", home.file(".").display(), std::env::var("PATH").unwrap());
@@ -255,7 +255,7 @@ fn names_of_addresses_are_asked_for_only_when_told() {
         command.env("PATH", &path);
         Started::new(command).wait().exits(0).out
     };
-    assert!(map(&[]).contains("192.0.2.7") && !home.file("asked").exists());
+    assert!(map(&[]).contains("192.0.2.7") && !home.file("queries").exists());
     let named = map(&["--resolve"]);
     assert!(named.contains("api.example (192.0.2.7)") && named.contains("192.0.2.8"), "{named}");
 }

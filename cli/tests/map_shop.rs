@@ -1,9 +1,10 @@
-//! The map of the shop, beside the calls of its recorded requests.
+//! The map of the shop, compared with the calls of its recorded requests.
 
 use crate::support::{Home, Shop, Started, skipped, wait_for};
 use std::path::PathBuf;
 
-/// An agent beside others that may watch this host. Nothing if it cannot run here, with a counted skip.
+/// An agent with its own lock, because the host may have another one. None if it cannot run here; the test then counts as
+/// skipped.
 struct Agent {
     started: Started,
     state: PathBuf,
@@ -13,13 +14,13 @@ impl Agent {
     fn start(home: &Home) -> Option<Agent> {
         let state = home.file("state");
         let lock = format!("faultloom-test-{}", home.path.display());
-        let folder = state.to_string_lossy().into_owned();
-        let mut started = home.start(&["agent", "--state", &folder, "--lock", &lock]);
-        let watches = wait_for("the first window", || {
+        let directory = state.to_string_lossy().into_owned();
+        let mut started = home.start(&["agent", "--state", &directory, "--lock", &lock]);
+        let runs = wait_for("the first window", || {
             let ended = started.has_ended();
             (ended || state.join("agent.prom").exists()).then_some(!ended)
         });
-        if watches {
+        if runs {
             return Some(Agent { started, state });
         }
         skipped(&format!("no agent can run here: {}", started.err_so_far().lines().next().unwrap_or_default()));
@@ -57,18 +58,18 @@ fn the_shops_sockets_are_the_calls_of_its_recorded_requests() {
     for (from, to) in &calls {
         let row = rows.iter().find(|r| r["from"] == **from && r["to"] == **to);
         let row = row.unwrap_or_else(|| panic!("{from} → {to} is not compared: {rows:#?}"));
-        // looking at intervals misses a connection of a millisecond, and says so
+        // polling misses a connection of a millisecond
         let short = polled && from == "client";
         assert!(row["seen"] == "both" || short, "{row}");
     }
     for row in rows.iter().filter(|row| row["seen"] != "both") {
-        let (from, to, why) = (text(row, "from"), text(row, "to"), text(row, "why"));
+        let (from, to, reason) = (text(row, "from"), text(row, "to"), text(row, "why"));
         let explained = match (from.as_str(), to.as_str()) {
-            ("cart", "memcached") => why.contains("carries no SDK"),
-            ("client", _) if row["seen"] == "sockets" => why.contains("health check"),
+            ("cart", "memcached") => reason.contains("carries no SDK"),
+            ("client", _) if row["seen"] == "sockets" => reason.contains("health check"),
             ("client", "frontend") => polled,
             // the cart was filled by another request
-            _ => why.contains("another request"),
+            _ => reason.contains("another request"),
         };
         assert!(explained, "{row}");
     }

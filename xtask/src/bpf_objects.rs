@@ -6,7 +6,7 @@ use crate::shell::{is_installed, quiet, root};
 use std::path::Path;
 use std::process::Command;
 
-const FOLDER: &str = "observe/sockets/bpf";
+const DIRECTORY: &str = "observe/sockets/bpf";
 const SOURCE: &str = "sockets.bpf.c";
 const OBJECT: &str = "sockets.bpf.o";
 
@@ -18,7 +18,7 @@ const HEADERS: &str = "/usr/include/bpf/bpf_helpers.h";
 pub fn bless() -> Result<(), String> {
     match missing() {
         Some(what) => println!("skipped: the BPF object is not rebuilt ({what})"),
-        None => build(&root().join(FOLDER).join(OBJECT))?,
+        None => build(&root().join(DIRECTORY).join(OBJECT))?,
     }
     Ok(())
 }
@@ -33,10 +33,10 @@ pub fn drift() -> Result<String, String> {
     std::fs::create_dir_all(root().join("out")).map_err(|e| format!("out: {e}"))?;
     build(&fresh)?;
     let read = |path: &Path| std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()));
-    if read(&fresh)? == read(&root().join(FOLDER).join(OBJECT))? {
-        Ok(format!("{FOLDER}/{OBJECT}"))
+    if read(&fresh)? == read(&root().join(DIRECTORY).join(OBJECT))? {
+        Ok(format!("{DIRECTORY}/{OBJECT}"))
     } else {
-        Err(format!("{FOLDER}/{OBJECT} is stale (make bless)"))
+        Err(format!("{DIRECTORY}/{OBJECT} is stale (make bless)"))
     }
 }
 
@@ -47,7 +47,7 @@ fn missing() -> Option<String> {
     }
     let headers = Package { name: "libbpf-dev", program: "clang-14" };
     let installed = setup::install_all(&[&CLANG, &STRIP, &headers]);
-    if complete() { None } else { Some(installed.err().unwrap_or_else(|| format!("{HEADERS} is not there"))) }
+    if complete() { None } else { Some(installed.err().unwrap_or_else(|| format!("{HEADERS} is not installed"))) }
 }
 
 fn complete() -> bool {
@@ -56,10 +56,10 @@ fn complete() -> bool {
 
 /// Keeps line information, which the kernel's verifier prints, but not the path of the build directory.
 fn build(object: &Path) -> Result<(), String> {
-    let folder = root().join(FOLDER);
-    let map = format!("-fdebug-prefix-map={}=.", folder.display());
+    let directory = root().join(DIRECTORY);
+    let map = format!("-fdebug-prefix-map={}=.", directory.display());
     let mut clang = Command::new(CLANG.program);
     clang.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", &map, "-c", SOURCE, "-o"]);
-    quiet(clang.arg(object).current_dir(&folder))?;
+    quiet(clang.arg(object).current_dir(&directory))?;
     quiet(Command::new(STRIP.program).arg("-g").arg(object)).map(|_| ())
 }

@@ -15,11 +15,11 @@ pub struct DemoAgent {
 }
 
 impl DemoAgent {
-    /// Starts an agent with its state and log in `folder`. Uses its own lock, so it can run beside the host's agent.
-    pub fn start(folder: &Path) -> DemoAgent {
-        let state = folder.to_string_lossy().into_owned();
+    /// Starts an agent with its state and log in `directory`. Uses its own lock, so it can run beside the host's agent.
+    pub fn start(directory: &Path) -> DemoAgent {
+        let state = directory.to_string_lossy().into_owned();
         let lock = format!("faultloom-demo-{}", std::process::id());
-        let log = std::fs::create_dir_all(folder).and_then(|()| File::create(folder.join("agent.log")));
+        let log = std::fs::create_dir_all(directory).and_then(|()| File::create(directory.join("agent.log")));
         let started = log.and_then(|log| {
             command(&built("faultloom"), &["agent", "--state", &state, "--lock", &lock, "--for", RUN_TIME_MAX])
                 .stdout(log.try_clone()?)

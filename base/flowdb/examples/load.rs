@@ -1,13 +1,12 @@
-//! What a fleet costs its database: agents that each record a minute of windows per minute, and what questions take
-//! then.
+//! Cost of a fleet for its database: agents record a minute of windows per minute; then the duration of queries.
 //!
 //! `cargo run --release -p flowdb --features postgres --example load -- [agents 1000] [windows in a minute 1] [minutes
 //! 3] [POSTGRES-URL]`
 //!
-//! Without an address it starts a PostgreSQL of its own. Each agent has 10 services, 10 listeners and 50 flows, and
-//! records all windows of its minute at once. Prints a line of JSON: for each minute of windows the seconds until all
-//! are recorded by 8 writers, and the seconds of processor time of this process and of the server; then seconds (the
-//! median of 5) that a slice of that minute and the paper's query take.
+//! Without a URL it starts its own PostgreSQL. Each agent has 10 services, 10 listeners and 50 flows, and records all
+//! windows of its minute at once. Prints a line of JSON: for each minute of windows the seconds until 8 writers have
+//! recorded them, and the CPU seconds of this process and of the server; then the seconds (the median of 5) of a slice
+//! of that minute and of the paper's query.
 
 #[allow(dead_code)] // tests use more of it
 #[path = "../tests/integration/support/mod.rs"]
@@ -24,7 +23,7 @@ const SERVICES: usize = 10;
 const FLOWS: usize = 50;
 const WRITERS: usize = 8;
 
-/// Seconds of processor time that a process and its children, as far as they ended, have used.
+/// CPU seconds of a process and its ended children.
 fn cpu_s(stat: &str) -> f64 {
     let fields: Vec<u64> =
         stat.rsplit(')').next().unwrap_or_default().split(' ').map(|n| n.parse().unwrap_or(0)).collect();
@@ -35,7 +34,7 @@ fn own_cpu_s() -> f64 {
     cpu_s(&std::fs::read_to_string("/proc/self/stat").unwrap())
 }
 
-/// Of all servers below one folder of data; those of ended connections are counted by their parent.
+/// CPU seconds of a PostgreSQL server and its processes; ended processes are included in their parent.
 fn server_cpu_s(postmaster: u32) -> f64 {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
@@ -62,7 +61,7 @@ impl Host {
         Host { agent, services }
     }
 
-    /// Half of the flows are calls of other hosts, half are their calls, so that both ends are seen.
+    /// Half of the flows are active and half passive, so that both ends of each connection are observed.
     fn window(&mut self, number: usize, agents: usize, from_ms: i64) -> Window {
         let mut window = self.agent.window(from_ms);
         window.services.clone_from(&self.services);
@@ -116,7 +115,7 @@ async fn record_minute(url: &str, hosts: &mut [Host], windows: i64, from_ms: i64
     }
 }
 
-/// The paper's query of the guide, for another moment, host and port.
+/// The paper's query of the guide, for another time, host and port.
 fn papers_query(at_ms: i64) -> String {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/flowdb.md")).unwrap();
     let block = page.split("```sql paper\n").nth(1).unwrap().split("```").next().unwrap();

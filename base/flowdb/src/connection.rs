@@ -112,14 +112,14 @@ impl Transaction {
         let text = query.text(self.dialect());
         match self {
             Transaction::Sqlite(tx) => {
-                let query_ = parameters.iter().fold(sqlx::query(text), |q, parameter| q.bind(*parameter));
-                let found = query_.fetch_all(&mut **tx).await?;
+                let bound = parameters.iter().fold(sqlx::query(text), |q, parameter| q.bind(*parameter));
+                let found = bound.fetch_all(&mut **tx).await?;
                 found.iter().map(|row| from_sqlite(row, query.columns)).collect()
             }
             #[cfg(feature = "postgres")]
             Transaction::Postgres(tx) => {
-                let query_ = parameters.iter().fold(sqlx::query(text), |q, parameter| q.bind(*parameter));
-                let found = query_.fetch_all(&mut **tx).await?;
+                let bound = parameters.iter().fold(sqlx::query(text), |q, parameter| q.bind(*parameter));
+                let found = bound.fetch_all(&mut **tx).await?;
                 found.iter().map(|row| from_postgres(row, query.columns)).collect()
             }
         }

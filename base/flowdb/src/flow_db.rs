@@ -68,10 +68,13 @@ impl FlowDb {
             return open_postgres(path_or_url, DEFAULT_TIMEOUT, false).await;
         }
         let file = Path::new(path_or_url);
-        // Without a log nobody is writing; and SQLite cannot create the log in a directory that is not writable.
-        let quiet = !file.with_file_name(format!("{}-wal", file_name(file))).exists();
-        let options =
-            SqliteConnectOptions::new().filename(file).read_only(true).immutable(quiet).busy_timeout(DEFAULT_TIMEOUT);
+        // without a log there is no writer; and SQLite cannot create the log in a directory that is not writable
+        let has_no_writer = !file.with_file_name(format!("{}-wal", file_name(file))).exists();
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .read_only(true)
+            .immutable(has_no_writer)
+            .busy_timeout(DEFAULT_TIMEOUT);
         let flowdb = FlowDb::connect(options, path_or_url, DEFAULT_TIMEOUT).await?;
         schema::check(&flowdb.pool).await.map_err(|incompatible| incompatible.failure(path_or_url))?;
         Ok(flowdb)
@@ -102,17 +105,16 @@ impl FlowDb {
         let begin = Instant::now();
         loop {
             match tokio::time::timeout(self.timeout, self.record_once(&windows)).await {
-                Ok(Ok(fresh)) => return Ok(fresh),
+                Ok(Ok(recorded)) => return Ok(recorded),
                 Ok(Err(e)) if is_conflict(&e) && begin.elapsed() < self.timeout => {
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 Ok(Err(e)) if is_rejected(&e) => return Err(rejected(&self.location, &e)),
                 Ok(Err(e)) => return Err(unusable(&self.location, &e)),
                 Err(_) => {
-                    let what = format!("the database {} took longer than {} s", self.location, self.timeout.as_secs());
-                    return Err(
-                        Failure::environment(what).next("check what keeps it busy; windows are queued meanwhile")
-                    );
+                    let what =
+                        format!("the database {} did not answer within {} s", self.location, self.timeout.as_secs());
+                    return Err(Failure::environment(what).next("check its load; windows are queued meanwhile"));
                 }
             }
         }
@@ -120,8 +122,8 @@ impl FlowDb {
 
     async fn record_once(&self, windows: &[&Window]) -> Result<usize, Error> {
         let mut tx = self.pool.begin().await?;
-        let fresh = record::record(&mut tx, windows).await?;
-        tx.commit().await.map(|()| fresh)
+        let recorded = record::record(&mut tx, windows).await?;
+        tx.commit().await.map(|()| recorded)
     }
 
     /// Returns the data from `from_ms` (inclusive) to `to_ms` (exclusive), extended to whole minutes; the slice
@@ -202,8 +204,8 @@ fn create_file(file: &Path) -> Result<(), Failure> {
         Failure::environment(format!("cannot create the database {}: {e}", file.display()))
             .next("check that its directory is writable, or name another file")
     };
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(cannot)?;
+    if let Some(directory) = file.parent() {
+        std::fs::create_dir_all(directory).map_err(cannot)?;
     }
     // SQLite would make it world-readable
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o640).open(file) {
@@ -244,8 +246,8 @@ async fn open_postgres(url: &str, timeout: Duration, write: bool) -> Result<Flow
             .next("write it as postgres://USER@HOST:PORT/NAME?sslmode=verify-full, see docs/guides/flowdb.md")
     })?;
     // a statement that timed out here must not continue on the server
-    let most = timeout.as_millis().to_string();
-    let options = options.application_name("faultloom").options([("statement_timeout", most.as_str())]);
+    let statement_timeout = timeout.as_millis().to_string();
+    let options = options.application_name("faultloom").options([("statement_timeout", statement_timeout.as_str())]);
     let name = options.get_database().unwrap_or_default();
     let location =
         format!("postgres://{}@{}:{}/{name}", options.get_username(), options.get_host(), options.get_port());
@@ -255,7 +257,7 @@ async fn open_postgres(url: &str, timeout: Duration, write: bool) -> Result<Flow
     let _ = first.close().await;
     let pool = PgPoolOptions::new().max_connections(4).acquire_timeout(timeout);
     let pool = Pool::Postgres(pool.connect_with(options).await.map_err(|e| unusable(&location, &e))?);
-    let fit = if write { schema::migrate(&pool).await } else { schema::check(&pool).await };
-    fit.map_err(|incompatible| incompatible.failure(&location))?;
+    let compatible = if write { schema::migrate(&pool).await } else { schema::check(&pool).await };
+    compatible.map_err(|incompatible| incompatible.failure(&location))?;
     Ok(FlowDb { pool, timeout, location })
 }

@@ -47,7 +47,7 @@ pub const FLOWS: Query = Query {
         Text, Text, Text, Text, Int, Int, Int, Text, Addr, Addr, Int, Text, Addr, Int, Text, Text, Text, Int, Int, Int,
         Int, Int, Int, Int,
     ],
-    // SQLite takes `open` from the row of the group with the greatest from_ms
+    // SQLite returns `open` of the row of the group with the greatest from_ms
     sqlite: "SELECT f.host, f.boot, f.side, f.service, f.pid, f.start_ticks, f.netns, f.protocol, f.active_ip, f.passive_ip, \
         f.passive_port, f.passive_path, f.translated_ip, f.translated_port, f.translated_path, f.source, f.attribution, \
         c.opened, c.established, c.failed, c.closed, c.open, c.sent, c.received \

@@ -45,7 +45,7 @@ async fn write(tx: &mut Transaction, batch: &Batch<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Applies rows in parts, because a row takes ten times the memory of its source. Keeps the order of the rows.
+/// Applies rows in parts, because a row needs ten times the memory of its source. Keeps the order of the rows.
 async fn apply_in_parts(
     tx: &mut Transaction,
     change: &Change,

@@ -70,7 +70,7 @@ async fn migrate_sqlite(pool: &SqlitePool, scripts: &[&'static str]) -> Result<(
     for script in scripts.iter().skip(usize::try_from(found).unwrap_or(0)) {
         sqlx::raw_sql(*script).execute(&mut *tx).await?;
     }
-    // PRAGMA takes no parameters; the text contains only a number
+    // PRAGMA has no parameters; the text contains only a number
     sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA user_version = {supported}"))).execute(&mut *tx).await?;
     Ok(tx.commit().await?)
 }

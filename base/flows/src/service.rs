@@ -67,7 +67,7 @@ pub struct Service {
     /// Path of a program's executable if it was readable; only its file name if the process had ended before.
     pub executable: Option<String>,
     /// Normalized arguments: instance-specific parts (ports, numbers, temporary names) are replaced, and values that
-    /// look like secrets are removed.
+    /// may be secrets are removed.
     pub arguments: Option<String>,
     pub container: Option<String>,
     pub pod: Option<String>,

@@ -17,8 +17,7 @@ pub struct Observation {
     pub losses: Losses,
 }
 
-/// Observations of an agent in an interval. Counts are differences, so a window must be stored exactly once; `agent`
-/// and
+/// Observations of an agent in an interval. Counts are differences, so a window must be stored exactly once; `agent` and
 /// `sequence` identify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
@@ -41,8 +40,8 @@ pub struct Window {
     pub losses: Losses,
 }
 
-/// The data of an interval: the union of its windows with counts added up. Also the format in which hosts answer each
-/// other.
+/// The data of an interval: the union of its windows with counts added up. Also the format of the data
+/// that hosts exchange.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     pub from_ms: i64,

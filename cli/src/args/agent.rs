@@ -11,8 +11,8 @@ pub struct Agent {
     #[command(subcommand)]
     pub part: Option<AgentPart>,
     #[command(flatten)]
-    pub observing: Observing,
-    /// Folder of windows, spool and counters [default: /var/lib/faultloom for root, else `agent` below --home]
+    pub collection: Collection,
+    /// Directory of windows, spool and counters [default: /var/lib/faultloom for root, else `agent` below --home]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Also write every window to the store of a fleet: postgres://user@host/name
@@ -42,24 +42,24 @@ pub enum AgentPart {
 #[derive(ClapArgs)]
 pub struct AgentUnit {
     #[command(flatten)]
-    pub observing: Observing,
+    pub collection: Collection,
     /// Include the store of a fleet, configured in /etc/faultloom/agent.env
     #[arg(long)]
     pub fleet: bool,
 }
 
 #[derive(ClapArgs, Clone)]
-pub struct Observing {
+pub struct Collection {
     /// How connections are observed
-    #[arg(long, value_enum, default_value_t = ObservingMode::Auto)]
-    pub mode: ObservingMode,
+    #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
+    pub mode: ModeArg,
     /// Length of a window
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub interval: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ObservingMode {
+pub enum ModeArg {
     /// The best method that this host supports; prints which, and why
     Auto,
     /// eBPF: counts every connection in the kernel, with its owner

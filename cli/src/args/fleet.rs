@@ -9,10 +9,10 @@ pub struct AgentServe {
     /// Address to listen on for other hosts
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
     pub listen: SocketAddr,
-    /// The agent's folder [default: as `faultloom agent`]
+    /// The agent's directory [default: as `faultloom agent`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Folder of key and token, created at the first start [default: `serve` below --home]
+    /// Directory of key and token, created at the first start [default: `serve` below --home]
     #[arg(long, value_name = "DIR")]
     pub keys: Option<PathBuf>,
     /// Address of the agent's metrics for Prometheus
@@ -29,7 +29,7 @@ pub struct AgentTrust {
     pub address: String,
     /// sha256:…, as `agent serve` prints it
     pub fingerprint: String,
-    /// Its token, or @FILE that contains it, in the folder of the host list
+    /// Its token, or @FILE that contains it, in the directory of the host list
     #[arg(long, value_name = "TOKEN")]
     pub token: String,
     /// The list of hosts [default: `hosts` below --home]

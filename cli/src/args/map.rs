@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub struct Map {
-    /// Show only what is around a service, host, address, address:port, :port, pid, unit or container
+    /// Show only the neighborhood of a service, host, address, address:port, :port, pid, unit or container
     pub of: Option<String>,
     /// Only what it depends on
     #[arg(long, requires = "of", conflicts_with = "depended_by")]
@@ -14,10 +14,10 @@ pub struct Map {
     /// Only what depends on it
     #[arg(long, requires = "of")]
     pub depended_by: bool,
-    /// How many steps from it
+    /// Number of edges to follow from it
     #[arg(long, value_name = "N", requires = "of", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=1000))]
     pub hops: u64,
-    /// What a node stands for
+    /// What a node represents
     #[arg(long, value_enum, default_value_t = MapBy::Service)]
     pub by: MapBy,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Map {
     pub all: bool,
 }
 
-/// When. Times are `15m` (ago), `14:30` (today, UTC) or `2026-11-21T14:30:00Z`.
+/// Range of time. Times are `15m` (ago), `14:30` (today, UTC) or `2026-11-21T14:30:00Z`.
 #[derive(ClapArgs, Clone)]
 pub struct Range {
     /// The length of time until now [default: 1h]
@@ -53,7 +53,7 @@ pub struct Range {
     /// The minute that contains this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["since", "until"])]
     pub at: Option<TimeArg>,
-    /// Begin of the range
+    /// Start of the range
     #[arg(long = "from", id = "since", value_name = "TIME")]
     pub since: Option<TimeArg>,
     /// End of the range [default: now]
@@ -67,7 +67,7 @@ pub struct Range {
 /// Where observations come from.
 #[derive(ClapArgs, Clone)]
 pub struct Origin {
-    /// The agent's folder on this host [default: as `faultloom agent`]
+    /// The agent's directory on this host [default: as `faultloom agent`]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["database", "hosts", "now"])]
     pub state: Option<PathBuf>,
     /// The fleet's store: postgres://user@host/name

@@ -1,11 +1,12 @@
 //! `faultloom agent`: the host's daemon, in the foreground.
 //!
-//! The order of the start matters. The collector needs the most capabilities, so it starts first. Capabilities that it
-//! does not need are dropped before other threads start, and before data from outside, such as a database's replies, is
-//! read.
+//! The order of its start matters. The collector requires the most capabilities and starts first. Those that are not
+//! needed are dropped before anything is opened that could be attacked (a database's answers) and before other threads
+//! start.
 
-use crate::args::{Agent, AgentPart, AgentUnit, Observing, ObservingMode};
+use crate::args::{Agent, AgentPart, AgentUnit, Collection, ModeArg};
 use crate::context::Context;
+use crate::signals::stop_signal;
 use ::agent::{
     Daemon, FleetWriter, HostLock, Observer, Reporter, Settings, SocketObserver, capabilities, stores, systemd_unit,
 };
@@ -20,7 +21,6 @@ use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
     if let Some(AgentPart::Unit(unit)) = &args.part {
@@ -28,21 +28,21 @@ pub fn agent(context: &Context, args: &Agent) -> Result<Exit, Failure> {
     }
     sockets::memory::limit_heap();
     let _lock = HostLock::take(&args.lock)?;
-    let state = make_state(context, args)?;
-    let mode = mode(args.observing.mode);
+    let state = create_state(context, args)?;
+    let mode = mode(args.collection.mode);
     capabilities::reduce(&match mode {
         Mode::Auto => vec![Source::Ebpf, Source::Polling],
         Mode::Only(source) => vec![source],
     })?;
     let observer = SocketObserver::start(mode)?;
-    log(context, &format!("watching by {}", observer.source()));
-    observer.remarks.iter().for_each(|remark| log(context, &format!("  {remark}")));
+    print_status(context, &format!("source of connections: {}", observer.source()));
+    observer.remarks.iter().for_each(|remark| print_status(context, &format!("  {remark}")));
     capabilities::reduce(&[observer.source()])?;
     // one thread, because capabilities belong to a thread
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Failure::environment(format!("no runtime can be started: {e}")))?;
+        .map_err(|e| Failure::environment(format!("cannot start the runtime: {e}")))?;
     runtime.block_on(run(context, args, observer, state))
 }
 
@@ -53,15 +53,16 @@ async fn run(context: &Context, args: &Agent, observer: SocketObserver, state: P
         Some(url) => Some(fleet(url, &state)?),
         None => None,
     };
-    log(context, &format!("windows of {:?} are kept in {}; Ctrl-C ends", args.observing.interval, state.display()));
-    let settings = Settings { interval: args.observing.interval, once: args.once, state };
+    let interval = args.collection.interval;
+    print_status(context, &format!("recording windows of {interval:?} in {}; Ctrl-C stops", state.display()));
+    let settings = Settings { interval, once: args.once, state };
     let printer = Printer { json: context.common.json, once: args.once };
     Daemon::new(observer, store, fleet, settings, printer).run(stop).await;
     Ok(Exit::Pass)
 }
 
-/// On standard error, also with `--json`: a daemon's messages belong into its log.
-fn log(context: &Context, line: &str) {
+/// Status goes to standard error, which is the log of a daemon: windows may go to standard output.
+fn print_status(context: &Context, line: &str) {
     if !context.common.quiet {
         eprintln!("{line}");
     }
@@ -70,67 +71,59 @@ fn log(context: &Context, line: &str) {
 fn fleet(url: &str, state: &Path) -> Result<FleetWriter, Failure> {
     if !cfg!(feature = "postgres") {
         return Err(Failure::environment("this faultloom was built without PostgreSQL")
-            .next("build it with `--features postgres`, or leave --database out"));
+            .next("build it with `--features postgres`, or omit --database"));
     }
     let spool = Spool::open(&state.join(stores::SPOOL), flowdb::spool::DEFAULT_LIMIT_BYTES)?;
     Ok(FleetWriter::start(spool, stores::FleetDatabase::new(url)))
 }
 
-fn mode(chosen: ObservingMode) -> Mode {
-    match chosen {
-        ObservingMode::Auto => Mode::Auto,
-        ObservingMode::Ebpf => Mode::Only(Source::Ebpf),
-        ObservingMode::Polling => Mode::Only(Source::Polling),
-        ObservingMode::Tuples => Mode::Only(Source::Tuples),
+fn mode(argument: ModeArg) -> Mode {
+    match argument {
+        ModeArg::Auto => Mode::Auto,
+        ModeArg::Ebpf => Mode::Only(Source::Ebpf),
+        ModeArg::Polling => Mode::Only(Source::Polling),
+        ModeArg::Tuples => Mode::Only(Source::Tuples),
     }
 }
 
-/// `/var/lib/faultloom` for root, who observes the whole host; below `--home` for other users.
-pub fn state_folder(context: &Context, chosen: Option<&Path>) -> PathBuf {
-    match chosen {
-        Some(folder) => folder.to_owned(),
+/// The directory named by `--state`; by default the system's directory for root, and one below the store's home for other
+/// users.
+pub fn state_directory(context: &Context, argument: Option<&Path>) -> PathBuf {
+    match argument {
+        Some(directory) => directory.to_owned(),
         None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/faultloom"),
         None => context.common.home.join("agent"),
     }
 }
 
-/// Writable by its owner and readable by its group only, because it records who communicates with whom.
-fn make_state(context: &Context, args: &Agent) -> Result<PathBuf, Failure> {
-    let state = state_folder(context, args.state.as_deref());
+/// Creates the state directory, which only its owner can write and only its group can read: the windows are sensitive.
+fn create_state(context: &Context, args: &Agent) -> Result<PathBuf, Failure> {
+    let state = state_directory(context, args.state.as_deref());
     std::fs::DirBuilder::new().recursive(true).mode(0o750).create(&state).map_err(|e| {
-        Failure::environment(format!("cannot create the folder {}", state.display()))
+        Failure::environment(format!("cannot create the directory {}", state.display()))
             .why(e.to_string())
             .next("choose another one with --state DIR")
     })?;
     Ok(state)
 }
 
-/// Completes at Ctrl-C, SIGTERM, or after `length`. From this call on, these signals do not end the process.
+/// Ready at Ctrl-C, SIGTERM, or after `length`.
 fn stop(length: Option<Duration>) -> Result<impl Future<Output = ()>, Failure> {
-    let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("signals cannot be caught: {e}")));
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+    let signal = stop_signal()?;
     Ok(async move {
-        let over = async {
-            match length {
-                Some(length) => tokio::time::sleep(length).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = over => {}
+        match length {
+            Some(length) => drop(tokio::time::timeout(length, signal).await),
+            None => signal.await,
         }
     })
 }
 
 fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
-    let Observing { mode, interval } = &args.observing;
+    let Collection { mode, interval } = &args.collection;
     let program = std::env::current_exe()
-        .map_err(|e| Failure::environment(format!("the path of this program cannot be read: {e}")))?;
-    // a unit is for one mode; without a choice it is the best one, and the agent refuses to start where it does not
-    // work
+        .map_err(|e| Failure::environment(format!("cannot determine the path of this program: {e}")))?;
+    // a unit has the capabilities of one source; without a choice that is the best one, and the agent fails at its start
+    // if the host does not permit it
     let source = match self::mode(*mode) {
         Mode::Auto => Source::Ebpf,
         Mode::Only(source) => source,
@@ -158,7 +151,8 @@ impl Reporter for Printer {
     }
 }
 
-/// Writes while it serializes, because windows may be large. A closed output is ignored.
+/// Prints one line. It is written during serialization, because windows may be large. A closed output does not stop the
+/// agent.
 fn print_json(window: &Window) {
     let mut output = BufWriter::new(std::io::stdout().lock());
     let _ = serde_json::to_writer(&mut output, window).map_err(std::io::Error::from).and_then(|()| writeln!(output));
@@ -183,8 +177,8 @@ fn table(window: &Window) -> String {
         .collect();
     lines.sort();
     let head = format!("{:<40}   {:<44} {:>8} {:>8} {:>8}\n", "service", "", "open", "opened", "failed");
-    let lossy = if window.losses.flows_missing() { "; some were lost" } else { "" };
+    let losses = if window.losses.flows_missing() { "; some were lost" } else { "" };
     let count = plural(window.flows.len() as u64, "flow");
     let seconds = (window.to_ms - window.from_ms) as f64 / 1e3;
-    format!("{head}{}{count} in {seconds:.1} s, observed by {}{lossy}\n", lines.concat(), window.source)
+    format!("{head}{}{count} in {seconds:.1} s, source {}{losses}\n", lines.concat(), window.source)
 }

@@ -1,10 +1,11 @@
-//! `faultloom agent serve` and `agent trust`: hosts that query each other's observations.
+//! `faultloom agent serve` and `agent trust`: hosts exchange their observations.
 //!
-//! The server is not the process that observes: it needs no privileges except to read the agent's files.
+//! The server is not the agent's process: it needs only permission to read the agent's files.
 
 use crate::args::{AgentServe, AgentTrust};
-use crate::commands::agent::state_folder;
+use crate::commands::agent::state_directory;
 use crate::context::Context;
+use crate::signals::stop_signal;
 use agent::metrics;
 use agent::stores::DATABASE;
 use app::text::quoted;
@@ -15,15 +16,14 @@ use model::{Exit, Failure};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
-/// This host's store. Opened for each query, because the agent may create or replace it meanwhile.
+/// This host's store. Opened for each request, because the agent may create or replace it meanwhile.
 struct Store(PathBuf);
 
 impl Slices for Store {
     async fn slice(&self, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
         if !self.0.exists() {
-            return Err(Failure::environment("no agent has recorded that host yet"));
+            return Err(Failure::environment("no agent has run on that host yet"));
         }
         let flowdb = FlowDb::read(&self.0.to_string_lossy()).await?;
         let slice = flowdb.slice(from_ms, to_ms).await;
@@ -33,7 +33,7 @@ impl Slices for Store {
 }
 
 pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure> {
-    let state = state_folder(context, args.state.as_deref());
+    let state = state_directory(context, args.state.as_deref());
     let keys = args.keys.clone().unwrap_or_else(|| context.common.home.join("serve"));
     let identity = Identity::load_or_create(&keys)?;
     let token_file = keys.join("token");
@@ -69,25 +69,13 @@ pub async fn serve(context: &Context, args: &AgentServe) -> Result<Exit, Failure
             token_file.file_name().unwrap_or_default().to_string_lossy()
         );
     }
-    server.run(stopped()?).await;
+    server.run(stop_signal()?).await;
     Ok(Exit::Pass)
 }
 
-/// Completes at Ctrl-C or SIGTERM.
-fn stopped() -> Result<impl Future<Output = ()>, Failure> {
-    let listen = |kind| signal(kind).map_err(|e| Failure::environment(format!("signals cannot be caught: {e}")));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-/// The list of hosts: the one that was named, else `hosts` below `--home`.
-pub fn hosts_file(context: &Context, chosen: Option<&Path>) -> PathBuf {
-    chosen.map_or_else(|| context.common.home.join("hosts"), Path::to_owned)
+/// The list of hosts named by `--hosts`, or the default one.
+pub fn hosts_file(context: &Context, argument: Option<&Path>) -> PathBuf {
+    argument.map_or_else(|| context.common.home.join("hosts"), Path::to_owned)
 }
 
 pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
@@ -97,7 +85,7 @@ pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
         runs::make_home(&context.common.home)?;
     }
     if let Some(path) = args.token.strip_prefix('@') {
-        // the path is relative to the list, so that both can be moved; an invalid token is refused now
+        // relative to the list, so that both can be moved together; an invalid token fails now instead of at the first map
         Token::load(&file.parent().unwrap_or(Path::new("")).join(path))?;
     } else {
         Token::parse(&args.token).map_err(Failure::request)?;

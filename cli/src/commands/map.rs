@@ -1,7 +1,7 @@
 //! `faultloom map`: which process depends on which.
 
 use crate::args::{Map as MapArgs, Origin, Range as RangeArgs};
-use crate::commands::agent::state_folder;
+use crate::commands::agent::state_directory;
 use crate::commands::map_hosts::AllowedHosts;
 use crate::context::Context;
 use crate::render::map as render;
@@ -17,7 +17,7 @@ use model::{Exit, Failure};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The range unless another one is given.
+/// The default range.
 const LAST_MS: i64 = 3_600_000;
 
 pub async fn map(context: &Context, args: &MapArgs) -> Result<Exit, Failure> {
@@ -69,7 +69,7 @@ fn range(range: &RangeArgs, now_ms: i64) -> Result<Range, Failure> {
     };
     if from_ms > to_ms {
         return Err(
-            Failure::request("the range ends before it begins").next("--from is the earlier time, --to the later")
+            Failure::request("the range ends before it starts").next("--from is the earlier time, --to the later")
         );
     }
     Ok(Range { from_ms, to_ms })
@@ -82,7 +82,7 @@ fn source(context: &Context, origin: &Origin) -> Source {
     match (&origin.database, &origin.hosts) {
         (Some(url), _) => Source::Database { url: url.clone() },
         (None, Some(file)) => Source::Hosts { file: file.clone() },
-        (None, None) => Source::Agent { database: state_folder(context, origin.state.as_deref()).join(DATABASE) },
+        (None, None) => Source::Agent { database: state_directory(context, origin.state.as_deref()).join(DATABASE) },
     }
 }
 
@@ -105,7 +105,7 @@ fn print_drawn(context: &Context, args: &MapArgs, drawn: &DrawnMap) {
     }
 }
 
-/// What the table covers, and a command to go on with.
+/// What the table covers, and the next command.
 fn foot(context: &Context, args: &MapArgs, drawn: &DrawnMap) -> String {
     let (slice, graph) = (&drawn.slice, &drawn.graph);
     let hosts = plural(slice.hosts.len() as u64, "host");

@@ -5,7 +5,7 @@ use fleet::AllowList;
 use model::Failure;
 use std::path::Path;
 
-/// The agents of an allow-list. If none of them answers that is an error; if some do not, the map has warnings.
+/// The agents of an allow-list. It is an error if none of them answers. Each one that does not answer causes a warning.
 pub struct AllowedHosts;
 
 impl HostQuery for AllowedHosts {

@@ -11,7 +11,7 @@ pub const ROWS_MAX: usize = 60;
 const NAME: usize = 28;
 const AT: usize = 18;
 
-/// One row per dependency with its counts; remarks follow.
+/// One line per dependency with its counts, then listeners without connections, then the remarks.
 pub fn table(graph: &Graph, rows_max: usize) -> String {
     let names = names(graph);
     let mut out = String::new();
@@ -19,7 +19,7 @@ pub fn table(graph: &Graph, rows_max: usize) -> String {
         let _ = writeln!(
             out,
             "{:<NAME$}   {:<NAME$} {:<AT$} {:>7} {:>7} {:>6}",
-            "", "depends on", "at", "begun", "failed", "open"
+            "", "depends on", "at", "opened", "failed", "open"
         );
     }
     let mut before = "";
@@ -47,7 +47,7 @@ pub fn table(graph: &Graph, rows_max: usize) -> String {
     if !idle.is_empty() {
         let shown: Vec<String> = idle.iter().take(8).map(|label| printable(label)).collect();
         let more = if idle.len() > 8 { format!(" and {} more", idle.len() - 8) } else { String::new() };
-        let _ = writeln!(out, "listening, nobody connected: {}{more}", shown.join(", "));
+        let _ = writeln!(out, "listening, without connections: {}{more}", shown.join(", "));
     }
     for remark in &graph.remarks {
         let _ = writeln!(out, "! {}", printable(remark));
@@ -55,14 +55,14 @@ pub fn table(graph: &Graph, rows_max: usize) -> String {
     out
 }
 
-/// Labels of nodes without an edge.
+/// Labels of nodes without edges.
 fn idle(graph: &Graph) -> Vec<&str> {
     let connected: std::collections::BTreeSet<&str> =
         graph.edges.iter().flat_map(|e| [e.from.as_str(), e.to.as_str()]).collect();
     graph.nodes.iter().filter(|n| !connected.contains(n.id.as_str())).map(|n| n.label.as_str()).collect()
 }
 
-/// One line per change, in the form of `faultloom diff`.
+/// One line per difference, in the format of `faultloom diff`.
 pub fn differences(before: &Graph, after: &Graph, changes: &[Change]) -> String {
     let mut names = names(before);
     names.extend(self::names(after));
@@ -75,9 +75,9 @@ pub fn differences(before: &Graph, after: &Graph, changes: &[Change]) -> String 
             Change::NewEdge { edge: e } => format!("+ {}", edge(e)),
             Change::GoneEdge { edge: e } => format!("− {}", edge(e)),
             Change::Failing { after, .. } => {
-                format!("≠ {}   {} tried, all failed", edge(after), grouped(after.counts.opened))
+                format!("≠ {}   all {} connections failed", edge(after), grouped(after.counts.opened))
             }
-            Change::Healed { after, .. } => format!("≠ {}   answers again", edge(after)),
+            Change::Healed { after, .. } => format!("≠ {}   connections succeed again", edge(after)),
         };
         let _ = writeln!(out, "{line}");
     }
@@ -103,7 +103,7 @@ fn at(edge: &Edge) -> String {
 fn marks(edge: &Edge) -> String {
     let mut marks = Vec::new();
     if !edge.paired {
-        marks.push("one end seen");
+        marks.push("one end observed");
     }
     if edge.translated {
         marks.push("translated");
@@ -111,7 +111,7 @@ fn marks(edge: &Edge) -> String {
     marks.join(", ")
 }
 
-/// Cut or padded to `width` characters; a path is cut at its beginning.
+/// Truncated or padded to `width` characters. Paths keep their end, which distinguishes them.
 fn fit(text: &str, width: usize) -> String {
     let n = text.chars().count();
     if n <= width {

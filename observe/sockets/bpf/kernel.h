@@ -99,7 +99,7 @@ struct unix_address {
 	int len;
 	struct sockaddr_un name[0];
 } RELOCATED;
-// Multipath TCP: the socket that a program holds; the first of those that talk TCP for it.
+// Multipath TCP: `first` is the first of the TCP sockets below the socket that a program holds.
 struct mptcp_sock {
 	struct sock *first;
 } RELOCATED;

@@ -69,7 +69,11 @@ pub fn select(mode: Mode) -> Result<Selection, Failure> {
     for source in candidates {
         match start(source) {
             Ok(collector) => return Ok(Selection { collector, rejections, limits: limits(source) }),
-            Err(failure) => rejections.push(Rejection { source, why: reason(&failure) }),
+            Err(failure) => {
+                let rejection = Rejection { source, why: reason(&failure) };
+                tracing::debug!(%rejection, "collector not available");
+                rejections.push(rejection);
+            }
         }
     }
     let why = rejections.iter().map(Rejection::to_string).collect::<Vec<_>>().join("\n");

@@ -23,8 +23,8 @@ pub struct CollectedSockets {
     pub losses: Losses,
 }
 
-/// One end of connections with equal side, namespace, owner, link and attribution. A result may contain such a group
-/// several times; the counts then add up.
+/// One end of connections with equal side, namespace, owner process, link and attribution. A result may contain such a
+/// group several times; the counts then add up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketObservation {
     pub side: Side,
@@ -39,8 +39,8 @@ pub struct SocketObservation {
     pub counts: Counts,
 }
 
-/// The process that holds a socket, as far as the collector knows. Data from `/proc` is added later if the process is
-/// still alive.
+/// The process that holds a socket, with the data that the collector captured. The identity is `process` alone: a later
+/// result may contain more data about the same process. Data from `/proc` is added later if the process is still alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Pid 0: the process is unknown, only its cgroup is known.

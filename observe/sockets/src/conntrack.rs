@@ -112,13 +112,13 @@ impl Translations {
 /// Queries in the channel's namespace. None: the connection is not tracked or not translated.
 fn translation(channel: &mut Channel, lookup: &Lookup) -> io::Result<Option<ListenAddress>> {
     let Some(request) = request(lookup) else { return Ok(None) };
-    let mut really = None;
-    match channel.request(request, |message| really = source_of_reply(&message)) {
+    let mut destination = None;
+    match channel.request(request, |message| destination = source_of_reply(&message)) {
         // not tracked
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         result => result?,
     }
-    Ok(really.filter(|really| *really != lookup.link.passive))
+    Ok(destination.filter(|destination| *destination != lookup.link.passive))
 }
 
 fn request(lookup: &Lookup) -> Option<Request> {

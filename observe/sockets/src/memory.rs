@@ -10,7 +10,7 @@ const MAPPED_FROM_BYTES: i32 = 128 * 1024;
 /// nothing with an allocator other than glibc's.
 pub fn limit_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes integers only. A rejected setting changes nothing.
+    // SAFETY: all arguments are integers. A rejected setting changes nothing.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         // otherwise glibc raises the threshold with every large allocation that is freed
@@ -21,7 +21,7 @@ pub fn limit_heap() {
 /// Returns free heap pages to the system. Takes some milliseconds if there are many.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes an integer. Memory in use is not moved.
+    // SAFETY: the argument is an integer. Memory in use is not moved.
     unsafe {
         libc::malloc_trim(0);
     }

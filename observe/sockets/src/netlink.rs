@@ -129,8 +129,8 @@ impl<'a> Iterator for Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    pub fn find_kind(mut self, wanted: u16) -> Option<&'a [u8]> {
-        self.find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    pub fn find_kind(mut self, kind: u16) -> Option<&'a [u8]> {
+        self.find(|(found, _)| *found == kind).map(|(_, value)| value)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Consecutive failures of one operation.
 #[derive(Debug)]
 pub struct Backoff {
-    /// The failing part, as in "the fleet's store".
+    /// Name of the failing part in messages, such as "the fleet's store".
     subject: &'static str,
     failures: u64,
 }

@@ -26,8 +26,8 @@ const USEFUL: CapabilitySet = CapabilitySet::SYS_PTRACE
 pub fn reduce(sources: &[Source]) -> Result<Vec<String>, Failure> {
     let failed = |e: rustix::io::Errno| Failure::environment("cannot drop unneeded capabilities").why(e.to_string());
     let before = capabilities(None).map_err(failed)?;
-    let wanted = sources.iter().fold(USEFUL, |all, source| all | needed(*source));
-    let kept = before.permitted & wanted;
+    let useful = sources.iter().fold(USEFUL, |all, source| all | needed(*source));
+    let kept = before.permitted & useful;
     let reduced = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     set_capabilities(None, reduced).map_err(failed)?;
     Ok(names(kept))

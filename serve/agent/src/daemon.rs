@@ -1,4 +1,4 @@
-//! The daemon's loop: collect, build a window, write it; until stopped.
+//! The daemon's loop, which runs until it is stopped: collect, build a window, write it.
 //!
 //! Everything runs in one thread, because Linux capabilities belong to a thread and collecting takes milliseconds. Only
 //! the fleet's store, which may be slow or unavailable, has its own task.
@@ -29,7 +29,7 @@ pub struct Settings {
 /// Interval between removals of expired data.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// Source of the daemon's data.
+/// Collects the data of the daemon.
 pub trait Observer {
     fn source(&self) -> Source;
     /// Returns the activity since the last call. Blocks while it reads from the kernel: about 40 ms at 20,000
@@ -105,9 +105,8 @@ impl<O: Observer, S: WindowStore, R: Reporter> Daemon<O, S, R> {
         }
         let messages = self.writer.flush().await;
         self.report(messages);
-        if let Some(fleet) = self.fleet.take() {
-            let (messages, spooled) = fleet.finish().await;
-            self.metrics.spooled = spooled;
+        if let Some(fleet) = &mut self.fleet {
+            let messages = fleet.finish().await;
             self.report(messages);
         }
         self.write_metrics();
@@ -119,14 +118,17 @@ impl<O: Observer, S: WindowStore, R: Reporter> Daemon<O, S, R> {
         self.observer.trim_memory();
         let start = Instant::now();
         let observation = self.observer.collect();
-        self.metrics.collect_time += start.elapsed();
+        let duration = start.elapsed();
+        self.metrics.collect_time += duration;
         match observation {
             Ok(observation) => {
+                tracing::debug!(?duration, flows = observation.flows.len(), losses = ?observation.losses, "collected");
                 let message = self.collecting.record_success();
                 self.report(message);
                 self.write(observation).await;
             }
             Err(failure) => {
+                tracing::debug!(?duration, what = failure.what, why = failure.why, "collection failed");
                 self.metrics.collect_failures += 1;
                 let message = self.collecting.record_failure(&failure);
                 self.report(message);
@@ -191,17 +193,16 @@ impl<O: Observer, S: WindowStore, R: Reporter> Daemon<O, S, R> {
     }
 
     fn write_metrics(&mut self) {
-        self.metrics.write_time = self.writer.write_time();
-        self.metrics.write_failures = self.writer.failures();
-        let mut exposed = self.metrics.clone();
-        exposed.losses.windows += self.writer.lost();
+        let mut metrics = self.metrics.clone();
+        metrics.write_time = self.writer.write_time();
+        metrics.write_failures = self.writer.failures();
+        metrics.losses.windows += self.writer.lost();
         if let Some(fleet) = &self.fleet {
-            exposed.losses.windows += fleet.lost();
-            exposed.fleet_failures = fleet.failures();
-            exposed.spooled = fleet.waiting();
-            self.metrics.fleet_failures = exposed.fleet_failures;
+            metrics.losses.windows += fleet.lost();
+            metrics.fleet_failures = fleet.failures();
+            metrics.spooled = fleet.waiting();
         }
-        let text = exposed.text(self.observer.source(), &self.agent.to_string());
+        let text = metrics.text(self.observer.source(), &self.agent.to_string());
         let message = match metrics::write(&self.settings.state, &text) {
             Ok(()) => self.writing_metrics.record_success(),
             Err(e) => {

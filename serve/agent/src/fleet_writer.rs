@@ -69,8 +69,8 @@ impl FleetWriter {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Delivers for some more seconds, then stops. Returns messages for the operator and the number of spooled windows.
-    pub async fn finish(mut self) -> (Vec<String>, u64) {
+    /// Delivers for some more seconds, then stops. Returns messages for the operator. Call it once, after the last write.
+    pub async fn finish(&mut self) -> Vec<String> {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.wake.notify_one();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut self.task).await.is_err() {
@@ -82,7 +82,7 @@ impl FleetWriter {
             messages
                 .push(format!("{waiting} windows remain in the spool; the next agent with this state delivers them"));
         }
-        (messages, waiting)
+        messages
     }
 }
 
@@ -93,6 +93,7 @@ async fn deliver_all<S: WindowStore>(shared: Arc<Shared>, mut delivery: Delivery
         shared.messages.lock().unwrap_or_else(PoisonError::into_inner).extend(messages);
         match attempt {
             Attempt::Progress => {}
+            // waiting windows stay in the spool
             Attempt::Idle | Attempt::Retry(_) if shared.is_stopping() => return,
             Attempt::Idle => shared.wake.notified().await,
             Attempt::Retry(delay) => wait(&shared, delay).await,
@@ -139,7 +140,7 @@ mod tests {
         store.recover();
         tokio::time::sleep(Duration::from_secs(61)).await;
         assert!(fleet.write(window(91, 1))[0].contains("works again"));
-        assert_eq!(fleet.finish().await, (Vec::new(), 0));
+        assert_eq!((fleet.finish().await, fleet.waiting()), (Vec::new(), 0));
         assert_eq!(store.sequences(), (1..=91).collect::<Vec<u64>>());
     }
 
@@ -156,17 +157,16 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(61)).await;
         messages.extend(fleet.write(window(91, 1)));
         assert_eq!(fleet.lost(), 3);
-        let (rest, waiting) = fleet.finish().await;
-        messages.extend(rest);
+        messages.extend(fleet.finish().await);
         assert_eq!(messages.iter().filter(|line| line.contains("rejects")).count(), 1, "{messages:?}");
-        assert_eq!(waiting, 0);
+        assert_eq!(fleet.waiting(), 0);
         let expected: Vec<u64> = (1..=91).filter(|sequence| ![1, 30, 75].contains(sequence)).collect();
         assert_eq!(store.sequences(), expected);
         assert_eq!(store.windows().last().unwrap().losses.windows, 3, "the next window counts them");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn windows_that_overflow_the_spool_are_counted_in_a_window() {
+    async fn windows_that_overflow_the_spool_are_lost_and_the_others_remain() {
         let store = TestStore::default();
         store.fail_with("connection refused");
         let mut fleet = FleetWriter::start(queue(), store.clone());
@@ -174,9 +174,25 @@ mod tests {
             fleet.write(window(sequence, 1));
         }
         assert_eq!(fleet.lost(), 3);
-        let (messages, waiting) = fleet.finish().await;
+        let messages = fleet.finish().await;
         assert!(messages.last().unwrap().contains("100 windows remain"), "{messages:?}");
-        assert_eq!(waiting, 100);
-        assert_eq!(store.windows().len(), 0);
+        assert_eq!((fleet.waiting(), store.windows().len()), (100, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn overflow_is_counted_in_the_losses_of_the_following_windows() {
+        let store = TestStore::default();
+        store.fail_with("connection refused");
+        let mut fleet = FleetWriter::start(queue(), store.clone());
+        for sequence in 1..=103 {
+            fleet.write(window(sequence, 1));
+        }
+        store.recover();
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        fleet.write(window(104, 1));
+        fleet.finish().await;
+        assert_eq!(store.sequences(), (4..=104).collect::<Vec<u64>>());
+        assert_eq!(store.windows().iter().map(|window| window.losses.windows).sum::<u64>(), 3);
+        assert_eq!(fleet.lost(), 3);
     }
 }

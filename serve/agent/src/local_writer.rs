@@ -32,11 +32,15 @@ impl<S: WindowStore> LocalWriter<S> {
 
     /// Queues a window and writes the queue, unless it waits after a failure. Returns messages for the operator.
     pub async fn write(&mut self, window: Window) -> Vec<String> {
-        let mut messages: Vec<String> = self.inbox.enqueue(window).into_iter().collect();
-        if Instant::now() >= self.retry_at {
-            messages.extend(self.flush().await);
-        }
+        // first the waiting windows, because a full queue would drop the oldest
+        let mut messages = self.flush_if_due().await;
+        messages.extend(self.inbox.enqueue(window));
+        messages.extend(self.flush_if_due().await);
         messages
+    }
+
+    async fn flush_if_due(&mut self) -> Vec<String> {
+        if Instant::now() >= self.retry_at { self.flush().await } else { Vec::new() }
     }
 
     /// Writes the queue now. Returns messages for the operator.
@@ -125,9 +129,14 @@ mod tests {
         assert_eq!(writer.lost(), 4);
         store.recover();
         writer.retry_at = Instant::now();
-        writer.write(window(6, 1)).await;
+        writer.write(window(6, WAITING_FLOWS_MAX / 2)).await;
         let windows = store.windows();
         assert_eq!(windows.iter().map(|w| w.losses.windows).sum::<u64>(), 4);
-        assert_eq!(windows.last().unwrap().sequence, 6);
+        assert_eq!(
+            store.sequences(),
+            [5, 6],
+            "a store that works again gets the waiting window before the next is queued"
+        );
+        assert_eq!(writer.lost(), 4);
     }
 }

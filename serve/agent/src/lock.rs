@@ -38,7 +38,7 @@ fn already_running(address: &SocketAddr) -> Failure {
     let holder = UnixStream::connect_addr(address).ok().and_then(|s| rustix::net::sockopt::socket_peercred(s).ok());
     let holder = match holder {
         Some(holder) => format!("it is process {}", holder.pid.as_raw_nonzero()),
-        None => "its process is not known".to_owned(),
+        None => "its process is unknown".to_owned(),
     };
     Failure::environment("an agent is already running on this host")
         .why(holder)

@@ -18,21 +18,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bounded queue of windows, oldest first. Appending to a full queue drops the oldest windows.
+/// Bounded queue of windows, oldest first. Appending to a full queue drops the oldest windows. A queue that is appended
+/// to while a batch is delivered, such as the spool, must not drop windows of that batch before they are removed.
 pub trait WindowQueue: Send {
     fn append(&mut self, window: Window) -> Result<(), Failure>;
     /// At most `max` of the oldest windows. They stay in the queue.
     fn oldest(&mut self, max: usize) -> Result<Vec<Arc<Window>>, Failure>;
     /// Removes the oldest `count` windows.
     fn remove(&mut self, count: usize) -> Result<(), Failure>;
-    /// Drops the oldest window, because the store rejects it.
+    /// Drops the oldest window, because the store rejects it. The window is dropped even if this fails.
     fn reject_oldest(&mut self) -> Result<(), Failure>;
     fn len(&self) -> u64;
     /// Number of windows dropped since the queue was created: the queue was full, or the store rejected them.
     fn dropped(&self) -> u64;
 }
 
-/// The local writer's queue. It is not on disk, because a spool on the same disk would not help if that disk is full.
+/// The local writer's queue. It is not on disk, because a spool on the same disk would not help if that disk is full. Only
+/// one task may use it, because an append can drop windows of a batch that is being delivered.
 pub struct MemoryQueue {
     windows: VecDeque<Arc<Window>>,
     max_flows: usize,
@@ -194,7 +196,7 @@ impl<S: WindowStore> Delivery<S> {
         &mut self.store
     }
 
-    /// Number of failed attempts and rejected windows; keeps counting after the delivery moved to a task.
+    /// Number of failed attempts and rejected windows; still valid after the delivery moved to a task.
     pub fn failures(&self) -> Arc<AtomicU64> {
         self.failures.clone()
     }
@@ -216,11 +218,13 @@ impl<S: WindowStore> Delivery<S> {
         let delivered = recorded.and_then(|()| lock(&self.queue).remove(count));
         match delivered {
             Ok(()) => {
+                tracing::trace!(count, "windows delivered");
                 self.one_by_one = self.one_by_one.saturating_sub(1);
                 messages.extend(self.storing.record_success());
                 Attempt::Progress
             }
             Err(failure) if failure.family == Family::Request && count > 1 => {
+                tracing::debug!(count, "batch rejected, sending its windows one by one");
                 self.one_by_one = count;
                 Attempt::Progress
             }
@@ -235,17 +239,21 @@ impl<S: WindowStore> Delivery<S> {
 
     fn fail(&mut self, failure: Failure, messages: &mut Vec<String>) -> Attempt {
         self.failures.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(what = failure.what, why = failure.why, "delivery failed");
         let failure = match self.advice {
             Some(advice) => failure.next(advice),
             None => failure,
         };
         messages.extend(self.storing.record_failure(&failure));
-        Attempt::Retry(self.storing.delay())
+        let delay = self.storing.delay();
+        tracing::debug!(?delay, waiting = lock(&self.queue).len(), "retrying later");
+        Attempt::Retry(delay)
     }
 
     /// Removes a rejected window. Only the first rejection is reported.
     fn reject(&mut self, failure: Failure) -> Option<String> {
         self.failures.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(what = failure.what, why = failure.why, "window rejected");
         let rejected = lock(&self.queue).reject_oldest();
         let failure = rejected.err().unwrap_or(failure);
         (!std::mem::replace(&mut self.rejection_reported, true)).then(|| failure.to_string())

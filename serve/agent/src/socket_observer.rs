@@ -24,6 +24,7 @@ impl SocketObserver {
     /// requires.
     pub fn start(mode: Mode) -> Result<SocketObserver, Failure> {
         let selection = select(mode).map_err(|failure| with_capabilities(failure, mode))?;
+        tracing::debug!(source = %selection.collector.source(), "collector selected");
         let rejections = selection.rejections.iter().map(|rejection| format!("not {rejection}"));
         let remarks = rejections.chain(selection.limits).collect();
         Ok(SocketObserver { collector: selection.collector, identifier: Identifier::start()?, remarks })

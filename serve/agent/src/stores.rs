@@ -1,4 +1,4 @@
-//! Stores of windows: this host's SQLite file and the fleet's PostgreSQL database; and the spool as a queue.
+//! Stores of windows (this host's SQLite file, the fleet's PostgreSQL database), and the spool as a queue.
 
 use crate::retry_queue::WindowQueue;
 use flowdb::{FlowDb, Retention, Spool};
@@ -56,7 +56,10 @@ impl WindowStore for FleetDatabase {
         let recorded = tokio::time::timeout(FLEET_TIMEOUT, async {
             let connection = match connection {
                 Some(connection) => connection,
-                None => FlowDb::open(url).await.map_err(retryable)?,
+                None => {
+                    tracing::debug!("connecting to the fleet's store");
+                    FlowDb::open(url).await.map_err(retryable)?
+                }
             };
             let recorded = connection.record(windows).await;
             Ok((connection, recorded))
@@ -83,7 +86,7 @@ impl WindowStore for FleetDatabase {
     }
 }
 
-/// A failed connection must not look like a rejected window.
+/// A failed connection must not count as a rejected window.
 fn retryable(failure: Failure) -> Failure {
     Failure { family: Family::Environment, ..failure }
 }

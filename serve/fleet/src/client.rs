@@ -2,6 +2,7 @@
 
 use crate::allow_list::{AllowList, Allowed};
 use crate::identity::{ALPN, Fingerprint, provider};
+use crate::protocol_1;
 use bytes::Bytes;
 use flows::{HostId, Slice};
 use http_body_util::{BodyExt, Empty, Limited};
@@ -26,7 +27,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the request and the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// A longer reason of a refusal is cut.
+/// Longer reasons of a refusal are truncated.
 const REASON_CHARACTERS_MAX: usize = 500;
 /// Maximum number of concurrent requests.
 const CONCURRENT_MAX: usize = 32;
@@ -52,6 +53,10 @@ pub async fn request_all(list: &AllowList, from_ms: i64, to_ms: i64) -> Answers 
         let host = host.clone();
         requests.spawn(async move {
             let answer = request(&host, from_ms, to_ms).await;
+            match &answer {
+                Ok(slice) => tracing::debug!(address = host.address, hosts = slice.hosts.len(), "slice received"),
+                Err(why) => tracing::debug!(address = host.address, why, "no slice received"),
+            }
             (host.address, answer)
         });
     }
@@ -114,17 +119,23 @@ async fn request(host: &Allowed, from_ms: i64, to_ms: i64) -> Result<Slice, Stri
         connector(host.fingerprint)?.connect(name, stream).await.map_err(|e| handshake_error(&e))
     };
     let tls = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| "no connection within 5 s".to_owned())??;
-    if tls.get_ref().1.alpn_protocol() != Some(ALPN) {
-        return Err("it runs an older faultloom with another protocol; upgrade it".to_owned());
-    }
-    timeout(ANSWER_TIMEOUT, exchange(tls, host, from_ms, to_ms))
-        .await
-        .map_err(|_| "no answer within 40 s".to_owned())?
+    let is_protocol_2 = tls.get_ref().1.alpn_protocol() == Some(ALPN);
+    tracing::debug!(address = host.address, is_protocol_2, "connected");
+    let exchange = async {
+        if is_protocol_2 {
+            exchange(tls, host, from_ms, to_ms).await
+        } else {
+            protocol_1::request(tls, host.token.text(), (from_ms, to_ms), ANSWER_BYTES_MAX).await
+        }
+    };
+    timeout(ANSWER_TIMEOUT, exchange).await.map_err(|_| "no answer within 40 s".to_owned())?
 }
 
 async fn exchange(tls: TlsStream<TcpStream>, host: &Allowed, from_ms: i64, to_ms: i64) -> Result<Slice, String> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(tls)).await.map_err(|e| e.to_string())?;
-    let driver = tokio::spawn(connection);
+    // drives the connection until it is dropped
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
     let request = Request::get(format!("/v2/slice?from_ms={from_ms}&to_ms={to_ms}"))
         .header(header::HOST, &host.address)
         .header(header::AUTHORIZATION, format!("Bearer {}", host.token.text()))
@@ -133,7 +144,6 @@ async fn exchange(tls: TlsStream<TcpStream>, host: &Allowed, from_ms: i64, to_ms
     let response = sender.send_request(request).await.map_err(|e| e.to_string())?;
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    driver.abort();
     let bytes = body.map_err(|e| format!("the answer is incomplete or too large: {e}"))?.to_bytes();
     if status == StatusCode::OK {
         return serde_json::from_slice(&bytes).map_err(|e| format!("the answer is not a slice: {e}"));

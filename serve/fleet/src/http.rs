@@ -38,6 +38,7 @@ impl Acceptor {
             if let Ok(permit) = self.connections.clone().try_acquire_owned() {
                 return (stream, permit);
             }
+            tracing::debug!("closed a connection above the limit");
         }
     }
 }
@@ -45,7 +46,7 @@ impl Acceptor {
 /// Smallest buffer that hyper accepts.
 const REQUEST_BYTES_MIN: usize = 8 << 10;
 
-/// Serves one request and closes the connection. Errors of a peer are its own problem and are ignored.
+/// Serves one request and closes the connection. An error affects only this peer.
 pub(crate) async fn serve_one<I>(io: I, router: Router, header_timeout: Duration, request_bytes: usize)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -56,5 +57,7 @@ where
         .max_buf_size(request_bytes.max(REQUEST_BYTES_MIN))
         .keep_alive(false)
         .serve_connection(TokioIo::new(io), TowerToHyperService::new(router));
-    let _ = connection.await;
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "connection failed");
+    }
 }

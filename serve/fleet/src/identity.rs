@@ -13,7 +13,7 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, version};
 
-/// Protocol 2 is HTTP/1.1. Protocol 1, of older versions, negotiated no protocol.
+/// Protocol 2 is HTTP/1.1. Protocol 1, of older versions, negotiates no protocol.
 pub(crate) const ALPN: &[u8] = b"http/1.1";
 
 /// SHA-256 of a certificate; written as `sha256:` and 64 hex digits.
@@ -60,18 +60,18 @@ pub struct Identity {
 impl Identity {
     /// Reads key and certificate from a directory, and creates them if necessary. The directory is private to its
     /// owner.
-    pub fn load_or_create(folder: &Path) -> Result<Identity, Failure> {
-        let (certificate, key) = (folder.join("certificate.der"), folder.join("key.der"));
+    pub fn load_or_create(directory: &Path) -> Result<Identity, Failure> {
+        let (certificate, key) = (directory.join("certificate.der"), directory.join("key.der"));
         if !key.exists() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| {
-                Failure::environment(format!("cannot create the directory {}: {e}", folder.display()))
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|e| {
+                Failure::environment(format!("cannot create the directory {}: {e}", directory.display()))
                     .next("choose another one with --keys DIR")
             })?;
-            let made = rcgen::generate_simple_self_signed(["faultloom".to_owned()])
+            let generated = rcgen::generate_simple_self_signed(["faultloom".to_owned()])
                 .map_err(|e| Failure::environment(format!("cannot create a key: {e}")))?;
             // write the key last: if it exists, both are complete
-            write_private(&certificate, made.cert.der())?;
-            write_private(&key, &made.signing_key.serialize_der())?;
+            write_private(&certificate, generated.cert.der())?;
+            write_private(&key, &generated.signing_key.serialize_der())?;
         }
         let read = |file: &Path| {
             std::fs::read(file).map_err(|e| Failure::environment(format!("cannot read {}: {e}", file.display())))

@@ -7,7 +7,7 @@
 //!
 //! `GET /v2/slice` with a bearer token returns a slice as JSON, or an error status with the reason as text. There is no
 //! certificate authority and no discovery: the client has a list of hosts with the fingerprint and the token of each,
-//! and contacts no other host. Protocol 1 of older versions is refused in its own format.
+//! and contacts no other host. Peers of older versions are served and queried by protocol 1.
 //!
 //! Bytes, time and connections are bounded. A peer that is slow, silent or invalid costs one connection for some
 //! seconds.
@@ -16,8 +16,8 @@ mod allow_list;
 mod client;
 mod http;
 mod identity;
-mod legacy;
 mod metrics;
+mod protocol_1;
 mod server;
 mod token;
 

@@ -2,7 +2,7 @@
 
 use crate::http::{Acceptor, serve_one};
 use crate::identity::{ALPN, Identity};
-use crate::legacy;
+use crate::protocol_1;
 use crate::token::Token;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// Source of the slices.
 pub trait Slices: Send + Sync + 'static {
@@ -118,14 +119,29 @@ impl Server {
 
 /// Serves one request. A peer that violates the protocol or a limit is disconnected.
 async fn serve(stream: TcpStream, tls: TlsAcceptor, router: Router, limits: Limits) {
-    let Ok(Ok(tls)) = timeout(limits.request, tls.accept(stream)).await else { return };
-    if tls.get_ref().1.alpn_protocol() != Some(ALPN) {
-        let _ = timeout(limits.request, legacy::refuse(tls)).await;
-        return;
-    }
+    let tls = match timeout(limits.request, tls.accept(stream)).await {
+        Ok(Ok(tls)) => tls,
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake timed out"),
+    };
     // the handler limits the time to read the slice; the rest is for sending it
-    let total = limits.request + 2 * limits.answer;
-    let _ = timeout(total, serve_one(tls, router, limits.request, limits.request_bytes)).await;
+    let answer_time = 2 * limits.answer;
+    if tls.get_ref().1.alpn_protocol() == Some(ALPN) {
+        let serve = serve_one(tls, router, limits.request, limits.request_bytes);
+        let _ = timeout(limits.request + answer_time, serve).await;
+    } else {
+        serve_protocol_1(tls, router, limits, answer_time).await;
+    }
+}
+
+async fn serve_protocol_1(mut tls: TlsStream<TcpStream>, router: Router, limits: Limits, answer_time: Duration) {
+    tracing::debug!("a client of protocol 1");
+    let request = protocol_1::read_request(&mut tls, limits.request_bytes);
+    let Ok(request) = timeout(limits.request, request).await else { return };
+    let respond = protocol_1::respond(tls, request, router, limits.answer_bytes);
+    if let Ok(Err(error)) = timeout(answer_time, respond).await {
+        tracing::debug!(%error, "connection failed");
+    }
 }
 
 #[derive(Deserialize)]
@@ -140,7 +156,7 @@ async fn slice<S: Slices>(
     interval: Result<Query<Interval>, QueryRejection>,
 ) -> Response {
     let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    // check the token first: an unauthorized peer learns nothing else
+    // check the token first, so that an unauthorized peer costs nothing and gets no other information
     if !header.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| shared.token.matches(token)) {
         return refuse(StatusCode::UNAUTHORIZED, "the token is not the one of this host");
     }
@@ -149,7 +165,7 @@ async fn slice<S: Slices>(
     };
     let length = to_ms.checked_sub(from_ms);
     if !length.is_some_and(|length| (0..=INTERVAL_MAX_MS).contains(&length)) {
-        return refuse(StatusCode::BAD_REQUEST, "the range ends before it begins, or is longer than 400 days");
+        return refuse(StatusCode::BAD_REQUEST, "the range ends before it starts, or is longer than 400 days");
     }
     let slice = match timeout(shared.limits.answer, shared.slices.slice(from_ms, to_ms)).await {
         Err(_) => return refuse(StatusCode::GATEWAY_TIMEOUT, "the store did not answer in time"),
@@ -158,11 +174,12 @@ async fn slice<S: Slices>(
     };
     match serde_json::to_vec(&slice) {
         Ok(bytes) if bytes.len() <= shared.limits.answer_bytes => {
+            tracing::debug!(from_ms, to_ms, hosts = slice.hosts.len(), bytes = bytes.len(), "slice served");
             ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
         }
         Ok(bytes) => {
             let (size, max) = (bytes.len(), shared.limits.answer_bytes);
-            let why = format!("the slice has {size} bytes, more than the limit of {max}: ask for a shorter range");
+            let why = format!("the slice has {size} bytes, more than the limit of {max}: request a shorter range");
             refuse(StatusCode::UNPROCESSABLE_ENTITY, why)
         }
         Err(e) => refuse(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()),
@@ -171,5 +188,7 @@ async fn slice<S: Slices>(
 
 /// The reason is for the user of the client.
 fn refuse(status: StatusCode, why: impl Into<String>) -> Response {
-    (status, why.into()).into_response()
+    let why = why.into();
+    tracing::debug!(status = status.as_u16(), why, "slice refused");
+    (status, why).into_response()
 }

@@ -10,17 +10,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-struct Folder(PathBuf);
+struct Directory(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl Directory {
+    fn new(name: &str) -> Directory {
         let path = std::env::temp_dir().join(format!("faultloom-fleet-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        Directory(path)
     }
 }
 
-impl Drop for Folder {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -30,14 +30,14 @@ impl Drop for Folder {
 struct Store {
     host: &'static str,
     remarks: usize,
-    takes: Duration,
+    delay: Duration,
     /// Other hosts in its answers, with the time of their last window.
     others: Vec<(&'static str, i64)>,
 }
 
 impl Slices for Store {
     async fn slice(&self, from_ms: i64, to_ms: i64) -> Result<Slice, Failure> {
-        tokio::time::sleep(self.takes).await;
+        tokio::time::sleep(self.delay).await;
         if to_ms == 13 {
             return Err(Failure::environment("the store is broken").why("secret details"));
         }
@@ -62,36 +62,36 @@ fn host_slice(name: &str, boot: &str, last_seen_ms: i64) -> HostSlice {
 }
 
 fn store(host: &'static str) -> Store {
-    Store { host, remarks: 0, takes: Duration::ZERO, others: Vec::new() }
+    Store { host, remarks: 0, delay: Duration::ZERO, others: Vec::new() }
 }
 
 /// A server with its own keys. Ends when dropped.
-struct Up {
+struct Running {
     address: SocketAddr,
     fingerprint: Fingerprint,
     token: PathBuf,
     task: JoinHandle<()>,
 }
 
-impl Drop for Up {
+impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn up(folder: &Path, store: Store, limits: Limits) -> Up {
-    let keys = folder.join(store.host);
+async fn start(directory: &Path, store: Store, limits: Limits) -> Running {
+    let keys = directory.join(store.host);
     let identity = Identity::load_or_create(&keys).unwrap();
     let token = Token::load_or_create(&keys.join("token")).unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
     let server = Server::bind(any, &identity, token, store, limits).await.unwrap();
     let address = server.address().unwrap();
     let task = tokio::spawn(server.run(std::future::pending()));
-    Up { address, fingerprint: identity.fingerprint(), token: keys.join("token"), task }
+    Running { address, fingerprint: identity.fingerprint(), token: keys.join("token"), task }
 }
 
-fn list(folder: &Path, hosts: &[(SocketAddr, Fingerprint, &Path)]) -> AllowList {
-    let file = folder.join("hosts");
+fn list(directory: &Path, hosts: &[(SocketAddr, Fingerprint, &Path)]) -> AllowList {
+    let file = directory.join("hosts");
     let _ = std::fs::remove_file(&file);
     for (address, fingerprint, token) in hosts {
         AllowList::trust(&file, &address.to_string(), *fingerprint, &format!("@{}", token.display())).unwrap();
@@ -101,14 +101,14 @@ fn list(folder: &Path, hosts: &[(SocketAddr, Fingerprint, &Path)]) -> AllowList 
 
 #[tokio::test]
 async fn a_host_that_is_down_becomes_a_remark_until_it_is_back() {
-    let folder = Folder::new("two");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
-    let b = up(&folder.0, store("b"), Limits::default()).await;
-    let both = list(&folder.0, &[(a.address, a.fingerprint, &a.token), (b.address, b.fingerprint, &b.token)]);
+    let directory = Directory::new("two");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
+    let b = start(&directory.0, store("b"), Limits::default()).await;
+    let both = list(&directory.0, &[(a.address, a.fingerprint, &a.token), (b.address, b.fingerprint, &b.token)]);
     let answers = request_all(&both, 0, 60_000).await;
     assert_eq!((answers.answered, answers.remarks.len()), (2, 0), "{answers:?}");
     let names: Vec<&str> = answers.slice.hosts.iter().map(|h| h.host.name.as_str()).collect();
-    assert_eq!((names, answers.slice.to_ms), (vec!["a", "a", "b", "b"], 60_000), "each before and after its start");
+    assert_eq!((names, answers.slice.to_ms), (vec!["a", "a", "b", "b"], 60_000), "each before and after its reboot");
 
     let down = b.address;
     b.task.abort();
@@ -120,51 +120,51 @@ async fn a_host_that_is_down_becomes_a_remark_until_it_is_back() {
     assert!(answers.remarks[0].starts_with(&format!("{down} did not answer: ")), "{answers:?}");
 
     // keys are kept, so its fingerprint is the same after a restart
-    let again = up(&folder.0, store("b"), Limits::default()).await;
+    let again = start(&directory.0, store("b"), Limits::default()).await;
     assert_eq!(again.fingerprint, b.fingerprint);
-    let both = list(&folder.0, &[(a.address, a.fingerprint, &a.token), (again.address, b.fingerprint, &b.token)]);
+    let both = list(&directory.0, &[(a.address, a.fingerprint, &a.token), (again.address, b.fingerprint, &b.token)]);
     assert_eq!(request_all(&both, 0, 60_000).await.answered, 2);
 }
 
 #[tokio::test]
 async fn another_key_is_rejected_before_the_token_is_sent() {
-    let folder = Folder::new("pin");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
-    let wrong = list(&folder.0, &[(a.address, Fingerprint([7; 32]), &a.token)]);
+    let directory = Directory::new("pin");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
+    let wrong = list(&directory.0, &[(a.address, Fingerprint([7; 32]), &a.token)]);
     let answers = request_all(&wrong, 0, 1).await;
     assert_eq!(answers.answered, 0);
     assert!(answers.remarks[0].contains("its key is not the trusted one"), "{answers:?}");
-    let right = list(&folder.0, &[(a.address, a.fingerprint, &a.token)]);
+    let right = list(&directory.0, &[(a.address, a.fingerprint, &a.token)]);
     assert_eq!(request_all(&right, 0, 1).await.answered, 1);
 }
 
 #[tokio::test]
 async fn a_host_refuses_another_token() {
-    let folder = Folder::new("token");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
-    let other = folder.0.join("other-token");
+    let directory = Directory::new("token");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
+    let other = directory.0.join("other-token");
     std::fs::write(&other, "0".repeat(64)).unwrap();
-    let answers = request_all(&list(&folder.0, &[(a.address, a.fingerprint, &other)]), 0, 1).await;
+    let answers = request_all(&list(&directory.0, &[(a.address, a.fingerprint, &other)]), 0, 1).await;
     assert_eq!(answers.answered, 0);
     assert!(answers.remarks[0].ends_with("the token is not the one of this host"), "{answers:?}");
 }
 
 #[tokio::test]
 async fn failures_of_a_host_are_reported_without_details() {
-    let folder = Folder::new("broken");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
-    let hosts = list(&folder.0, &[(a.address, a.fingerprint, &a.token)]);
+    let directory = Directory::new("broken");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
+    let hosts = list(&directory.0, &[(a.address, a.fingerprint, &a.token)]);
     for (from, to, words) in [(0, 13, "the store is broken"), (5, 1, "range"), (0, i64::MAX, "range")] {
         let answers = request_all(&hosts, from, to).await;
         assert!(answers.remarks[0].contains(words), "{answers:?}");
         assert!(!answers.remarks[0].contains("secret"), "{answers:?}");
     }
     let small = Limits { answer_bytes: 2_000, ..Limits::default() };
-    let b = up(&folder.0, Store { remarks: 4_000, ..store("b") }, small).await;
-    let answers = request_all(&list(&folder.0, &[(b.address, b.fingerprint, &b.token)]), 0, 1).await;
-    assert!(answers.remarks[0].contains("ask for a shorter range"), "{answers:?}");
-    let c = up(&folder.0, Store { takes: Duration::from_secs(60), ..store("c") }, quick()).await;
-    let answers = request_all(&list(&folder.0, &[(c.address, c.fingerprint, &c.token)]), 0, 1).await;
+    let b = start(&directory.0, Store { remarks: 4_000, ..store("b") }, small).await;
+    let answers = request_all(&list(&directory.0, &[(b.address, b.fingerprint, &b.token)]), 0, 1).await;
+    assert!(answers.remarks[0].contains("request a shorter range"), "{answers:?}");
+    let c = start(&directory.0, Store { delay: Duration::from_secs(60), ..store("c") }, quick()).await;
+    let answers = request_all(&list(&directory.0, &[(c.address, c.fingerprint, &c.token)]), 0, 1).await;
     assert!(answers.remarks[0].contains("did not answer in time"), "{answers:?}");
 }
 
@@ -183,14 +183,14 @@ async fn closed(mut stream: TcpStream) -> usize {
 
 #[tokio::test]
 async fn misbehaving_peers_are_disconnected_and_others_are_answered() {
-    let folder = Folder::new("slow");
-    let a = up(&folder.0, store("a"), quick()).await;
+    let directory = Directory::new("slow");
+    let a = start(&directory.0, store("a"), quick()).await;
     let silent = TcpStream::connect(a.address).await.unwrap();
     let mut nonsense = TcpStream::connect(a.address).await.unwrap();
     nonsense.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     let mut slow = TcpStream::connect(a.address).await.unwrap();
     slow.write_all(&[22, 3]).await.unwrap();
-    let hosts = list(&folder.0, &[(a.address, a.fingerprint, &a.token)]);
+    let hosts = list(&directory.0, &[(a.address, a.fingerprint, &a.token)]);
     assert_eq!(request_all(&hosts, 0, 1).await.answered, 1, "answered meanwhile");
     closed(silent).await;
     closed(nonsense).await;
@@ -200,13 +200,13 @@ async fn misbehaving_peers_are_disconnected_and_others_are_answered() {
 
 #[tokio::test]
 async fn connections_above_the_limit_are_closed_until_others_end() {
-    let folder = Folder::new("many");
+    let directory = Directory::new("many");
     let limits = Limits { connections: 2, request: Duration::from_secs(60), ..Limits::default() };
-    let a = up(&folder.0, store("a"), limits).await;
-    let holding = [TcpStream::connect(a.address).await.unwrap(), TcpStream::connect(a.address).await.unwrap()];
+    let a = start(&directory.0, store("a"), limits).await;
+    let held = [TcpStream::connect(a.address).await.unwrap(), TcpStream::connect(a.address).await.unwrap()];
     assert_eq!(closed(TcpStream::connect(a.address).await.unwrap()).await, 0);
-    drop(holding);
-    let hosts = list(&folder.0, &[(a.address, a.fingerprint, &a.token)]);
+    drop(held);
+    let hosts = list(&directory.0, &[(a.address, a.fingerprint, &a.token)]);
     let begin = std::time::Instant::now();
     while request_all(&hosts, 0, 1).await.answered == 0 {
         assert!(begin.elapsed() < Duration::from_secs(20), "no connection became available");
@@ -214,7 +214,7 @@ async fn connections_above_the_limit_are_closed_until_others_end() {
 }
 
 /// Connects with TLS and the host's certificate. `alpn` is what a client of this version offers.
-async fn connect(host: &Up, alpn: bool) -> tokio_rustls::client::TlsStream<TcpStream> {
+async fn connect(host: &Running, alpn: bool) -> tokio_rustls::client::TlsStream<TcpStream> {
     use tokio_rustls::rustls::{ClientConfig, RootCertStore, pki_types};
     let certificate = std::fs::read(host.token.with_file_name("certificate.der")).unwrap();
     let mut roots = RootCertStore::empty();
@@ -233,7 +233,7 @@ async fn connect(host: &Up, alpn: bool) -> tokio_rustls::client::TlsStream<TcpSt
     connector.connect(name, TcpStream::connect(host.address).await.unwrap()).await.unwrap()
 }
 
-async fn exchange(host: &Up, request: &str) -> String {
+async fn exchange(host: &Running, request: &str) -> String {
     let mut tls = connect(host, true).await;
     tls.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -244,8 +244,8 @@ async fn exchange(host: &Up, request: &str) -> String {
 
 #[tokio::test]
 async fn invalid_requests_are_refused_with_a_status() {
-    let folder = Folder::new("invalid");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
+    let directory = Directory::new("invalid");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
     let token = std::fs::read_to_string(&a.token).unwrap();
     let get =
         |path: &str, token: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\r\n");
@@ -265,27 +265,54 @@ async fn invalid_requests_are_refused_with_a_status() {
     }
 }
 
-/// A client of protocol 1 sends a frame: a length of four bytes and JSON. It offers no ALPN protocol.
-#[tokio::test]
-async fn a_client_of_protocol_1_is_refused_in_its_own_format() {
-    let folder = Folder::new("old-client");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
-    let mut tls = connect(&a, false).await;
-    let request = br#"{"version":1,"token":"0123","from_ms":0,"to_ms":1}"#;
+/// What a client of protocol 1 sends and reads: frames of a length of four bytes and JSON. It offers no ALPN protocol.
+async fn exchange_frame(host: &Running, request: &serde_json::Value) -> serde_json::Value {
+    let mut tls = connect(host, false).await;
+    let request = request.to_string();
     tls.write_u32(request.len() as u32).await.unwrap();
-    tls.write_all(request).await.unwrap();
+    tls.write_all(request.as_bytes()).await.unwrap();
     let mut answer = vec![0; tls.read_u32().await.unwrap() as usize];
     tls.read_exact(&mut answer).await.unwrap();
-    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
-    assert!(answer["refused"].as_str().unwrap().contains("newer faultloom"), "{answer}");
+    serde_json::from_slice(&answer).unwrap()
 }
 
-/// A server of protocol 1 negotiates no ALPN protocol.
 #[tokio::test]
-async fn a_server_of_protocol_1_is_reported_as_older() {
+async fn a_client_of_protocol_1_is_served() {
+    let directory = Directory::new("old-client");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
+    let token = std::fs::read_to_string(&a.token).unwrap();
+    let request = |version: u32, token: &str, to_ms: i64| serde_json::json!({"version": version, "token": token, "from_ms": 0, "to_ms": to_ms});
+    let answer = exchange_frame(&a, &request(1, token.trim(), 60_000)).await;
+    let slice: Slice = serde_json::from_value(answer["slice"].clone()).unwrap();
+    assert_eq!((slice.hosts.len(), slice.to_ms), (2, 60_000));
+    for (request, reason) in [
+        (request(1, "other", 1), "the token is not the one of this host"),
+        (request(1, "other\r\ntoken", 1), "the request is invalid"),
+        (request(1, token.trim(), -1), "the range ends before it starts"),
+        (request(1, token.trim(), 13), "the store is broken"),
+        (request(3, token.trim(), 1), "version 3 is not supported"),
+        (serde_json::json!({"version": 1}), "missing field"),
+    ] {
+        let answer = exchange_frame(&a, &request).await;
+        assert!(answer["refused"].as_str().unwrap().contains(reason), "{answer} does not contain '{reason}'");
+        assert!(!answer.to_string().contains("secret"), "{answer}");
+    }
+    let limits = Limits { request_bytes: 64, ..Limits::default() };
+    let small = start(&directory.0, store("c"), limits).await;
+    let answer = exchange_frame(&small, &request(1, token.trim(), 1)).await;
+    assert!(answer["refused"].as_str().unwrap().contains("more than the limit of 64"), "{answer}");
+    // a client that sends no frame is disconnected
+    let quick = start(&directory.0, store("b"), quick()).await;
+    let mut silent = connect(&quick, false).await;
+    let _ = tokio::time::timeout(Duration::from_secs(20), silent.read_to_end(&mut Vec::new())).await.expect("it ends");
+}
+
+/// A server of protocol 1 negotiates no ALPN protocol. It answers two clients.
+#[tokio::test]
+async fn a_server_of_protocol_1_is_queried() {
     use tokio_rustls::rustls::{ServerConfig, pki_types};
-    let folder = Folder::new("old-server");
-    let keys = folder.0.join("keys");
+    let directory = Directory::new("old-server");
+    let keys = directory.0.join("keys");
     let fingerprint = Identity::load_or_create(&keys).unwrap().fingerprint();
     let token = Token::load_or_create(&keys.join("token")).map(|_| keys.join("token")).unwrap();
     let read = |name: &str| std::fs::read(keys.join(name)).unwrap();
@@ -301,32 +328,48 @@ async fn a_server_of_protocol_1_is_reported_as_older() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move {
-        let mut tls = acceptor.accept(listener.accept().await.unwrap().0).await.unwrap();
-        let _ = tls.read_u8().await;
+        let slice = Slice { from_ms: 0, to_ms: 1, hosts: vec![host_slice("a", "b", 1)] };
+        let mut requests = Vec::new();
+        for answer in [serde_json::json!({"slice": slice}), serde_json::json!({"refused": "the store is broken"})] {
+            let mut tls = acceptor.accept(listener.accept().await.unwrap().0).await.unwrap();
+            let mut request = vec![0; tls.read_u32().await.unwrap() as usize];
+            tls.read_exact(&mut request).await.unwrap();
+            requests.push(serde_json::from_slice::<serde_json::Value>(&request).unwrap());
+            let answer = answer.to_string();
+            tls.write_u32(answer.len() as u32).await.unwrap();
+            tls.write_all(answer.as_bytes()).await.unwrap();
+            tls.shutdown().await.unwrap();
+        }
+        requests
     });
-    let answers = request_all(&list(&folder.0, &[(address, fingerprint, &token)]), 0, 1).await;
-    assert!(answers.remarks[0].contains("runs an older faultloom"), "{answers:?}");
-    server.await.unwrap();
+    let hosts = list(&directory.0, &[(address, fingerprint, &token)]);
+    let answers = request_all(&hosts, 0, 1).await;
+    assert_eq!((answers.answered, answers.slice.hosts.len(), answers.remarks.len()), (1, 1, 0), "{answers:?}");
+    let answers = request_all(&hosts, 0, 1).await;
+    assert!(answers.remarks[0].contains("did not answer: the store is broken"), "{answers:?}");
+    let token = std::fs::read_to_string(&token).unwrap();
+    let expected = serde_json::json!({"version": 1, "token": token.trim(), "from_ms": 0, "to_ms": 1});
+    assert_eq!(server.await.unwrap(), [expected.clone(), expected]);
 }
 
 #[tokio::test]
 async fn a_second_answer_for_a_host_is_ignored() {
-    let folder = Folder::new("voice");
-    let a = up(&folder.0, store("a"), Limits::default()).await;
-    let liar = Folder::new("liar");
-    let b = up(&liar.0, store("a"), Limits::default()).await;
-    let hosts = list(&folder.0, &[(a.address, a.fingerprint, &a.token), (b.address, b.fingerprint, &b.token)]);
+    let directory = Directory::new("duplicate");
+    let a = start(&directory.0, store("a"), Limits::default()).await;
+    let other = Directory::new("duplicate-other");
+    let b = start(&other.0, store("a"), Limits::default()).await;
+    let hosts = list(&directory.0, &[(a.address, a.fingerprint, &a.token), (b.address, b.fingerprint, &b.token)]);
     let answers = request_all(&hosts, 0, 1).await;
-    assert_eq!((answers.answered, answers.slice.hosts.len()), (2, 2), "one host, before and after its start");
+    assert_eq!((answers.answered, answers.slice.hosts.len()), (2, 2), "one host, before and after its reboot");
     assert!(answers.remarks[0].contains("also answered for a"), "{answers:?}");
 }
 
 #[tokio::test]
 async fn data_of_other_hosts_is_ignored() {
-    let folder = Folder::new("others");
+    let directory = Directory::new("others");
     let others = vec![("b", 0), ("c", 1)];
-    let a = up(&folder.0, Store { others, ..store("a") }, Limits::default()).await;
-    let answers = request_all(&list(&folder.0, &[(a.address, a.fingerprint, &a.token)]), 0, 2).await;
+    let a = start(&directory.0, Store { others, ..store("a") }, Limits::default()).await;
+    let answers = request_all(&list(&directory.0, &[(a.address, a.fingerprint, &a.token)]), 0, 2).await;
     assert!(answers.slice.hosts.iter().all(|host| host.host.name == "a") && answers.slice.hosts.len() == 2);
     assert!(answers.remarks[0].contains("answered for a and for 2 other hosts"), "{answers:?}");
 }
@@ -334,14 +377,14 @@ async fn data_of_other_hosts_is_ignored() {
 #[test]
 fn keys_and_tokens_are_private_to_their_owner() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::new("modes");
-    let keys = folder.0.join("keys");
+    let directory = Directory::new("modes");
+    let keys = directory.0.join("keys");
     Identity::load_or_create(&keys).unwrap();
     let token = Token::load_or_create(&keys.join("token")).unwrap();
     assert_eq!(format!("{token:?}"), "Token(…)");
-    AllowList::trust(&folder.0.join("hosts"), "a:1", Fingerprint([1; 32]), &"0".repeat(64)).unwrap();
+    AllowList::trust(&directory.0.join("hosts"), "a:1", Fingerprint([1; 32]), &"0".repeat(64)).unwrap();
     for file in ["keys/key.der", "keys/token", "hosts"] {
-        let mode = std::fs::metadata(folder.0.join(file)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(directory.0.join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     assert_eq!(std::fs::metadata(&keys).unwrap().permissions().mode() & 0o777, 0o700);
@@ -349,8 +392,8 @@ fn keys_and_tokens_are_private_to_their_owner() {
 
 #[test]
 fn invalid_lists_are_rejected_with_the_line() {
-    let folder = Folder::new("list");
-    let file = folder.0.join("hosts");
+    let directory = Directory::new("list");
+    let file = directory.0.join("hosts");
     let good = format!("a:1 {} {}", Fingerprint([1; 32]), "0".repeat(64));
     for (text, words) in [
         (String::new(), "lists 0 hosts"),
@@ -370,7 +413,7 @@ fn invalid_lists_are_rejected_with_the_line() {
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
     assert!(AllowList::load(&file).is_err());
     // a second call replaces the line
-    let file = folder.0.join("again");
+    let file = directory.0.join("again");
     for byte in [1, 2] {
         AllowList::trust(&file, "a:1", Fingerprint([byte; 32]), &"0".repeat(64)).unwrap();
     }
@@ -388,8 +431,8 @@ async fn get(address: SocketAddr, request: &str) -> String {
 
 #[tokio::test]
 async fn metrics_are_read_from_the_agents_file() {
-    let folder = Folder::new("metrics");
-    let file = folder.0.join("metrics.prom");
+    let directory = Directory::new("metrics");
+    let file = directory.0.join("metrics.prom");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let task = tokio::spawn(serve_metrics(listener, file.clone()));

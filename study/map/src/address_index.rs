@@ -26,11 +26,11 @@ impl<'a> AddressIndex<'a> {
     pub fn of(slice: &'a Slice) -> AddressIndex<'a> {
         let mut hosts: Vec<&HostSlice> = slice.hosts.iter().collect();
         hosts.sort_by(|a, b| a.host.id.cmp(&b.host.id));
-        let mut addresses =
+        let mut index =
             AddressIndex { hosts, holders: BTreeMap::new(), ports: BTreeMap::new(), paths: BTreeMap::new() };
-        for (host, slice) in addresses.hosts.iter().enumerate() {
+        for (host, slice) in index.hosts.iter().enumerate() {
             for address in &slice.host.addresses {
-                addresses.holders.entry(address.ip).or_default().insert(Namespace { host, netns: address.netns });
+                index.holders.entry(address.ip).or_default().insert(Namespace { host, netns: address.netns });
             }
             for flow in &slice.flows {
                 // an address in use may be newer than the host's list of addresses
@@ -40,26 +40,26 @@ impl<'a> AddressIndex<'a> {
                     (Side::Passive, ListenAddress::Path(_)) => None,
                 };
                 if let Some(ip) = ip.filter(|ip| !ip.is_loopback()) {
-                    addresses.holders.entry(ip).or_default().insert(Namespace { host, netns: flow.netns });
+                    index.holders.entry(ip).or_default().insert(Namespace { host, netns: flow.netns });
                 }
             }
             for listener in &slice.listeners {
                 let namespace = Namespace { host, netns: listener.netns };
                 match &listener.at {
                     ListenAddress::Inet { ip, port } => {
-                        addresses
+                        index
                             .ports
                             .entry((namespace, listener.protocol, *port))
                             .or_default()
                             .insert((*ip, &listener.service));
                     }
                     ListenAddress::Path(path) => {
-                        addresses.paths.entry((namespace, path)).or_default().insert(&listener.service);
+                        index.paths.entry((namespace, path)).or_default().insert(&listener.service);
                     }
                 }
             }
         }
-        addresses
+        index
     }
 
     /// Namespaces to which `ip` can refer in the namespace `from`: itself for loopback; those of its host before

@@ -4,7 +4,7 @@ use crate::graph::Map;
 use flows::{Comparison, Edge, Graph, Node, ObservedBy, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The recorded calls, and the data to map their service names to nodes.
+/// The recorded calls, and the data that maps their service names to nodes.
 pub struct RecordedCalls {
     /// Name of each service in the target file, and its ports.
     pub services: Vec<(String, Vec<u16>)>,
@@ -115,7 +115,7 @@ fn names(map: &Map, recorded: &RecordedCalls) -> BTreeMap<String, String> {
         }
     }
     for ((host, key), service) in &map.names.services {
-        // of a process that ended at once only the name is known
+        // a process that ended before it was read has only a name
         let file = service.executable.as_deref().and_then(|path| path.rsplit('/').next());
         if service.name == recorded.tool || file == Some(recorded.tool.as_str()) {
             let end = crate::names::Endpoint::Service { host: *host, key, process: None };
@@ -145,7 +145,7 @@ fn reason_sockets_only(
     if !target_services.contains(to.as_str()) {
         return format!("{to} is not a service of the target, so it records nothing");
     }
-    "a connection of another request, or one kept open, that no recorded request used".to_owned()
+    "a connection of another request, or one that stays open without use by a recorded request".to_owned()
 }
 
 fn reason_messages_only(recorded: &RecordedCalls, pair: &(String, String)) -> String {

@@ -77,7 +77,7 @@ pub(crate) fn pair_flows<'a>(addresses: &AddressIndex<'a>, names: &Names<'a>) ->
     for (destination, mut groups) in destinations(addresses, &mut ambiguous) {
         join_masqueraded(addresses, destination, &mut groups);
         let accepting: BTreeSet<Endpoint> =
-            groups.values().flat_map(|b| &b.passive).map(|v| v.end(By::Service)).collect();
+            groups.values().flat_map(|group| &group.passive).map(|flow_ref| flow_ref.end(By::Service)).collect();
         for (active_ip, group) in &groups {
             let pairer = Pairer { addresses, names, destination, accepting: &accepting, all: &mut all };
             pairer.pair(*active_ip, group);
@@ -98,14 +98,14 @@ fn destinations<'a>(
             index,
         }));
     }
-    flows.sort_by_cached_key(|v| {
-        let f = v.flow;
+    flows.sort_by_cached_key(|flow_ref| {
+        let f = flow_ref.flow;
         let counts = [f.counts.opened, f.counts.established, f.counts.sent, f.counts.received, f.counts.open];
         (f.service.clone(), f.process, f.link.clone(), f.translated.clone(), f.source, f.attribution, counts)
     });
     let mut destinations: BTreeMap<Destination, BTreeMap<Option<IpAddr>, FlowGroup>> = BTreeMap::new();
     let mut aliases = Aliases::new();
-    for flow_ref in flows.iter().filter(|v| v.flow.side == Side::Passive) {
+    for flow_ref in flows.iter().filter(|flow_ref| flow_ref.flow.side == Side::Passive) {
         let link = &flow_ref.flow.link;
         let destination = (link.protocol, &link.passive, Some(flow_ref.namespace));
         destinations.entry(destination).or_default().entry(link.active).or_default().passive.push(*flow_ref);
@@ -114,7 +114,7 @@ fn destinations<'a>(
         }
     }
     let observed: BTreeSet<Destination> = destinations.keys().copied().collect();
-    for flow_ref in flows.iter().filter(|v| v.flow.side == Side::Active) {
+    for flow_ref in flows.iter().filter(|flow_ref| flow_ref.flow.side == Side::Active) {
         let destination = destination_of(addresses, flow_ref, &observed, &aliases, ambiguous);
         destinations
             .entry(destination)
@@ -165,18 +165,19 @@ fn join_masqueraded<'a>(
     destination: Destination<'a>,
     groups: &mut BTreeMap<Option<IpAddr>, FlowGroup<'a>>,
 ) {
-    let is_passive_only = |b: &FlowGroup| b.active.is_empty() && !b.passive.is_empty();
+    let is_passive_only = |group: &FlowGroup| group.active.is_empty() && !group.passive.is_empty();
     let passive_from: Vec<IpAddr> =
-        groups.iter().filter(|(_, b)| is_passive_only(b)).filter_map(|(ip, _)| *ip).collect();
+        groups.iter().filter(|(_, group)| is_passive_only(group)).filter_map(|(ip, _)| *ip).collect();
     if destination.2.is_none() {
         return;
     }
     for ip in passive_from {
         let hosts: BTreeSet<usize> = addresses.all_holders(ip).map(|namespace| namespace.host).collect();
-        let active_from = groups
-            .iter()
-            .find(|(_, b)| b.passive.is_empty() && b.active.iter().any(|v| hosts.contains(&v.namespace.host)))
-            .map(|(ip, _)| *ip);
+        let is_active_only_here = |group: &FlowGroup| {
+            let is_here = |flow_ref: &FlowRef| hosts.contains(&flow_ref.namespace.host);
+            group.passive.is_empty() && group.active.iter().any(is_here)
+        };
+        let active_from = groups.iter().find(|(_, group)| is_active_only_here(group)).map(|(ip, _)| *ip);
         if let Some(active_from) = active_from
             && let Some(translated) = groups.remove(&Some(ip))
             && let Some(group) = groups.get_mut(&active_from)
@@ -232,10 +233,10 @@ impl<'a> Pairer<'a, '_> {
         counts: Counts,
         quality: Quality,
     ) {
-        let weakest = flows.iter().map(|v| (v.flow.source, v.flow.attribution));
+        let weakest = flows.iter().map(|flow_ref| (flow_ref.flow.source, flow_ref.flow.attribution));
         let source = weakest.clone().map(|w| w.0).max().unwrap_or(quality.source);
         let attribution = weakest.map(|w| w.1).max().unwrap_or(Attribution::Exact);
-        let translated = flows.iter().any(|v| v.flow.translated.is_some());
+        let translated = flows.iter().any(|flow_ref| flow_ref.flow.translated.is_some());
         self.all.push(Dependency {
             from,
             to,
@@ -282,7 +283,8 @@ impl<'a> Pairer<'a, '_> {
         let from = match active_ip {
             None => Endpoint::Host(namespace.host),
             Some(ip) => {
-                let holders: BTreeSet<usize> = self.addresses.holders(namespace, ip).iter().map(|p| p.host).collect();
+                let holders: BTreeSet<usize> =
+                    self.addresses.holders(namespace, ip).iter().map(|holder| holder.host).collect();
                 match holders.first() {
                     Some(host) if holders.len() == 1 => Endpoint::Host(*host),
                     _ => Endpoint::External(ip),
@@ -323,7 +325,7 @@ impl<'a> Pairer<'a, '_> {
 
     fn pair_with_any(&mut self, active: Nodes<'a>, mut passive: Nodes<'a>, masqueraded: bool) {
         let owners: BTreeSet<Endpoint> =
-            passive.iter().flat_map(|(_, flows)| flows).map(|v| v.end(By::Service)).collect();
+            passive.iter().flat_map(|(_, flows)| flows).map(|flow_ref| flow_ref.end(By::Service)).collect();
         if let (Some(service), 1) = (owners.first(), owners.len()) {
             let flows = passive.into_iter().flat_map(|(_, flows)| flows).collect();
             return self.pair_with_one(active, service.clone(), flows, masqueraded);
@@ -359,8 +361,8 @@ impl Quality {
         Quality { paired: false, source: Source::Ebpf, attribution: Attribution::Exact, translated: false };
 
     fn paired(other: &[FlowRef]) -> Quality {
-        let source = other.iter().map(|v| v.flow.source).max().unwrap_or(Source::Ebpf);
-        let attribution = other.iter().map(|v| v.flow.attribution).max().unwrap_or(Attribution::Exact);
+        let source = other.iter().map(|flow_ref| flow_ref.flow.source).max().unwrap_or(Source::Ebpf);
+        let attribution = other.iter().map(|flow_ref| flow_ref.flow.attribution).max().unwrap_or(Attribution::Exact);
         Quality { paired: true, source, attribution, translated: false }
     }
 }

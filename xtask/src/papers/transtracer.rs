@@ -1,5 +1,5 @@
-//! Reproduction of Transtracer §4: nginx with a page of 612 bytes, wrk with kept-alive connections; untraced, with each of
-//! our modes, and with the packet filters of the paper. `lab/papers/transtracer/README.md` lists the differences.
+//! Reproduction of Transtracer §4: nginx with a page of 612 bytes, wrk with kept-alive connections; untraced, with each
+//! of our modes, and with the packet filters of the paper. `lab/papers/transtracer/README.md` lists the differences.
 
 use super::chart::{Chart, Series};
 use crate::bench::sockets::tracer::{Mode, Tracer};
@@ -35,7 +35,7 @@ struct Sample {
     response_ms: f64,
     requests_per_s: f64,
     cpu_percent: f64,
-    look_ms: f64,
+    poll_ms: f64,
 }
 
 type Samples = BTreeMap<(usize, usize), Vec<Sample>>;
@@ -63,9 +63,9 @@ pub fn repeat() -> Result<(), String> {
     let table = table(&connections, &samples);
     let claims = if quick { String::new() } else { claims(&connections, &samples) };
     println!("\n{table}\n{claims}");
-    let folder = if quick { root().join("out/papers/transtracer") } else { root().join("lab/papers/transtracer") };
+    let directory = if quick { root().join("out/papers/transtracer") } else { root().join("lab/papers/transtracer") };
     let write = |name: &str, text: String| {
-        std::fs::write(folder.join(name), text).map_err(|e| format!("{}: {e}", folder.join(name).display()))
+        std::fs::write(directory.join(name), text).map_err(|e| format!("{}: {e}", directory.join(name).display()))
     };
     let labels: Vec<String> = connections.iter().map(usize::to_string).collect();
     write("results.json", format!("{:#}\n", results(&connections, &samples, seconds)))?;
@@ -73,7 +73,7 @@ pub fn repeat() -> Result<(), String> {
     write("figure-5.svg", figure_5(&labels, &connections, &samples))?;
     write("figure-6-cpu.svg", figure_6_cpu(&labels, &connections, &samples))?;
     write("figure-6-time.svg", figure_6_time(&labels, &connections, &samples))?;
-    println!("pictures and results: {}", folder.display());
+    println!("pictures and results: {}", directory.display());
     Ok(())
 }
 
@@ -82,14 +82,14 @@ struct Server(Child);
 
 impl Server {
     fn start() -> Result<Server, String> {
-        let folder = root().join("out/papers/transtracer");
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let directory = root().join("out/papers/transtracer");
+        std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let lab = root().join("lab/papers/transtracer");
-        let page = folder.join("page");
+        let page = directory.join("page");
         std::fs::create_dir_all(&page).map_err(|e| format!("{}: {e}", page.display()))?;
         std::fs::copy(lab.join("page/index.html"), page.join("index.html")).map_err(|e| e.to_string())?;
         let mut call = command("nginx", &["-c"]);
-        call.arg(lab.join("nginx.conf")).arg("-p").arg(&folder).args(["-e", "error.log"]);
+        call.arg(lab.join("nginx.conf")).arg("-p").arg(&directory).args(["-e", "error.log"]);
         let mut server = Server(call.spawn().map_err(|e| format!("nginx: {e}"))?);
         let begin = Instant::now();
         while TcpStream::connect(ADDRESS).is_err() {
@@ -104,7 +104,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // the workers end with the master only if that handles the signal
+        // the workers end only if the master handles the signal
         let _ = command("kill", &["-TERM", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
@@ -131,11 +131,11 @@ fn measure(mode: Mode, connections: usize, seconds: u64) -> Result<Sample, Strin
     let mut reports = Vec::new();
     for client in started {
         let output = client.wait_with_output().map_err(|e| format!("wrk: {e}"))?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let line = said.lines().find(|line| line.starts_with('{')).unwrap_or_default();
-        reports.push(serde_json::from_str::<Value>(line).map_err(|_| format!("wrk said: {said}"))?);
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+        reports.push(serde_json::from_str::<Value>(line).map_err(|_| format!("unexpected output of wrk: {output}"))?);
     }
-    let (after, took) = (state(&tracer), begin.elapsed().as_secs_f64());
+    let (after, duration) = (state(&tracer), begin.elapsed().as_secs_f64());
     tracer.stop()?;
     let number = |report: &Value, key: &str| report[key].as_f64().unwrap_or(f64::NAN);
     let errors: f64 = reports.iter().map(|r| number(r, "errors")).sum();
@@ -146,8 +146,8 @@ fn measure(mode: Mode, connections: usize, seconds: u64) -> Result<Sample, Strin
     Ok(Sample {
         response_ms: reports.iter().map(|r| number(r, "mean_us") * number(r, "requests")).sum::<f64>() / requests / 1e3,
         requests_per_s: reports.iter().map(|r| number(r, "requests") / number(r, "duration_us") * 1e6).sum(),
-        cpu_percent: 100.0 * (after.0 - before.0) / took,
-        look_ms: 1e3 * (after.1 - before.1) / (after.2 - before.2),
+        cpu_percent: 100.0 * (after.0 - before.0) / duration,
+        poll_ms: 1e3 * (after.1 - before.1) / (after.2 - before.2),
     })
 }
 
@@ -165,11 +165,11 @@ fn added_percent(samples: &Samples, connections: usize, mode: Mode) -> f64 {
 }
 
 fn table(connections: &[usize], samples: &Samples) -> String {
-    let mut text = "| connections | | response, ms | to untraced, % | requests/s | CPU, % of a core | ms per look |\n|---|---|---|---|---|---|---|\n".to_owned();
+    let mut text = "| connections | | response, ms | to untraced, % | requests/s | CPU, % of a core | ms per poll |\n|---|---|---|---|---|---|---|\n".to_owned();
     for count in connections {
         for mode in MODES {
             let of = |f: fn(&Sample) -> f64| median(samples, *count, mode, f);
-            let (cpu, look) = (of(|s| s.cpu_percent), of(|s| s.look_ms));
+            let (cpu, poll) = (of(|s| s.cpu_percent), of(|s| s.poll_ms));
             let _ = writeln!(
                 text,
                 "| {count} | {} | {:.1} | {:+.1} | {:.0} | {cpu:.1} | {} |",
@@ -177,7 +177,7 @@ fn table(connections: &[usize], samples: &Samples) -> String {
                 of(|s| s.response_ms),
                 added_percent(samples, *count, mode),
                 of(|s| s.requests_per_s),
-                if look.is_nan() { String::new() } else { format!("{look:.1}") }
+                if poll.is_nan() { String::new() } else { format!("{poll:.1}") }
             );
         }
     }
@@ -194,13 +194,13 @@ fn claims(connections: &[usize], samples: &Samples) -> String {
         let values = connections.iter().map(|n| f(*n));
         (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
     };
-    let words = |(low, high): (f64, f64)| format!("{low:+.1} to {high:+.1} %");
+    let format_range = |(low, high): (f64, f64)| format!("{low:+.1} to {high:+.1} %");
     let response = |n, mode| median(samples, n, mode, |s: &Sample| s.response_ms);
     for mode in [Mode::Ebpf, Mode::Polling] {
         let added = range(&|n| added_percent(samples, n, mode));
         claim(
             "tracing makes responses 1.7 to 13.4 % slower",
-            format!("{}: {}", mode.name(), words(added)),
+            format!("{}: {}", mode.name(), format_range(added)),
             added.1 <= 13.4,
         );
         for (filter, paper) in [
@@ -208,11 +208,11 @@ fn claims(connections: &[usize], samples: &Samples) -> String {
             (Mode::NewFilter, "responses take 5.8 to 16.2 % less than with the NEW filter"),
         ] {
             let less = range(&|n| 100.0 * (response(n, mode) / response(n, filter) - 1.0));
-            claim(paper, format!("{}: {}", mode.name(), words(less)), less.1 < 0.0);
+            claim(paper, format!("{}: {}", mode.name(), format_range(less)), less.1 < 0.0);
         }
     }
-    let most = *connections.last().unwrap_or(&0);
-    let cpu = |mode| median(samples, most, mode, |s: &Sample| s.cpu_percent);
+    let last = *connections.last().unwrap_or(&0);
+    let cpu = |mode| median(samples, last, mode, |s: &Sample| s.cpu_percent);
     claim(
         "the tracer takes 44.4 % of a CPU at 20,000 connections",
         format!("ebpf {:.1} %, polling {:.1} %", cpu(Mode::Ebpf), cpu(Mode::Polling)),
@@ -224,12 +224,12 @@ fn claims(connections: &[usize], samples: &Samples) -> String {
         format!("{:.1} to {:.1} %", filter.0, filter.1),
         filter.0 > 70.0,
     );
-    let look = |n| median(samples, n, Mode::Polling, |s: &Sample| s.look_ms);
+    let poll = |n| median(samples, n, Mode::Polling, |s: &Sample| s.poll_ms);
     let first = *connections.first().unwrap_or(&0);
     claim(
         "a poll takes longer with more connections",
-        format!("polling {:.1} to {:.1} ms", look(first), look(most)),
-        look(most) > look(first),
+        format!("polling {:.1} to {:.1} ms", poll(first), poll(last)),
+        poll(last) > poll(first),
     );
     text
 }
@@ -273,7 +273,7 @@ fn figure_6_time(labels: &[String], connections: &[usize], samples: &Samples) ->
     let all: Vec<Series> = [Mode::Ebpf, Mode::Polling, Mode::Tuples]
         .iter()
         .map(|mode| {
-            series(mode.name(), connections.iter().map(|n| median(samples, *n, *mode, |s| s.look_ms)).collect())
+            series(mode.name(), connections.iter().map(|n| median(samples, *n, *mode, |s| s.poll_ms)).collect())
         })
         .collect();
     Chart { title: "Figure 6: time to acquire the connections, per poll", unit: "ms", axis: AXIS, labels, series: &all }
@@ -288,7 +288,7 @@ fn results(connections: &[usize], samples: &Samples, seconds: u64) -> Value {
                 let of = |f: fn(&Sample) -> f64| median(samples, n, *mode, f);
                 let figures = json!({
                     "response_ms": of(|s| s.response_ms), "added_percent": added_percent(samples, n, *mode),
-                    "requests_per_s": of(|s| s.requests_per_s), "cpu_percent": of(|s| s.cpu_percent), "ms_per_look": of(|s| s.look_ms),
+                    "requests_per_s": of(|s| s.requests_per_s), "cpu_percent": of(|s| s.cpu_percent), "ms_per_look": of(|s| s.poll_ms),
                 });
                 (mode.name(), figures)
             })

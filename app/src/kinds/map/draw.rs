@@ -16,21 +16,21 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-/// Which part of which map.
+/// A map: its source, its range of time, and the part to show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MapSpec {
     pub version: Version<1>,
-    /// Only what is around this: a service, host, address, `address:port`, `:port`, pid, unit or container.
+    /// Only the neighborhood of this: a service, host, address, `address:port`, `:port`, pid, unit or container.
     #[serde(default)]
     pub of: Option<String>,
     #[serde(default)]
     pub direction: MapDirection,
-    /// How many steps from `of`.
+    /// Number of edges to follow from `of`.
     #[serde(default = "one")]
     #[schemars(range(max = 1000))]
     pub hops: u64,
-    /// What a node stands for.
+    /// What a node represents.
     #[serde(default)]
     #[schemars(with = "MapBy")]
     pub by: By,
@@ -59,7 +59,7 @@ pub enum MapDirection {
     DependedBy,
 }
 
-/// The names of [`By`], for the schema.
+/// What a node represents.
 #[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(dead_code)]
@@ -77,7 +77,7 @@ pub struct Range {
     pub to_ms: i64,
 }
 
-/// Where observations come from.
+/// Source of the observations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -114,7 +114,7 @@ pub struct DrawnMap {
 /// Observations for a map.
 ///
 /// # Errors
-/// Environment if the source cannot be read, unknown if it has nothing for this range.
+/// Environment if the source cannot be read, unknown if it has no data for this range.
 pub async fn observe(
     context: &Context,
     source: &Source,
@@ -152,7 +152,7 @@ async fn read(location: &str, range: Range) -> Result<Observed, Failure> {
 }
 
 fn no_agent(context: &Context, database: &Path) -> Failure {
-    Failure::environment("no agent has watched this host yet").why(format!("there is no {}", database.display())).next(
+    Failure::environment("no agent has run on this host yet").why(format!("there is no {}", database.display())).next(
         format!(
             "start one: {} (a systemd unit: {} unit); or take a snapshot: {} --now",
             context.command("agent"),
@@ -174,7 +174,7 @@ pub async fn draw(context: &Context, spec: &MapSpec, observed: Observed) -> Resu
     Ok(DrawnMap { slice: observed.slice, graph, run })
 }
 
-/// Two maps and what is different.
+/// Two maps and their differences.
 pub struct ChangedMap {
     pub before: Graph,
     pub after: Graph,

@@ -1,4 +1,4 @@
-//! Maps: which process depends on which, as observed over a range of time.
+//! Maps: dependencies between processes, as observed over a range of time.
 
 pub mod draw;
 pub mod recorded_calls;

@@ -18,7 +18,7 @@ pub struct ComparedRun {
 /// Stores the comparison with the run, for its report.
 ///
 /// # Errors
-/// Request, if there is no target file or the run holds no requests.
+/// Request, if there is no target file or the run recorded no requests.
 pub async fn compare(context: &Context, observed: &Observed, run: &str) -> Result<ComparedRun, Failure> {
     let store = context.store().await?;
     let run = store.find(run).await?;
@@ -35,7 +35,7 @@ pub async fn compare(context: &Context, observed: &Observed, run: &str) -> Resul
 
 fn target(context: &Context) -> Result<Target, Failure> {
     let file = context.target_file().ok_or_else(|| {
-        Failure::request("the target file says which service listens where, and there is none")
+        Failure::request("a comparison needs the target file, which contains the ports of the services")
             .next("name it with -t FILE")
     })?;
     Target::load(file)
@@ -43,7 +43,7 @@ fn target(context: &Context) -> Result<Target, Failure> {
 
 pub fn recorded_calls(target: &Target, traces: &[Trace]) -> RecordedCalls {
     let every = || traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk()));
-    // a call that did not reach its callee has only the caller's name for it; other calls map that name to a service
+    // a call that did not reach its callee has only the caller's name for the callee; other calls map it to a service
     let names: BTreeMap<&str, &str> =
         every().filter(|c| c.scope.is_some()).map(|c| (c.peer.as_str(), c.callee.as_str())).collect();
     let callee = |call: &Call| match &call.scope {

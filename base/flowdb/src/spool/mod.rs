@@ -46,8 +46,9 @@ pub struct Spool {
     scanner: Option<Scanner>,
     /// Windows that were read and not removed yet, with their numbers.
     read_ahead: VecDeque<(u64, Window)>,
-    /// Number of the oldest window that was not read yet, and of the next one to be appended.
+    /// Number of the oldest window that was not read yet.
     unread: u64,
+    /// Number of the next window to be appended.
     next: u64,
     dropped: u64,
     carryover: Carryover,
@@ -96,8 +97,8 @@ impl Spool {
     /// The disk is full or fails. The window is lost: the caller counts it and the lost windows that it recorded. Its
     /// other data is carried over to the next window.
     pub fn append(&mut self, window: &Window) -> Result<(), Failure> {
-        let with_legacy = self.carryover.extend(window);
-        match self.write(with_legacy.as_ref().unwrap_or(window)) {
+        let extended = self.carryover.extend(window);
+        match self.write(extended.as_ref().unwrap_or(window)) {
             Ok(()) => {
                 self.next += 1;
                 self.carryover = Carryover::default();
@@ -219,8 +220,8 @@ impl Spool {
     /// The file that contains a window.
     fn file_of(&self, number: u64) -> SpoolFile {
         let all = self.files.iter().chain(self.appender.as_ref().map(|a| &a.spool_file));
-        let holds = all.rev().find(|file| file.first <= number);
-        holds.cloned().unwrap_or(SpoolFile { first: number, bytes: 0 })
+        let found = all.rev().find(|file| file.first <= number);
+        found.cloned().unwrap_or(SpoolFile { first: number, bytes: 0 })
     }
 
     fn skip_to_next_file(&mut self) {
@@ -262,11 +263,11 @@ impl Spool {
     /// A file cannot be written or deleted. The window is dropped anyway.
     pub fn reject_oldest(&mut self) -> Result<(), Failure> {
         let Some((_, window)) = self.read_ahead.front() else { return Ok(()) };
-        let kept = rejected::append(&self.directory, window);
+        let stored = rejected::append(&self.directory, window);
         self.carryover.add_losses(&window.losses);
         self.dropped += 1;
-        let taken = self.remove(1);
-        kept.map_err(|e| unusable(&self.directory.join(REFUSED), "written", &e)).and(taken)
+        let removed = self.remove(1);
+        stored.map_err(|e| unusable(&self.directory.join(REFUSED), "written", &e)).and(removed)
     }
 
     /// Number of windows in the spool.

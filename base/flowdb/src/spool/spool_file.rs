@@ -93,7 +93,7 @@ pub struct Scanner {
     at: usize,
     /// Number of the next record.
     pub next: u64,
-    begun: bool,
+    magic_checked: bool,
 }
 
 /// Number of bytes to read at once.
@@ -102,21 +102,29 @@ const CHUNK: u64 = 1 << 20;
 impl Scanner {
     pub fn open(directory: &Path, first: u64) -> Result<Scanner, Error> {
         let file = File::open(SpoolFile { first, bytes: 0 }.path(directory))?;
-        Ok(Scanner { first, file, reader: Reader::default(), buffer: Vec::new(), at: 0, next: first, begun: false })
+        Ok(Scanner {
+            first,
+            file,
+            reader: Reader::default(),
+            buffer: Vec::new(),
+            at: 0,
+            next: first,
+            magic_checked: false,
+        })
     }
 
     /// The next window, or none if there is no further complete one yet.
     pub fn window(&mut self) -> Result<Option<Window>, Error> {
         loop {
             let mut rest = &self.buffer[self.at..];
-            if !self.begun && rest.len() >= MAGIC.len() {
+            if !self.magic_checked && rest.len() >= MAGIC.len() {
                 if !rest.starts_with(MAGIC) {
                     return Err(ErrorKind::InvalidData.into());
                 }
-                (self.begun, self.at) = (true, MAGIC.len());
+                (self.magic_checked, self.at) = (true, MAGIC.len());
                 continue;
             }
-            if self.begun
+            if self.magic_checked
                 && let Some(payload) = record::payload(&mut rest)
             {
                 let window = self.reader.window(payload).map_err(|_| Error::from(ErrorKind::InvalidData))?;

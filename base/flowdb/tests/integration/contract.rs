@@ -15,7 +15,7 @@ async fn a_slice_equals_the_recorded_windows() {
         let window = agent.busy(T0, 2);
         assert_eq!(flowdb.record(std::slice::from_ref(&window)).await.unwrap(), 1);
         let Slice { from_ms, to_ms, hosts } = flowdb.slice(T0, T0).await.unwrap();
-        assert_eq!((from_ms, to_ms), (T0, T0 + MINUTE), "a moment is its minute");
+        assert_eq!((from_ms, to_ms), (T0, T0 + MINUTE), "the minute of that time");
         let [host] = &hosts[..] else { panic!("{hosts:?}") };
         assert_eq!(host.host, window.host);
         assert_eq!(host.services, window.services);
@@ -25,8 +25,8 @@ async fn a_slice_equals_the_recorded_windows() {
         flows.sort_by_key(|flow| flow.side == Side::Active);
         assert_eq!(flows, window.flows);
         assert_eq!(host.last_seen_ms, window.to_ms);
-        let known = flowdb.hosts().await.unwrap();
-        assert_eq!((known.len(), &known[0].id, known[0].last_ms), (1, &window.host.id, window.to_ms));
+        let hosts = flowdb.hosts().await.unwrap();
+        assert_eq!((hosts.len(), &hosts[0].id, hosts[0].last_ms), (1, &window.host.id, window.to_ms));
     }
 }
 
@@ -37,9 +37,9 @@ async fn counts_add_up_and_each_window_counts_once() {
         let mut agent = Agent::new(1);
         let windows: Vec<_> = (0..90).map(|i| agent.busy(T0 + i * SECOND, 2)).collect();
         assert_eq!(flowdb.record(&windows[..50]).await.unwrap(), 50);
-        assert_eq!(flowdb.record(&windows[40..]).await.unwrap(), 40, "ten were there");
+        assert_eq!(flowdb.record(&windows[40..]).await.unwrap(), 40, "ten were recorded before");
         assert_eq!(flowdb.record(&windows).await.unwrap(), 0);
-        // what came too early does not hide what comes late
+        // a later window does not hide an earlier one that is recorded after it
         let (early, late) = (agent.busy(T0 + 90 * SECOND, 2), agent.busy(T0 + 91 * SECOND, 2));
         assert_eq!(flowdb.record(&[late]).await.unwrap(), 1);
         assert_eq!(flowdb.record(&[early]).await.unwrap(), 1);
@@ -79,7 +79,7 @@ async fn ended_entities_appear_in_slices_of_their_time() {
         assert_eq!(at(7).await, Some((2, vec!["fd00::1".to_owned()])));
         assert_eq!(at(12).await, Some((1, vec!["fd00::1".to_owned()])));
         assert_eq!(at(20).await.map(|(listeners, _)| listeners), Some(2));
-        assert_eq!(at(21).await, None, "nothing is known of it any more");
+        assert_eq!(at(21).await, None, "no further window");
     }
 }
 
@@ -110,13 +110,9 @@ async fn every_kind_of_address_and_name_survives_a_round_trip() {
         assert_eq!(flows.len(), 2);
         let found = flows.iter().find(|flow| flow.link == v6.link).unwrap();
         assert_eq!((&found.translated, found.counts.received), (&v6.translated, 2 * v6.counts.received));
-        assert_eq!(found.counts.sent, 2 << 53, "cut, not turned over");
+        assert_eq!(found.counts.sent, 2 << 53, "clamped, without overflow");
         let found = flows.iter().find(|flow| flow.process.is_none()).unwrap();
-        assert_eq!(
-            found.link.passive,
-            ListenAddress::Path("@abstract\u{FFFD}name".to_owned()),
-            "no database holds NUL"
-        );
+        assert_eq!(found.link.passive, ListenAddress::Path("@abstract\u{FFFD}name".to_owned()), "NUL is replaced");
     }
 }
 
@@ -146,11 +142,11 @@ async fn a_pid_of_another_boot_is_another_process() {
         agent.host.boot = "boot-2".to_owned();
         flowdb.record(&[agent.busy(T0 + MINUTE, 2)]).await.unwrap();
         let slice = all(&flowdb).await;
-        let seen: Vec<_> =
+        let boots: Vec<_> =
             slice.hosts.iter().map(|h| (h.host.boot.as_str(), h.processes.len(), h.flows.len())).collect();
-        assert_eq!(seen, [("boot-1", 1, 2), ("boot-2", 1, 2)]);
+        assert_eq!(boots, [("boot-1", 1, 2), ("boot-2", 1, 2)]);
         assert_eq!(flowdb.slice(T0, T0).await.unwrap().hosts.len(), 1);
-        assert_eq!(flowdb.hosts().await.unwrap().len(), 1, "one host all the same");
+        assert_eq!(flowdb.hosts().await.unwrap().len(), 1, "still one host");
     }
 }
 
@@ -194,7 +190,7 @@ async fn minutes_are_merged_into_hours_and_old_hours_are_deleted() {
         let retention = Retention { minutes: Duration::from_secs(3600), hours: Duration::from_secs(86_400) };
         flowdb.retain(&retention, T0 + 2 * HOUR + 30 * MINUTE).await.unwrap();
         assert_eq!(sums(&flowdb).await, before);
-        // any minute of it is the whole hour now, and a window that comes late is added to it
+        // each minute returns its hour, and a late window is added to the hour
         let slice = flowdb.slice(T0 + 10 * MINUTE, T0 + 10 * MINUTE).await.unwrap();
         assert_eq!(slice.hosts[0].flows[0].counts.opened, 180);
         flowdb.record(&[agent.busy(T0 + 5 * MINUTE, 2)]).await.unwrap();

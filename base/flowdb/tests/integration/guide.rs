@@ -1,4 +1,4 @@
-//! The statements of docs/guides/flowdb.md, run as they stand there.
+//! Runs the statements of docs/guides/flowdb.md.
 
 use crate::support::database::each_database;
 use crate::support::{self, Agent, MINUTE, T0};
@@ -7,8 +7,7 @@ use flows::{ListenAddress, ServiceKind, Side};
 use std::path::Path;
 use std::process::Command;
 
-/// Statements of the page under their names: `sql NAME` opens a block, `sql NAME (PostgreSQL)` one that only PostgreSQL
-/// understands.
+/// The block of the page with this name: `sql NAME`, or `sql NAME (PostgreSQL)` if SQLite does not support it.
 fn statements(name: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/flowdb.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -25,9 +24,9 @@ async fn record_shop(flowdb: &FlowDb) {
     let at = T0 + 30 * MINUTE;
     let mut window = db.window(at);
     window.listeners = Some(vec![db.listener("0.0.0.0", 5432)]);
-    let seen =
+    let addresses =
         [("10.0.0.1", "10.0.0.2"), ("10.0.0.3", "10.0.0.2"), ("192.0.2.9", "10.0.0.2"), ("127.0.0.1", "127.0.0.1")];
-    window.flows = seen.map(|(from, to)| db.flow(Side::Passive, from, to, 5432)).to_vec();
+    window.flows = addresses.map(|(from, to)| db.flow(Side::Passive, from, to, 5432)).to_vec();
     window.flows.push(db.flow(Side::Active, "127.0.0.1", "127.0.0.1", 5432));
     let mut through_nat = web_3.window(at);
     let mut flow = web_3.flow(Side::Active, "10.0.0.3", "172.16.0.1", 6000);
@@ -36,8 +35,7 @@ async fn record_shop(flowdb: &FlowDb) {
     through_nat.flows = vec![flow];
     through_nat.losses.table_full = 9;
     through_nat.source = flows::Source::Polling;
-    // a loopback flow of another host, the same port elsewhere, and another time: none of them depends on the database
-    // then
+    // not dependents: a loopback flow of another host, the same port of another address, and another time
     let mut elsewhere = web_1.window(at);
     elsewhere.flows = vec![
         web_1.flow(Side::Active, "127.0.0.1", "127.0.0.1", 5432),
@@ -67,11 +65,11 @@ for statement in sys.argv[2].split(';'):
 }
 
 #[tokio::test]
-async fn what_depends_on_a_port_and_the_other_questions() {
+async fn the_queries_return_dependents_and_listeners() {
     for database in each_database("guide").await {
         let flowdb = database.open().await;
         record_shop(&flowdb).await;
-        let ask = |name: &str| -> Vec<String> {
+        let query = |name: &str| -> Vec<String> {
             let sql = statements(name);
             let answer = match database.url.starts_with("postgres") {
                 #[cfg(feature = "postgres")]
@@ -82,15 +80,15 @@ async fn what_depends_on_a_port_and_the_other_questions() {
         };
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let sorted = |mut lines: Vec<String>| {
-            lines.sort(); // the databases place null differently
+            lines.sort(); // the databases sort null differently
             lines
         };
-        assert_eq!(sorted(ask("paper")), sorted(lines(DEPENDENTS)));
-        assert_eq!(ask("depends"), lines(DEPENDS));
-        assert_eq!(ask("listens"), lines(LISTENS));
-        assert_eq!(ask("missing"), lines(MISSING));
+        assert_eq!(sorted(query("paper")), sorted(lines(DEPENDENTS)));
+        assert_eq!(query("depends"), lines(DEPENDS));
+        assert_eq!(query("listens"), lines(LISTENS));
+        assert_eq!(query("missing"), lines(MISSING));
         if database.url.starts_with("postgres") {
-            assert_eq!(ask("networks (PostgreSQL)"), ["web-1|nginx|10.0.0.2|5432", "web-3|nginx|10.0.0.2|5432"]);
+            assert_eq!(query("networks (PostgreSQL)"), ["web-1|nginx|10.0.0.2|5432", "web-3|nginx|10.0.0.2|5432"]);
         }
     }
 }
@@ -98,7 +96,7 @@ async fn what_depends_on_a_port_and_the_other_questions() {
 /// Agents record and cannot delete, readers read and cannot record.
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn roles_have_the_rights_they_need_and_no_others() {
+async fn roles_have_only_the_permissions_that_they_need() {
     let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
     let owner = cluster.database("roles");
     cluster.sql("roles", &statements("roles (PostgreSQL)"));
@@ -125,7 +123,7 @@ async fn roles_have_the_rights_they_need_and_no_others() {
 /// Windows a day, ten days and a hundred days old: minutes, hours, nothing.
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn retention_by_the_owner_does_what_the_agent_does_for_its_own() {
+async fn retention_by_the_owner_equals_that_of_the_agent() {
     let Some(cluster) = crate::support::postgres::Cluster::shared() else { return };
     let flowdb = FlowDb::open(&cluster.database("retention")).await.unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
@@ -146,6 +144,6 @@ async fn retention_by_the_owner_does_what_the_agent_does_for_its_own() {
     assert_eq!(opened(days_ago(100)).await, None);
     assert_eq!(opened(days_ago(10) + 30 * MINUTE).await, Some(6), "the sum of its hour");
     assert_eq!([opened(days_ago(1)).await, opened(days_ago(1) + MINUTE).await], [Some(3), None]);
-    let known = flowdb.hosts().await.unwrap();
-    assert_eq!(known.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["web-2"]);
+    let hosts = flowdb.hosts().await.unwrap();
+    assert_eq!(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["web-2"]);
 }

@@ -42,7 +42,7 @@ async fn a_newer_postgresql_schema_is_rejected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_database_can_be_opened_concurrently() {
     for database in each_database("fresh").await {
-        let opening: Vec<_> = (0..12u8)
+        let tasks: Vec<_> = (0..12u8)
             .map(|number| {
                 let url = database.url.clone();
                 tokio::spawn(async move {
@@ -52,8 +52,8 @@ async fn a_new_database_can_be_opened_concurrently() {
                 })
             })
             .collect();
-        for opened in opening {
-            opened.await.unwrap();
+        for task in tasks {
+            task.await.unwrap();
         }
         assert_eq!(all(&database.open().await).await.hosts.len(), 12);
     }
@@ -66,20 +66,20 @@ async fn a_reader_needs_no_write_permission() {
     let file = folder.file("flowdb.db");
     let flowdb = FlowDb::open(&file).await.unwrap();
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
-    assert_eq!(mode & 0o137, 0, "only its owner writes, only its group reads: {mode:o}");
+    assert_eq!(mode & 0o137, 0, "writable by its owner, readable by its group: {mode:o}");
     let mut agent = Agent::new(1);
     flowdb.record(&[agent.busy(T0, 2)]).await.unwrap();
     let reader = FlowDb::read(&file).await.unwrap();
     assert_eq!(all(&reader).await.hosts.len(), 1);
     flowdb.record(&[Agent::new(2).busy(T0, 1)]).await.unwrap();
-    assert_eq!(all(&reader).await.hosts.len(), 2, "it sees what comes");
+    assert_eq!(all(&reader).await.hosts.len(), 2, "new windows are visible");
     assert!(reader.record(&[agent.busy(T0, 2)]).await.unwrap_err().to_string().contains("readonly"));
     reader.close().await;
     flowdb.close().await;
     let before = std::fs::read_dir(&folder.0).unwrap().count();
     let reader = FlowDb::read(&file).await.unwrap();
     assert_eq!(all(&reader).await.hosts.len(), 2);
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), before, "it makes no file");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), before, "it creates no file");
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn an_impossible_location_is_reported() {
     let folder = Folder::new("nowhere");
     std::fs::write(
         folder.0.join("file"),
-        "this is no database, though it is longer than the header of one would be .........",
+        "not a database, but longer than the header of one ...............................",
     )
     .unwrap();
     let failure = FlowDb::open(&folder.file("file")).await.err().unwrap();

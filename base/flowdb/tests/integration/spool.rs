@@ -38,17 +38,17 @@ fn windows_are_returned_in_order_also_by_another_process() {
     assert_eq!(spool.oldest(60).unwrap(), []);
     windows[..70].iter().for_each(|window| spool.append(window).unwrap());
     assert_eq!(spool.oldest(60).unwrap(), &windows[..60]);
-    assert_eq!(spool.oldest(10).unwrap(), &windows[..10], "the same until they are taken");
+    assert_eq!(spool.oldest(10).unwrap(), &windows[..10], "the same until they are removed");
     spool.remove(10).unwrap();
     assert_eq!(spool.waiting(), 60);
     drop(spool);
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
     windows[70..].iter().for_each(|window| spool.append(window).unwrap());
-    assert_eq!(spool.waiting(), 100, "what was taken comes again: its file was not deleted");
+    assert_eq!(spool.waiting(), 100, "removed windows are returned again, because their file was not deleted");
     assert_eq!(drain(&mut spool), windows);
     assert_eq!((spool.waiting(), spool.dropped()), (0, 0));
     drop(spool);
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "an empty spool leaves nothing");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0, "an empty spool leaves no file");
 }
 
 /// 3,600 windows of an agent with 1,000 services and 5,000 flows, a tenth of the services and of the hour: their files
@@ -110,13 +110,13 @@ fn windows_may_be_dropped_while_they_are_recorded() {
     let windows = busy_windows(&mut Agent::new(1), 3_000);
     let mut spool = Spool::open(&folder.0, 64 << 10).unwrap();
     windows[..100].iter().for_each(|window| spool.append(window).unwrap());
-    let handed = spool.oldest(60).unwrap();
+    let returned = spool.oldest(60).unwrap();
     windows[100..].iter().for_each(|window| spool.append(window).unwrap());
     assert!(spool.dropped() > 500);
-    spool.remove(handed.len()).unwrap();
+    spool.remove(returned.len()).unwrap();
     let left = drain(&mut spool);
     assert_eq!(sequences(&left), (3_001 - left.len() as u64..=3_000).collect::<Vec<u64>>());
-    assert_eq!(handed.len() as u64 + spool.dropped() + left.len() as u64, 3_000);
+    assert_eq!(returned.len() as u64 + spool.dropped() + left.len() as u64, 3_000);
 }
 
 #[test]
@@ -174,12 +174,12 @@ fn kill_9_loses_and_duplicates_nothing() {
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
         let mut appended = 0;
         while appended < 200 * round {
-            let line = lines.next().expect("it goes on until it is killed").unwrap();
+            let line = lines.next().expect("it appends until it is killed").unwrap();
             appended = line.strip_prefix("appended ").map_or(appended, |number| number.parse().unwrap());
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // what stood in the pipe was acknowledged, too
+        // windows in the pipe were acknowledged as well
         let rest = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("appended ")?.parse().ok());
         acknowledged += rest.last().unwrap_or(appended);
         let spool = Spool::open(&folder.0, LIMIT).unwrap();
@@ -214,17 +214,17 @@ fn a_full_disk_is_reported_and_lost_data_is_carried_over() {
     let Some(disk) = SmallDisk::mount("spool-full") else { return };
     let mut agent = Agent::new(1);
     let mut spool = Spool::open(&disk.0.0, LIMIT).unwrap();
-    // healthy
+    // before
     let windows = busy_windows(&mut agent, 10);
     windows.iter().for_each(|window| spool.append(window).unwrap());
-    // disturbed
+    // full
     let _ = std::fs::write(disk.0.0.join("ballast"), vec![0; 1 << 20]);
     let mut full = Vec::new();
     for i in 0.. {
         let mut window = agent.busy(T0 + i * SECOND, 2);
         window.services[0].name = format!("described only in window {i}");
         match spool.append(&window) {
-            Ok(()) => assert!(i < 1_000, "it gets full"),
+            Ok(()) => assert!(i < 1_000, "the disk becomes full"),
             Err(failure) => {
                 assert!(failure.to_string().contains("No space left") && failure.next.is_some(), "{failure}");
                 full.push(window);
@@ -234,7 +234,7 @@ fn a_full_disk_is_reported_and_lost_data_is_carried_over() {
             break;
         }
     }
-    // healthy again
+    // after
     std::fs::remove_file(disk.0.0.join("ballast")).unwrap();
     let mut last = agent.window(T0 + 5_000 * SECOND);
     last.services.clear();
@@ -249,29 +249,29 @@ fn a_full_disk_is_reported_and_lost_data_is_carried_over() {
 
 /// The database becomes unavailable and available again; the agent is killed at the worst moment, between recording and
 /// removing.
-async fn survives_an_outage(name: &str, url: &str, mut away: impl FnMut(bool)) {
+async fn survives_an_outage(name: &str, url: &str, mut set_unavailable: impl FnMut(bool)) {
     let folder = Folder::new(name);
     let mut agent = Agent::new(1);
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
     let record = async |flowdb: &FlowDb, spool: &mut Spool| -> Result<usize, model::Failure> {
-        let mut fresh = 0;
+        let mut recorded = 0;
         loop {
             let batch = spool.oldest(60)?;
             if batch.is_empty() {
-                return Ok(fresh);
+                return Ok(recorded);
             }
-            fresh += flowdb.record(&batch).await?;
+            recorded += flowdb.record(&batch).await?;
             spool.remove(batch.len())?;
         }
     };
-    // healthy
+    // before the outage
     let flowdb = FlowDb::open_with_timeout(url, Duration::from_secs(1)).await.unwrap();
     for i in 0..10 {
         spool.append(&agent.busy(T0 + i * SECOND, 2)).unwrap();
         assert_eq!(record(&flowdb, &mut spool).await.unwrap(), 1);
     }
-    // disturbed
-    away(true);
+    // during the outage
+    set_unavailable(true);
     for i in 10..310 {
         spool.append(&agent.busy(T0 + i * SECOND, 2)).unwrap();
         if i % 100 == 10 {
@@ -280,8 +280,8 @@ async fn survives_an_outage(name: &str, url: &str, mut away: impl FnMut(bool)) {
         }
     }
     assert_eq!(spool.waiting(), 300);
-    // healthy again
-    away(false);
+    // after the outage
+    set_unavailable(false);
     assert_eq!(flowdb.record(&spool.oldest(60).unwrap()).await.unwrap(), 60);
     std::mem::forget(spool);
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
@@ -300,8 +300,8 @@ async fn an_outage_of_sqlite_loses_nothing() {
     let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); \
         c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); sys.stdin.read()";
     let at = file.clone();
-    survives_an_outage("spool-sqlite", &file, move |away| {
-        if away {
+    survives_an_outage("spool-sqlite", &file, move |unavailable| {
+        if unavailable {
             let mut python = Command::new("python3");
             python.args(["-c", script, &at]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
             let mut child = python.spawn().unwrap();
@@ -323,7 +323,8 @@ async fn an_outage_of_sqlite_loses_nothing() {
 async fn an_outage_of_postgresql_loses_nothing() {
     let Some(mut cluster) = crate::support::postgres::Cluster::own("outage") else { return };
     let url = cluster.database("flowdb");
-    survives_an_outage("spool-postgres", &url, |away| if away { cluster.down() } else { cluster.up() }).await;
+    survives_an_outage("spool-postgres", &url, |unavailable| if unavailable { cluster.down() } else { cluster.up() })
+        .await;
 }
 
 /// PostgreSQL rejects a name that is too long for an index entry.
@@ -336,35 +337,34 @@ async fn a_rejected_window_is_stored_separately_and_the_next_is_recorded() {
     let mut spool = Spool::open(&folder.0, LIMIT).unwrap();
     let mut windows = busy_windows(&mut Agent::new(1), 3);
     let name: String = (0..1000).map(|_| uuid::Uuid::now_v7().to_string()).collect();
-    let endless = crate::support::service(&windows[1].host.id, flows::ServiceKind::Unit, &name);
-    windows[1].services.push(endless);
+    let too_long = crate::support::service(&windows[1].host.id, flows::ServiceKind::Unit, &name);
+    windows[1].services.push(too_long);
     windows[1].losses.recursion = 9;
     windows.iter().for_each(|window| spool.append(window).unwrap());
-    let refused = flowdb.record(&spool.oldest(60).unwrap()).await.unwrap_err();
-    assert_eq!(refused.family, model::Family::Request, "{refused}");
-    assert_eq!(all(&flowdb).await.hosts, [], "all or none");
+    let rejected = flowdb.record(&spool.oldest(60).unwrap()).await.unwrap_err();
+    assert_eq!(rejected.family, model::Family::Request, "{rejected}");
+    assert_eq!(all(&flowdb).await.hosts, [], "the whole batch is rejected");
     for fits in [true, false, true] {
         let window = spool.oldest(1).unwrap();
         assert_eq!(flowdb.record(&window).await.is_ok(), fits);
         if fits { spool.remove(1).unwrap() } else { spool.reject_oldest().unwrap() }
     }
     assert_eq!((spool.waiting(), spool.dropped()), (0, 1));
-    assert_eq!(all(&flowdb).await.hosts[0].flows[0].counts.opened, 6, "of the first and the third");
+    assert_eq!(all(&flowdb).await.hosts[0].flows[0].counts.opened, 6, "the first and the third window");
     let next = Agent::new(1).busy(T0, 2);
     spool.append(&next).unwrap();
     assert_eq!(drain(&mut spool)[0].losses.recursion, 9, "its losses are carried over to the next window");
     drop(spool);
-    let kept = std::fs::read_to_string(folder.0.join(flowdb::spool::REFUSED)).unwrap();
-    assert_eq!(serde_json::from_str::<Window>(&kept).unwrap(), windows[1]);
-    // what is kept is no part of the spool
+    let stored = std::fs::read_to_string(folder.0.join(flowdb::spool::REFUSED)).unwrap();
+    assert_eq!(serde_json::from_str::<Window>(&stored).unwrap(), windows[1]);
+    // that file is not part of the spool
     assert_eq!(Spool::open(&folder.0, LIMIT).unwrap().waiting(), 0);
-    cluster_is_away(&flowdb).await;
+    an_unavailable_database_rejects_nothing(&flowdb).await;
 }
 
-/// An unavailable database rejects nothing.
 #[cfg(feature = "postgres")]
-async fn cluster_is_away(flowdb: &FlowDb) {
+async fn an_unavailable_database_rejects_nothing(flowdb: &FlowDb) {
     flowdb.close().await;
-    let away = flowdb.record(&busy_windows(&mut Agent::new(2), 1)).await.unwrap_err();
-    assert_eq!(away.family, model::Family::Environment, "{away}");
+    let failure = flowdb.record(&busy_windows(&mut Agent::new(2), 1)).await.unwrap_err();
+    assert_eq!(failure.family, model::Family::Environment, "{failure}");
 }

@@ -5,7 +5,7 @@ use crate::support::{Agent, Folder, T0};
 use flowdb::FlowDb;
 
 #[tokio::test]
-async fn nothing_is_sent_to_a_server_with_another_certificate() {
+async fn a_server_with_another_certificate_is_rejected() {
     if std::process::Command::new("openssl").arg("version").output().is_err() {
         return crate::support::skipped("openssl is not installed");
     }
@@ -23,8 +23,9 @@ async fn nothing_is_sent_to_a_server_with_another_certificate() {
     let other = folder.0.join("other.pem");
     let arguments = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout"];
     let key = folder.0.join("other.key");
-    let made = std::process::Command::new("openssl").args(arguments).arg(key).arg("-out").arg(&other).output().unwrap();
-    assert!(made.status.success());
+    let created =
+        std::process::Command::new("openssl").args(arguments).arg(key).arg("-out").arg(&other).output().unwrap();
+    assert!(created.status.success());
     let failure = FlowDb::open(&url("localhost", &other)).await.err().unwrap();
     assert!(failure.to_string().contains("certificate"), "{failure}");
 }

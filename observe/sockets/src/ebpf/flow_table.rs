@@ -91,9 +91,9 @@ impl FlowTable {
             }
             self.flows.entry(merged).or_default().merge(&entry);
         }
-        let reported_at_s: HashSet<TaskId> = self.flows.keys().map(FlowKey::task).collect();
+        let with_flows: HashSet<TaskId> = self.flows.keys().map(FlowKey::task).collect();
         // processes without flows may own listeners, so only ended processes are removed here
-        self.processes.retain(|task, _| reported_at_s.contains(task) || alive.get(&task.tgid) != Some(&false));
+        self.processes.retain(|task, _| with_flows.contains(task) || alive.get(&task.tgid) != Some(&false));
     }
 
     /// Sets the open count of flows of ended processes to zero: their connections are closed or about to be.
@@ -220,7 +220,7 @@ mod tests {
         FlowKey { tgid, port, side: layout::ACTIVE, attribution: layout::EXACT, ..FlowKey::default() }
     }
 
-    fn reported_at(flow_table: &mut FlowTable, now: Instant) -> Vec<Counts> {
+    fn counts_at(flow_table: &mut FlowTable, now: Instant) -> Vec<Counts> {
         let (flows, _) = flow_table.drain_changes(&[], now);
         flow_table.retain_processes(std::iter::empty());
         flows.into_iter().map(|flow| flow.counts).collect()
@@ -236,12 +236,12 @@ mod tests {
         let started = FlowCounts { opened: 3, established: 2, failed: 1, adopted: 4, ..FlowCounts::default() };
         flow_table.add_counts(&key(1, 80), &started);
         let first = Counts { opened: 3, established: 2, failed: 1, open: 6, ..Counts::default() };
-        assert_eq!(reported_at(&mut flow_table, now), [first]);
+        assert_eq!(counts_at(&mut flow_table, now), [first]);
         flow_table.add_counts(&key(1, 80), &FlowCounts { received: 5, ..FlowCounts::default() });
-        assert_eq!(reported_at(&mut flow_table, now), [Counts { open: 6, received: 5, ..Counts::default() }]);
+        assert_eq!(counts_at(&mut flow_table, now), [Counts { open: 6, received: 5, ..Counts::default() }]);
         flow_table.add_counts(&key(1, 80), &FlowCounts { closed: 6, sent: 7, ..FlowCounts::default() });
-        assert_eq!(reported_at(&mut flow_table, now), [Counts { closed: 6, sent: 7, ..Counts::default() }]);
-        assert!(reported_at(&mut flow_table, now).is_empty() && flow_table.flows.is_empty());
+        assert_eq!(counts_at(&mut flow_table, now), [Counts { closed: 6, sent: 7, ..Counts::default() }]);
+        assert!(counts_at(&mut flow_table, now).is_empty() && flow_table.flows.is_empty());
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
             flow_table.add_counts(&key(1, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() });
             let times = (0..200).map(|n| n * interval_s);
             let reported_at_s: Vec<u64> =
-                times.filter(|at| !reported_at(&mut flow_table, start + Duration::from_secs(*at)).is_empty()).collect();
+                times.filter(|at| !counts_at(&mut flow_table, start + Duration::from_secs(*at)).is_empty()).collect();
             let most = reported_at_s.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
             assert!(most <= interval_s.max(59), "every {interval_s} s: {reported_at_s:?}");
             let few = 200 * interval_s / 30 + 1;
@@ -266,15 +266,15 @@ mod tests {
             let (mut flow_table, start) = (FlowTable::default(), Instant::now());
             (1..=count)
                 .for_each(|n| flow_table.add_counts(&key(n, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() }));
-            let mut reported_at_s: HashMap<u32, u64> = HashMap::new();
+            let mut last_report_s: HashMap<u32, u64> = HashMap::new();
             for at in (0..240).step_by(interval_s) {
                 for flow in flow_table.drain_changes(&[], start + Duration::from_secs(at)).0 {
-                    let before = reported_at_s.insert(flow.owner.unwrap().process.pid, at).unwrap_or(at);
+                    let before = last_report_s.insert(flow.owner.unwrap().process.pid, at).unwrap_or(at);
                     assert!(at - before < 60, "every {interval_s} s: reported at {before} s and at {at} s");
                 }
             }
             assert!(
-                reported_at_s.len() == count as usize && reported_at_s.values().all(|at| *at > 180),
+                last_report_s.len() == count as usize && last_report_s.values().all(|at| *at > 180),
                 "every {interval_s} s"
             );
         }
@@ -286,10 +286,10 @@ mod tests {
         let count = 3 * QUIET_BATCH as u32;
         (1..=count)
             .for_each(|n| flow_table.add_counts(&key(n, 80), &FlowCounts { adopted: 1, ..FlowCounts::default() }));
-        assert_eq!(reported_at(&mut flow_table, now).len(), count as usize, "flows that were never reported");
+        assert_eq!(counts_at(&mut flow_table, now).len(), count as usize, "flows that were never reported");
         (1..=count).for_each(|n| flow_table.add_counts(&key(n, 80), &FlowCounts { sent: 9, ..FlowCounts::default() }));
         flow_table.add_counts(&key(count + 1, 80), &FlowCounts { opened: 1, ..FlowCounts::default() });
-        let turns: Vec<Vec<Counts>> = (0..4).map(|_| reported_at(&mut flow_table, now)).collect();
+        let turns: Vec<Vec<Counts>> = (0..4).map(|_| counts_at(&mut flow_table, now)).collect();
         assert_eq!(turns.iter().map(Vec::len).collect::<Vec<_>>(), [QUIET_BATCH + 1, QUIET_BATCH, QUIET_BATCH, 0]);
         assert_eq!(turns[0].iter().map(|counts| counts.opened).sum::<u64>(), 1);
         assert_eq!(turns.iter().flatten().map(|counts| counts.sent).sum::<u64>(), 9 * u64::from(count));
@@ -312,9 +312,9 @@ mod tests {
         flow_table.merge_if_many(|pid| pid == 3);
         let flows = reported(&mut flow_table);
         let total = |port| {
-            let at =
+            let is_to_port =
                 |it: &&SocketObservation| matches!(it.link.passive, ListenAddress::Inet { port: p, .. } if p == port);
-            flows.iter().filter(at).map(|flow| flow.counts.opened).sum::<u64>()
+            flows.iter().filter(is_to_port).map(|flow| flow.counts.opened).sum::<u64>()
         };
         assert_eq!((flows.len(), total(80), total(81)), (3, u64::from(count), 1));
         assert!(flows.iter().all(|it| it.owner.as_ref().is_some_and(|it| it.executable.as_deref() == Some("curl"))));

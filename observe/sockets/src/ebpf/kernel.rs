@@ -102,7 +102,7 @@ pub fn create_table() -> io::Result<()> {
 
 /// Waits until every BPF program that was running at the call has ended.
 pub fn wait_for_running_programs() {
-    // SAFETY: takes no pointers.
+    // SAFETY: it has no pointer arguments.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if result < 0 {
         // Not available on kernels with processors reserved for user space. A program runs for microseconds.

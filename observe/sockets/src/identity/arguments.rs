@@ -140,14 +140,14 @@ fn without_id(word: &str) -> String {
     if hexadecimal && has_digit && has_letter && word.len() >= 8 && plain.len() == word.len() {
         return "<hex>".to_owned();
     }
-    if looks_random(word) {
+    if is_likely_random(word) {
         return "<random>".to_owned();
     }
     without_numbers(word)
 }
 
 /// Whether digits, upper and lower case are mixed over some length, as in keys and tokens.
-fn looks_random(word: &str) -> bool {
+fn is_likely_random(word: &str) -> bool {
     const SHORTEST: usize = 20;
     let count = |is: fn(&u8) -> bool| word.bytes().filter(is).count();
     let (digits, uppercase, lowercase) =
@@ -205,15 +205,15 @@ fn without_query(value: &str) -> String {
 
 /// Replaces names in directories for temporary files.
 fn without_temporary_name(value: &str) -> String {
-    const FOLDERS: [&str; 3] = ["/tmp/", "/var/tmp/", "/dev/shm/"];
-    for folder in FOLDERS {
+    const DIRECTORIES: [&str; 3] = ["/tmp/", "/var/tmp/", "/dev/shm/"];
+    for directory in DIRECTORIES {
         if let Some(at) =
-            value.find(folder).filter(|at| *at == 0 || !value[..*at].ends_with(|c: char| c.is_alphanumeric()))
+            value.find(directory).filter(|at| *at == 0 || !value[..*at].ends_with(|c: char| c.is_alphanumeric()))
         {
-            let name = &value[at + folder.len()..];
+            let name = &value[at + directory.len()..];
             let end = name.find(['/', ':', ',', ' ']).unwrap_or(name.len());
             let shown = if end == 0 { "" } else { "<name>" };
-            return format!("{}{shown}{}", &value[..at + folder.len()], &name[end..]);
+            return format!("{}{shown}{}", &value[..at + directory.len()], &name[end..]);
         }
     }
     value.to_owned()

@@ -51,8 +51,8 @@ impl CgroupIndex {
     }
 }
 
-fn walk(folder: &Path, path: &str, depth: usize, found: &mut HashMap<u64, String>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+fn walk(directory: &Path, path: &str, depth: usize, found: &mut HashMap<u64, String>) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         if depth == 0 || found.len() >= PATHS_MAX {
             return;

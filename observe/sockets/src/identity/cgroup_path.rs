@@ -58,8 +58,8 @@ fn container_id(part: &str) -> Option<&str> {
     // containerd without systemd writes NAMESPACE:PREFIX:ID
     let id = part.rsplit(['-', ':']).next()?;
     // conmon monitors a container from outside
-    let watches = part.contains("conmon");
-    (id.len() == DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit()) && !watches).then_some(id)
+    let is_monitor = part.contains("conmon");
+    (id.len() == DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit()) && !is_monitor).then_some(id)
 }
 
 /// `podUID` or `kubepods-burstable-podUID.slice`; systemd's names have `_` instead of `-`. The uid of a static pod is a

@@ -188,7 +188,7 @@ fn python(arguments: &[String]) -> Main {
     Main::Itself
 }
 
-/// For servers that run an application given as `module:object`, the application is the name.
+/// For servers that run an application named as `module:object`, the application is the name.
 fn python_script(arguments: &[String], at: usize, script: &str) -> Main {
     const SERVERS: [&str; 7] = ["gunicorn", "uvicorn", "hypercorn", "daphne", "waitress-serve", "granian", "uwsgi"];
     if SERVERS.contains(&base_name(script)) {

@@ -1,8 +1,9 @@
 //! Determines the service of each process and caches it while the process is alive.
 //!
 //! A process is read once, and again when its short name changes or after a minute, because `exec` may replace its
-//! program. If a process ended before it was read, its service follows from the data captured by the kernel: cgroup,
-//! executable and arguments, or only the short name; `Service::executable` is then none.
+//! program. A process that has ended keeps what was read. If it ended before it was read, its service follows from the
+//! data captured by the kernel: cgroup, executable and arguments, or only the short name; `Service::executable` is then
+//! none.
 
 use super::cgroup_index::CgroupIndex;
 use super::cgroup_path::{Membership, membership, membership_of_process};
@@ -21,7 +22,7 @@ const PROCESSES_MAX: usize = 65_536;
 const PROGRAMS_MAX: usize = 10_000;
 const REFRESH_AFTER: Duration = Duration::from_secs(60);
 
-/// What is known about a process.
+/// Properties of a process.
 #[derive(Clone, Debug)]
 pub struct ProcessInfo {
     pub service: Arc<Service>,
@@ -75,13 +76,24 @@ impl Services {
 
     /// The service of an owner. Of an owner with pid 0 only the cgroup is known.
     pub fn of(&mut self, owner: &Owner) -> ProcessInfo {
-        if let Some(info) = self.processes.get(&owner.process)
-            && info.reported_comm == owner.comm
+        let cached = self.processes.get(&owner.process).filter(|info| info.reported_comm == owner.comm);
+        if let Some(info) = cached
             && info.read_at.elapsed() < REFRESH_AFTER
         {
             return info.clone();
         }
-        let info = self.read(owner);
+        let living = living(owner);
+        // captured data may lack the arguments and would then be another service
+        if living.is_none()
+            && let Some(info) = cached
+            && info.netns.is_some()
+        {
+            return info.clone();
+        }
+        let info = match living {
+            Some((stat, process)) => self.read_process(owner, &stat, &process),
+            None => self.captured_process(owner),
+        };
         if owner.process.pid != 0 {
             if self.processes.len() >= PROCESSES_MAX {
                 self.processes.clear();
@@ -98,16 +110,6 @@ impl Services {
     /// Removes processes that were not used for minutes: most have ended.
     pub fn remove_old(&mut self) {
         self.processes.retain(|_, info| info.read_at.elapsed() < REFRESH_AFTER * 5);
-    }
-
-    fn read(&mut self, owner: &Owner) -> ProcessInfo {
-        let alive = ProcDir::open(owner.process.pid)
-            .ok()
-            .and_then(|process| Some((process.stat().ok().filter(|stat| stat.id == owner.process)?, process)));
-        match alive {
-            Some((stat, process)) => self.read_process(owner, &stat, &process),
-            None => self.captured_process(owner),
-        }
     }
 
     fn read_process(&mut self, owner: &Owner, stat: &Stat, process: &ProcDir) -> ProcessInfo {
@@ -232,6 +234,13 @@ impl Services {
     }
 }
 
+/// The process of an owner, if it has not ended.
+fn living(owner: &Owner) -> Option<(Stat, ProcDir)> {
+    let process = ProcDir::open(owner.process.pid).ok()?;
+    let stat = process.stat().ok().filter(|stat| stat.id == owner.process)?;
+    Some((stat, process))
+}
+
 fn invocation(process: &ProcDir, stat: &Stat, owner: &Owner) -> Invocation {
     let path = |name: &str| process.link(name).ok().map(|path| path.to_string_lossy().into_owned());
     let arguments = process.read("cmdline").unwrap_or_default();
@@ -317,6 +326,23 @@ mod tests {
         assert_eq!(observed.key, captured.service.key);
         let other = services.of(&ended(3, "curl", Some("curl"), b"curl\0http://ads/\0"));
         assert_ne!(observed.key, other.service.key);
+    }
+
+    /// A file scan captures no arguments, so the captured data of this process would be another service.
+    #[test]
+    fn an_ended_process_keeps_the_service_that_was_read() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let stat = ProcDir::open(child.id()).unwrap().stat().unwrap();
+        let executable = Some(stat.comm.clone());
+        let owner = Owner { process: stat.id, comm: stat.comm, cgroup: None, executable, arguments: None };
+        let mut services = services();
+        let alive = services.of(&owner);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        services.processes.get_mut(&owner.process).unwrap().read_at = Instant::now() - 2 * REFRESH_AFTER;
+        assert_eq!(services.of(&owner).service.key, alive.service.key);
+        services.remove(&owner.process);
+        assert_ne!(services.of(&owner).service.key, alive.service.key);
     }
 
     #[test]

@@ -311,11 +311,15 @@ mod tests {
     }
 
     /// One poll that finds these cookies; new ones belong to `ownership`.
-    fn poll(connections: &mut Connections, cookies: std::ops::Range<u64>, whose: Ownership) -> Vec<SocketObservation> {
+    fn poll(
+        connections: &mut Connections,
+        cookies: std::ops::Range<u64>,
+        ownership: Ownership,
+    ) -> Vec<SocketObservation> {
         connections.begin();
         for cookie in cookies {
             if connections.observe(cookie, cookie as u32, true) == Status::New {
-                connections.add(new_connection(cookie, cookie as u32), whose.clone());
+                connections.add(new_connection(cookie, cookie as u32), ownership.clone());
             }
         }
         let mut reported = Vec::new();
@@ -345,8 +349,8 @@ mod tests {
         poll(&mut connections, 0..10, exact(7));
         let without_one = poll(&mut connections, 1..10, exact(7));
         assert_eq!(without_one[0].counts, Counts { open: 9, ..Counts::default() });
-        let retry_poll = poll(&mut connections, 0..10, exact(7));
-        assert_eq!(retry_poll[0].counts, Counts { open: 10, ..Counts::default() });
+        let all_again = poll(&mut connections, 0..10, exact(7));
+        assert_eq!(all_again[0].counts, Counts { open: 10, ..Counts::default() });
     }
 
     #[test]

@@ -141,27 +141,27 @@ impl Owners {
     fn search_process(&mut self, pid: u32, search: &mut OwnerSearch) -> Result<(), Unreadable> {
         let Ok(process) = ProcDir::open(pid) else { return Ok(()) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = match openat(process.dir(), "fd", flags, Mode::empty()) {
-            Ok(folder) => folder,
+        let directory = match openat(process.dir(), "fd", flags, Mode::empty()) {
+            Ok(directory) => directory,
             Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
             Err(_) => return Ok(()),
         };
         let mut owner: Option<Found> = None;
         let mut files = 0;
-        let mut entries = RawDir::new(&folder, &mut self.entries);
+        let mut entries = RawDir::new(&directory, &mut self.entries);
         // an error means that the process has ended
         while let Some(Ok(entry)) = entries.next() {
             files += 1;
             let mut target = [MaybeUninit::uninit(); 40];
-            let target = match readlinkat_raw(&folder, entry.file_name(), &mut target) {
+            let target = match readlinkat_raw(&directory, entry.file_name(), &mut target) {
                 Ok((target, _)) => target,
                 // the directory may be readable and its links not; `.` and `..` are not links
                 Err(Errno::ACCESS | Errno::PERM) => return Err(Unreadable),
                 Err(_) => continue,
             };
             let Some(inode) = link_inode(target, b"socket:[") else { continue };
-            let unsure = |slot: &&mut Option<Found>| slot.is_none_or(|found| found.tentative);
-            let Some(slot) = search.inodes.get_mut(&(inode as u32)).filter(unsure) else { continue };
+            let is_open = |slot: &&mut Option<Found>| slot.is_none_or(|found| found.tentative);
+            let Some(slot) = search.inodes.get_mut(&(inode as u32)).filter(is_open) else { continue };
             let found = match owner {
                 Some(found) => found,
                 None => {

@@ -12,7 +12,7 @@ fn serve(listener: TcpListener, answer: usize) -> std::thread::JoinHandle<()> {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection can be accepted");
             let mut request = Vec::new();
-            stream.read_to_end(&mut request).expect("the client ends what it sends");
+            stream.read_to_end(&mut request).expect("the client ends its request");
             stream.write_all(&vec![b'a'; answer]).expect("the client waits");
             if request == b"end" {
                 return;
@@ -52,13 +52,13 @@ fn sequential_connections_are_counted_at_both_ends_with_bytes_and_owner() {
     assert_eq!(active, Counts { sent: bytes.0, received: bytes.1, ..expected });
     assert_eq!(passive, Counts { sent: bytes.1, received: bytes.0, ..expected });
     assert_eq!(watch.attributed(Side::Passive, port, Attribution::Listener), Counts::default());
-    let owner = watch.side(Side::Active, port)[0].owner.clone().expect("we connected");
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("we live");
+    let owner = watch.side(Side::Active, port)[0].owner.clone().expect("this process connected");
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is mounted");
     let start: u64 = stat.rsplit(") ").next().and_then(|it| it.split(' ').nth(19)?.parse().ok()).expect("field 22");
     assert_eq!(owner.process.start_ticks, start);
-    let executable = std::env::current_exe().expect("we have one");
+    let executable = std::env::current_exe().expect("it has a path");
     assert_eq!(owner.executable.as_deref(), executable.file_name().and_then(|name| name.to_str()));
-    let arguments: Vec<u8> = std::fs::read("/proc/self/cmdline").expect("we live");
+    let arguments: Vec<u8> = std::fs::read("/proc/self/cmdline").expect("/proc is mounted");
     assert_eq!(owner.arguments.as_deref(), Some(&arguments[..arguments.len().min(256)]));
 }
 

@@ -97,7 +97,7 @@ fn equal_addresses_in_two_namespaces_are_two_flows() {
     let port = 7001;
     let exchange = move |times: usize| {
         std::thread::spawn(move || {
-            own_network().expect("the first could be made, too");
+            own_network().expect("the first namespace was created as well");
             let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free in a new namespace");
             for _ in 0..times {
                 let client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
@@ -182,7 +182,7 @@ fn multipath_listeners_older_than_the_collector_are_found() {
 }
 
 fn multipath_listener() -> std::io::Result<TcpListener> {
-    // SAFETY: a socket of our own, bound and given to the one who closes it; the address is as long as is said.
+    // SAFETY: the socket is ours and is closed by the listener; the address has the given size.
     unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, libc::IPPROTO_MPTCP);
         if fd < 0 {
@@ -256,10 +256,10 @@ fn unix_connections_are_flows_to_the_path_of_their_listener() {
     let Some(mut watch) = Watch::start() else { return };
     let path = std::env::temp_dir().join(format!("faultloom-test-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path).expect("the folder can be written");
+    let listener = UnixListener::bind(&path).expect("the directory is writable");
     let client = UnixStream::connect(&path).expect("it listens");
     let server = listener.accept().expect("there is one").0;
-    std::fs::remove_file(&path).expect("it was made");
+    std::fs::remove_file(&path).expect("it was created");
     watch.collector.reconcile().expect("a scan is possible");
     watch.collect();
     let at = ListenAddress::Path(path.to_string_lossy().into_owned());

@@ -1,8 +1,11 @@
 //! eBPF: owners among short-lived processes, workers, and processes that share a port.
 
 use crate::support::processes::{Child, connect_once, listen_shared, serve_pid};
+use crate::support::program::Program;
 use crate::support::{Watch, exclusive_network, finished, serve_shortly};
-use flows::{Attribution, Side};
+use flows::{Attribution, Counts, Flow, FlowKey, Side, Source};
+use sockets::Collector;
+use sockets::identity::Identifier;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -77,4 +80,44 @@ fn processes_that_share_a_port_are_distinguished() {
     }
     drop(servers);
     watch.until("no listener", |it| it.listeners.is_empty());
+}
+
+/// The owner is found by a file scan, which cannot read arguments. Later the hook captures them, and then the process
+/// ends.
+#[test]
+fn a_flow_keeps_its_identity_when_its_owner_gets_arguments_and_when_it_ends() {
+    const CLIENT: &str = "
+import socket
+connect = lambda: socket.create_connection(('127.0.0.1', 7000))
+first = connect(); print('ready'); input()
+second = connect(); print('again'); input()";
+    let Some(network) = exclusive_network() else { return };
+    let listener = TcpListener::bind("127.0.0.1:7000").expect("the port is free in a new namespace");
+    let mut client = Program::python(CLIENT);
+    assert_eq!(client.line(), "ready");
+    let Some(mut watch) = Watch::start() else { return };
+    let mut identifier = Identifier::start().expect("/proc is mounted");
+    let pid = client.pid();
+    // the flow's keys and counts, and whether its owner has arguments
+    let mut window = || {
+        let collected = watch.collector.collect().expect("the tables can be read");
+        let owners = collected.flows.iter().filter_map(|it| it.owner.clone()).filter(|it| it.process.pid == pid);
+        let has_arguments = owners.map(|owner| owner.arguments.is_some()).collect::<HashSet<bool>>();
+        let is_ours = |flow: &Flow| flow.netns == network.netns && flow.side == Side::Active;
+        let flows = identifier.identify(Source::Ebpf, collected).flows.into_iter().filter(is_ours);
+        (flows.map(|flow| (flow.key(), flow.counts)).collect::<Vec<(FlowKey, Counts)>>(), has_arguments)
+    };
+    let (scanned, has_arguments) = window();
+    assert_eq!((scanned.len(), has_arguments), (1, HashSet::from([false])), "{scanned:?}");
+    assert_eq!(scanned[0].1.open, 1);
+    client.write_line("connect");
+    assert_eq!(client.line(), "again");
+    let (hooked, has_arguments) = window();
+    assert_eq!((hooked.len(), has_arguments), (1, HashSet::from([true])), "{hooked:?}");
+    assert_eq!((&hooked[0].0, hooked[0].1.open), (&scanned[0].0, 2), "one flow with both connections");
+    drop(client);
+    drop(listener);
+    let (ended, _) = window();
+    let ended_key = FlowKey { process: None, ..scanned[0].0.clone() };
+    assert_eq!((ended.len(), &ended[0].0, ended[0].1.closed), (1, &ended_key, 2), "{ended:?}");
 }

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 /// Ids of the BPF programs that this process holds, from its descriptors.
 fn programs() -> BTreeSet<u32> {
-    let folder = std::fs::read_dir("/proc/self/fdinfo").expect("/proc is mounted");
-    let infos = folder.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let entries = std::fs::read_dir("/proc/self/fdinfo").expect("/proc is mounted");
+    let infos = entries.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
     let number = |info: String| info.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok());
     infos.filter_map(number).collect()
 }

@@ -16,7 +16,7 @@ const PROCESSES: u8 = 6;
 const CONNECTIONS: u32 = 8_500;
 
 /// Maximum number of descriptors of a process.
-fn most_descriptors() -> u64 {
+fn descriptors_max() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit is on the stack.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
@@ -25,10 +25,10 @@ fn most_descriptors() -> u64 {
 
 /// Number of open connections by pid and side. All must have an exact owner.
 fn open(collector: &mut dyn Collector, netns: u64, port: u16) -> HashMap<(u32, Side), u64> {
-    let seen = collector.collect().expect("the collector works");
-    assert_eq!((seen.losses.table_full, seen.losses.recursion), (0, 0));
+    let collected = collector.collect().expect("the collector works");
+    assert_eq!((collected.losses.table_full, collected.losses.recursion), (0, 0));
     let mut open = HashMap::new();
-    for flow in seen.flows.into_iter().filter(|it| it.netns == netns) {
+    for flow in collected.flows.into_iter().filter(|it| it.netns == netns) {
         if matches!(flow.link.passive, ListenAddress::Inet { port: at, .. } if at == port) {
             assert_eq!(flow.attribution, Attribution::Exact, "{flow:?}");
             let pid = flow.owner.expect("an exact owner").process.pid;
@@ -42,7 +42,7 @@ fn open(collector: &mut dyn Collector, netns: u64, port: u16) -> HashMap<(u32, S
 fn a_hundred_thousand_sockets_are_all_observed() {
     let Some(network) = exclusive_network() else { return };
     let netns = network.netns;
-    if most_descriptors() < u64::from(CONNECTIONS) * 2 + 100 {
+    if descriptors_max() < u64::from(CONNECTIONS) * 2 + 100 {
         return skipped("a process may not have 17,100 descriptors");
     }
     let port = 7000;
@@ -64,13 +64,13 @@ fn a_hundred_thousand_sockets_are_all_observed() {
         drop(counting);
         // two collectors that process every socket at the same moment
         let both = Barrier::new(2);
-        let seen = || {
+        let count = || {
             both.wait();
             let mut counting = EbpfCollector::start(Options::default()).expect("it could be started a moment ago");
             open(&mut counting, netns, port)
         };
         std::thread::scope(|scope| {
-            let (first, second) = (scope.spawn(seen), scope.spawn(seen));
+            let (first, second) = (scope.spawn(count), scope.spawn(count));
             for it in [first, second] {
                 assert_eq!(it.join().expect("it counts"), expected, "counted twice at once");
             }

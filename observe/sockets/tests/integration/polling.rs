@@ -31,7 +31,7 @@ fn a_listener_on_a_specific_address_is_the_passive_side() {
     assert_eq!(watch.link(Side::Active, &at), link);
     assert_eq!(watch.link(Side::Passive, &at), link);
     drop((client, server));
-    watch.until("nothing is open", |w| w.counted(Side::Active, &at).closed == 1);
+    watch.until("the end of the connection", |w| w.counted(Side::Active, &at).closed == 1);
     let counted = watch.counted(Side::Active, &at);
     assert_eq!((counted.opened, counted.established, counted.failed, counted.open), (1, 1, 0, 0));
 }
@@ -105,13 +105,13 @@ for line in sys.stdin:
         client.write_line(&port.to_string());
         assert_eq!(client.line(), "ready");
         watch.poll();
-        // a child of more than a second may have come to keep what it has
+        // a child that is older than a second counts as an owner
         if begin.elapsed() < Duration::from_millis(900) {
             assert_eq!(watch.owners(Side::Active, &inet(&listener.local_addr().unwrap().to_string())), [client.pid()]);
             return;
         }
     }
-    panic!("this machine is too slow to fork and look within a second");
+    panic!("this machine is too slow to fork and poll within a second");
 }
 
 #[test]
@@ -147,15 +147,15 @@ c = socket.create_connection(('127.0.0.1', 7000)); print('ready'); input()";
     let mut pids: Vec<u32> = programs.iter().map(Program::pid).collect();
     pids.sort_unstable();
     let mut poller = Poller::start(Source::Polling).unwrap();
-    let seen = poller.collect().unwrap();
-    let names: Vec<&str> = seen
+    let collected = poller.collect().unwrap();
+    let names: Vec<&str> = collected
         .flows
         .iter()
         .filter(|flow| flow.netns == network.netns && flow.side == Side::Active)
         .filter_map(|flow| Some(flow.owner.as_ref()?.comm.as_str()))
         .collect();
     assert!(names.contains(&"a b) R\n(1"), "{names:?}");
-    let window = Identifier::start().unwrap().identify(Source::Polling, seen);
+    let window = Identifier::start().unwrap().identify(Source::Polling, collected);
     let flow = window.flows.iter().find(|flow| flow.process.is_some_and(|p| p.pid == programs[1].pid())).unwrap();
     let service = window.services.iter().find(|service| service.key == flow.service).unwrap();
     assert!(service.executable.as_ref().is_some_and(|path| path.ends_with("/ba sh\n(x)")), "{service:?}");
@@ -192,7 +192,7 @@ while True: s.accept()[0].close()";
         assert_eq!((watch.owners(Side::Active, &at), watch.owners(Side::Passive, &at)), (us(), us()));
     }
     let counted = watch.counted(Side::Active, &at);
-    assert_eq!((counted.opened, counted.closed), (0, 0), "what stays is neither opened nor closed");
+    assert_eq!((counted.opened, counted.closed), (0, 0), "an open connection is neither opened nor closed");
     drop((client, server_end));
 }
 
@@ -207,18 +207,19 @@ c = socket.create_connection(('127.0.0.1', 7000)); print('ready'); input()";
     assert_eq!(client.line(), "ready");
     let server = listener.accept().unwrap().0;
     let mut watch = Watch::start(network.netns);
-    watch.until("with rights, everybody", |w| w.owners(Side::Active, &at) == [client.pid()]);
+    watch.until("the owner, with capabilities", |w| w.owners(Side::Active, &at) == [client.pid()]);
     let nobody = rustix::fs::Uid::from_raw(65534);
-    let without_rights = || {
-        // this thread's rights alone
+    let without_capabilities = || {
+        // affects only this thread
         rustix::thread::set_thread_res_uid(nobody, nobody, nobody).ok()?;
         let mut watch = Watch::of(Source::Tuples, network.netns);
         watch.poll();
         Some(watch)
     };
-    let watch = std::thread::scope(|scope| scope.spawn(without_rights).join().expect("it polls without rights"));
+    let watch =
+        std::thread::scope(|scope| scope.spawn(without_capabilities).join().expect("it polls without capabilities"));
     let Some(watch) = watch else { return skipped("a thread cannot become another user") };
-    assert_eq!(watch.open(Side::Active, &at), 1, "the connection itself is seen");
+    assert_eq!(watch.open(Side::Active, &at), 1, "the connection itself is observed");
     assert!(watch.owners(Side::Active, &at).is_empty());
     assert_eq!(watch.owners(Side::Passive, &at), us());
     assert!(watch.unreadable > 0);
@@ -262,7 +263,7 @@ fn unix_connections_are_flows_to_the_listeners_name() {
     watch.until("both ends", |w| w.owners(Side::Active, &at) == us() && w.owners(Side::Passive, &at) == us());
     assert_eq!(watch.link(Side::Active, &at), watch.link(Side::Passive, &at));
     assert!(watch.listeners.iter().any(|it| it.at == at && it.protocol == Protocol::Unix));
-    assert_eq!(watch.flows.len(), 2, "a pair of sockets is no flow: {:#?}", watch.flows);
+    assert_eq!(watch.flows.len(), 2, "a socket pair is not a flow: {:#?}", watch.flows);
     std::fs::remove_file(&path).unwrap();
     drop((client, server, pair));
 }
@@ -296,9 +297,9 @@ fn a_translated_connection_has_its_real_destination() {
     let client = TcpStream::connect("127.0.0.1:9861").unwrap();
     let server = listener.accept().unwrap().0;
     let plain = TcpStream::connect("127.0.0.1:9862").unwrap();
-    let seen = Poller::start(Source::Polling).unwrap().collect().unwrap();
+    let collected = Poller::start(Source::Polling).unwrap().collect().unwrap();
     let mut identifier = Identifier::start().unwrap();
-    let window = identifier.identify(Source::Polling, seen);
+    let window = identifier.identify(Source::Polling, collected);
     let translated = |to: &ListenAddress| {
         let mut ours =
             window.flows.iter().filter(|f| f.netns == network.netns && f.side == Side::Active && f.link.passive == *to);
@@ -342,17 +343,17 @@ print('ready'); input(); s = socket.create_server(('127.0.0.1', 7000)); print('l
     let Some(network) = exclusive_network() else { return };
     let id = "0a1b2c3d".repeat(8);
     let outer = format!("faultloom-test-{}", std::process::id());
-    let Some(cgroup) = Cgroup::make(&[&outer, &format!("docker-{id}.scope")]) else {
-        return skipped("no cgroup can be made");
+    let Some(cgroup) = Cgroup::create(&[&outer, &format!("docker-{id}.scope")]) else {
+        return skipped("cgroups cannot be created");
     };
     let mut server = Program::python(SERVER);
     assert_eq!(server.line(), "ready");
-    assert!(cgroup.take(server.pid()));
-    server.write_line("go on");
+    assert!(cgroup.move_process(server.pid()));
+    server.write_line("continue");
     assert_eq!(server.line(), "listens");
     let (mut poller, mut identifier) = (Poller::start(Source::Polling).unwrap(), Identifier::start().unwrap());
-    let mut service_of = |seen: CollectedSockets| {
-        let window = identifier.identify(Source::Polling, seen);
+    let mut service_of = |collected: CollectedSockets| {
+        let window = identifier.identify(Source::Polling, collected);
         let key = window.listeners.unwrap().into_iter().find(|it| it.netns == network.netns).unwrap().service;
         window.services.into_iter().find(|service| service.key == key).unwrap()
     };

@@ -35,7 +35,7 @@ fn host_slice() -> Slice {
     slice(vec![a])
 }
 
-fn asked() -> RecordedCalls {
+fn recorded_calls() -> RecordedCalls {
     let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
     let ports = [("front", 80), ("cart", 7003), ("ads", 7004), ("mail", 7005), ("memcached", 11311)];
     RecordedCalls {
@@ -56,7 +56,7 @@ fn asked() -> RecordedCalls {
 fn every_difference_has_a_reason_and_unrelated_services_are_omitted() {
     let slice = host_slice();
     let map = Map::of(&slice, By::Service);
-    let compared = compare(&map, &asked());
+    let compared = compare(&map, &recorded_calls());
     let rows: Vec<String> = compared
         .rows
         .iter()
@@ -72,8 +72,8 @@ fn every_difference_has_a_reason_and_unrelated_services_are_omitted() {
         ("front → mail Messages 1/0", "because a fault prevented it"),
     ];
     assert_eq!(rows.len(), expected.len(), "{rows:#?}");
-    for (row, (begins, why)) in rows.iter().zip(expected) {
-        assert!(row.starts_with(begins) && row.contains(why), "{row} is not {begins} {why}");
+    for (row, (start, reason)) in rows.iter().zip(expected) {
+        assert!(row.starts_with(start) && row.contains(reason), "{row} is not {start} {reason}");
     }
     let labels: BTreeSet<&str> = compared.graph.nodes.iter().map(|n| n.label.as_str()).collect();
     assert_eq!(labels, BTreeSet::from(["ads", "cart", "client", "front", "memcached"]));

@@ -35,7 +35,7 @@ fn an_end_without_a_partner_is_matched_to_the_listener_of_its_address() {
         assert_eq!(edges(&graph), ["web -> db :5432 ×7 ?"], "listening at {at}");
         assert_eq!(graph.edges[0].attribution, Attribution::Listener);
     }
-    // another address of the same host is not it
+    // a listener on another address of the same host does not match
     let mut slice = two_hosts();
     slice.hosts[1].flows.clear();
     let db = slice.hosts[1].program("db");
@@ -63,7 +63,11 @@ fn addresses_without_an_agent_are_external() {
     slice.hosts.remove(0);
     let graph = Map::of(&slice, By::Service).graph;
     assert_eq!(edges(&graph), ["10.0.0.1 -> db :5432 ×7 ?"]);
-    assert_eq!((graph.edges[0].counts.sent, graph.edges[0].counts.received), (70, 700), "turned round");
+    assert_eq!(
+        (graph.edges[0].counts.sent, graph.edges[0].counts.received),
+        (70, 700),
+        "from the view of the active side"
+    );
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn private_addresses_on_two_hosts_refer_to_the_own_host() {
     };
     let slice = slice(vec![bridge("a"), bridge("b")]);
     assert_eq!(edges(&Map::of(&slice, By::Service).graph), ["app-a -> db-a :6379 ×1", "app-b -> db-b :6379 ×1"]);
-    // from a third host it is not known which is meant
+    // from a third host the address is ambiguous
     let mut c = host("c", &["10.0.0.3"]);
     let probe = c.program("probe");
     c.flow(Side::Active, &probe, None, link("10.0.0.3", "172.17.0.3", 6379), 1);
@@ -127,7 +131,7 @@ fn translated_connections_lead_to_their_real_destination() {
 #[test]
 fn a_port_that_the_servers_host_forwards_leads_to_the_container() {
     let mut slice = two_hosts();
-    // the client dialled the host, the container accepted; only the container's host knows
+    // the client connected to the host and the container accepted; only the container's host has the translation
     slice.hosts[0].flows[0].link.passive = ListenAddress::Inet { ip: ip("10.0.0.2"), port: 9861 };
     let db = &mut slice.hosts[1].flows[0];
     db.link.passive = ListenAddress::Inet { ip: ip("172.17.0.3"), port: 9862 };

@@ -14,14 +14,14 @@ struct Drawn {
     local: bool,
     port: u16,
     n: u64,
-    seen: (bool, bool),
+    observed: (bool, bool),
 }
 
 fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     let end = || (0..3usize, 0..3usize, 1..4u32);
     let one = (end(), end(), any::<bool>(), 1..4u16, 1..9u64, any::<(bool, bool)>());
     proptest::collection::vec(
-        one.prop_map(|(from, to, local, port, n, seen)| Drawn { from, to, local, port, n, seen }),
+        one.prop_map(|(from, to, local, port, n, observed)| Drawn { from, to, local, port, n, observed }),
         0..24,
     )
 }
@@ -36,9 +36,9 @@ fn built(drawn: &[Drawn], prefix: &str, net: u8) -> Slice {
         } else {
             link(&address(d.from.0), &address(d.to.0), d.port)
         };
-        let ends = [(Side::Active, d.from.0, d.from, d.seen.0), (Side::Passive, to_host, d.to, d.seen.1)];
-        for (side, h, (_, service, pid), seen) in ends {
-            if seen {
+        let ends = [(Side::Active, d.from.0, d.from, d.observed.0), (Side::Passive, to_host, d.to, d.observed.1)];
+        for (side, h, (_, service, pid), is_observed) in ends {
+            if is_observed {
                 let key = hosts[h].program(&format!("{prefix}{service}"));
                 // a pid belongs to one service of a host
                 hosts[h].flow(side, &key, Some(pid * 10 + service as u32), link.clone(), d.n);
@@ -85,17 +85,17 @@ proptest! {
     fn every_flow_is_on_exactly_one_edge(drawn in drawn(), by in bys()) {
         let slice = built(&drawn, "s", 0);
         let map = Map::of(&slice, by);
-        let mut seen = BTreeSet::new();
+        let mut on_edges = BTreeSet::new();
         for (flow, edge) in map.flows_on_edges() {
-            prop_assert!(seen.insert(flow), "{flow:?} is on two edges");
+            prop_assert!(on_edges.insert(flow), "{flow:?} is on two edges");
             prop_assert!(edge < map.graph.edges.len());
         }
-        prop_assert_eq!(seen.len(), slice.hosts.iter().map(|h| h.flows.len()).sum::<usize>());
+        prop_assert_eq!(on_edges.len(), slice.hosts.iter().map(|h| h.flows.len()).sum::<usize>());
     }
 
     #[test]
     fn connections_of_complete_slices_are_counted_once(drawn in drawn(), by in bys()) {
-        let whole: Vec<Drawn> = drawn.into_iter().map(|d| Drawn { seen: (true, true), ..d }).collect();
+        let whole: Vec<Drawn> = drawn.into_iter().map(|d| Drawn { observed: (true, true), ..d }).collect();
         let slice = built(&whole, "s", 0);
         let graph = Map::of(&slice, by).graph;
         let counted: u64 = graph.edges.iter().map(|e| e.counts.opened).sum();
@@ -118,17 +118,17 @@ proptest! {
         let slice = built(&drawn, "s", 0);
         let graph = Map::of(&slice, by).graph;
         prop_assume!(!graph.nodes.is_empty());
-        let focus: BTreeSet<String> = [graph.nodes[at % graph.nodes.len()].id.clone()].into();
+        let start: BTreeSet<String> = [graph.nodes[at % graph.nodes.len()].id.clone()].into();
         for direction in [Direction::DependsOn, Direction::DependedBy, Direction::Both] {
-            let (near, far) = (neighborhood(&graph, &focus, direction, hops), neighborhood(&graph, &focus, direction, hops + 1));
+            let (near, far) = (neighborhood(&graph, &start, direction, hops), neighborhood(&graph, &start, direction, hops + 1));
             prop_assert!(ids(&near).is_subset(&ids(&far)));
             prop_assert!(keys(&near).is_subset(&keys(&far)));
-            prop_assert!(focus.is_subset(&ids(&near)));
+            prop_assert!(start.is_subset(&ids(&near)));
         }
     }
 
     #[test]
-    fn slices_that_share_nothing_make_graphs_that_share_nothing(one in drawn(), two in drawn(), by in bys()) {
+    fn disjoint_slices_have_disjoint_graphs(one in drawn(), two in drawn(), by in bys()) {
         let (one, two) = (built(&one, "s", 0), built(&two, "t", 1));
         let (a, b) = (Map::of(&one, by).graph, Map::of(&two, by).graph);
         let both = merge([one.clone(), two.clone()]);
@@ -144,7 +144,7 @@ proptest! {
         let slice = built(&drawn, "s", 0);
         let graph = Map::of(&slice, by).graph;
         prop_assert_eq!(changes(&graph, &graph), vec![]);
-        let nothing = changes(&Graph::default(), &graph);
-        prop_assert_eq!(nothing.len(), graph.nodes.len() + graph.edges.len());
+        let from_empty = changes(&Graph::default(), &graph);
+        prop_assert_eq!(from_empty.len(), graph.nodes.len() + graph.edges.len());
     }
 }

@@ -52,7 +52,7 @@ fn a_service_is_found_by_every_kind_of_query() {
     assert_eq!(found(&slice, By::Service, "10.0.0.1:5432"), ["postgres"]);
     assert_eq!(found(&slice, By::Service, "192.0.2.7"), ["192.0.2.7"]);
     assert_eq!(found(&slice, By::Service, "alpha").len(), 3);
-    assert_eq!(found(&slice, By::Service, "10.0.0.1").len(), 3, "who lives at the address");
+    assert_eq!(found(&slice, By::Service, "10.0.0.1").len(), 3, "all services at the address");
     assert_eq!(found(&slice, By::Process, "api"), ["api (pid 200)"]);
     assert_eq!(found(&slice, By::Process, "pid:300"), ["postgres (pid 300)"]);
     assert_eq!(found(&slice, By::Host, "api"), ["alpha"]);
@@ -96,8 +96,8 @@ fn a_reused_pid_is_ambiguous() {
 fn hops_go_in_one_direction() {
     let slice = chain();
     let map = Map::of(&slice, By::Service);
-    let focus = map.find("api").unwrap();
-    let shown = |direction, hops| edges(&neighborhood(&map.graph, &focus, direction, hops));
+    let start = map.find("api").unwrap();
+    let shown = |direction, hops| edges(&neighborhood(&map.graph, &start, direction, hops));
     assert_eq!(shown(Direction::DependsOn, 9), ["api -> postgres :5432 ×2"]);
     assert_eq!(shown(Direction::DependedBy, 1), ["nginx.service -> api :8080 ×5"]);
     assert_eq!(shown(Direction::DependedBy, 2).len(), 2);

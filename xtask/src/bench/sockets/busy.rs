@@ -14,32 +14,32 @@ const PROCESSES: usize = 2;
 pub fn measure(size: &Size) -> Result<Value, String> {
     let mut figures = Map::new();
     let mut order = Shuffle(size.seed);
-    println!(" {:>8} {:<10} {:>22} {:>14}", "", "", "% of a core", "ms per look");
+    println!(" {:>8} {:<10} {:>22} {:>14}", "", "", "% of a core", "ms per poll");
     for connections in size.of(vec![2_000], vec![5_000, 10_000, 20_000]) {
         let (servers, ports) = servers()?;
         let held = hold(&ports, PROCESSES, connections)?;
         let mut cpu = MODES.map(|_| Vec::new());
-        let mut looks = MODES.map(|_| Vec::new());
+        let mut collections = MODES.map(|_| Vec::new());
         for _ in 0..size.of(1, 2) {
             for i in order.permutation(MODES.len()) {
-                let (percent, look_ms) = window(MODES[i], size)?;
+                let (percent, collection_ms) = window(MODES[i], size)?;
                 cpu[i].push(percent);
-                looks[i].push(look_ms);
+                collections[i].push(collection_ms);
             }
         }
         let mut modes = Map::new();
         for (i, mode) in MODES.iter().enumerate() {
             let mut result = interval(&cpu[i]);
-            let look = interval(&looks[i]);
+            let collection = interval(&collections[i]);
             println!(
                 " {connections:>8} {:<10} {:>8.2} ({:.2} to {:.2}) {:>14.2}",
                 mode.name(),
                 number(&result["median"]),
                 number(&result["low"]),
                 number(&result["high"]),
-                number(&look["median"])
+                number(&collection["median"])
             );
-            result["ms_per_look"] = look["median"].clone();
+            result["ms_per_look"] = collection["median"].clone();
             modes.insert(mode.name().to_owned(), result);
         }
         let mut answered = 0.0;

@@ -2,7 +2,7 @@
 //! generator's count.
 
 use super::load::{serve, storm};
-use super::tracer::{Mode, Tracer};
+use super::tracer::{Mode, OUTPUT, Tracer};
 use super::{Size, arena};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -30,23 +30,23 @@ pub fn measure(size: &Size) -> Result<Value, String> {
         for mode in MODES {
             let mut worst: Option<Counted> = None;
             for _ in 0..size.of(1, 2) {
-                let seen = run(load, mode, size)?;
-                if worst.as_ref().is_none_or(|worst| seen.captured() < worst.captured()) {
-                    worst = Some(seen);
+                let counted = run(load, mode, size)?;
+                if worst.as_ref().is_none_or(|worst| counted.captured() < worst.captured()) {
+                    worst = Some(counted);
                 }
             }
-            let Some(seen) = worst else { continue };
+            let Some(counted) = worst else { continue };
             println!(
                 " {:<26} {:<10} captured {:>7.3} %   exact owner {:>7.3} %   {:.0} connections/s",
                 load.name,
                 mode.name(),
-                seen.captured(),
-                seen.exact_owner(),
-                seen.made / seen.seconds
+                counted.captured(),
+                counted.exact_owner(),
+                counted.made / counted.seconds
             );
             modes.insert(mode.name().to_owned(), json!({
-                "made": seen.made, "active": seen.active, "passive": seen.passive, "captured_percent": seen.captured(),
-                "exact_owner_percent": seen.exact_owner(), "seconds": seen.seconds, "losses": seen.losses,
+                "made": counted.made, "active": counted.active, "passive": counted.passive, "captured_percent": counted.captured(),
+                "exact_owner_percent": counted.exact_owner(), "seconds": counted.seconds, "losses": counted.losses,
             }));
         }
         figures.insert(load.name.to_owned(), Value::Object(modes));
@@ -69,7 +69,7 @@ struct Counted {
 impl Counted {
     /// The worse of the two ends. Counts above the real number are errors of the same size.
     fn captured(&self) -> f64 {
-        let share = |seen: f64| 100.0 - 100.0 * (seen - self.made).abs() / self.made;
+        let share = |ends: f64| 100.0 - 100.0 * (ends - self.made).abs() / self.made;
         share(self.active).min(share(self.passive))
     }
 
@@ -80,32 +80,32 @@ impl Counted {
 
 fn run(load: &ShortLoad, mode: Mode, size: &Size) -> Result<Counted, String> {
     let (server, port) = serve("storm")?;
-    let tracer = Tracer::telling(mode)?;
+    let tracer = Tracer::start_with_output(mode)?;
     let share = size.of(10, 1);
-    let said = storm(port, load.processes, load.connections / share, load.seconds / share as f64)?;
-    let sum = |key: &str| said.iter().filter_map(|s| s[key].as_f64()).sum::<f64>();
-    let slowest = said.iter().filter_map(|s| s["seconds"].as_f64()).fold(0.0, f64::max);
+    let reports = storm(port, load.processes, load.connections / share, load.seconds / share as f64)?;
+    let sum = |key: &str| reports.iter().filter_map(|report| report[key].as_f64()).sum::<f64>();
+    let slowest = reports.iter().filter_map(|report| report["seconds"].as_f64()).fold(0.0, f64::max);
     // the server has closed all connections when it ends
     server.finish()?;
     // NFLOG delivers its last records after a second, and ss runs once more
     std::thread::sleep(Duration::from_millis(1_200));
-    let folder = tracer.stop()?;
-    let text = std::fs::read_to_string(folder.join("seen.txt")).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut seen = match mode {
+    let directory = tracer.stop()?;
+    let text = std::fs::read_to_string(directory.join(OUTPUT)).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut counted = match mode {
         Mode::Ss => by_ss(&text, port),
         Mode::NewFilter => by_packet_filter(&text, port),
         _ => by_agent(&text, port)?,
     };
-    (seen.made, seen.seconds) = (sum("answered"), slowest);
+    (counted.made, counted.seconds) = (sum("answered"), slowest);
     if sum("failed") > 0.0 {
-        return Err(format!("{} connections failed: {}", sum("failed"), Path::new(&folder).display()));
+        return Err(format!("{} connections failed: {}", sum("failed"), Path::new(&directory).display()));
     }
-    Ok(seen)
+    Ok(counted)
 }
 
 fn by_agent(text: &str, port: u16) -> Result<Counted, String> {
     let netns = arena::netns()?;
-    let mut seen = Counted::default();
+    let mut counted = Counted::default();
     let mut losses = [0; 3];
     for line in text.lines() {
         let window: Value = serde_json::from_str(line).map_err(|e| format!("a window: {e}"))?;
@@ -117,14 +117,14 @@ fn by_agent(text: &str, port: u16) -> Result<Counted, String> {
                 continue;
             }
             let opened = flow["counts"]["opened"].as_f64().unwrap_or(0.0);
-            *(if flow["side"] == "active" { &mut seen.active } else { &mut seen.passive }) += opened;
+            *(if flow["side"] == "active" { &mut counted.active } else { &mut counted.passive }) += opened;
             if flow["attribution"] == "exact" {
-                seen.exact += opened;
+                counted.exact += opened;
             }
         }
     }
-    seen.losses = json!({"table_full": losses[0], "recursion": losses[1], "windows": losses[2]});
-    Ok(seen)
+    counted.losses = json!({"table_full": losses[0], "recursion": losses[1], "windows": losses[2]});
+    Ok(counted)
 }
 
 /// Distinct ends listed by ss at least once.
@@ -160,12 +160,12 @@ fn by_ss(text: &str, port: u16) -> Counted {
 /// One log line per connection represents both ends, because both are on this host. It contains no process.
 fn by_packet_filter(text: &str, port: u16) -> Counted {
     let port = format!("DPT={port} ");
-    let mut seen = HashSet::new();
+    let mut connections = HashSet::new();
     for line in text.lines().filter(|line| line.contains(&port)) {
         let field = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name));
-        seen.insert((field("DST="), field("SPT="), field("SEQ=")));
+        connections.insert((field("DST="), field("SPT="), field("SEQ=")));
     }
-    Counted { active: seen.len() as f64, passive: seen.len() as f64, ..Counted::default() }
+    Counted { active: connections.len() as f64, passive: connections.len() as f64, ..Counted::default() }
 }
 
 #[cfg(test)]
@@ -173,18 +173,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_that_ss_lists_twice_count_once() {
+    fn ends_listed_twice_by_ss_count_once() {
         let text = "LISTEN 0 128 0.0.0.0:80 0.0.0.0:* users:((\"a\",pid=1,fd=3))\n\
             ESTAB 0 0 127.0.0.1:4000 127.0.10.1:80 users:((\"b\",pid=2,fd=3))\n\
             TIME-WAIT 0 0 127.0.0.1:4000 127.0.10.1:80\nTIME-WAIT 0 0 127.0.0.1:4001 127.0.10.1:80\n\
             ESTAB 0 0 127.0.10.1:80 127.0.0.1:4000\nESTAB 0 0 127.0.10.1:8080 127.0.0.1:4000\n";
-        let seen = by_ss(text, 80);
-        assert_eq!((seen.active, seen.passive, seen.exact), (2.0, 1.0, 1.0));
+        let counted = by_ss(text, 80);
+        assert_eq!((counted.active, counted.passive, counted.exact), (2.0, 1.0, 1.0));
     }
 
     #[test]
     fn a_connection_counted_twice_is_as_wrong_as_one_missed() {
-        let seen = Counted { made: 100.0, active: 101.0, passive: 100.0, exact: 150.0, ..Counted::default() };
-        assert_eq!((seen.captured(), seen.exact_owner()), (99.0, 75.0));
+        let counted = Counted { made: 100.0, active: 101.0, passive: 100.0, exact: 150.0, ..Counted::default() };
+        assert_eq!((counted.captured(), counted.exact_owner()), (99.0, 75.0));
     }
 }

@@ -16,9 +16,9 @@ pub fn measure(size: &Size) -> Result<Value, String> {
         let mut round = [0.0; MODES.len()];
         for i in order.permutation(MODES.len()) {
             let tracer = Tracer::start(MODES[i])?;
-            let said = storm(port, 1, size.of(1_000, 12_000), 0.0)?;
+            let reports = storm(port, 1, size.of(1_000, 12_000), 0.0)?;
             tracer.stop()?;
-            round[i] = said[0]["total_us_p50"].as_f64().unwrap_or(f64::NAN);
+            round[i] = reports[0]["total_us_p50"].as_f64().unwrap_or(f64::NAN);
         }
         rounds.push(round);
     }

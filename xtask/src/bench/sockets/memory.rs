@@ -16,7 +16,7 @@ pub fn measure(size: &Size) -> Result<Value, String> {
         let tracer = Tracer::start(mode)?;
         // skip the first collections, which process all existing connections
         std::thread::sleep(Duration::from_secs(size.of(2, 10)));
-        let [rss_mb, anonymous_mb, file_mb] = most(&tracer, Duration::from_secs(size.of(2, 40)));
+        let [rss_mb, anonymous_mb, file_mb] = max_memory(&tracer, Duration::from_secs(size.of(2, 40)));
         let peak_mb = tracer.memory_mb("VmHWM");
         let flows = tracer.counter("flows");
         tracer.stop()?;
@@ -34,17 +34,17 @@ pub fn measure(size: &Size) -> Result<Value, String> {
 
 /// Maximum of many samples: total, anonymous and file-backed memory. File-backed pages of the executable count,
 /// although the kernel can evict them. The time includes a scan of all connections.
-fn most(tracer: &Tracer, time: Duration) -> [f64; 3] {
+fn max_memory(tracer: &Tracer, time: Duration) -> [f64; 3] {
     let begin = Instant::now();
-    let mut most = [0.0_f64; 3];
+    let mut max = [0.0_f64; 3];
     while begin.elapsed() < time {
         let now = ["VmRSS", "RssAnon", "RssFile"].map(|line| tracer.memory_mb(line));
-        if now[0] > most[0] {
-            most = now;
+        if now[0] > max[0] {
+            max = now;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    most
+    max
 }
 
 /// A name without digits, because numbers in arguments do not distinguish services.

@@ -40,34 +40,38 @@ impl Mode {
 pub struct Tracer {
     child: Option<Child>,
     filter: bool,
-    pub folder: PathBuf,
+    pub directory: PathBuf,
 }
 
+/// File of the observed connections in the directory of a tracer.
+pub const OUTPUT: &str = "connections.txt";
+/// File of its messages.
+const LOG: &str = "log.txt";
 const TICKS_PER_SECOND: f64 = 100.0;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Tracer {
     /// Starts it as in production: the agent stores windows and prints none. Returns when it is collecting.
     pub fn start(mode: Mode) -> Result<Tracer, String> {
-        Tracer::begin(mode, false)
+        Tracer::launch(mode, false)
     }
 
-    /// Starts it with output of the observed connections to `seen.txt`.
-    pub fn telling(mode: Mode) -> Result<Tracer, String> {
-        Tracer::begin(mode, true)
+    /// Starts it with output of the observed connections to [`OUTPUT`].
+    pub fn start_with_output(mode: Mode) -> Result<Tracer, String> {
+        Tracer::launch(mode, true)
     }
 
-    fn begin(mode: Mode, telling: bool) -> Result<Tracer, String> {
-        let folder = root().join("out/bench/sockets").join(mode.name().replace(' ', "-"));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let mut tracer = Tracer { child: None, filter: false, folder };
+    fn launch(mode: Mode, with_output: bool) -> Result<Tracer, String> {
+        let directory = root().join("out/bench/sockets").join(mode.name().replace(' ', "-"));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+        let mut tracer = Tracer { child: None, filter: false, directory };
         match mode {
             Mode::UntracedA | Mode::UntracedB => {}
-            Mode::Ebpf | Mode::Polling | Mode::Tuples => tracer.agent(mode.name(), telling)?,
+            Mode::Ebpf | Mode::Polling | Mode::Tuples => tracer.agent(mode.name(), with_output)?,
             Mode::Ss => {
                 let mut shell = command("sh", &["-c", "while :; do ss -Htanp; sleep 1; done"]);
-                tracer.child = Some(spawn(shell.stdout(tracer.create("seen.txt")?))?);
+                tracer.child = Some(spawn(shell.stdout(tracer.create(OUTPUT)?))?);
             }
             Mode::NewFilter => tracer.packet_filter("new")?,
             Mode::EstablishedFilter => tracer.packet_filter("established")?,
@@ -75,13 +79,13 @@ impl Tracer {
         Ok(tracer)
     }
 
-    fn agent(&mut self, mode: &str, telling: bool) -> Result<(), String> {
+    fn agent(&mut self, mode: &str, with_output: bool) -> Result<(), String> {
         let lock = format!("faultloom-bench-{}", std::process::id());
         let mut call = command(&built("faultloom"), &["agent", "--mode", mode, "--lock", &lock]);
-        call.args(telling.then_some("--json")).arg("--state").arg(&self.folder);
-        call.stdout(self.create("seen.txt")?).stderr(self.create("said.txt")?);
+        call.args(with_output.then_some("--json")).arg("--state").arg(&self.directory);
+        call.stdout(self.create(OUTPUT)?).stderr(self.create(LOG)?);
         self.child = Some(spawn(&mut call)?);
-        let counters = self.folder.join("agent.prom");
+        let counters = self.directory.join("agent.prom");
         self.wait("the agent's first window", || counters.exists())
     }
 
@@ -90,28 +94,28 @@ impl Tracer {
         let plugin = |name: &str| format!("plugin=\"{plugins}/ulogd_{name}.so\"\n");
         let names =
             ["inppkt_NFLOG", "raw2packet_BASE", "filter_IFINDEX", "filter_IP2STR", "filter_PRINTPKT", "output_LOGEMU"];
-        let folder = self.folder.display();
+        let directory = self.directory.display();
         let settings = format!(
-            "[global]\nlogfile=\"{folder}/ulogd.log\"\n{}stack=log1:NFLOG,base1:BASE,ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,emu1:LOGEMU\n\
-             [log1]\ngroup=7\nnetlink_socket_buffer_size=8388608\nnetlink_socket_buffer_maxsize=33554432\n[emu1]\nfile=\"{folder}/seen.txt\"\nsync=0\n",
+            "[global]\nlogfile=\"{directory}/ulogd.log\"\n{}stack=log1:NFLOG,base1:BASE,ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,emu1:LOGEMU\n\
+             [log1]\ngroup=7\nnetlink_socket_buffer_size=8388608\nnetlink_socket_buffer_maxsize=33554432\n[emu1]\nfile=\"{directory}/{OUTPUT}\"\nsync=0\n",
             names.map(plugin).concat(),
         );
-        let path = self.folder.join("ulogd.conf");
+        let path = self.directory.join("ulogd.conf");
         std::fs::write(&path, settings).map_err(|e| format!("{}: {e}", path.display()))?;
         let mut call = command("ulogd", &["--configfile"]);
-        call.arg(path).stdout(Stdio::null()).stderr(self.create("said.txt")?);
+        call.arg(path).stdout(Stdio::null()).stderr(self.create(LOG)?);
         self.child = Some(spawn(&mut call)?);
         let rules = format!(
             "table inet faultloom_bench {{\nchain watch {{\ntype filter hook input priority 0\nmeta l4proto tcp ct state {state} log group 7\n}}\n}}"
         );
         quiet(&mut command("nft", &[&rules]))?;
         self.filter = true;
-        let log = self.folder.join("seen.txt");
+        let log = self.directory.join(OUTPUT);
         self.wait("ulogd", || log.exists())
     }
 
     fn create(&self, name: &str) -> Result<File, String> {
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         File::create(&path).map_err(|e| format!("{}: {e}", path.display()))
     }
 
@@ -119,9 +123,9 @@ impl Tracer {
         let begin = Instant::now();
         while !ready() {
             let ended = self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
-            if ended || begin.elapsed() > PATIENCE {
-                let said = std::fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
-                return Err(format!("timed out waiting for {what}\n{said}"));
+            if ended || begin.elapsed() > TIMEOUT {
+                let log = std::fs::read_to_string(self.directory.join(LOG)).unwrap_or_default();
+                return Err(format!("timed out waiting for {what}\n{log}"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -147,7 +151,7 @@ impl Tracer {
 
     /// A counter of the agent.
     pub fn counter(&self, name: &str) -> f64 {
-        let text = std::fs::read_to_string(self.folder.join("agent.prom")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.directory.join("agent.prom")).unwrap_or_default();
         let line = text.lines().find_map(|l| l.strip_prefix("faultloom_agent_")?.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
     }
@@ -155,7 +159,7 @@ impl Tracer {
     /// Stops it after it has written its output.
     pub fn stop(mut self) -> Result<PathBuf, String> {
         self.end()?;
-        Ok(self.folder.clone())
+        Ok(self.directory.clone())
     }
 
     fn end(&mut self) -> Result<(), String> {
@@ -166,7 +170,7 @@ impl Tracer {
         quiet(&mut command("kill", &["-TERM", &child.id().to_string()]))?;
         let begin = Instant::now();
         while matches!(child.try_wait(), Ok(None)) {
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > TIMEOUT {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err("a tracer did not end".to_owned());

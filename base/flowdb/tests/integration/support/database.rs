@@ -1,4 +1,4 @@
-//! The databases that a contract holds for: SQLite, and PostgreSQL where it is built in and installed.
+//! The databases of the contract tests: SQLite, and PostgreSQL if it is built in and installed.
 
 use super::Folder;
 use flowdb::FlowDb;
@@ -14,7 +14,7 @@ impl Database {
     }
 }
 
-/// A fresh one of each.
+/// An empty database of each kind.
 pub async fn each_database(name: &str) -> Vec<Database> {
     let folder = Folder::new(name);
     let sqlite = Database { url: folder.file("flowdb.db"), _folder: Some(folder) };

@@ -56,8 +56,7 @@ impl AsRef<Path> for Folder {
     }
 }
 
-/// One host with one agent: a server on port 80, a database on port 5432, the first depends on the second of another
-/// host.
+/// A host with an agent: its web server on port 80 depends on a database on port 5432 of another host.
 pub struct Agent {
     pub run: Uuid,
     pub host: Host,
@@ -94,7 +93,7 @@ impl Agent {
         Agent { run: Uuid::now_v7(), host, web, number, sequence: 0 }
     }
 
-    /// The next window, with nothing in it.
+    /// The next window, without flows.
     pub fn window(&mut self, from_ms: i64) -> Window {
         self.sequence += 1;
         Window {
@@ -112,7 +111,7 @@ impl Agent {
         }
     }
 
-    /// A window in which the server was called, and called the database at `10.0.0.TO`.
+    /// A window with connections to the web server, and from it to the database at `10.0.0.TO`.
     pub fn busy(&mut self, from_ms: i64, to: u8) -> Window {
         let mut window = self.window(from_ms);
         let (service, netns) = (self.web.key.clone(), 4_026_531_840);
@@ -150,7 +149,7 @@ impl Agent {
     }
 }
 
-/// All of an hour, so that nothing is missed.
+/// All windows of the tests.
 pub async fn all(flowdb: &FlowDb) -> flows::Slice {
     flowdb.slice(T0 - HOUR, T0 + DAY).await.unwrap()
 }

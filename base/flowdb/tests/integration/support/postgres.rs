@@ -1,6 +1,5 @@
-//! A PostgreSQL of its own for a test program: Debian's package, run as a user without rights, on a Unix socket in a
-//! temporary folder. It ends with this process, however that ends: the shell it is started by waits for the end of its
-//! input.
+//! A PostgreSQL server for a test program: Debian's package, run as an unprivileged user, on a Unix socket in a temporary
+//! directory. It always ends with this process, because the shell that starts it waits for the end of its input.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -8,15 +7,15 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub struct Cluster {
-    folder: PathBuf,
+    directory: PathBuf,
     server: Option<Child>,
-    /// It will be started again.
-    kept: bool,
+    /// Its directory is kept when the server stops, so that it can be started again.
+    restartable: bool,
     settings: Vec<String>,
 }
 
 /// Runs the server until the input ends.
-const WATCH: &str = r#"folder=$1 kept=$2; shift 2
+const SUPERVISOR: &str = r#"folder=$1 kept=$2; shift 2
     "$0"/postgres -D "$folder"/data -k "$folder" -c fsync=off -c max_connections=200 "$@" >"$folder"/log 2>&1 &
     server=$!; read -r _; kill -QUIT $server; wait $server; [ "$kept" = kept ] || rm -rf "$folder""#;
 
@@ -48,29 +47,30 @@ impl Cluster {
     /// The cluster that tests share. None without PostgreSQL; the test is then reported as skipped.
     pub fn shared() -> Option<&'static Cluster> {
         static SHARED: OnceLock<Option<Cluster>> = OnceLock::new();
-        SHARED.get_or_init(|| Cluster::make("shared", false)).as_ref().or_else(|| {
+        SHARED.get_or_init(|| Cluster::create("shared", false)).as_ref().or_else(|| {
             super::skipped("PostgreSQL is not installed (apt-get install postgresql)");
             None
         })
     }
 
-    /// One that can be stopped and started again.
+    /// A cluster that can be stopped and started again.
     pub fn own(name: &str) -> Option<Cluster> {
-        let cluster = Cluster::make(name, true);
+        let cluster = Cluster::create(name, true);
         if cluster.is_none() {
             super::skipped("PostgreSQL is not installed (apt-get install postgresql)");
         }
         cluster
     }
 
-    fn make(name: &str, kept: bool) -> Option<Cluster> {
+    fn create(name: &str, restartable: bool) -> Option<Cluster> {
         let bin = programs()?;
-        let folder = std::env::temp_dir().join(format!("faultloom-postgres-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        run(unprivileged(Path::new("/bin/mkdir")).args(["-m", "700"]).arg(&folder));
+        let directory = std::env::temp_dir().join(format!("faultloom-postgres-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        run(unprivileged(Path::new("/bin/mkdir")).args(["-m", "700"]).arg(&directory));
         let initdb = ["-U", "owner", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C", "-D"];
-        run(unprivileged(&bin.join("initdb")).args(initdb).arg(folder.join("data")).current_dir("/"));
-        let mut cluster = Cluster { folder, server: None, kept, settings: vec!["-clisten_addresses=".to_owned()] };
+        run(unprivileged(&bin.join("initdb")).args(initdb).arg(directory.join("data")).current_dir("/"));
+        let mut cluster =
+            Cluster { directory, server: None, restartable, settings: vec!["-clisten_addresses=".to_owned()] };
         cluster.up();
         Some(cluster)
     }
@@ -83,34 +83,34 @@ impl Cluster {
         let bin = programs().unwrap();
         let mut shell = unprivileged(Path::new("/bin/sh"));
         shell
-            .args(["-c", WATCH])
+            .args(["-c", SUPERVISOR])
             .arg(&bin)
-            .arg(&self.folder)
-            .arg(if self.kept { "kept" } else { "" })
+            .arg(&self.directory)
+            .arg(if self.restartable { "kept" } else { "" })
             .args(&self.settings)
             .current_dir("/")
             .stdin(Stdio::piped());
         self.server = Some(shell.spawn().unwrap());
         let deadline = Instant::now() + Duration::from_secs(60);
         let ready = || {
-            let mut ask = Command::new(bin.join("pg_isready"));
-            ask.args(["-q", "-p", &port.to_string(), "-h"]).arg(&self.folder).status().unwrap().success()
+            let mut check = Command::new(bin.join("pg_isready"));
+            check.args(["-q", "-p", &port.to_string(), "-h"]).arg(&self.directory).status().unwrap().success()
         };
         while !ready() {
             assert!(
                 Instant::now() < deadline,
                 "{}",
-                std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+                std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
             );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Starts again with TLS on a port of 127.0.0.1, and a certificate for `localhost`. Returns the port, and the file
-    /// of the authority that signed it.
+    /// Restarts with TLS on a port of 127.0.0.1 and a certificate for `localhost`. Returns the port and the certificate
+    /// file of the authority.
     pub fn with_tls(&mut self) -> (u16, PathBuf) {
         self.down();
-        let data = self.folder.join("data");
+        let data = self.directory.join("data");
         const CERTIFICATES: &str = r#"cd "$0" && umask 077 && exec >/dev/null 2>&1
             openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority &&
             openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost &&
@@ -124,10 +124,10 @@ impl Cluster {
         (port, data.join("ca.pem"))
     }
 
-    /// Its pid.
+    /// Pid of the server.
     #[allow(dead_code)] // the end-to-end tests include this file
     pub fn postmaster(&self) -> u32 {
-        let file = std::fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        let file = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
         file.lines().next().unwrap().parse().unwrap()
     }
 
@@ -137,7 +137,7 @@ impl Cluster {
         server.wait().unwrap();
     }
 
-    /// A fresh database: its address.
+    /// Creates an empty database and returns its URL.
     pub fn database(&self, name: &str) -> String {
         self.sql("postgres", &format!("DROP DATABASE IF EXISTS \"{name}\""));
         self.sql("postgres", &format!("CREATE DATABASE \"{name}\""));
@@ -145,14 +145,14 @@ impl Cluster {
     }
 
     pub fn url(&self, user: &str, database: &str) -> String {
-        format!("postgres://{user}@localhost/{database}?host={}", self.folder.display())
+        format!("postgres://{user}@localhost/{database}?host={}", self.directory.display())
     }
 
-    /// Runs SQL as the owner by psql, and returns what it prints: a line per row, columns separated by `|`.
+    /// Runs SQL as the owner with psql and returns its output: a line per row, columns separated by `|`.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = Command::new(programs().unwrap().join("psql"));
         psql.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "owner", "-d", database, "-h"])
-            .arg(&self.folder)
+            .arg(&self.directory)
             .args(["-c", sql]);
         String::from_utf8(run(&mut psql).stdout).unwrap()
     }
@@ -161,6 +161,6 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.down();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

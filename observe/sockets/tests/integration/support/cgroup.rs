@@ -5,28 +5,28 @@ use std::path::PathBuf;
 
 pub struct Cgroup {
     /// Outermost first.
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
 }
 
 impl Cgroup {
     /// Creates a path in the cgroup2 file system; none if that is missing or not writable.
-    pub fn make(parts: &[&str]) -> Option<Cgroup> {
+    pub fn create(parts: &[&str]) -> Option<Cgroup> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         let mut path = PathBuf::from(mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?);
-        let mut cgroup = Cgroup { folders: Vec::new() };
+        let mut cgroup = Cgroup { directories: Vec::new() };
         for part in parts {
             path.push(part);
             std::fs::create_dir(&path).ok()?;
-            cgroup.folders.push(path.clone());
+            cgroup.directories.push(path.clone());
         }
         Some(cgroup)
     }
 
     fn innermost(&self) -> &PathBuf {
-        self.folders.last().expect("it has a folder")
+        self.directories.last().expect("it has a directory")
     }
 
-    pub fn take(&self, pid: u32) -> bool {
+    pub fn move_process(&self, pid: u32) -> bool {
         std::fs::write(self.innermost().join("cgroup.procs"), pid.to_string()).is_ok()
     }
 
@@ -37,10 +37,10 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        for folder in self.folders.iter().rev() {
+        for directory in self.directories.iter().rev() {
             // a process that is just ending may still be in it
             for _ in 0..200 {
-                if std::fs::remove_dir(folder).is_ok() {
+                if std::fs::remove_dir(directory).is_ok() {
                     break;
                 }
                 std::thread::sleep(std::time::Duration::from_millis(10));

@@ -23,7 +23,7 @@ pub fn skipped(why: &str) {
 }
 
 /// The network namespace of a test, and its lock: a process that another test forks inherits all sockets of this
-/// process until it executes another program, and would be taken for their owner.
+/// process until it executes another program, and would count as their owner.
 pub struct Network {
     pub netns: u64,
     _lock: Lock,
@@ -136,16 +136,17 @@ impl Watch {
         self.losses.add(&collected.losses);
         self.listeners = collected.listeners.into_iter().filter(|it| self.netns.contains(&it.netns)).collect();
         for new in collected.flows.into_iter().filter(|it| self.netns.contains(&it.netns)) {
-            // a file scan cannot read arguments; the hook, called for any thread of the process, adds them later
-            let program = |it: &SocketObservation| {
-                it.owner.as_ref().map(|owner| (owner.process, owner.comm.clone(), owner.executable.clone()))
+            let process = |it: &SocketObservation| it.owner.as_ref().map(|owner| owner.process);
+            let is_same = |old: &&mut SocketObservation| {
+                (old.side, old.netns, process(old), &old.link, old.attribution)
+                    == (new.side, new.netns, process(&new), &new.link, new.attribution)
             };
-            let same = |old: &&mut SocketObservation| {
-                (old.side, old.netns, program(old), &old.link, old.attribution)
-                    == (new.side, new.netns, program(&new), &new.link, new.attribution)
-            };
-            match self.flows.iter_mut().find(same) {
-                Some(old) => old.counts.add(&new.counts),
+            match self.flows.iter_mut().find(is_same) {
+                Some(old) => {
+                    old.counts.add(&new.counts);
+                    // the data of the same process may be more complete now
+                    old.owner = new.owner;
+                }
                 None => self.flows.push(new),
             }
         }

@@ -12,10 +12,10 @@ impl Child {
     pub fn fork(work: impl FnOnce()) -> Child {
         // SAFETY: the child makes system calls only, as `work` promises, and never returns.
         match unsafe { libc::fork() } {
-            -1 => panic!("no process can be made: {}", std::io::Error::last_os_error()),
+            -1 => panic!("cannot fork: {}", std::io::Error::last_os_error()),
             0 => {
                 work();
-                // SAFETY: ends the process without running anything of the parent's.
+                // SAFETY: ends the process without running exit handlers of the parent.
                 unsafe { libc::_exit(0) }
             }
             pid => Child(pid as u32),
@@ -23,7 +23,7 @@ impl Child {
     }
 
     pub fn wait(self) {
-        // SAFETY: the pid is our child's, not yet waited for; no status is asked for.
+        // SAFETY: the pid is that of our child, which was not waited for; the status may be null.
         unsafe { libc::waitpid(self.0 as i32, std::ptr::null_mut(), 0) };
         std::mem::forget(self);
     }
@@ -44,7 +44,7 @@ fn loopback(port: u16) -> libc::sockaddr_in {
 }
 
 fn address(ip: [u8; 4], port: u16) -> libc::sockaddr_in {
-    // SAFETY: all zeros is an address.
+    // SAFETY: all zeros are a valid address.
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     address.sin_family = libc::AF_INET as u16;
     address.sin_port = port.to_be();
@@ -98,8 +98,8 @@ pub fn serve_pid(listener: RawFd) {
 /// Opens connections to itself, writes a byte when all are open, and holds them until killed.
 pub fn hold_many(ip: [u8; 4], port: u16, connections: u32, ready: &std::io::PipeWriter) {
     let address = address(ip, port);
-    let most = libc::rlim_t::from(connections) * 2 + 100;
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    let descriptors = libc::rlim_t::from(connections) * 2 + 100;
+    let limit = libc::rlimit { rlim_cur: descriptors, rlim_max: descriptors };
     // SAFETY: as above; `ready` is open.
     unsafe {
         libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);

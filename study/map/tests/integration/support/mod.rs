@@ -106,7 +106,7 @@ pub fn unix(path: &str) -> Link {
     Link { protocol: Protocol::Unix, active: None, passive: ListenAddress::Path(path.into()) }
 }
 
-/// Edges as `from -> to at ×opened`, with `?` where only one end was seen.
+/// Edges as `from -> to at ×opened`, with `?` if only one end was observed.
 pub fn edges(graph: &Graph) -> Vec<String> {
     let label = |id: &str| graph.nodes.iter().find(|n| n.id == id).map_or(id.to_owned(), |n| n.label.clone());
     graph
