@@ -63,8 +63,8 @@ pub fn latency(campaign: &Campaign) -> Option<String> {
                 grouped(soon.errors),
                 percent(soon.at_once as f64 / soon.errors.max(1) as f64),
                 grouped(soon.median),
-                grouped(soon.nine_in_ten),
-                grouped(soon.most)
+                grouped(soon.p90),
+                grouped(soon.max)
             ));
             last = group;
         }
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn how_soon_errors_show_is_a_table_of_its_own() {
-        let of = |undetected, errors, at_once, most| Latency {
+        let of = |undetected, errors, at_once, max| Latency {
             group: FlipGroup::Df,
             undetected,
             errors,
             at_once,
             median: 0,
-            nine_in_ten: 3,
-            most,
+            p90: 3,
+            max,
         };
         let mut one = Campaign {
             protocol: "lines".to_owned(),

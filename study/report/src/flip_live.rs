@@ -9,7 +9,7 @@ use model::flip::Ending;
 /// What came after it.
 pub(crate) fn then(story: &Logged) -> String {
     if let Some(live) = story.live {
-        let process = if live.runs { "the process runs on" } else { "the process has ended" };
+        let process = if live.is_running { "the process runs on" } else { "the process has ended" };
         let remark = story.remark.as_ref().map_or(String::new(), |remark| format!("; {}", text(remark)));
         return format!("{process}{remark}, thread {}", live.thread);
     }
@@ -34,7 +34,7 @@ pub(crate) fn of(campaign: &Campaign) -> Option<(&Variant, &LiveProcess)> {
 /// Every flip in a running process, whatever came of it.
 pub(crate) fn each(variant: &Variant, process: &LiveProcess) -> String {
     let mut out = String::new();
-    let now = if process.runs {
+    let now = if process.is_running {
         "It ran on afterwards, as corrupt as it was: restart it before you rely on it."
     } else {
         "It has ended."
