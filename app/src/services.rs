@@ -161,7 +161,7 @@ pub async fn start_detached(
             }));
         }
         // a supervisor that was killed may have left its state, which its reaper is about to remove
-        let ours = |state: &UpState| u32::try_from(state.supervisor.pid).is_ok_and(|pid| pid == child.id());
+        let ours = |state: &UpState| state.supervisor.pid == child.id();
         let state = target::read_state(&state_dir(context))?.filter(ours);
         if let Some(state) = state
             && state.services.len() == target.services().len()

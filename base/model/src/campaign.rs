@@ -30,7 +30,7 @@ impl DeviationKind {
             DeviationKind::Short => "cut short",
             DeviationKind::Error => "error message",
             DeviationKind::Rejected => "rejected",
-            DeviationKind::Checksum => "wrong check sum",
+            DeviationKind::Checksum => "wrong checksum",
             DeviationKind::Corrupt => "corrupt",
         }
     }
@@ -49,7 +49,8 @@ pub struct Deviation {
     pub byte: u64,
     /// Both replies around that byte, escaped, at most [`Deviation::EXCERPT`] characters.
     pub golden: String,
-    pub seen: String,
+    #[serde(rename = "seen")]
+    pub actual: String,
     /// How many connections differ.
     pub connections: u32,
     /// After the detected error, the program sent a wrong reply that the client would have accepted, had it continued.
@@ -93,8 +94,10 @@ pub struct Latency {
     pub at_once: u64,
     pub median: u64,
     /// The 90th percentile.
-    pub nine_in_ten: u64,
-    pub most: u64,
+    #[serde(rename = "nine_in_ten")]
+    pub p90: u64,
+    #[serde(rename = "most")]
+    pub max: u64,
 }
 
 /// Outcomes by one property of the injection: an instruction class, a function, a bit.
@@ -167,8 +170,9 @@ pub struct LiveProcess {
     pub pid: i32,
     /// The user's command that checks replies.
     pub check: Option<String>,
-    /// Whether it is running at the end.
-    pub runs: bool,
+    /// At the end.
+    #[serde(rename = "runs")]
+    pub is_running: bool,
     /// The first flips, at most [`Variant::STORIES`], whatever their outcome.
     pub flips: Vec<Logged>,
 }

@@ -10,4 +10,4 @@ mod proc_dir;
 
 pub use id::{ProcessId, boot_id, ticks_since_boot};
 pub use listeners::{TcpListener, tcp_listeners};
-pub use proc_dir::{ProcDir, Stat, link_inode, pids};
+pub use proc_dir::{ProcDir, Stat, link_inode, pids, processes};

@@ -1,7 +1,7 @@
 //! What a child does between fork and exec: it drops the supervisor's privileges and becomes the program.
 //!
-//! Nothing is allocated there, and only system calls are made, in this order: what needs root before root is dropped,
-//! and the filter last, so that the one `execve` it permits is this one.
+//! Nothing is allocated there, and only system calls are made. Those that need root come before root is dropped, and
+//! the filter last, so that the one `execve` it permits is this one.
 
 use crate::{Limits, Program, Sandbox, User, checked, filter, view};
 use std::ffi::CString;
@@ -41,11 +41,11 @@ impl Step {
     pub fn description(self) -> &'static str {
         match self {
             Step::Streams => "its standard streams could not be connected",
-            Step::Namespace => "it could not get mounts of its own",
+            Step::Namespace => "its own mounts could not be set up",
             Step::Directory => "its working directory could not be entered",
             Step::Limit => "its limits could not be set",
             Step::User => "privileges could not be given up",
-            Step::Trace => "the kernel does not let it be traced",
+            Step::Trace => "the kernel forbids tracing it",
             Step::Filter => "the filter of system calls could not be installed",
             Step::Execute => "it could not be executed",
         }
@@ -180,7 +180,7 @@ impl CStrings {
     }
 }
 
-/// Fixed, whatever the host's limit is: the stack's limit determines where the kernel maps everything else.
+/// Independent of the host's limit: the stack's limit determines where the kernel maps everything else.
 const STACK_BYTES: u64 = 8 << 20;
 const OPEN_FILES: u64 = 1024;
 const LOCKED_BYTES: u64 = 8 << 20;
@@ -237,7 +237,7 @@ fn drop_privileges(user: User) -> io::Result<()> {
     }
 }
 
-/// More than exist: dropping one that the kernel does not know has no effect.
+/// More than exist: dropping one that does not exist has no effect.
 const CAPABILITIES: libc::c_ulong = 63;
 const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 

@@ -73,6 +73,7 @@ pub fn launch(sandbox: &Sandbox, program: &Program) -> Result<Launched, Failure>
         pid => pid,
     };
     drop(error_sink);
+    tracing::debug!(pid, program = name(program), "program started");
     match run_to_first_instruction(pid) {
         Ok(true) => entry_state::prepare(pid).map_err(|e| {
             kill_and_reap(pid);

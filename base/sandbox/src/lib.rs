@@ -107,10 +107,12 @@ pub fn enter(scratch_bytes: u64, supervisor: impl FnOnce(&Sandbox) -> u8) -> Res
         }
         first => {
             drop(inner);
+            tracing::debug!(supervisor = first, uid = user.uid, "sandbox created");
             // if the supervisor has died meanwhile, its status shows it
             let _ = outer.write_all(&[GO]);
             let failure = reported_failure(&mut outer);
             let status = reaper::reap(first, starter).map_err(|e| unavailable("waiting for the supervisor", &e))?;
+            tracing::debug!(supervisor = first, status, "sandbox ended");
             match failure {
                 Some(failure) => Err(failure),
                 None => Ok(status),

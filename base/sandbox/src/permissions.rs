@@ -61,7 +61,7 @@ pub fn trace_advice() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map_or("0", str::trim);
     if tracer != "0" {
-        "the engine itself is traced by a debugger or strace: run it without".into()
+        "this process is traced by a debugger or strace: run it without".into()
     } else if ptrace_scope().trim() == "3" {
         "tracing is disabled on this host (kernel.yama.ptrace_scope = 3) until it boots with another value".into()
     } else {

@@ -39,7 +39,7 @@ pub fn reap(first: Pid, starter: Option<OwnedFd>) -> io::Result<u8> {
 
 enum Reason {
     Ended,
-    /// The tool is gone, or has closed standard input and the grace period is over.
+    /// The tool has ended, or has closed standard input and the grace period is over.
     Abandoned,
 }
 
@@ -49,7 +49,7 @@ fn wait_until_unneeded(first: Pid, starter: Option<&OwnedFd>) -> io::Result<Reas
     let mut polled = [
         watched(first.as_raw_fd(), libc::POLLIN),
         watched(starter.map_or(-1, |fd| fd.as_raw_fd()), libc::POLLIN),
-        // no events: only a hangup is reported, whatever input is waiting
+        // no events: only a hangup is reported, not waiting input
         watched(libc::STDIN_FILENO, 0),
     ];
     let mut timeout = -1;

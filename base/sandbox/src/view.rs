@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// In a directory that exists everywhere and is replaced anyway, so that the path is always the same.
+/// In a directory that exists on every host and is replaced here, so that the path is always the same.
 const SCRATCH: &str = "/dev/scratch";
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Far more files than programs create.

@@ -35,7 +35,7 @@ async fn stopped_services_leave_only_their_logs() {
     assert!(get(a, "/").ends_with(&format!("hello {}", states[0].pid.unwrap())));
     let up = read_state(&folder.state()).unwrap().unwrap();
     assert!(target::is_alive(&up) && up.services.iter().all(|service| service.healthy && service.is_alive()));
-    assert_eq!(up.supervisor.pid, std::process::id() as i32);
+    assert_eq!(up.supervisor.pid, std::process::id());
 
     let environment = folder.log("shows");
     let trust_file = folder.state().join("trust");

@@ -25,7 +25,7 @@ bool address_read(const struct sockaddr *from, socklen_t length, struct end_poin
     return false;
 }
 
-void address_tell(const struct end_point *from, struct sockaddr *into, socklen_t *length)
+void address_write(const struct end_point *from, struct sockaddr *into, socklen_t *length)
 {
     struct sockaddr_storage whole = { .ss_family = (sa_family_t)from->domain };
     socklen_t needed = sizeof(sa_family_t);

@@ -9,4 +9,4 @@
 bool address_read(const struct sockaddr *from, socklen_t length, struct end_point *into);
 
 /* Writes as much as fits; `length` becomes the full length. */
-void address_tell(const struct end_point *from, struct sockaddr *into, socklen_t *length);
+void address_write(const struct end_point *from, struct sockaddr *into, socklen_t *length);

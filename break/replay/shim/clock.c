@@ -72,7 +72,7 @@ int64_t clock_after_ms(int64_t ms)
     return now_ns + (ms < LONGEST_S * 1000 ? ms : LONGEST_S * 1000) * 1000000;
 }
 
-static int64_t tell(clockid_t clock)
+static int64_t read_clock_ns(clockid_t clock)
 {
     now_ns += CALL_NS;
     return now_ns + offset_ns(clock);
@@ -80,21 +80,21 @@ static int64_t tell(clockid_t clock)
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time)
 {
-    *time = split(tell(clock));
+    *time = split(read_clock_ns(clock));
     return 0;
 }
 
 EXPORT int gettimeofday(struct timeval *restrict time, void *restrict zone)
 {
     (void)zone;
-    int64_t ns = tell(CLOCK_REALTIME);
+    int64_t ns = read_clock_ns(CLOCK_REALTIME);
     *time = (struct timeval){ ns / NS_PER_S, ns % NS_PER_S / 1000 };
     return 0;
 }
 
 EXPORT time_t time(time_t *into)
 {
-    time_t seconds = tell(CLOCK_REALTIME) / NS_PER_S;
+    time_t seconds = read_clock_ns(CLOCK_REALTIME) / NS_PER_S;
     if (into)
         *into = seconds;
     return seconds;
@@ -102,14 +102,14 @@ EXPORT time_t time(time_t *into)
 
 EXPORT clock_t clock(void)
 {
-    return tell(CLOCK_PROCESS_CPUTIME_ID) / 1000;
+    return read_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 }
 
 EXPORT clock_t times(struct tms *into)
 {
     if (into)
         *into = (struct tms){ 0 };
-    return tell(CLOCK_MONOTONIC) / (NS_PER_S / 100);
+    return read_clock_ns(CLOCK_MONOTONIC) / (NS_PER_S / 100);
 }
 
 EXPORT int getrusage(int who, struct rusage *usage)

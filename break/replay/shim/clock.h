@@ -1,4 +1,4 @@
-/* Virtual time: it stands still while any thread can run. */
+/* Virtual time: it is stopped while any thread can run. */
 #pragma once
 
 #include "kernel.h"

@@ -1,4 +1,5 @@
-/* Condition variables and barriers. The scheduler's turns record the waiters; the variable stays as libc initialized it.
+/* Condition variables and barriers. The scheduler's turns record the waiters; the variable stays as libc initialized
+ * it.
  *
  * Uses: clock, scheduler. */
 #define _GNU_SOURCE

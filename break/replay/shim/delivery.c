@@ -111,11 +111,11 @@ static _Noreturn void replay_end(void)
 static _Noreturn void end_without_progress(bool time_passes)
 {
     if (time_passes && !turn_any(FOR_INPUT))
-        record_end(END_STUCK, "stuck: an hour of virtual time passed, and nobody waits for input");
+        record_end(END_STUCK, "stuck: an hour of virtual time passed, and no thread waits for input");
     if (turn_any(FOR_LOCK) || !turn_any(FOR_INPUT))
         record_end(END_DEADLOCK, "deadlock: all threads wait for each other");
     record_end(END_STUCK, delivered < trace_length && trace_steps[delivered].act == ACT_CONNECT
-                              ? "stuck: nobody listens on the port of a connection"
+                              ? "stuck: no listener on the port of a connection"
                               : "stuck: input is left that the server does not read");
 }
 

@@ -1,5 +1,5 @@
-/* Locks. libc's non-waiting attempts handle every kind of lock, and each turn has its own thread control block, by which libc
- * distinguishes owners. The shim adds the waiting.
+/* Locks. libc's non-waiting attempts handle every kind of lock, and each turn has its own thread control block, by
+ * which libc distinguishes owners. The shim adds the waiting.
  *
  * Uses: clock, scheduler. */
 #define _GNU_SOURCE
@@ -59,9 +59,9 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 /* Whether a read-write lock is available cannot be checked without taking it: waiters retry after each unlock. */
 static unsigned long unlocks;
 
-static bool unlocked_since(const void *seen)
+static bool unlocked_since(const void *earlier)
 {
-    return unlocks != *(const unsigned long *)seen;
+    return unlocks != *(const unsigned long *)earlier;
 }
 
 static int rwlock_until(pthread_rwlock_t *lock, int (*attempt)(pthread_rwlock_t *), int64_t deadline_ns)
@@ -70,8 +70,8 @@ static int rwlock_until(pthread_rwlock_t *lock, int (*attempt)(pthread_rwlock_t 
         int error = attempt(lock);
         if (error != EBUSY)
             return error;
-        unsigned long seen = unlocks;
-        if (!turn_wait(FOR_LOCK, unlocked_since, &seen, deadline_ns))
+        unsigned long earlier = unlocks;
+        if (!turn_wait(FOR_LOCK, unlocked_since, &earlier, deadline_ns))
             return ETIMEDOUT;
     }
 }

@@ -1,4 +1,5 @@
-/* Virtual descriptors and the objects they refer to. Their numbers are within the range of select() and above real ones. */
+/* Virtual descriptors and the objects they refer to. Their numbers are within the range of select() and above real
+ * ones. */
 #pragma once
 
 #include "kernel.h"
@@ -73,8 +74,8 @@ static inline void object_changed(struct object *object)
     object_generation++;
 }
 
-/* Called when the last descriptor of an object of a kind is closed; NULL: nothing to do. Defined in start.c: this file knows
- * no kind. */
+/* Called when the last descriptor of an object of a kind is closed; NULL: nothing to do. Defined in start.c, so that
+ * this file does not depend on the kinds. */
 typedef void object_release_function(struct object *object);
 extern object_release_function *const object_release_functions[KINDS];
 

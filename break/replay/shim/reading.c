@@ -234,7 +234,7 @@ EXPORT ssize_t recvfrom(int fd, void *restrict into, size_t bytes, int flags, __
     struct end_point from;
     long got = receive_one(fd, into, bytes, flags, &from);
     if (got >= 0 && address.__sockaddr__)
-        address_tell(&from, address.__sockaddr__, length);
+        address_write(&from, address.__sockaddr__, length);
     return answer(got);
 }
 
@@ -268,7 +268,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     if (got < 0)
         return answer(got);
     if (message->msg_name)
-        address_tell(&receipt.from, message->msg_name, &message->msg_namelen);
+        address_write(&receipt.from, message->msg_name, &message->msg_namelen);
     message->msg_controllen = 0;
     message->msg_flags = receipt.truncated ? MSG_TRUNC : 0;
     return got;

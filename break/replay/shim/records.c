@@ -55,10 +55,10 @@ long record_pieces(uint32_t connection, const struct iovec *pieces, size_t count
     return written < 0 ? written : -EFAULT;
 }
 
-static void complain(const char *why)
+static void print_error(const char *why)
 {
-    struct iovec words[] = { { "replay: ", 8 }, { (void *)why, strlen(why) }, { "\n", 1 } };
-    kernel(SYS_writev, STDERR_FILENO, words, 3);
+    struct iovec parts[] = { { "replay: ", 8 }, { (void *)why, strlen(why) }, { "\n", 1 } };
+    kernel(SYS_writev, STDERR_FILENO, parts, 3);
 }
 
 _Noreturn void record_end(enum ending ending, const char *why)
@@ -66,7 +66,7 @@ _Noreturn void record_end(enum ending ending, const char *why)
     if (why) {
         struct iovec note = { (void *)why, strlen(why) };
         record_pieces(NOTE, &note, 1);
-        complain(why);
+        print_error(why);
     }
     for (;;)
         kernel(SYS_exit_group, ending);

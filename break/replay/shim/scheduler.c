@@ -20,8 +20,8 @@ unsigned turns_begun = 1;
 static uint64_t seed; /* 0: round robin */
 static unsigned idle;
 
-/* turn_switch(&left, stack, thread, has_fsgsbase): leaves this stack and continues where the other was suspended. Saves what a
- * function must preserve: six registers and the control words of both floating point units. */
+/* turn_switch(&left, stack, thread, has_fsgsbase): leaves this stack and continues where the other was suspended. Saves
+ * what a function must preserve: six registers and the control words of both floating point units. */
 __asm__(".text\n"
         ".hidden turn_switch\n"
         ".globl turn_switch\n"

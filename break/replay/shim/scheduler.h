@@ -1,8 +1,8 @@
-/* The scheduler: runs the threads of a program one after the other on one kernel thread. A thread's turn ends only where it
- * waits.
+/* The scheduler: runs the threads of a program one after the other on one kernel thread. A thread's turn ends only
+ * where it waits.
  *
- * A fork copies one kernel thread, which here is the whole program, and the order in which threads run is a function of the
- * input alone. See docs/decisions/0025. */
+ * A fork copies one kernel thread, which here is the whole program, and the order in which threads run is a function of
+ * the input alone. See docs/decisions/0025. */
 #pragma once
 
 #include "clock.h"
@@ -46,8 +46,8 @@ extern struct turn turns[TURNS];
 extern unsigned turns_begun; /* higher slots have never been used */
 extern struct turn *turn_current;
 
-/* Called when no thread can run: delivers input, advances time or ends the run. Defined in start.c: the scheduler does not
- * depend on where input comes from. */
+/* Called when no thread can run: delivers input, advances time or ends the run. Defined in start.c: the scheduler does
+ * not depend on where input comes from. */
 extern void (*const scheduler_idle)(void);
 
 /* Runs other threads until `ready(thing)`. False: the deadline came first. */
@@ -62,7 +62,8 @@ void turn_yield(void);
 /* With a seed, may run another thread. */
 void turn_offer(void);
 
-/* Records a call that found nothing and did not wait. Many in a row count as a wait: a server that polls must get its input. */
+/* Records a call that found nothing and did not wait. Many in a row count as a wait: a server that polls must get its
+ * input. */
 void turn_idle(void);
 
 /* Records a call that found something. */

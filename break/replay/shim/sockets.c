@@ -97,7 +97,7 @@ static int accept_with(int fd, struct sockaddr *address, socklen_t *length, int 
         return (int)answer(-EINVAL);
     long accepted = take_connection(listener, flags);
     if (accepted >= 0 && address)
-        address_tell(&descriptor_object((int)accepted)->peer, address, length);
+        address_write(&descriptor_object((int)accepted)->peer, address, length);
     return (int)answer(accepted);
 }
 
@@ -131,7 +131,7 @@ EXPORT int getsockname(int fd, __SOCKADDR_ARG address, socklen_t *restrict lengt
     struct end_point here = object->here;
     if (object->kind == KIND_CHANNEL)
         here.domain = AF_UNIX;
-    address_tell(&here, address.__sockaddr__, length);
+    address_write(&here, address.__sockaddr__, length);
     return 0;
 }
 
@@ -142,7 +142,7 @@ EXPORT int getpeername(int fd, __SOCKADDR_ARG address, socklen_t *restrict lengt
         return (int)answer(kernel(SYS_getpeername, fd, address.__sockaddr__, length));
     if (!object->connected)
         return (int)answer(-ENOTCONN);
-    address_tell(&object->peer, address.__sockaddr__, length);
+    address_write(&object->peer, address.__sockaddr__, length);
     return 0;
 }
 

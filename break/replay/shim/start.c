@@ -1,5 +1,5 @@
-/* Starts the shim before the program: reads its settings and the trace, and connects the parts that do not depend on each
- * other.
+/* Starts the shim before the program: reads its settings and the trace, and connects the parts that do not depend on
+ * each other.
  *
  * Uses: channels, clients, delivery, listeners, readiness, records, scheduler, trace. */
 #define _GNU_SOURCE

@@ -22,8 +22,8 @@ static void thread_begin(void)
     pthread_exit(me->routine(me->argument));
 }
 
-/* Runs on a new kernel thread, which provides its stack and thread control block and ends. libc does not notice the end: it
- * would free both. */
+/* Runs on a new kernel thread, which provides its stack and thread control block and ends. This end is hidden from
+ * libc, which would free both. */
 static void *thread_lend(void *given)
 {
     struct turn *turn = given;

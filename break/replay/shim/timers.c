@@ -42,7 +42,7 @@ static struct timespec split(int64_t ns)
     return (struct timespec){ ns / NS_PER_S, ns % NS_PER_S };
 }
 
-static void tell(const struct object *object, struct itimerspec *into)
+static void get_setting(const struct object *object, struct itimerspec *into)
 {
     int64_t left = object->expiry_ns == NEVER ? 0 : object->expiry_ns - clock_now_ns();
     *into = (struct itimerspec){ split(object->interval_ns), split(left < 0 ? 0 : left) };
@@ -62,7 +62,7 @@ EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *new, stru
     if (!object || object->kind != KIND_TIMER)
         return (int)answer(object ? -EINVAL : -EBADF);
     if (old)
-        tell(object, old);
+        get_setting(object, old);
     object->interval_ns = clock_after(&new->it_interval) - clock_now_ns();
     bool off = !new->it_value.tv_sec && !new->it_value.tv_nsec;
     if (off)
@@ -80,6 +80,6 @@ EXPORT int timerfd_gettime(int fd, struct itimerspec *into)
     struct object *object = descriptor_object(fd);
     if (!object || object->kind != KIND_TIMER)
         return (int)answer(object ? -EINVAL : -EBADF);
-    tell(object, into);
+    get_setting(object, into);
     return 0;
 }

@@ -34,7 +34,7 @@ static _Noreturn void refuse(const struct reader *reader, const char *what)
     record_end(END_UNFIT, why);
 }
 
-static bool word(struct reader *reader, const char *expected)
+static bool accept_text(struct reader *reader, const char *expected)
 {
     size_t length = strlen(expected);
     if ((size_t)(reader->end - reader->at) < length || memcmp(reader->at, expected, length))
@@ -43,20 +43,20 @@ static bool word(struct reader *reader, const char *expected)
     return true;
 }
 
-static void want(struct reader *reader, const char *expected)
+static void expect(struct reader *reader, const char *expected)
 {
-    if (!word(reader, expected))
-        refuse(reader, "it does not go on as its first word says");
+    if (!accept_text(reader, expected))
+        refuse(reader, "the rest of the line does not fit its first word");
 }
 
-/* A decimal number without leading zeros, up to `most`. */
-static uint32_t number(struct reader *reader, uint32_t most)
+/* A decimal number without leading zeros, up to `max`. */
+static uint32_t number(struct reader *reader, uint32_t max)
 {
     const uint8_t *from = reader->at;
     uint64_t value = 0;
     while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9' && reader->at - from < 10)
         value = value * 10 + (*reader->at++ - '0');
-    if (reader->at == from || (*from == '0' && reader->at - from > 1) || value > most)
+    if (reader->at == from || (*from == '0' && reader->at - from > 1) || value > max)
         refuse(reader, "a number is missing or out of range");
     return (uint32_t)value;
 }
@@ -65,7 +65,7 @@ static const uint8_t *payload(struct reader *reader, uint32_t length)
 {
     const uint8_t *bytes = reader->at;
     if ((size_t)(reader->end - reader->at) < length)
-        refuse(reader, "the file ends within its bytes");
+        refuse(reader, "the trace ends within a payload");
     reader->at += length;
     return bytes;
 }
@@ -73,11 +73,11 @@ static const uint8_t *payload(struct reader *reader, uint32_t length)
 static struct step connect_step(struct reader *reader)
 {
     struct step step = { .act = ACT_CONNECT, .connection = number(reader, CONNECTIONS - 1) };
-    if (word(reader, " udp "))
+    if (accept_text(reader, " udp "))
         step.datagram = true, step.port = (uint16_t)number(reader, UINT16_MAX);
-    else if (word(reader, " tcp "))
+    else if (accept_text(reader, " tcp "))
         step.port = (uint16_t)number(reader, UINT16_MAX);
-    want(reader, "\n");
+    expect(reader, "\n");
     if (reader->opened[step.connection])
         refuse(reader, "the connection was opened before");
     reader->opened[step.connection] = true;
@@ -95,11 +95,11 @@ static uint32_t open_connection(struct reader *reader)
 static struct step send_step(struct reader *reader)
 {
     struct step step = { .act = ACT_SEND, .connection = open_connection(reader) };
-    want(reader, " ");
+    expect(reader, " ");
     step.length = number(reader, TRACE_BYTES);
-    want(reader, "\n");
+    expect(reader, "\n");
     step.bytes = payload(reader, step.length);
-    want(reader, "\n");
+    expect(reader, "\n");
     return step;
 }
 
@@ -107,26 +107,26 @@ static struct step close_step(struct reader *reader)
 {
     struct step step = { .act = ACT_CLOSE, .connection = open_connection(reader) };
     reader->closed[step.connection] = true;
-    want(reader, "\n");
+    expect(reader, "\n");
     return step;
 }
 
 static struct step wait_step(struct reader *reader)
 {
     struct step step = { .act = ACT_WAIT, .connection = number(reader, UINT32_MAX) };
-    want(reader, "\n");
+    expect(reader, "\n");
     return step;
 }
 
 static uint32_t address(struct reader *reader)
 {
-    if (word(reader, "*"))
+    if (accept_text(reader, "*"))
         return 0;
     uint8_t bytes[4];
     uint32_t value;
     for (int i = 0; i < 4; i++) {
         if (i)
-            want(reader, ".");
+            expect(reader, ".");
         bytes[i] = (uint8_t)number(reader, 255);
     }
     memcpy(&value, bytes, sizeof value);
@@ -136,37 +136,37 @@ static uint32_t address(struct reader *reader)
 static struct upstream_answer answer_line(struct reader *reader)
 {
     struct upstream_answer one = { .address = address(reader) };
-    want(reader, " ");
+    expect(reader, " ");
     one.query_length = number(reader, UINT16_MAX);
-    want(reader, " ");
+    expect(reader, " ");
     one.length = number(reader, UINT16_MAX);
-    want(reader, "\n");
+    expect(reader, "\n");
     if (one.query_length < 2 || one.length < 2)
         refuse(reader, "a query and its answer have an id of two bytes");
     one.query = payload(reader, one.query_length);
     one.bytes = payload(reader, one.length);
-    want(reader, "\n");
+    expect(reader, "\n");
     return one;
 }
 
 static void parse(struct reader *reader, struct step *steps, struct upstream_answer *answers)
 {
-    want(reader, "replay 1\n");
+    expect(reader, "replay 1\n");
     for (reader->line = 2; reader->at < reader->end; reader->line++) {
-        if (word(reader, "connect "))
+        if (accept_text(reader, "connect "))
             steps[trace_length++] = connect_step(reader);
-        else if (word(reader, "send "))
+        else if (accept_text(reader, "send "))
             steps[trace_length++] = send_step(reader);
-        else if (word(reader, "close "))
+        else if (accept_text(reader, "close "))
             steps[trace_length++] = close_step(reader);
-        else if (word(reader, "wait "))
+        else if (accept_text(reader, "wait "))
             steps[trace_length++] = wait_step(reader);
-        else if (word(reader, "answer ")) {
+        else if (accept_text(reader, "answer ")) {
             if (trace_answers_length == ANSWERS)
                 refuse(reader, "there are too many answers");
             answers[trace_answers_length++] = answer_line(reader);
         } else
-            refuse(reader, "it begins with none of connect, send, close, wait, answer");
+            refuse(reader, "it does not begin with connect, send, close, wait or answer");
     }
 }
 

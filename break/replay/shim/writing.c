@@ -33,7 +33,7 @@ static long gather(const struct iovec *pieces, size_t count, uint8_t *into)
 }
 
 /* A query to an upstream server: answered from the trace, or not at all. */
-static void ask(struct object *object, const struct end_point *to, const uint8_t *query, size_t length)
+static void query_upstream(struct object *object, const struct end_point *to, const uint8_t *query, size_t length)
 {
     uint32_t server;
     memcpy(&server, to->address, sizeof server);
@@ -77,7 +77,7 @@ static long send_datagram(struct object *object, const struct iovec *pieces, siz
     if (client)
         return reply(client, bytes, (size_t)length);
     if (length >= 2)
-        ask(object, to, bytes, (size_t)length);
+        query_upstream(object, to, bytes, (size_t)length);
     return length;
 }
 

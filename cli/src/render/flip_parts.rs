@@ -62,8 +62,8 @@ pub fn latency(campaign: &Campaign) -> Option<String> {
                 grouped(latency.errors),
                 percent(latency.at_once as f64 / latency.errors.max(1) as f64),
                 grouped(latency.median),
-                grouped(latency.nine_in_ten),
-                grouped(latency.most)
+                grouped(latency.p90),
+                grouped(latency.max)
             ));
             last = group;
         }
@@ -79,14 +79,14 @@ mod tests {
 
     #[test]
     fn detection_latency_is_a_table_of_its_own() {
-        let of = |undetected, errors, at_once, most| Latency {
+        let of = |undetected, errors, at_once, max| Latency {
             group: FlipGroup::Df,
             undetected,
             errors,
             at_once,
             median: 0,
-            nine_in_ten: 3,
-            most,
+            p90: 3,
+            max,
         };
         let mut one = Campaign {
             protocol: "lines".to_owned(),

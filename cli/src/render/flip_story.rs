@@ -12,7 +12,7 @@ pub fn outcome(logged: &Logged) -> String {
         Ending::Hang => "hang".to_owned(),
     };
     let kind = logged.deviation.as_ref().map_or(String::new(), |d| format!(", {}", d.kind.as_str()));
-    format!("{}{kind}, {ending}", logged.words())
+    format!("{}{kind}, {ending}", logged.outcome_text())
 }
 
 /// The location of an instruction: function, source line, module and offset in it.
@@ -51,7 +51,7 @@ pub fn story(logged: &Logged) -> String {
             out.push_str(&format!(" since then {} before it\n", plural(replies, "message")));
         }
         out.push_str(&format!("   golden   {}\n", printable(&deviation.golden)));
-        out.push_str(&format!("   seen     {}\n", printable(&deviation.seen)));
+        out.push_str(&format!("   seen     {}\n", printable(&deviation.actual)));
     }
     if let Some(crash) = &logged.effect.crash {
         let symbol = crash.symbol.as_ref().map_or(String::new(), |symbol| format!(" in {}", printable(symbol)));

@@ -32,7 +32,7 @@ pub fn text(campaign: &Campaign, variant: &Variant, process: &LiveProcess, doubt
         out.push_str(&format!(" {}\n", printable(&line)));
     }
     out.push_str(&format!(" {}\n", sum(variant)));
-    out.push_str(match process.runs {
+    out.push_str(match process.is_running {
         true => " the process runs, and stays as corrupt as it is: restart it before you rely on it\n",
         false => " the process has ended: start it again\n",
     });
@@ -53,16 +53,16 @@ fn flip(logged: &Logged) -> String {
     out.push_str(&format!("      {}\n", outcome(logged)));
     if let Some(deviation) = &logged.deviation {
         out.push_str(&format!("      before {}\n", printable(&deviation.golden)));
-        out.push_str(&format!("      now    {}\n", printable(&deviation.seen)));
+        out.push_str(&format!("      now    {}\n", printable(&deviation.actual)));
     }
     out
 }
 
 /// The outcome, and how it was observed.
 fn outcome(logged: &Logged) -> String {
-    let ended = logged.live.is_some_and(|live| !live.runs);
+    let ended = logged.live.is_some_and(|live| !live.is_running);
     let parts = [ended.then(|| "the process has ended".to_owned()), logged.remark.as_ref().map(|r| printable(r))];
-    let parts: Vec<String> = [logged.words().to_owned()].into_iter().chain(parts.into_iter().flatten()).collect();
+    let parts: Vec<String> = [logged.outcome_text().to_owned()].into_iter().chain(parts.into_iter().flatten()).collect();
     parts.join(" · ")
 }
 
@@ -119,12 +119,12 @@ mod tests {
             outcome,
             deviation: None,
             remark: remark.map(str::to_owned),
-            live: Some(LiveFlip { thread: 12, runs }),
+            live: Some(LiveFlip { thread: 12, is_running: runs }),
         }
     }
 
     fn text(flips: Vec<Logged>, tally: Tally, runs: bool) -> String {
-        let process = LiveProcess { pid: 11, check: None, runs, flips };
+        let process = LiveProcess { pid: 11, check: None, is_running: runs, flips };
         let variant = Variant { name: "server".to_owned(), tally, live: Some(process), ..Variant::default() };
         let variants = vec![variant];
         let campaign = Campaign {

@@ -1,7 +1,7 @@
 //! The client of the flip engine: sends requests and receives replies, one JSON object per line.
 //!
-//! [`EngineClient::exchange`] is the only request loop. Dropping a client closes the engine's input, which ends the
-//! engine.
+//! [`EngineClient::exchange`] is the only request loop. Dropping a client closes the engine's input and output, which
+//! ends the engine, and waits for that.
 
 use bit_flips::engine_messages::{Reply, Request};
 use model::{Failure, Family};
@@ -22,13 +22,16 @@ const LINE_MAX: u64 = 1 << 30;
 /// How long the engine may take to end after its input was closed; then it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Fields are dropped in this order: the engine ends once both pipes are closed.
 pub struct EngineClient {
-    /// None only while it is dropped.
-    requests: Option<Box<dyn Write + Send>>,
+    requests: Box<dyn Write + Send>,
     replies: Receiver<Result<Reply, Failure>>,
-    /// The reaper of the engine's sandbox. None: the engine is not a process of ours.
-    process: Option<Child>,
+    /// None: the engine is not a process of ours.
+    process: Option<EngineProcess>,
 }
+
+/// The reaper of the engine's sandbox, which ends after the engine. Dropping waits for that.
+struct EngineProcess(Child);
 
 impl EngineClient {
     /// Starts an engine: `executable` with `arguments` must call [`sandbox::enter`] and then
@@ -39,9 +42,8 @@ impl EngineClient {
         let (Some(requests), Some(replies)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both are pipes")
         };
-        let mut client = EngineClient::connect(replies, requests);
-        client.process = Some(child);
-        Ok(client)
+        tracing::debug!(reaper = child.id(), "flip engine started");
+        Ok(EngineClient { process: Some(EngineProcess(child)), ..EngineClient::connect(replies, requests) })
     }
 
     /// Connects to an engine that the caller has started.
@@ -56,13 +58,13 @@ impl EngineClient {
                 }
             }
         });
-        EngineClient { requests: Some(Box::new(requests)), replies: from, process: None }
+        EngineClient { requests: Box::new(requests), replies: from, process: None }
     }
 
     /// Pid of the reaper of the engine's sandbox, as [`sandbox::host_pid`] needs it. None: see
     /// [`EngineClient::connect`].
     pub fn reaper(&self) -> Option<u32> {
-        self.process.as_ref().map(Child::id)
+        self.process.as_ref().map(|process| process.0.id())
     }
 
     /// Sends a request and passes each reply to `handle` until that returns a value. None: `stop` was set. A refusal is
@@ -106,8 +108,7 @@ impl EngineClient {
     fn send(&mut self, request: &Request) -> Result<(), Failure> {
         let mut line = serde_json::to_vec(request).map_err(|e| Failure::new(Family::Bug, e.to_string()))?;
         line.push(b'\n');
-        let Some(requests) = &mut self.requests else { return Err(ended()) };
-        match requests.write_all(&line).and_then(|()| requests.flush()) {
+        match self.requests.write_all(&line).and_then(|()| self.requests.flush()) {
             // an engine that refused and ended has sent the reason, which is received next
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(ended().why(e.to_string())),
             _ => Ok(()),
@@ -115,19 +116,20 @@ impl EngineClient {
     }
 }
 
-impl Drop for EngineClient {
+impl Drop for EngineProcess {
     fn drop(&mut self) {
-        self.requests = None;
-        let Some(process) = &mut self.process else { return };
+        let EngineProcess(reaper) = self;
         let begin = Instant::now();
         while begin.elapsed() < END_TIMEOUT {
-            if !matches!(process.try_wait(), Ok(None)) {
+            if !matches!(reaper.try_wait(), Ok(None)) {
+                tracing::debug!(reaper = reaper.id(), "flip engine ended");
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let _ = process.kill();
-        let _ = process.wait();
+        tracing::debug!(reaper = reaper.id(), "flip engine killed: it did not end after its input was closed");
+        let _ = reaper.kill();
+        let _ = reaper.wait();
     }
 }
 
@@ -171,29 +173,39 @@ mod tests {
         EngineClient::connect(bytes, std::io::sink())
     }
 
-    fn next(client: &mut EngineClient, stop: bool) -> Result<Option<Reply>, Failure> {
+    fn receive(client: &mut EngineClient, stop: bool) -> Result<Option<Reply>, Failure> {
         client.receive(&AtomicBool::new(stop), |reply| Ok(Some(reply)))
     }
 
     #[test]
     fn replies_arrive_in_order_and_the_end_is_an_error() {
         let mut client = client(b"{\"progress\":{\"position\":5,\"of\":9}}\n{\"refused\":{\"what\":\"no\",\"why\":\"it is static\",\"next\":null}}\n{\"do");
-        assert_eq!(next(&mut client, false).unwrap(), Some(Reply::Progress { position: 5, of: 9 }));
-        let refused = next(&mut client, false).unwrap_err();
+        assert_eq!(receive(&mut client, false).unwrap(), Some(Reply::Progress { position: 5, of: 9 }));
+        let refused = receive(&mut client, false).unwrap_err();
         assert_eq!((refused.what.as_str(), refused.why.as_deref()), ("no", Some("it is static")));
-        assert!(next(&mut client, false).unwrap_err().what.contains("ended before"));
+        assert!(receive(&mut client, false).unwrap_err().what.contains("ended before"));
     }
 
     #[test]
     fn the_stop_flag_is_checked_while_no_reply_arrives() {
-        let (silent, _kept) = std::io::pipe().unwrap();
+        let (silent, _open) = std::io::pipe().unwrap();
         let mut client = EngineClient::connect(silent, std::io::sink());
-        assert_eq!(next(&mut client, true).unwrap(), None);
+        assert_eq!(receive(&mut client, true).unwrap(), None);
+    }
+
+    #[test]
+    fn an_engine_that_blocks_on_its_output_ends_with_its_client() {
+        let script = "while echo '{\"progress\":{\"position\":5,\"of\":9}}'; do :; done";
+        let mut client = EngineClient::start(Path::new("sh"), &[OsStr::new("-c"), OsStr::new(script)]).unwrap();
+        assert_eq!(receive(&mut client, false).unwrap(), Some(Reply::Progress { position: 5, of: 9 }));
+        let begin = Instant::now();
+        drop(client);
+        assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
     }
 
     #[test]
     fn an_invalid_reply_is_our_bug() {
-        let failure = next(&mut client(b"hello\n"), false).unwrap_err();
+        let failure = receive(&mut client(b"hello\n"), false).unwrap_err();
         assert_eq!(failure.family, Family::Bug);
         let done = serde_json::to_string(&Reply::Done(Timings::default())).unwrap();
         assert!(done.starts_with("{\"done\":"), "{done}");

@@ -6,8 +6,8 @@
 
 use crate::engine_client::{EngineClient, unexpected};
 use crate::judge::Judge;
-use crate::run::{Progress, judged};
 use crate::statistics::wilson;
+use crate::variant_run::{Progress, judged};
 use bit_flips::engine_messages::{Census, Profile, Reply, Request, Weight};
 use model::Failure;
 use model::campaign::{Exact, Exhaustive, ExhaustiveKind, Logged, Tally};

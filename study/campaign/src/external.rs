@@ -8,9 +8,8 @@
 
 use crate::local_run::{self, LocalRun};
 use crate::replay_client::ReplayClient;
-use crate::run::Progress;
 use crate::spec::External;
-use crate::variant_run::{Completion, VariantRun};
+use crate::variant_run::{Completion, Progress, VariantRun};
 use bit_flips::engine_messages::{Profile, Program};
 use model::campaign::{Logged, Role};
 use model::flip::Output;

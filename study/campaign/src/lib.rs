@@ -30,7 +30,6 @@ pub use engine_client::EngineClient;
 pub use judge::{Judge, Rules};
 pub use log::Log;
 pub use repeat::Repeat;
-pub use run::Progress;
 pub use spec::{External, Live, Spec, VariantSpec};
 pub use tables::Tables;
-pub use variant_run::{Completion, VariantRun};
+pub use variant_run::{Completion, Progress, VariantRun};

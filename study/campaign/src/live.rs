@@ -15,16 +15,16 @@
 
 use crate::judge::command_judge;
 use crate::local_run::{self, LocalRun};
-use crate::run::Progress;
 use crate::spec::Live;
-use crate::variant_run::VariantRun;
+use crate::variant_run::{Progress, VariantRun};
 use bit_flips::engine_messages::Profile;
-use bit_flips::live::{Injection, ProcessIdentity, Target};
+use bit_flips::live::{Injection, Target};
 use model::Failure;
 use model::campaign::{LiveFlip, LiveProcess, Logged, Role, Variant};
 use model::flip::Output;
 use model::flip::{Effect, Ending, Outcome};
 use model::random::Random;
+use process::ProcessId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl VariantRun<'_, '_> {
         for id in 0..live.flips {
             match is_running(live) {
                 true if !self.stop.load(Ordering::Relaxed) => {}
-                false if id == 0 => return Err(gone(live.pid)),
+                false if id == 0 => return Err(has_ended(live.pid)),
                 _ => break,
             }
             let (flipped, failed) = self.flip_during_checks(live, &mut *flip, seeds.number())?;
@@ -161,8 +161,8 @@ impl VariantRun<'_, '_> {
         failed: Option<LocalRun>,
         golden: Option<&Output>,
     ) -> Logged {
-        let runs = if failed.is_some() || golden.is_none() { stays_running(live) } else { is_running(live) };
-        let outcome = match (&failed, runs) {
+        let running = if failed.is_some() || golden.is_none() { stays_running(live) } else { is_running(live) };
+        let outcome = match (&failed, running) {
             (_, false) => Some(Outcome::Otherwise),
             (Some(run), true) => outcome(run),
             (None, true) => golden.map(|_| Outcome::None),
@@ -188,33 +188,33 @@ impl VariantRun<'_, '_> {
             outcome,
             deviation,
             remark,
-            live: Some(LiveFlip { thread, runs }),
+            live: Some(LiveFlip { thread, is_running: running }),
         }
     }
 
     fn live_summary(&self, live: &Live, flips: Vec<Logged>, remarks: Vec<String>, wall: f64) -> Variant {
-        let (tried, requested, runs) = (self.tables.tally().tried(), u64::from(live.flips), is_running(live));
+        let (tried, requested, running) = (self.tables.tally().tried(), u64::from(live.flips), is_running(live));
         let controls = if live.check.is_some() { BEFORE.into() } else { 0 };
         // no further flip is possible in a process that has ended
-        let planned = if runs { requested } else { tried };
+        let planned = if running { requested } else { tried };
         let mut variant = self.summary(&Profile::default(), planned, controls);
         variant.missing += planned.saturating_sub(tried);
         variant.remarks = remarks;
-        if !runs && tried < requested {
+        if !running && tried < requested {
             variant.remarks.push(format!("the process has ended after {tried} of {requested} flips"));
         }
-        let ran_after_last = flips.last().and_then(|last| last.live).is_some_and(|last| last.runs);
-        if !runs && ran_after_last {
+        let ran_after_last = flips.last().and_then(|last| last.live).is_some_and(|last| last.is_running);
+        if !running && ran_after_last {
             variant.remarks.push("it ended after the last check, because of an earlier flip or on its own".to_owned());
         }
         variant.seconds.wall = wall;
-        variant.live = Some(LiveProcess { pid: live.pid, check: live.check.clone(), runs, flips });
+        variant.live = Some(LiveProcess { pid: live.pid, check: live.check.clone(), is_running: running, flips });
         variant
     }
 }
 
 fn is_running(live: &Live) -> bool {
-    ProcessIdentity::of(live.pid).is_some_and(|identity| identity.ticks == live.ticks)
+    ProcessId { pid: live.pid as u32, start_ticks: live.ticks }.is_alive()
 }
 
 /// Whether it is still running after a while.
@@ -229,7 +229,7 @@ fn stays_running(live: &Live) -> bool {
     true
 }
 
-fn gone(pid: i32) -> Failure {
+fn has_ended(pid: i32) -> Failure {
     Failure::environment(format!("process {pid} has ended before anything was flipped"))
         .next("ps -e lists running processes")
 }

@@ -3,10 +3,11 @@
 use crate::tests::{flip, program};
 use crate::{Judge, Live, Log, Rules, Spec, Tables, VariantRun, VariantSpec, verdict};
 use bit_flips::engine_messages::Draw;
-use bit_flips::live::{Injection, ProcessIdentity};
+use bit_flips::live::Injection;
 use model::campaign::{Logged, Variant};
 use model::flip::{BitPolicy, FlipType, Outcome};
 use model::{Failure, Verdict};
+use process::ProcessId;
 use runs::{RunDir, Store};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -43,7 +44,7 @@ impl Scene {
         let pid = self.target.id() as i32;
         let live = Live {
             pid,
-            ticks: ProcessIdentity::of(pid).unwrap().ticks,
+            ticks: ProcessId::of(self.target.id()).unwrap().start_ticks,
             types: vec![FlipType::Cf],
             flips,
             check: check.map(str::to_owned),
@@ -114,7 +115,7 @@ async fn a_check_that_fails_is_a_wrong_reply() {
     let second = logged.iter().find(|logged| logged.id == 1).unwrap();
     assert_eq!(second.remark.as_deref(), Some("the check exited with status 4: got walue"));
     let deviation = second.deviation.as_ref().unwrap();
-    assert_eq!((deviation.golden.as_str(), deviation.seen.as_str()), ("", r"wrong\n"));
+    assert_eq!((deviation.golden.as_str(), deviation.actual.as_str()), ("", r"wrong\n"));
     assert_eq!(second.live.unwrap().thread, 7);
     assert_eq!((variant.planned, variant.missing, variant.controls.run, variant.controls.deviating), (3, 0, 2, 0));
     assert_eq!(verdict::verdict(std::slice::from_ref(&variant)), (Verdict::Fail, vec![]));
@@ -122,7 +123,7 @@ async fn a_check_that_fails_is_a_wrong_reply() {
 }
 
 #[tokio::test]
-async fn a_check_says_itself_what_it_noticed() {
+async fn a_check_may_print_the_outcome() {
     for (name, failing, outcome, verdict) in [
         ("otherwise", "echo otherwise; exit 1", Some(Outcome::Otherwise), Verdict::Pass),
         ("hardening", "echo; echo hardening; exit 1", Some(Outcome::Hardening), Verdict::Pass),
@@ -137,7 +138,7 @@ async fn a_check_says_itself_what_it_noticed() {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_is_detected_and_the_last_to_be_struck() {
+async fn a_process_that_ends_is_detected_and_not_flipped_again() {
     for check in [None, Some("true"), Some("exit $(kill -0 PID || echo 1)")] {
         let mut scene = Scene::new("ends").await;
         let check = check.map(|check| check.replace("PID", &scene.target.id().to_string()));
@@ -150,7 +151,7 @@ async fn a_process_that_ends_is_detected_and_the_last_to_be_struck() {
         });
         let variant = variant.unwrap();
         assert_eq!((variant.tally.otherwise, variant.tally.tried(), variant.planned), (1, 2, 2));
-        assert!(!variant.live.as_ref().unwrap().runs && variant.remarks[0].contains("after 2 of 5 flips"));
+        assert!(!variant.live.as_ref().unwrap().is_running && variant.remarks[0].contains("after 2 of 5 flips"));
     }
 }
 
@@ -179,7 +180,7 @@ async fn a_wrong_reply_where_nothing_was_flipped_is_unknown() {
 }
 
 #[tokio::test]
-async fn what_was_not_flipped_is_missing() {
+async fn flips_that_were_not_made_are_missing() {
     let mut scene = Scene::new("missing").await;
     let idle = || Err(Failure::environment("it does nothing"));
     let variant = scene.run(Some("true"), 3, |id, _, _| if id == 2 { idle() } else { flipped_bit(true) }).unwrap();

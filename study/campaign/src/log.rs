@@ -19,7 +19,7 @@ pub const INJECTIONS: &str = "injections.jsonl";
 pub const OUTPUTS: &str = "outputs.jsonl";
 pub const CAMPAIGN: &str = "campaign.json";
 
-/// The total size of kept outputs.
+/// The total size of stored outputs.
 const OUTPUTS_BYTES: usize = 16 << 20;
 /// The size of one output, and of the golden one.
 const OUTPUT_BYTES: usize = 1 << 20;

@@ -3,9 +3,9 @@
 use crate::engine_client::{EngineClient, unexpected};
 use crate::judge::Judge;
 use crate::log::{Golden, INJECTIONS};
-use crate::run::{judged, profile_program};
+use crate::run::profile_program;
 use crate::spec::Spec;
-use crate::variant_run::check_same_golden;
+use crate::variant_run::{check_same_golden, judged};
 use bit_flips::engine_messages::{Held, Method, Profile, Reply, Request};
 use model::Failure;
 use model::campaign::{Logged, Role};

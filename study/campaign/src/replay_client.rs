@@ -72,7 +72,7 @@ impl ReplayClient {
                 }
                 Step::Send { connection, bytes } => {
                     if let Some(to) = connections.get_mut(connection) {
-                        // a server that is gone reads nothing, but what it sent before counts
+                        // a server that has ended reads nothing, but what it sent before counts
                         to.ended |= to.stream.write_all(bytes).is_err();
                         late |= !to.receive(until, left);
                     }
@@ -109,10 +109,10 @@ fn drained(connections: &mut BTreeMap<u32, Connection>, left: Duration) -> bool 
     }
     let begin = Instant::now();
     connections.values_mut().all(|connection| {
-        let gone = begin.elapsed();
+        let elapsed = begin.elapsed();
         // connections that the server keeps open are quiet at the same time
-        let quiet = QUIET.saturating_sub(gone).max(LEAST);
-        gone >= left || connection.receive(Until::Silence(quiet), left - gone)
+        let quiet = QUIET.saturating_sub(elapsed).max(LEAST);
+        elapsed >= left || connection.receive(Until::Silence(quiet), left - elapsed)
     })
 }
 

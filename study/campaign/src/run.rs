@@ -2,29 +2,14 @@
 
 use crate::engine_client::{EngineClient, unexpected};
 use crate::exhaustive::ExhaustiveRun;
-use crate::judge::Judge;
 use crate::spec::Spec;
-use crate::variant_run::{Completion, VariantRun};
-use bit_flips::engine_messages::{Injected, Method, Profile, Program, Reply, Request, Timings};
-use model::campaign::{Logged, Role, Seconds, Variant};
+use crate::variant_run::{Completion, Progress, VariantRun, judged};
+use bit_flips::engine_messages::{Method, Profile, Program, Reply, Request, Timings};
+use model::campaign::{Seconds, Variant};
 use model::flip::FlipType;
 use model::{Failure, Family};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-
-/// The progress of a variant.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Progress {
-    /// The golden run: instructions so far.
-    Golden {
-        instructions: u64,
-    },
-    Flips {
-        done: u64,
-        total: u64,
-        undetected: u64,
-    },
-}
 
 impl VariantRun<'_, '_> {
     /// Blocks until all flips are made or `stop` is set. After an error, completed injections are in the log.
@@ -142,21 +127,4 @@ pub(crate) fn profile_program(
         }
         other => Err(unexpected(&other)),
     })
-}
-
-/// The engine's report of one injection, with its outcome.
-pub(crate) fn judged(judge: &Judge, variant: u32, profile: &Profile, injected: &Injected) -> Logged {
-    let Injected { output, written, effect, stderr, .. } = injected;
-    let judgment = judge.judge(&profile.golden, output.as_ref(), written.as_ref(), effect, stderr);
-    Logged {
-        variant,
-        id: injected.id,
-        role: if injected.injection.is_some() { Role::Flip } else { Role::Control },
-        injection: injected.injection.clone(),
-        effect: injected.effect.clone(),
-        outcome: judgment.outcome,
-        deviation: judgment.deviation,
-        remark: judgment.remark,
-        live: None,
-    }
 }

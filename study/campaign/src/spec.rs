@@ -1,4 +1,5 @@
-//! The specification of a campaign. Kept with its run, so that the campaign can be resumed and each injection repeated.
+//! The specification of a campaign. Stored with its run, so that the campaign can be resumed and each injection
+//! repeated.
 
 use crate::judge::Rules;
 use crate::statistics;

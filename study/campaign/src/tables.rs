@@ -117,8 +117,8 @@ fn latency(group: FlipGroup, undetected: bool, counts: &BTreeMap<u64, u64>) -> L
         errors,
         at_once: counts.get(&0).copied().unwrap_or(0),
         median: rank(errors.div_ceil(2)),
-        nine_in_ten: rank((errors * 9).div_ceil(10)),
-        most: rank(errors),
+        p90: rank((errors * 9).div_ceil(10)),
+        max: rank(errors),
     }
 }
 
@@ -169,16 +169,16 @@ fn most(mut slices: Vec<Slice>) -> Vec<Slice> {
     slices.iter().for_each(|slice| *by_key.entry(slice.key.as_str()).or_default() += slice.tally.tried());
     let mut keys: Vec<(&str, u64)> = by_key.into_iter().collect();
     keys.sort_by_key(|(key, tried)| (std::cmp::Reverse(*tried), *key));
-    let kept: Vec<String> = keys.iter().take(FUNCTIONS).map(|(key, _)| (*key).to_owned()).collect();
+    let largest: Vec<String> = keys.iter().take(FUNCTIONS).map(|(key, _)| (*key).to_owned()).collect();
     let mut others = Slices::new();
     slices.retain(|slice| {
-        let keep = kept.contains(&slice.key);
+        let keep = largest.contains(&slice.key);
         if !keep {
             others.entry((slice.group, "(others)".to_owned())).or_default().add(&slice.tally);
         }
         keep
     });
-    slices.sort_by_key(|slice| (slice.group, kept.iter().position(|key| *key == slice.key)));
+    slices.sort_by_key(|slice| (slice.group, largest.iter().position(|key| *key == slice.key)));
     slices.extend(self::slices(&others));
     slices
 }

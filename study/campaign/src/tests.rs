@@ -2,7 +2,7 @@
 
 mod fake_engine;
 
-use crate::run::Progress;
+use crate::variant_run::Progress;
 use crate::*;
 use bit_flips::engine_messages::{Draw, Method, Program, Request};
 use fake_engine::{Quirks, engine};
@@ -119,16 +119,16 @@ async fn a_campaign_counts_outcomes() {
     assert_eq!(verdict::verdict(std::slice::from_ref(&variant)), (Verdict::Fail, vec![]));
     assert_eq!(variant.stories.len(), 20);
     let deviation = variant.stories[0].deviation.as_ref().unwrap();
-    assert_eq!((deviation.reply, deviation.golden.as_str(), deviation.seen.as_str()), (9, r"9\n", r"0\n"));
+    assert_eq!((deviation.reply, deviation.golden.as_str(), deviation.actual.as_str()), (9, r"9\n", r"0\n"));
     assert_eq!(deviation.replies_since, Some(8));
     let of =
         |group, undetected| variant.latency.iter().find(|l| (l.group, l.undetected) == (group, undetected)).unwrap();
     let detected = of(FlipGroup::Cf, false);
     // half of them end after two replies, half after one
-    assert_eq!((detected.errors, detected.at_once, detected.median, detected.most), (20, 10, 0, 1));
+    assert_eq!((detected.errors, detected.at_once, detected.median, detected.max), (20, 10, 0, 1));
     assert_eq!((of(FlipGroup::Rd, true).errors, of(FlipGroup::Rd, true).median), (10, 8));
-    let kept: Vec<log::Sent> = dir.records(log::OUTPUTS).unwrap();
-    assert_eq!(kept.len(), 20);
+    let outputs: Vec<log::Sent> = dir.records(log::OUTPUTS).unwrap();
+    assert_eq!(outputs.len(), 20);
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use crate::judge::Judge;
 use crate::log::{Golden, Log};
 use crate::spec::{Spec, VariantSpec};
 use crate::tables::Tables;
-use bit_flips::engine_messages::Profile;
+use bit_flips::engine_messages::{Injected, Profile};
 use model::Failure;
-use model::campaign::{Controls, Logged, Variant};
+use model::campaign::{Controls, Logged, Role, Variant};
 use model::flip::{Outcome, Output};
 use std::sync::atomic::AtomicBool;
 
@@ -24,6 +24,20 @@ pub enum Completion {
     Complete(Box<Variant>),
     /// `stop` was set. Completed injections are in the log.
     Stopped,
+}
+
+/// The progress of a variant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Progress {
+    /// The golden run: instructions so far.
+    Golden {
+        instructions: u64,
+    },
+    Flips {
+        done: u64,
+        total: u64,
+        undetected: u64,
+    },
 }
 
 impl VariantRun<'_, '_> {
@@ -88,6 +102,23 @@ impl VariantRun<'_, '_> {
         };
         self.tables.fill(&mut variant);
         variant
+    }
+}
+
+/// The engine's report of one injection, with its outcome.
+pub(crate) fn judged(judge: &Judge, variant: u32, profile: &Profile, injected: &Injected) -> Logged {
+    let Injected { output, written, effect, stderr, .. } = injected;
+    let judgment = judge.judge(&profile.golden, output.as_ref(), written.as_ref(), effect, stderr);
+    Logged {
+        variant,
+        id: injected.id,
+        role: if injected.injection.is_some() { Role::Flip } else { Role::Control },
+        injection: injected.injection.clone(),
+        effect: injected.effect.clone(),
+        outcome: judgment.outcome,
+        deviation: judgment.deviation,
+        remark: judgment.remark,
+        live: None,
     }
 }
 

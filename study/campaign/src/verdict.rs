@@ -8,9 +8,9 @@ use model::campaign::Variant;
 pub fn verdict(variants: &[Variant]) -> (Verdict, Vec<String>) {
     let mut doubts = Vec::new();
     for variant in variants {
-        let mut doubt = |count: u64, words: &str| {
+        let mut doubt = |count: u64, what: &str| {
             if count > 0 {
-                doubts.push(format!("{}: {count} {words}", variant.name));
+                doubts.push(format!("{}: {count} {what}", variant.name));
             }
         };
         doubt(

@@ -25,8 +25,8 @@ pub(crate) fn table(campaign: &Campaign) -> Option<String> {
                 count(l.errors),
                 percent(l.at_once as f64 / l.errors.max(1) as f64),
                 count(l.median),
-                count(l.nine_in_ten),
-                count(l.most)
+                count(l.p90),
+                count(l.max)
             );
             last = group;
         }

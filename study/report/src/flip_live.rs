@@ -9,7 +9,7 @@ use model::flip::Ending;
 /// How the program ended, or that the process runs on.
 pub(crate) fn end(story: &Logged) -> String {
     if let Some(live) = story.live {
-        let process = if live.runs { "the process continues" } else { "the process has ended" };
+        let process = if live.is_running { "the process continues" } else { "the process has ended" };
         let remark = story.remark.as_ref().map_or(String::new(), |remark| format!("; {}", text(remark)));
         return format!("{process}{remark}, thread {}", live.thread);
     }
@@ -34,7 +34,7 @@ pub(crate) fn of(campaign: &Campaign) -> Option<(&Variant, &LiveProcess)> {
 /// Every flip in a running process, with its outcome.
 pub(crate) fn each(variant: &Variant, process: &LiveProcess) -> String {
     let mut out = String::new();
-    let now = if process.runs {
+    let now = if process.is_running {
         "It continues to run in a corrupt state: restart it before you rely on it."
     } else {
         "It has ended."

@@ -108,7 +108,7 @@ fn names_and_output_of_programs_stay_text() {
     let story = &mut variant.stories[0];
     story.effect.hit = EVIL.to_owned();
     let deviation = story.deviation.as_mut().unwrap();
-    (deviation.seen, deviation.connection) = (EVIL.to_owned(), EVIL.to_owned());
+    (deviation.actual, deviation.connection) = (EVIL.to_owned(), EVIL.to_owned());
     let injection = story.injection.as_mut().unwrap();
     (injection.symbol, injection.module, injection.source) =
         (Some(EVIL.to_owned()), EVIL.to_owned(), Some(EVIL.to_owned()));
@@ -134,11 +134,11 @@ fn flips_in_a_running_process_are_told_one_by_one_and_never_repeated() {
     campaign.variants.truncate(1);
     let variant = &mut campaign.variants[0];
     let mut flips = variant.stories.clone();
-    flips.iter_mut().for_each(|flip| flip.live = Some(LiveFlip { thread: 4712, runs: true }));
+    flips.iter_mut().for_each(|flip| flip.live = Some(LiveFlip { thread: 4712, is_running: true }));
     flips[0].outcome = Some(Outcome::None);
     flips[1].outcome = Some(Outcome::Otherwise);
-    flips[1].live = Some(LiveFlip { thread: 4713, runs: false });
-    variant.live = Some(LiveProcess { pid: 4711, check: Some("./ask <host>".to_owned()), runs: false, flips });
+    flips[1].live = Some(LiveFlip { thread: 4713, is_running: false });
+    variant.live = Some(LiveProcess { pid: 4711, check: Some("./ask <host>".to_owned()), is_running: false, flips });
     let html = page(&campaign);
     for part in ["process 4711", "./ask &lt;host&gt;", "thread 4712", "no effect", "the process has ended, thread 4713"]
     {

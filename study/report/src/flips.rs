@@ -126,7 +126,7 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
         None => put!(out, "Run {}", story.id),
     }
     if story.live.is_some() {
-        put!(out, " <small>{}</small>", story.words());
+        put!(out, " <small>{}</small>", story.outcome_text());
     }
     if several {
         put!(out, " <small>{}</small>", text(&variant.name));
@@ -165,7 +165,7 @@ pub(crate) fn card(variant: &Variant, story: &Logged, again: Option<String>, sev
                 String::new()
             },
             text(&d.golden),
-            text(&d.seen)
+            text(&d.actual)
         );
     }
     put!(out, "<div><dt>End</dt><dd>{}</dd></div></dl>", live::end(story));

@@ -10,10 +10,11 @@ use ::campaign::live::BEFORE;
 use ::campaign::spec::digest;
 use ::campaign::{Judge, Live, Log, Rules, Spec, Tables, VariantRun, VariantSpec};
 use bit_flips::engine_messages::{Draw, Program, Sites, Stepper};
-use bit_flips::live::{ProcessIdentity, Target, check_allowed};
+use bit_flips::live::{Target, check_allowed};
 use model::campaign::{Campaign, Variant};
 use model::flip::{BitPolicy, FlipType};
 use model::{Failure, Family, RunId};
+use process::ProcessId;
 use runs::RunDir;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,8 +141,8 @@ impl Process {
         let mut arguments: Vec<String> = words.collect();
         arguments.pop(); // each ends with a zero
         let bytes = std::fs::read(format!("/proc/{pid}/exe")).map_err(unreadable)?;
-        let ticks = ProcessIdentity::of(pid).ok_or_else(|| Failure::request(format!("process {pid} has ended")))?.ticks;
-        Ok(Process { program, arguments, ticks, sha256: digest(&bytes) })
+        let id = ProcessId::of(pid as u32).ok_or_else(|| Failure::request(format!("process {pid} has ended")))?;
+        Ok(Process { program, arguments, ticks: id.start_ticks, sha256: digest(&bytes) })
     }
 
     fn line(&self) -> String {

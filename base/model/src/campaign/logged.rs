@@ -42,13 +42,14 @@ pub struct Logged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveFlip {
     pub thread: i32,
-    /// Whether the process is running afterwards.
-    pub runs: bool,
+    /// After the flip.
+    #[serde(rename = "runs")]
+    pub is_running: bool,
 }
 
 impl Logged {
     /// The outcome as text for users.
-    pub fn words(&self) -> &'static str {
+    pub fn outcome_text(&self) -> &'static str {
         match (self.effect.activated, self.outcome) {
             (false, _) => "not flipped",
             (true, None) => "not judged",

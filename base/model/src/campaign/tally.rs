@@ -51,9 +51,9 @@ impl Tally {
             (true, Some(Outcome::Hardening)) => self.hardening += 1,
             (true, Some(Outcome::Otherwise)) => self.otherwise += 1,
         }
-        let noticed = matches!(logged.outcome, Some(Outcome::Hardening | Outcome::Otherwise));
+        let detected = matches!(logged.outcome, Some(Outcome::Hardening | Outcome::Otherwise));
         let later = logged.deviation.as_ref().is_some_and(|d| d.corrupt_later);
-        self.corrupt_later += u64::from(logged.effect.activated && noticed && later);
+        self.corrupt_later += u64::from(logged.effect.activated && detected && later);
     }
 }
 

@@ -99,8 +99,8 @@ impl OutputRecords {
 fn header(bytes: &[u8]) -> Option<(u32, usize)> {
     let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (connection, length) = (number(4)?, number(8)? as usize);
-    let known = bytes.starts_with(MAGIC) && (connection < CONNECTIONS || connection == NOTE);
-    (known && (1..=RECORD_BYTES).contains(&length)).then_some((connection, length))
+    let valid = bytes.starts_with(MAGIC) && (connection < CONNECTIONS || connection == NOTE);
+    (valid && (1..=RECORD_BYTES).contains(&length)).then_some((connection, length))
 }
 
 #[cfg(test)]

@@ -1,16 +1,33 @@
 //! Parses an input trace as strictly as the shim does.
 
 use super::input_trace::{ANSWERS, Answer, CONNECTIONS, FIRST_LINE, InputTrace, Listener, Step, TRACE_BYTES};
+use crate::Failure;
 use std::net::Ipv4Addr;
 
+impl InputTrace {
+    /// Parses a whole trace. An error names the invalid line; lines within payloads are not counted.
+    pub fn parse(bytes: &[u8]) -> Result<InputTrace, Failure> {
+        if bytes.len() > TRACE_BYTES {
+            return Err(Failure::request(format!("the input trace has {} bytes", bytes.len()))
+                .why(format!("a trace has at most {TRACE_BYTES}"))
+                .next("record or generate a shorter one"));
+        }
+        Reader::of(bytes).trace().map_err(|(line, why)| {
+            Failure::request(format!("the input trace is invalid in line {line} (payloads not counted)"))
+                .why(why)
+                .next("the format is described in docs/formats/replay.md")
+        })
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum State {
+enum State {
     Unused,
     Open,
     Closed,
 }
 
-pub(super) struct Reader<'a> {
+struct Reader<'a> {
     rest: &'a [u8],
     states: Vec<State>,
 }
@@ -123,8 +140,8 @@ impl<'a> Reader<'a> {
         self.number(u32::from(u16::MAX)).map(|port| port as u16)
     }
 
-    /// A decimal number without leading zeros, up to `most`.
-    fn number(&mut self, most: u32) -> Read<u32> {
+    /// A decimal number without leading zeros, up to `max`.
+    fn number(&mut self, max: u32) -> Read<u32> {
         const INVALID: &str = "a number is missing or out of range";
         let digits = self.rest.iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = self.rest.split_at(digits);
@@ -133,7 +150,7 @@ impl<'a> Reader<'a> {
             return Err(INVALID);
         }
         let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<u32>().ok());
-        number.filter(|number| *number <= most).ok_or(INVALID)
+        number.filter(|number| *number <= max).ok_or(INVALID)
     }
 
     fn payload(&mut self, length: u32) -> Read<Vec<u8>> {
@@ -150,5 +167,97 @@ impl<'a> Reader<'a> {
 
     fn expect(&mut self, expected: &[u8]) -> Read<()> {
         if self.accept(expected) { Ok(()) } else { Err("the rest of the line does not fit its first word") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn listener() -> impl Strategy<Value = Listener> {
+        prop_oneof![Just(Listener::Any), any::<u16>().prop_map(Listener::Tcp), any::<u16>().prop_map(Listener::Udp)]
+    }
+
+    fn bytes(least: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), least..40)
+    }
+
+    fn answer() -> impl Strategy<Value = Answer> {
+        (any::<Option<u32>>(), bytes(2), bytes(2)).prop_map(|(server, query, answer)| Answer {
+            server: server.map(Ipv4Addr::from),
+            query,
+            answer,
+        })
+    }
+
+    /// Traces whose connections are opened, used and closed in order.
+    fn traces() -> impl Strategy<Value = InputTrace> {
+        let acts = prop::collection::vec((0..4u8, 0..8u32, listener(), bytes(0), any::<u32>()), 0..40);
+        (acts, prop::collection::vec(answer(), 0..4)).prop_map(|(acts, answers)| {
+            let mut trace = InputTrace { steps: vec![], answers };
+            let mut states = [State::Unused; 8];
+            for (act, connection, to, bytes, ms) in acts {
+                let state = &mut states[connection as usize];
+                match (act, *state) {
+                    (0, State::Unused) => trace.connect(connection, to),
+                    (1, State::Open) => trace.send(connection, bytes),
+                    (2, State::Open) => trace.close(connection),
+                    (3, _) => trace.wait(ms),
+                    _ => continue,
+                }
+                match act {
+                    0 => *state = State::Open,
+                    2 => *state = State::Closed,
+                    _ => {}
+                }
+            }
+            trace
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn traces_survive_a_round_trip(trace in traces()) {
+            prop_assert_eq!(InputTrace::parse(&trace.to_bytes()).map_err(|e| e.what), Ok(trace));
+        }
+
+        #[test]
+        fn an_accepted_trace_is_written_unchanged(bytes in traces(), at: prop::sample::Index, byte: u8) {
+            let mut bytes = bytes.to_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            // each trace has one spelling, except that answers may be anywhere and are written first
+            if let Ok(trace) = InputTrace::parse(&bytes) {
+                prop_assert_eq!(InputTrace::parse(&trace.to_bytes()).map_err(|e| e.what), Ok(trace));
+            }
+        }
+
+        #[test]
+        fn parsing_any_bytes_does_not_panic(bytes: Vec<u8>) {
+            let _ = InputTrace::parse(&[FIRST_LINE, &bytes].concat());
+        }
+    }
+
+    #[test]
+    fn an_invalid_trace_is_refused_with_its_line() {
+        for (text, line) in [
+            ("", 1),
+            ("replay 2\n", 1),
+            ("replay 1\nconnect 4096\n", 2),
+            ("replay 1\nconnect 01\n", 2),
+            ("replay 1\nconnect 1\nconnect 1\n", 3),
+            ("replay 1\nsend 0 1\na\n", 2),
+            ("replay 1\nconnect 0\nsend 0 2\na\n", 3),
+            ("replay 1\nconnect 0\nclose 0\nsend 0 1\na\n", 4),
+            ("replay 1\nconnect 0 tcp 65536\n", 2),
+            ("replay 1\nanswer * 1 2\nabb\n", 2),
+            ("replay 1\nanswer 1.2.3 2 2\naabb\n", 2),
+            ("replay 1\nwait 4294967296\n", 2),
+            ("replay 1\nwait 1", 2),
+        ] {
+            let failure = InputTrace::parse(text.as_bytes()).expect_err(text);
+            assert!(failure.what.contains(&format!("in line {line} ")), "{text:?}: {}", failure.what);
+        }
     }
 }

@@ -97,8 +97,8 @@ fn supervise(launched: Launched, permissions: Permissions) -> std::io::Result<se
             continue;
         }
         let tracee = match tracees.entry(pid) {
-            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::btree_map::Entry::Vacant(new) => new.insert(Tracee::new(pid)?),
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(Tracee::new(pid)?),
         };
         let mut signal = 0;
         match (status >> 16, libc::WSTOPSIG(status)) {

@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 use std::time::Instant;
 
 /// An unprivileged user.
-const SOMEBODY: u32 = 61_999;
+const UNPRIVILEGED: u32 = 61_999;
 
 fn sleeper() -> Child {
     Command::new("sleep").arg("600").spawn().expect("a process can be started")
@@ -22,7 +22,7 @@ fn kill(pid: i32) {
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
-/// Resources of the host that a program is report to attack.
+/// Resources of the host that a program attacks.
 struct HostTargets {
     file: String,
     doomed: String,
@@ -124,7 +124,7 @@ fn they_are_out_of_reach_without_root() {
     if !is_root() {
         return skipped("only root can become another user; the other tests cover the current one");
     }
-    assert_unreachable(Some(SOMEBODY));
+    assert_unreachable(Some(UNPRIVILEGED));
 }
 
 #[test]
@@ -194,11 +194,11 @@ fn a_setuid_program_gives_no_privilege() {
     fixture.mode("setuid", 0o4755);
     let attempt = format!("exec={}", fixture.text("setuid"));
     // outside, it runs as root: effective and real user differ only then
-    let somebody = std::os::unix::process::CommandExt::uid(&mut Command::new(fixture.path("setuid")), SOMEBODY)
+    let output = std::os::unix::process::CommandExt::uid(&mut Command::new(fixture.path("setuid")), UNPRIVILEGED)
         .arg("ids=")
         .output()
         .expect("it can be started");
-    assert!(String::from_utf8_lossy(&somebody.stdout).starts_with("ids 0 1"), "{somebody:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("ids 0 1"), "{output:?}");
     match fixture.sandboxed(&["--exec"], &[&attempt]) {
         Ok(report) => assert_eq!(report.answers()[0], "ids 1 0"),
         Err(why) => return skipped(&why),
@@ -229,7 +229,7 @@ fn memory_files_processes_and_time_are_bounded() {
 }
 
 #[test]
-fn a_program_can_write_to_its_own_places() {
+fn a_program_can_write_to_its_own_files() {
     let fixture = Fixture::new();
     match fixture
         .sandboxed(&[], &["write=here", "write=/dev/shm/here", "write=/dev/null", "read=/dev/urandom", "read=here"])
@@ -372,7 +372,7 @@ fn without_the_right_to_trace_nothing_is_run() {
     // SAFETY: two system calls on memory of this frame.
     unsafe { std::os::unix::process::CommandExt::pre_exec(&mut supervisor, forbid_ptrace) };
     let Err(error) = Running::start(&mut supervisor) else { panic!("it runs although it cannot be traced") };
-    assert!(error.contains("the kernel does not let it be traced") && error.contains("next: "), "{error}");
+    assert!(error.contains("the kernel forbids tracing it") && error.contains("next: "), "{error}");
     assert!(!fixture.path("attacked").exists());
 }
 

@@ -1,5 +1,4 @@
 //! Ending everything that an `up` started, also after the tool was killed.
 
 pub(crate) mod owned_processes;
-pub(crate) mod process_table;
 pub(crate) mod reaper;

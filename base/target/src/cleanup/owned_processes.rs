@@ -8,7 +8,7 @@
 //! A group id is trusted only while the group's leader is in the process table (a zombie counts): later the kernel may
 //! reuse the number.
 
-use crate::cleanup::process_table::{self, ProcessId, Stat};
+use process::{ProcessId, Stat, processes};
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -59,21 +59,21 @@ impl OwnedProcesses {
 
     /// The owned processes that run now.
     pub fn alive(&mut self) -> Vec<ProcessId> {
-        let own_pid = std::process::id() as i32;
-        let table: Vec<Stat> = process_table::all().into_iter().filter(|stat| stat.id.pid != own_pid).collect();
-        let groups: HashSet<i32> =
+        let own_pid = std::process::id();
+        let table: Vec<Stat> = processes().filter(|stat| stat.id.pid != own_pid).collect();
+        let groups: HashSet<u32> =
             table.iter().map(|stat| stat.id).filter(|id| self.leaders.contains(id)).map(|id| id.pid).collect();
-        let mut owned: HashSet<i32> = HashSet::new();
+        let mut owned: HashSet<u32> = HashSet::new();
         for stat in &table {
             let belongs = self.found.contains(&stat.id)
                 || groups.contains(&stat.group)
-                || (stat.alive && stat.id.start_ticks >= self.since_ticks && self.is_marked(stat.id.pid));
+                || (!stat.is_zombie && stat.id.start_ticks >= self.since_ticks && self.is_marked(stat.id.pid));
             if belongs {
                 owned.insert(stat.id.pid);
             }
         }
         loop {
-            let more: Vec<i32> = table
+            let more: Vec<u32> = table
                 .iter()
                 .filter(|stat| owned.contains(&stat.parent) && !owned.contains(&stat.id.pid))
                 .map(|stat| stat.id.pid)
@@ -84,17 +84,17 @@ impl OwnedProcesses {
             owned.extend(more);
         }
         let alive: Vec<ProcessId> =
-            table.iter().filter(|stat| stat.alive && owned.contains(&stat.id.pid)).map(|stat| stat.id).collect();
+            table.iter().filter(|stat| !stat.is_zombie && owned.contains(&stat.id.pid)).map(|stat| stat.id).collect();
         self.found.extend(alive.iter().copied());
         alive
     }
 
-    fn is_marked(&self, pid: i32) -> bool {
-        process_table::variable(pid, MARK_VARIABLE).as_deref() == Some(self.mark.as_str())
+    fn is_marked(&self, pid: u32) -> bool {
+        variable(pid, MARK_VARIABLE).as_deref() == Some(self.mark.as_str())
             && self
                 .service
                 .as_ref()
-                .is_none_or(|name| process_table::variable(pid, "FAULTLOOM_SERVICE").as_deref() == Some(name.as_str()))
+                .is_none_or(|name| variable(pid, "FAULTLOOM_SERVICE").as_deref() == Some(name.as_str()))
     }
 
     /// Sends SIGTERM to all, after `grace` SIGKILL, until none is left. Returns those that did not end (stuck in the
@@ -129,4 +129,13 @@ impl OwnedProcesses {
             }
         }
     }
+}
+
+/// The value of a variable in the initial environment of the process; `None` also without permission to read it.
+pub(crate) fn variable(pid: u32, name: &str) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    environment.split(|byte| *byte == 0).find_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    })
 }

@@ -17,9 +17,9 @@
 //! SIGHUP and SIGQUIT, and holds neither a terminal nor a pipe of the tool.
 
 use crate::cleanup::owned_processes::OwnedProcesses;
-use crate::cleanup::process_table::ProcessId;
 use crate::state::status_dir;
 use model::Failure;
+use process::ProcessId;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,6 @@
 //! trust file. If the supervisor and its reaper were killed, the file remains and [`down`] uses it to clean up.
 
 use crate::cleanup::owned_processes::{GRACE, OwnedProcesses};
-use crate::cleanup::process_table::{self, ProcessId};
 use crate::cleanup::reaper::remove_marked;
 use crate::file::address::{Address, HttpAddress};
 use crate::health::Health;
@@ -12,6 +11,7 @@ use crate::sdk::Sdk;
 use crate::state::atomic_file;
 use crate::state::status_dir;
 use model::Failure;
+use process::{ProcDir, ProcessId, boot_id};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ pub fn read_state(state_dir: &Path) -> Result<Option<UpState>, Failure> {
 
 /// Whether the supervisor that wrote the state still runs.
 pub fn is_alive(state: &UpState) -> bool {
-    state.boot == process_table::boot_id() && state.supervisor.is_alive()
+    state.boot == boot_id().unwrap_or_default() && state.supervisor.is_alive()
 }
 
 /// Stops the `up` of this folder from another process: signals its supervisor, waits up to 10 s, then ends the
@@ -163,7 +163,7 @@ impl UpState {
     /// Ends the remaining processes of an `up` whose supervisor has ended, and removes its files. Blocks for up to 6 s.
     pub(crate) fn clean_up(&self, state_dir: &Path) -> Result<(), Failure> {
         tracing::info!(target_name = self.target, "ending the processes of a supervisor that has ended");
-        if self.boot == process_table::boot_id() {
+        if self.boot == boot_id().unwrap_or_default() {
             let left = self.processes().end(GRACE);
             if !left.is_empty() {
                 return Err(would_not_end(&left));
@@ -191,10 +191,9 @@ pub(crate) fn state_file(state_dir: &Path) -> PathBuf {
 }
 
 pub(crate) fn would_not_end(left: &[ProcessId]) -> Failure {
-    let names: Vec<String> = left
-        .iter()
-        .map(|process| format!("{} (pid {})", process_table::name(process.pid).unwrap_or_default(), process.pid))
-        .collect();
+    let name = |pid| ProcDir::open(pid).and_then(|process| process.stat()).map(|stat| stat.comm).unwrap_or_default();
+    let names: Vec<String> =
+        left.iter().map(|process| format!("{} (pid {})", name(process.pid), process.pid)).collect();
     Failure::environment("some processes did not end, even after SIGKILL")
         .why(names.join(", "))
         .next("they are stuck in the kernel (a disk or network file system); list them with `ps`")

@@ -3,9 +3,9 @@
 //! An attached service has no command in the target file, because something else starts it. It is checked, but never
 //! started, ended or restarted.
 
-use crate::cleanup::process_table::ProcessId;
 use crate::supervise::service_log::ServiceLog;
 use crate::supervise::service_process::{Condition, ServiceProcess};
+use process::ProcessId;
 use std::time::{Instant, SystemTime};
 
 #[derive(Debug)]

@@ -2,12 +2,11 @@
 //!
 //! A bind detects use, also by a wildcard listener. `/proc` identifies the holder if it belongs to this user.
 
-use crate::cleanup::owned_processes::MARK_VARIABLE;
-use crate::cleanup::process_table;
+use crate::cleanup::owned_processes::{MARK_VARIABLE, variable};
 use crate::file::target::Service;
 use model::Failure;
+use process::{ProcDir, TcpListener, tcp_listeners};
 use std::io::ErrorKind;
-use std::net::TcpListener;
 
 /// Fails if any listen address of these services is in use. Blocks for a few binds; resolves host names.
 pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: &str) -> Result<(), Failure> {
@@ -15,7 +14,7 @@ pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: 
     for service in services {
         for address in &service.listens {
             // Only "in use" matters: the service itself reports a privileged port or an address of another host.
-            let bound = TcpListener::bind((address.host.as_str(), address.port));
+            let bound = std::net::TcpListener::bind((address.host.as_str(), address.port));
             if bound.is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
                 in_use.push((service, address));
             }
@@ -36,8 +35,9 @@ pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: 
         };
         match holder(address.port) {
             Some(pid) => {
-                is_other_up |= process_table::variable(pid, MARK_VARIABLE).is_some();
-                let name = process_table::name(pid).unwrap_or_default();
+                is_other_up |= variable(pid, MARK_VARIABLE).is_some();
+                let name = ProcDir::open(pid).and_then(|process| process.stat()).map(|stat| stat.comm);
+                let name = name.unwrap_or_default();
                 lines.push(format!("{prefix}held by {name} (pid {pid})"));
             }
             None => lines.push(format!("{prefix}held by a process of another user")),
@@ -50,33 +50,8 @@ pub(crate) fn check_free<'a>(services: impl Iterator<Item = &'a Service>, file: 
 }
 
 /// The process that listens on a TCP port, if `/proc` shows it to this user.
-fn holder(port: u16) -> Option<i32> {
-    let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .filter_map(|table| std::fs::read_to_string(table).ok())
-        .flat_map(|table| table.lines().skip(1).filter_map(|line| listening_inode(line, port)).collect::<Vec<_>>())
-        .map(|inode| format!("socket:[{inode}]"))
-        .collect();
-    if inodes.is_empty() {
-        return None;
-    }
-    process_table::all().into_iter().map(|stat| stat.id.pid).find(|pid| {
-        let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
-            return false;
-        };
-        descriptors.flatten().any(|entry| {
-            std::fs::read_link(entry.path())
-                .is_ok_and(|link| inodes.iter().any(|inode| link.as_os_str() == inode.as_str()))
-        })
-    })
-}
-
-/// `sl local_address rem_address st … inode(10th column)`; state 0A is LISTEN, the port is hexadecimal.
-fn listening_inode(line: &str, port: u16) -> Option<String> {
-    let columns: Vec<&str> = line.split_whitespace().collect();
-    let (_, hex_port) = columns.get(1)?.rsplit_once(':')?;
-    let listens = columns.get(3) == Some(&"0A") && u16::from_str_radix(hex_port, 16) == Ok(port);
-    listens.then(|| columns.get(9).map(|inode| (*inode).to_owned()))?
+fn holder(port: u16) -> Option<u32> {
+    tcp_listeners().iter().filter(|listener| listener.address.port() == port).find_map(TcpListener::holder)
 }
 
 #[cfg(test)]
@@ -85,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_holder_of_a_port_is_found() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert_eq!(holder(listener.local_addr().unwrap().port()), Some(std::process::id() as i32));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(holder(listener.local_addr().unwrap().port()), Some(std::process::id()));
     }
 }

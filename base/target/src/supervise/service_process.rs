@@ -4,12 +4,12 @@
 //! exits is not reaped until the rest of its group has been ended: while its zombie is in the process table, its
 //! group id cannot be reused.
 
-use crate::cleanup::process_table::ProcessId;
 use crate::file::target::Service;
 use crate::health::describe_io_error;
 use crate::sdk::SdkPaths;
 use crate::supervise::service_log::ServiceLog;
 use model::Failure;
+use process::ProcessId;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -92,7 +92,7 @@ impl ServiceProcess {
             command.env(name, value);
         }
         let child = command.spawn().map_err(|error| cannot_start(service, &error))?;
-        let pid = child.id() as i32;
+        let pid = child.id();
         // It is not reaped yet, so the pid is not reused.
         let id = ProcessId::of(pid).unwrap_or(ProcessId { pid, start_ticks: 0 });
         Ok(ServiceProcess {
@@ -111,8 +111,7 @@ impl ServiceProcess {
     pub fn poll(&mut self) -> Condition {
         if matches!(self.condition, Condition::Starting | Condition::Healthy) {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            let pid = Pid::from_raw(self.id.pid);
-            if let Some(Ok(Some(status))) = pid.map(|pid| waitid(WaitId::Pid(pid), options)) {
+            if let Ok(Some(status)) = waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
                 let signal = status.terminating_signal().map(ExitStatus::Signal);
                 let code = status.exit_status().map(ExitStatus::Code);
                 self.condition = Condition::Exited(signal.or(code).unwrap_or(ExitStatus::Code(0)));

@@ -9,7 +9,6 @@
 //! starts it again, [`Supervisor::give_up`] does not.
 
 use crate::cleanup::owned_processes::{GRACE, OwnedProcesses};
-use crate::cleanup::process_table::{self, ProcessId};
 use crate::cleanup::reaper::{Reaper, ReaperCommand};
 use crate::file::address::Address;
 use crate::file::target::Target;
@@ -25,6 +24,7 @@ use crate::supervise::ports;
 use crate::supervise::service_log::ServiceLog;
 use crate::supervise::service_process::{Condition, ExitStatus, ServiceProcess, SharedEnvironment};
 use model::{Failure, Family};
+use process::{ProcessId, boot_id};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub struct Crash {
 pub struct ServiceState {
     pub name: String,
     /// `None`: attached, started by something else.
-    pub pid: Option<i32>,
+    pub pid: Option<u32>,
     pub condition: Condition,
     /// Since its latest start, also if it has exited.
     pub uptime: Duration,
@@ -530,7 +530,7 @@ impl Inner {
             environment: self.trust.environment.clone(),
             trust_file: self.trust_file.clone(),
             mark: self.mark.clone(),
-            boot: process_table::boot_id(),
+            boot: boot_id().unwrap_or_default(),
             supervisor: ProcessId::current(),
             services: (self.target.services().iter().zip(services))
                 .map(|(service, instance)| ServiceRecord {

@@ -1,6 +1,7 @@
 //! The engine's children as the kernel reports them: their stops, CPU time and whether they sleep.
 #![allow(unsafe_code)] // wait4 and the CPU clock of another process have no checked interface
 
+use process::ProcDir;
 use sandbox::tracee::{Pid, Stop};
 use std::io;
 use std::time::Duration;
@@ -78,11 +79,8 @@ pub fn cpu_seconds() -> f64 {
 
 /// Whether all its threads are in an interruptible sleep or have ended.
 pub fn is_asleep(pid: Pid) -> bool {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    threads.flatten().all(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['S', 'Z', 'X']))
-    })
+    let states = ProcDir::open(pid as u32).and_then(|process| process.thread_states());
+    states.is_ok_and(|states| states.iter().all(|state| matches!(state, 'S' | 'Z' | 'X')))
 }
 
 /// Kills a child with all its threads.

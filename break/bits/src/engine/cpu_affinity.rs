@@ -19,9 +19,9 @@ impl Cores {
     pub fn take() -> Cores {
         let mut allowed = Set::empty();
         // SAFETY: the kernel fills a set of the given size.
-        let known = unsafe { libc::sched_getaffinity(0, Set::BYTES, &mut allowed.0) } == 0;
+        let filled = unsafe { libc::sched_getaffinity(0, Set::BYTES, &mut allowed.0) } == 0;
         // SAFETY: no memory is involved.
-        let own = usize::try_from(unsafe { libc::sched_getcpu() }).ok().filter(|&own| known && own < Set::BITS);
+        let own = usize::try_from(unsafe { libc::sched_getcpu() }).ok().filter(|&own| filled && own < Set::BITS);
         let Some(own) = own else { return Cores { others: Vec::new(), next: 0 } };
         bind(0, own);
         Cores { others: (0..Set::BITS).filter(|&core| core != own && allowed.has(core)).collect(), next: 0 }

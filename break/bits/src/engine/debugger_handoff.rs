@@ -6,6 +6,7 @@ use crate::processor::instruction::Instruction;
 use crate::tracing::fork::Gadget;
 use crate::tracing::threads::StoppedProcess;
 use model::Failure;
+use process::ProcDir;
 use sandbox::tracee::Pid;
 use std::io;
 use std::time::{Duration, Instant};
@@ -57,20 +58,13 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits until all threads have stopped. None executes an instruction before that.
 fn wait_until_stopped(process: Pid) -> io::Result<()> {
-    let begun = Instant::now();
-    let is_stopped =
-        |stat: &str| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 'Z', 'X']));
-    loop {
-        let mut all = true;
-        for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
-            all &= is_stopped(&std::fs::read_to_string(thread?.path().join("stat"))?);
+    let begin = Instant::now();
+    let dir = ProcDir::open(process as u32)?;
+    while !dir.thread_states()?.iter().all(|state| matches!(state, 'T' | 'Z' | 'X')) {
+        if begin.elapsed() > STOP_TIMEOUT {
+            return Err(io::Error::other("the process does not stop"));
         }
-        match all {
-            true => return Ok(()),
-            false if begun.elapsed() > STOP_TIMEOUT => {
-                return Err(io::Error::other("the process does not stop"));
-            }
-            false => std::thread::sleep(Duration::from_micros(200)),
-        }
+        std::thread::sleep(Duration::from_micros(200));
     }
+    Ok(())
 }

@@ -6,10 +6,12 @@ use crate::engine_messages::{Program, RECORDS_DESCRIPTOR, Stepper};
 use crate::plan::sites::{HandlerTracker, SiteFilter};
 use crate::program::mappings::Mapping;
 use crate::program::modules::Modules;
+use crate::tracing::blocks::StepResult;
 use crate::tracing::code::{Code, SiteId};
 use crate::tracing::descriptors::Descriptors;
 use crate::tracing::fork::{ForkFiles, Gadget};
-use crate::tracing::golden::{BREAKPOINT, GoldenProcess, StepResult};
+use crate::tracing::golden::GoldenProcess;
+use crate::tracing::step::BREAKPOINT;
 use crate::tracing::syscall_policy::SyscallPolicy;
 use model::Failure;
 use sandbox::tracee::{Registers, Tracee};
@@ -64,11 +66,12 @@ pub fn launch(sandbox: &Sandbox, program: &Program, run_dir: &RunDir, cpu_second
 }
 
 /// Starts the program and runs it to its entry: what the dynamic linker executes before is not part of the golden run.
+/// `decoded`: the code of an earlier golden run.
 pub fn start(
     sandbox: &Sandbox,
     program: &Program,
     name: &str,
-    known: Option<(Code, SiteFilter)>,
+    decoded: Option<(Code, SiteFilter)>,
 ) -> Result<GoldenRun, Refusal> {
     let run_dir = RunDir::create(sandbox, name, &program.files)?;
     let Launched { tracee, entry, gadget } = launch(sandbox, program, &run_dir, STEPPED_SECONDS)?;
@@ -87,8 +90,8 @@ pub fn start(
     }
     let entries: HashSet<u64> = program.sites.handlers.iter().flat_map(|name| modules.addresses(name)).collect();
     let single = program.stepper == Stepper::Step;
-    let (code, filter) =
-        known.unwrap_or_else(|| (Code::new(single, entries.clone()), SiteFilter::new(program.sites.clone(), modules)));
+    let (code, filter) = decoded
+        .unwrap_or_else(|| (Code::new(single, entries.clone()), SiteFilter::new(program.sites.clone(), modules)));
     let mut golden = GoldenProcess::at_entry(tracee, code, single)?;
     let gadget = Gadget(gadget);
     golden.kernel_state.cleared_at_exit = gadget.cleared_at_exit(&golden.tracee)?;

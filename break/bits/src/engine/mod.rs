@@ -37,6 +37,7 @@ pub fn serve(
     requests: impl BufRead,
     mut replies: impl Write,
 ) -> io::Result<()> {
+    tracing::debug!("flip engine started");
     block_sigchld();
     let mut cores = Cores::take();
     let mut send = |reply: &Reply| {
@@ -73,9 +74,13 @@ pub fn serve(
                 current = Some(now);
                 send(&reply)?;
             }
-            Err(refusal) => send(&refused(refusal))?,
+            Err(refusal) => {
+                tracing::debug!(reason = %refusal.0.what, "request refused");
+                send(&refused(refusal))?;
+            }
         }
     }
+    tracing::debug!("flip engine ends: its input was closed");
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How much of standard error is kept: enough for the message of an abort.
+/// How much of standard error is collected: enough for the message of an abort.
 const STDERR_MAX: u64 = 16 << 10;
 /// How many files of a working directory count as output.
 const FILES_MAX: usize = 256;
@@ -52,13 +52,13 @@ pub fn stderr(path: &Path) -> Vec<u8> {
     bounded(path, STDERR_MAX).unwrap_or_default()
 }
 
-fn bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     // a program may have replaced it by a link or a pipe, which must not be followed or waited for
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let mut bytes = Vec::new();
     match file {
         Ok(file) if file.metadata()?.is_file() => {
-            file.take(most).read_to_end(&mut bytes)?;
+            file.take(max).read_to_end(&mut bytes)?;
         }
         Ok(_) => {}
         Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOENT | libc::ENXIO)) => {}
@@ -68,7 +68,7 @@ fn bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Regular files below a directory, with their relative paths.
-fn files(work: &Path, most: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
+fn files(work: &Path, max: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
     let mut folders = vec![work.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -79,7 +79,7 @@ fn files(work: &Path, most: u64) -> io::Result<Vec<(String, Vec<u8>)>> {
                 folders.push(entry.path());
             } else if kind.is_file() && found.len() < FILES_MAX {
                 let name = entry.path().strip_prefix(work).map_err(io::Error::other)?.to_string_lossy().into_owned();
-                found.push((name, bounded(&entry.path(), most)?));
+                found.push((name, bounded(&entry.path(), max)?));
             }
         }
     }

@@ -6,15 +6,18 @@ use crate::engine::refusal::Refusal;
 use crate::engine::site_info::SiteInfoCache;
 use crate::engine::undisturbed_run;
 use crate::engine_messages::{Profile, Program};
+use crate::inject::Fault;
+use crate::plan::PlannedFlip;
 use crate::plan::sites::SiteFilter;
 use crate::plan::stream::Stream;
 use crate::program::executable::ElfProperties;
 use crate::program::inspect;
+use crate::tracing::blocks::StepResult;
 use crate::tracing::code::Code;
-use crate::tracing::golden::{GoldenProcess, StepResult};
+use crate::tracing::golden::GoldenProcess;
 use crate::tracing::syscall_policy::SyscallPolicy;
 use model::Failure;
-use model::flip::FlipType;
+use model::flip::{FlipType, Injection};
 use sandbox::Sandbox;
 use sandbox::tracee::Stop;
 use std::time::{Duration, Instant};
@@ -32,9 +35,16 @@ pub struct ProfiledProgram {
     pub site_info: SiteInfoCache,
 }
 
+impl ProfiledProgram {
+    /// The injection record of a planned flip. Its instruction must be decoded in `code`.
+    pub fn injection(&mut self, code: &Code, planned: &PlannedFlip, fault: &Fault) -> Injection {
+        self.site_info.injection(planned, fault, code, &mut self.filter.modules.borrow_mut())
+    }
+}
+
 /// Runs the program twice natively and once stepped: all three runs must write the same output.
 pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, Refusal> {
-    let begun = Instant::now();
+    let begin = Instant::now();
     let elf = inspect::check(program, sandbox.user)?;
     let (first, cpu) = undisturbed_run::run(sandbox, program, "native-1")?;
     let (second, _) = undisturbed_run::run(sandbox, program, "native-2")?;
@@ -67,9 +77,17 @@ pub fn profile(sandbox: &Sandbox, program: &Program) -> Result<ProfiledProgram, 
         replies,
         golden,
         cpu_us: cpu.as_micros() as u64,
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds: begin.elapsed().as_secs_f64(),
         remarks: remarks(program, &elf, &policy),
     };
+    tracing::debug!(
+        program = %program.argv[0],
+        instructions = profile.instructions,
+        sites = profile.sites,
+        threads = policy.threads,
+        seconds = profile.seconds,
+        "golden run recorded"
+    );
     if let Some(reply) = program.sites.reply {
         stream.restrict(&code, profile.work_for(reply)?);
     }
@@ -101,7 +119,7 @@ fn remarks(program: &Program, elf: &ElfProperties, policy: &SyscallPolicy) -> Ve
 
 /// Steps the program to its end. Also returns its position at each reply.
 fn record_stream(run: &mut GoldenRun, program: &Program) -> Result<(Stream, Vec<u64>), Refusal> {
-    let most = program.limits.instructions;
+    let limit = program.limits.instructions;
     let mut stream = Stream::default();
     let mut replies = Vec::new();
     loop {
@@ -125,8 +143,8 @@ fn record_stream(run: &mut GoldenRun, program: &Program) -> Result<(Stream, Vec<
                 };
             }
         }
-        if stream.instructions() > most {
-            return Err(Failure::environment(format!("the program executes more than {most} instructions"))
+        if stream.instructions() > limit {
+            return Err(Failure::environment(format!("the program executes more than {limit} instructions"))
                 .why("each is stepped twice, which takes about a minute for 20 million")
                 .next("give it less input, or raise --max-instructions")
                 .into());

@@ -1,6 +1,5 @@
 //! What reports show of an instruction: its text, its class and its location. Computed once per instruction.
 
-use crate::engine::profile::ProfiledProgram;
 use crate::inject::Fault;
 use crate::plan::PlannedFlip;
 use crate::program::modules::{CodeLocation, Modules};
@@ -19,24 +18,9 @@ struct SiteInfo {
 }
 
 impl SiteInfoCache {
-    fn get(&mut self, ip: u64, code: &Code, modules: &mut Modules) -> &SiteInfo {
-        self.0.entry(ip).or_insert_with(|| {
-            let instruction = code.instruction_at(ip);
-            SiteInfo {
-                instruction: instruction.as_ref().map(|i| i.text()).unwrap_or_default(),
-                class: instruction.as_ref().map_or("other", |i| i.class()),
-                location: modules.locate(ip),
-            }
-        })
-    }
-}
-
-impl ProfiledProgram {
     /// The injection record of a planned flip. Its instruction must be decoded in `code`.
-    pub fn injection(&mut self, code: &Code, planned: &PlannedFlip, fault: &Fault) -> Injection {
-        let ProfiledProgram { site_info, filter, .. } = self;
-        let SiteInfo { instruction, class, location } =
-            site_info.get(planned.ip, code, &mut filter.modules.borrow_mut());
+    pub fn injection(&mut self, planned: &PlannedFlip, fault: &Fault, code: &Code, modules: &mut Modules) -> Injection {
+        let SiteInfo { instruction, class, location } = self.get(planned.ip, code, modules);
         Injection {
             id: planned.id,
             kind: fault.kind,
@@ -53,5 +37,16 @@ impl ProfiledProgram {
             symbol: location.symbol.clone(),
             source: location.source.clone(),
         }
+    }
+
+    fn get(&mut self, ip: u64, code: &Code, modules: &mut Modules) -> &SiteInfo {
+        self.0.entry(ip).or_insert_with(|| {
+            let instruction = code.instruction_at(ip);
+            SiteInfo {
+                instruction: instruction.as_ref().map(|i| i.text()).unwrap_or_default(),
+                class: instruction.as_ref().map_or("other", |i| i.class()),
+                location: modules.locate(ip),
+            }
+        })
     }
 }

@@ -133,7 +133,7 @@ impl<T: FaultListener> Supervisor<T> {
             self.threads.insert(thread.pid, process);
         }
         for thread in &other_threads {
-            // one that the hit thread has ended is gone, and its end is reported later
+            // fails for one that the hit thread has ended, whose end is reported later
             let _ = thread.resume(0);
         }
         let child = Child {

@@ -22,19 +22,19 @@ impl FaultListener for Undisturbed {
 /// processes.
 pub fn run(sandbox: &Sandbox, program: &Program, name: &str) -> Result<(CollectedOutput, Duration), Refusal> {
     let limits = &program.limits;
-    let most = Duration::from_secs(limits.seconds);
+    let limit = Duration::from_secs(limits.seconds);
     let run_dir = RunDir::create(sandbox, name, &program.files)?;
     // the kernel's limit takes effect after ours, which reports the reason
     let launched = launch(sandbox, program, &run_dir, limits.seconds + 1)?;
-    let begun = Instant::now();
-    let mut supervisor = Supervisor::new(RunLimits { cpu: most, wall: most, threads: usize::MAX });
+    let begin = Instant::now();
+    let mut supervisor = Supervisor::new(RunLimits { cpu: limit, wall: limit, threads: usize::MAX });
     supervisor.add(StoppedProcess::single_threaded(launched.tracee), Undisturbed, 0)?;
     let ended = loop {
         if let Some(ended) = supervisor.ended(Duration::from_secs(1))?.pop() {
             break ended;
         }
     };
-    let asleep = ended.cpu < most && begun.elapsed() < most;
+    let asleep = ended.cpu < limit && begin.elapsed() < limit;
     if let Some(failure) = refusal(&ended, limits, asleep) {
         let stderr = run_dir.stderr();
         let stderr = String::from_utf8_lossy(&stderr);
@@ -60,7 +60,7 @@ fn refusal(ended: &EndedRun<Undisturbed>, limits: &Limits, asleep: bool) -> Opti
         Ending::Exit(_) => return None,
         Ending::Signal(libc::SIGXFSZ) => (
             format!("the undisturbed program writes more than {} bytes to one file", limits.file_bytes),
-            "the output of every run is kept and compared".into(),
+            "the output of every run is stored and compared".into(),
             "reduce its output",
         ),
         Ending::Signal(signal) => (

@@ -93,7 +93,7 @@ fn read_elsewhere(
     there: ByteSpan,
     written: &[ByteSpan],
 ) -> io::Result<StepOutcome> {
-    let (kept, value) = (here.read(tracee)?, there.read(tracee)?);
+    let (original, value) = (here.read(tracee)?, there.read(tracee)?);
     here.write(tracee, &value)?;
     let outcome = step::over(tracee, instruction, registers)?;
     let restored = match outcome {
@@ -102,7 +102,7 @@ fn read_elsewhere(
         StepOutcome::Raised(_) | StepOutcome::Pending(_) => Some(here),
     };
     if let Some(span) = restored {
-        span.write(tracee, &kept)?;
+        span.write(tracee, &original)?;
     }
     Ok(outcome)
 }
@@ -114,12 +114,12 @@ fn write_elsewhere(
     here: ByteSpan,
     there: ByteSpan,
 ) -> io::Result<StepOutcome> {
-    let kept = here.read(tracee)?;
+    let original = here.read(tracee)?;
     there.read(tracee)?;
     let outcome = step::over(tracee, instruction, registers)?;
     if outcome == StepOutcome::Completed {
         let result = here.read(tracee)?;
-        here.write(tracee, &kept)?;
+        here.write(tracee, &original)?;
         there.write(tracee, &result)?;
     }
     Ok(outcome)

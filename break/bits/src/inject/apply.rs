@@ -11,8 +11,8 @@ use model::flip::FlipType;
 use sandbox::tracee::{Registers, Stop, Tracee};
 use std::io;
 
-/// Applies a fault. An error is the engine's: the process is not where it should be, or gone. Blocks for at most 20 ms
-/// plus the iterations of a repeated instruction.
+/// Applies a fault. An error is the engine's: the process is not where it should be, or has ended. Blocks for at most
+/// 20 ms plus the iterations of a repeated instruction.
 pub fn apply(tracee: &Tracee, instruction: &Instruction, fault: &Fault) -> io::Result<AppliedFault> {
     let Some(operand) = instruction.operand(fault.kind, fault.operand) else {
         return Ok(AppliedFault::not_applied("the instruction has no such operand"));

@@ -6,7 +6,8 @@
 //! it. Two to four distinct variables are drawn uniformly and get uniform 64-bit values.
 
 use crate::processor::instruction::Instruction;
-use crate::processor::memory_operand::{self, MemoryOperand};
+use crate::processor::memory_operand::MemoryOperand;
+use crate::processor::registers;
 use crate::program::mappings::Mappings;
 use iced_x86::Register;
 use model::random::Random;
@@ -38,7 +39,7 @@ pub(super) fn corrupt(tracee: &Tracee, instruction: &Instruction, seed: u64) -> 
         let value = random.number();
         hits.push(match chosen {
             Variable::Register(register) => {
-                let Some(whole) = memory_operand::whole(&mut registers, register) else { continue };
+                let Some(whole) = registers::whole(&mut registers, register) else { continue };
                 let before = std::mem::replace(whole, value);
                 format!("{} {before:#x} -> {value:#x}", format!("{register:?}").to_lowercase())
             }
@@ -57,7 +58,7 @@ pub(super) fn corrupt(tracee: &Tracee, instruction: &Instruction, seed: u64) -> 
 fn candidates(tracee: &Tracee, instruction: &Instruction, registers: &Registers) -> io::Result<Vec<Variable>> {
     let mappings = Mappings::of(tracee.pid)?;
     let stack = (0..STACK_WORDS).map(|word| registers.rsp.wrapping_add(8 * word));
-    let pointed = REGISTERS.into_iter().filter_map(|register| memory_operand::value(registers, register));
+    let pointed = REGISTERS.into_iter().filter_map(|register| registers::value(registers, register));
     let operands = instruction.memory().iter().filter(|memory| memory.mask.is_none());
     let operands = operands.flat_map(|memory: &MemoryOperand| {
         let start = memory.address(registers).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Flips a bit of a value: in a register, the flags, memory or code.
 
 use super::fault::AppliedFault;
-use crate::processor::instruction::{Instruction, Operand, high};
-use crate::processor::memory_operand::{self, ByteSpan, MemoryOperand};
+use crate::processor::instruction::{Instruction, Operand};
+use crate::processor::memory_operand::{ByteSpan, MemoryOperand};
+use crate::processor::registers::{is_high_byte, value, whole};
 use crate::processor::xstate::Xstate;
 use crate::tracing::step::{self, StepOutcome};
 use iced_x86::Register;
@@ -24,12 +25,12 @@ pub(super) fn flip_register(tracee: &Tracee, operand: Operand, bit: u32) -> io::
             format!("flags {before:#x} -> {:#x}", registers.eflags)
         }
         Operand::Register(register) => {
-            let before = memory_operand::value(&registers, register);
-            let Some(whole) = memory_operand::whole(&mut registers, register) else {
+            let before = value(&registers, register);
+            let Some(whole) = whole(&mut registers, register) else {
                 return flip_vector(tracee, register, bit);
             };
-            *whole ^= 1 << (bit + if high(register) { 8 } else { 0 });
-            let after = memory_operand::value(&registers, register);
+            *whole ^= 1 << (bit + if is_high_byte(register) { 8 } else { 0 });
+            let after = value(&registers, register);
             format!("{} {:#x} -> {:#x}", lower(register), before.unwrap_or_default(), after.unwrap_or_default())
         }
         _ => return Err(io::Error::other("a register flip was requested for another kind of operand")),

@@ -17,7 +17,7 @@ mod busy;
 pub mod helper;
 mod traced;
 
-pub use allowed::{ProcessIdentity, check_allowed};
+pub use allowed::check_allowed;
 
 use crate::engine_messages::Sites;
 use crate::inject::{AppliedFault, Fault, NextAction, apply};
@@ -143,10 +143,10 @@ fn step_to_site(
             ))
             .next("try it again, under more load or with fewer of --symbol, --library and --except"));
         }
-        let begun = Instant::now();
+        let begin = Instant::now();
         step(tracee, limit).map_err(failed)?.ok_or_else(|| idle(target.pid))?;
         hide_trap_flag(tracee, &instruction, &registers).map_err(failed)?;
-        stepped += begun.elapsed().min(STEP_MAX);
+        stepped += begin.elapsed().min(STEP_MAX);
         done += 1;
     }
 }
@@ -157,11 +157,11 @@ fn step(tracee: &Tracee, limit: &WaitLimit) -> io::Result<Option<()>> {
     let mut signal = 0;
     loop {
         tracee.start_step_with(signal)?;
-        let begun = Instant::now();
+        let begin = Instant::now();
         let stop = loop {
             match tracee.poll()? {
                 Some(stop) => break stop,
-                None if begun.elapsed() < STEP_MAX => std::thread::yield_now(),
+                None if begin.elapsed() < STEP_MAX => std::thread::yield_now(),
                 None if limit.is_over() => return Ok(None),
                 None => std::thread::sleep(PAUSE),
             }

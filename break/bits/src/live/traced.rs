@@ -18,7 +18,7 @@ impl Traced {
                 return lost(thread, &io::Error::other("it has ended"));
             }
             Failure::environment(format!("thread {thread} cannot be traced: {e}"))
-                .why("the kernel lets only root, the user's own debugger, or an ancestor trace a process")
+                .why("only root, the user's own debugger, or an ancestor may trace a process")
                 .next(sandbox::attach_advice())
         };
         sandbox::tracee::seize(thread).map_err(failed)?;
@@ -65,7 +65,7 @@ fn trap_is_pending(thread: Pid) -> bool {
     pending.is_some_and(|signals| signals >> (libc::SIGTRAP - 1) & 1 == 1)
 }
 
-/// Whether it has neither ended nor is about to, when the kernel permits no tracing.
+/// Whether it is running. A thread that is ending cannot be traced either.
 fn alive(thread: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     status

@@ -58,7 +58,7 @@ impl HandlerTracker {
         if self.entries.is_empty() {
             return false;
         }
-        // its frame is gone: it returned, or a long jump left it
+        // its frame has ended: it returned, or a long jump left it
         if self.inside.get(&thread).is_some_and(|frame| registers.rsp > *frame) {
             self.inside.remove(&thread);
         }

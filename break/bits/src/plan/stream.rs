@@ -1,7 +1,7 @@
 //! The dynamic instruction stream of the golden run, as a sequence of blocks.
 
+use crate::tracing::blocks::BlockRun;
 use crate::tracing::code::{BlockId, Code, SiteId};
-use crate::tracing::golden::BlockRun;
 use model::flip::FlipType;
 use std::collections::HashMap;
 

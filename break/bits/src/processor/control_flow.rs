@@ -1,10 +1,6 @@
 //! Where an instruction goes next, for a stepper that emulates branches.
 
-use crate::processor::instruction::Instruction;
-use crate::processor::memory_operand::{self, MemoryOperand};
 use iced_x86::{Code, ConditionCode, FlowControl, OpKind};
-use sandbox::tracee::Registers;
-use std::io;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -17,9 +13,10 @@ pub enum Flow {
     Call(u64),
     /// Pops its target, then this many further bytes.
     Return(u16),
-    /// To [`Instruction::target`].
+    /// To [`Instruction::target`](crate::processor::instruction::Instruction::target).
     IndirectJump,
-    /// To [`Instruction::target`], which is read before the return address is pushed.
+    /// To [`Instruction::target`](crate::processor::instruction::Instruction::target), which is read before the return
+    /// address is pushed.
     IndirectCall,
     Syscall,
     /// A string instruction with a repeat prefix: one trap per iteration.
@@ -96,26 +93,4 @@ fn has_operand_size_prefix(code: &[u8]) -> bool {
 
 fn writes_stack_segment(decoded: &iced_x86::Instruction) -> bool {
     decoded.op0_kind() == OpKind::Register && decoded.op0_register() == iced_x86::Register::SS
-}
-
-impl Instruction {
-    /// The target of an indirect jump or call: from a register, or from memory, which `read` reads.
-    pub fn target(&self, registers: &Registers, read: impl FnOnce(u64) -> io::Result<u64>) -> io::Result<u64> {
-        let decoded = self.decoded();
-        let none = || io::Error::other("the instruction has no computed target");
-        if decoded.op0_kind() == OpKind::Register {
-            return memory_operand::value(registers, decoded.op0_register()).ok_or_else(none);
-        }
-        let memory: &MemoryOperand = self.memory().iter().find(|memory| memory.read).ok_or_else(none)?;
-        read(memory.address(registers).ok_or_else(none)?)
-    }
-
-    /// The iterations that a repeated instruction has left at most: its counter. For other instructions 1.
-    pub fn iterations(&self, registers: &Registers) -> u64 {
-        match self.flow() {
-            Flow::Repeated if self.memory().iter().any(MemoryOperand::narrow_addresses) => registers.rcx & 0xffff_ffff,
-            Flow::Repeated => registers.rcx,
-            _ => 1,
-        }
-    }
 }

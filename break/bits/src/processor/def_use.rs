@@ -4,7 +4,9 @@
 //! first. So all flips of one bit between two accesses form an equivalence class (definition and use; Barbosa et al.,
 //! EDCC 2005). Where an access is not known exactly (memory that the kernel reads in a system call), a class ends.
 
-use crate::processor::instruction::{Instruction, reading, writing};
+use crate::processor::control_flow::Flow;
+use crate::processor::instruction::Instruction;
+use crate::processor::registers::{is_high_byte, is_read, is_written};
 use iced_x86::{Code, InstructionInfoFactory, OpAccess, Register, RflagsBits};
 use sandbox::tracee::Registers;
 use std::collections::HashMap;
@@ -46,7 +48,7 @@ impl Accesses {
         let mut accesses = Accesses::default();
         for used in info.used_registers() {
             let locations = bytes(used.register());
-            if reading(used.access()) || used.access() == OpAccess::CondWrite {
+            if is_read(used.access()) || used.access() == OpAccess::CondWrite {
                 accesses.reads.extend(&locations);
             }
             if used.access() == OpAccess::Write || used.access() == OpAccess::ReadWrite {
@@ -70,8 +72,8 @@ impl Accesses {
             .used_memory()
             .iter()
             .any(|used| matches!(used.access(), OpAccess::CondWrite | OpAccess::ReadCondWrite | OpAccess::CondRead));
-        let all = info.used_memory().iter().filter(|used| reading(used.access()) || writing(used.access())).count();
-        let repeated = instruction.flow() == crate::processor::control_flow::Flow::Repeated;
+        let all = info.used_memory().iter().filter(|used| is_read(used.access()) || is_written(used.access())).count();
+        let repeated = instruction.flow() == Flow::Repeated;
         accesses.barrier = decoded.code() == Code::Syscall || listed != all || masked || conditional || repeated;
         accesses.saves_vectors = decoded.is_save_restore_instruction();
         accesses
@@ -86,7 +88,7 @@ fn shifts(decoded: &iced_x86::Instruction) -> bool {
 /// The locations of a register's bytes.
 pub fn bytes(register: Register) -> Vec<Location> {
     let full = register.full_register();
-    let first = u8::from(crate::processor::instruction::high(register));
+    let first = u8::from(is_high_byte(register));
     (first..first + register.size() as u8).map(|byte| Location::Register(full, byte)).collect()
 }
 

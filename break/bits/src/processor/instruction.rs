@@ -15,11 +15,14 @@
 
 use crate::processor::control_flow::Flow;
 use crate::processor::memory_operand::MemoryOperand;
+use crate::processor::registers::{is_high_byte, is_read, is_written, value};
 use crate::processor::{control_flow, instruction_class};
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, InstructionInfoFactory, IntelFormatter, Mnemonic, OpAccess, Register,
+    Code, Decoder, DecoderOptions, Formatter, InstructionInfoFactory, IntelFormatter, Mnemonic, OpKind, Register,
 };
 use model::flip::FlipType;
+use sandbox::tracee::Registers;
+use std::io;
 
 /// The six status flags: CF PF AF ZF SF OF.
 pub const STATUS_FLAGS: u32 = 0x8d5;
@@ -65,10 +68,10 @@ impl Instruction {
         let clears = matches!(decoded.mnemonic(), Mnemonic::Vzeroupper | Mnemonic::Vzeroall);
         for used in info.used_registers().iter().filter(|_| !clears) {
             let register = used.register();
-            if reading(used.access()) {
+            if is_read(used.access()) {
                 add(&mut reads, register);
             }
-            if writing(used.access()) {
+            if is_written(used.access()) {
                 add(&mut writes, with_named_width(&decoded, register));
             }
         }
@@ -111,6 +114,26 @@ impl Instruction {
 
     pub fn flow(&self) -> Flow {
         self.flow
+    }
+
+    /// The target of an indirect jump or call: from a register, or from memory, which `read` reads.
+    pub fn target(&self, registers: &Registers, read: impl FnOnce(u64) -> io::Result<u64>) -> io::Result<u64> {
+        let decoded = &self.decoded;
+        let none = || io::Error::other("the instruction has no computed target");
+        if decoded.op0_kind() == OpKind::Register {
+            return value(registers, decoded.op0_register()).ok_or_else(none);
+        }
+        let memory = self.memory.iter().find(|memory| memory.read).ok_or_else(none)?;
+        read(memory.address(registers).ok_or_else(none)?)
+    }
+
+    /// The iterations that a repeated instruction has left at most: its counter. For other instructions 1.
+    pub fn iterations(&self, registers: &Registers) -> u64 {
+        match self.flow {
+            Flow::Repeated if self.memory.iter().any(MemoryOperand::narrow_addresses) => registers.rcx & 0xffff_ffff,
+            Flow::Repeated => registers.rcx,
+            _ => 1,
+        }
     }
 
     /// Whether a flip of the type can hit it. For a repeated instruction without iterations see
@@ -201,14 +224,6 @@ impl Instruction {
     }
 }
 
-pub(crate) fn reading(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-}
-
-pub(crate) fn writing(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-}
-
 /// Converts the decoder's flag bits to RFLAGS.
 fn status(mask: u32) -> u32 {
     use iced_x86::RflagsBits as Bits;
@@ -222,7 +237,7 @@ fn with_named_width(decoded: &iced_x86::Instruction, register: Register) -> Regi
         return register;
     }
     (0..decoded.op_count())
-        .filter(|&number| decoded.op_kind(number) == iced_x86::OpKind::Register)
+        .filter(|&number| decoded.op_kind(number) == OpKind::Register)
         .map(|number| decoded.op_register(number))
         .find(|operand| operand.full_register() == register.full_register())
         .unwrap_or(register)
@@ -230,8 +245,8 @@ fn with_named_width(decoded: &iced_x86::Instruction, register: Register) -> Regi
 
 /// Adds a register once, with its widest access.
 fn add(registers: &mut Vec<Register>, register: Register) {
-    let kept = register.is_gpr() || register.is_vector_register() || register.is_k() || register.is_mm();
-    if !kept || registers.iter().any(|&other| covers(other, register)) {
+    let counts = register.is_gpr() || register.is_vector_register() || register.is_k() || register.is_mm();
+    if !counts || registers.iter().any(|&other| covers(other, register)) {
         return;
     }
     registers.retain(|&other| !covers(register, other));
@@ -240,10 +255,5 @@ fn add(registers: &mut Vec<Register>, register: Register) {
 
 fn covers(wide: Register, narrow: Register) -> bool {
     wide.full_register() == narrow.full_register()
-        && (wide.size() > narrow.size() || wide.size() == narrow.size() && high(wide) == high(narrow))
-}
-
-/// AH, BH, CH, DH: bits 8 to 15.
-pub(crate) fn high(register: Register) -> bool {
-    matches!(register, Register::AH | Register::BH | Register::CH | Register::DH)
+        && (wide.size() > narrow.size() || wide.size() == narrow.size() && is_high_byte(wide) == is_high_byte(narrow))
 }

@@ -1,6 +1,6 @@
 //! A memory operand: its address as computed from registers, its size, and how it is accessed.
 
-use crate::processor::instruction::{high, reading, writing};
+use crate::processor::registers::{is_read, is_written, value};
 use crate::processor::xstate::Xstate;
 use iced_x86::{CodeSize, EncodingKind, Mnemonic, OpKind, Register, UsedMemory};
 use sandbox::tracee::{Registers, Tracee};
@@ -36,7 +36,7 @@ impl MemoryOperand {
         if size == 0 || size > MAX_BYTES {
             return None;
         }
-        let (read, written) = (reading(used.access()), writing(used.access()));
+        let (read, written) = (is_read(used.access()), is_written(used.access()));
         let element = decoded.memory_size().element_size().max(1) as u8;
         let mask = decoded.has_op_mask().then(|| (decoded.op_mask(), element));
         (read || written).then_some(MemoryOperand {
@@ -113,7 +113,7 @@ impl ByteSpan {
             let within = self.address.wrapping_add(byte.into()).wrapping_sub(other.address);
             within < 64 && other.bytes >> within & 1 == 1
         };
-        let bytes = (0..64).filter(|&byte| !has(byte)).fold(0, |kept, byte| kept | 1 << byte) & self.bytes;
+        let bytes = (0..64).filter(|&byte| !has(byte)).fold(0, |bytes, byte| bytes | 1 << byte) & self.bytes;
         (bytes != 0).then_some(ByteSpan { bytes, ..self })
     }
 
@@ -221,37 +221,4 @@ fn base(registers: &Registers, register: Register) -> Option<u64> {
         Register::GS => Some(registers.gs_base),
         _ => value(registers, register),
     }
-}
-
-/// The value of a general register, with the width of its name. None: not a general register.
-pub fn value(registers: &Registers, register: Register) -> Option<u64> {
-    let mut copy = *registers;
-    let whole = *whole(&mut copy, register)? >> if high(register) { 8 } else { 0 };
-    Some(match register.size() {
-        8 => whole,
-        bytes => whole & ((1 << (8 * bytes)) - 1),
-    })
-}
-
-/// The 64-bit register that contains a general register.
-pub(crate) fn whole(registers: &mut Registers, register: Register) -> Option<&mut u64> {
-    Some(match register.full_register() {
-        Register::RAX => &mut registers.rax,
-        Register::RBX => &mut registers.rbx,
-        Register::RCX => &mut registers.rcx,
-        Register::RDX => &mut registers.rdx,
-        Register::RSI => &mut registers.rsi,
-        Register::RDI => &mut registers.rdi,
-        Register::RBP => &mut registers.rbp,
-        Register::RSP => &mut registers.rsp,
-        Register::R8 => &mut registers.r8,
-        Register::R9 => &mut registers.r9,
-        Register::R10 => &mut registers.r10,
-        Register::R11 => &mut registers.r11,
-        Register::R12 => &mut registers.r12,
-        Register::R13 => &mut registers.r13,
-        Register::R14 => &mut registers.r14,
-        Register::R15 => &mut registers.r15,
-        _ => return None,
-    })
 }

@@ -6,4 +6,5 @@ pub mod def_use;
 pub mod instruction;
 mod instruction_class;
 pub mod memory_operand;
+pub mod registers;
 pub mod xstate;

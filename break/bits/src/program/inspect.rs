@@ -19,27 +19,27 @@ pub fn check(program: &Program, user: User) -> Result<ElfProperties, Failure> {
             .why("the command line is empty")
             .next("name an executable file and its arguments"));
     };
-    present(path)?;
-    privileged(path)?;
-    let elf = headers(path)?;
+    require_executable(path)?;
+    refuse_privileged(path)?;
+    let elf = read_headers(path)?;
     if let Some(linker) = elf.linker.as_ref().filter(|linker| !linker.exists()) {
-        return Err(no(path, "cannot be started")
+        return Err(refusal(path, "cannot be started")
             .why(format!("its dynamic linker {} does not exist", linker.display()))
             .next("install the C library it was built for, or build it for this host"));
     }
     if program.replay.is_some() {
-        under_shim(path, &elf)?;
+        require_preload(path, &elf)?;
     }
-    reachable(path, user)?;
+    require_access(path, user)?;
     Ok(elf)
 }
 
-fn no(path: &Path, what: &str) -> Failure {
+fn refusal(path: &Path, what: &str) -> Failure {
     Failure::request(format!("{} {what}", path.display()))
 }
 
-fn present(path: &Path) -> Result<(), Failure> {
-    let cannot = |why: String| no(path, "cannot be started").why(why);
+fn require_executable(path: &Path) -> Result<(), Failure> {
+    let cannot = |why: String| refusal(path, "cannot be started").why(why);
     if !path.is_absolute() {
         return Err(cannot(
             "every run has its own working directory, where a relative path has another meaning".into(),
@@ -59,7 +59,7 @@ fn present(path: &Path) -> Result<(), Failure> {
 }
 
 /// The kernel ignores the privileges of a traced program's file, so the program would behave differently.
-fn privileged(path: &Path) -> Result<(), Failure> {
+fn refuse_privileged(path: &Path) -> Result<(), Failure> {
     let mode = std::fs::metadata(path).map_or(0, |file| file.mode());
     let how = match () {
         () if mode & libc::S_ISUID != 0 => "its file is setuid",
@@ -67,7 +67,7 @@ fn privileged(path: &Path) -> Result<(), Failure> {
         () if has_capabilities(path) => "its file has capabilities",
         () => return Ok(()),
     };
-    Err(no(path, "cannot be studied as it is")
+    Err(refusal(path, "cannot be studied as it is")
         .why(format!("{how}, which the kernel ignores for a traced program: it would behave differently"))
         .next("copy the file (the copy has no privileges) and study the copy"))
 }
@@ -76,14 +76,14 @@ fn privileged(path: &Path) -> Result<(), Failure> {
 fn has_capabilities(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: both strings end with 0; a size of 0 asks for the length alone.
+    // SAFETY: both strings end with 0; with size 0 only the length is returned.
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
-fn headers(path: &Path) -> Result<ElfProperties, Failure> {
+fn read_headers(path: &Path) -> Result<ElfProperties, Failure> {
     let read = File::open(path).and_then(|file| ElfProperties::read(&file));
     let unreadable = |e: io::Error| {
-        no(path, "cannot be read").why(e.to_string()).next(format!("chmod +r {}, or study a copy", path.display()))
+        refusal(path, "cannot be read").why(e.to_string()).next(format!("chmod +r {}, or study a copy", path.display()))
     };
     read.map_err(unreadable)?.map_err(|other| unsupported(path, other))
 }
@@ -106,13 +106,13 @@ fn unsupported(path: &Path, other: Unsupported) -> Failure {
         Unsupported::NoProgram => ("it is an object file or a library, without an entry point".into(), BUILD.into()),
         Unsupported::Damaged => ("the file is damaged: its ELF headers point beyond its end".into(), BUILD.into()),
     };
-    no(path, "cannot be studied").why(why).next(next)
+    refusal(path, "cannot be studied").why(why).next(next)
 }
 
 const BUILD: &str = "give a program that was built for x86-64 Linux";
 
 /// The shim is loaded by the dynamic linker of the GNU C library.
-fn under_shim(path: &Path, elf: &ElfProperties) -> Result<(), Failure> {
+fn require_preload(path: &Path, elf: &ElfProperties) -> Result<(), Failure> {
     let why = match &elf.linker {
         None => "it is statically linked: there is no dynamic linker to load the shim (LD_PRELOAD)".to_owned(),
         Some(linker) if linker.to_string_lossy().contains("ld-musl") => {
@@ -120,17 +120,17 @@ fn under_shim(path: &Path, elf: &ElfProperties) -> Result<(), Failure> {
         }
         Some(_) => return Ok(()),
     };
-    Err(no(path, "cannot run under the replay shim")
+    Err(refusal(path, "cannot run under the replay shim")
         .why(why)
         .next("link it dynamically with the GNU C library, or study it without an input trace"))
 }
 
-fn reachable(path: &Path, user: User) -> Result<(), Failure> {
+fn require_access(path: &Path, user: User) -> Result<(), Failure> {
     if let Err(e) = std::fs::metadata(path) {
-        return Err(no(path, "cannot be opened").why(e.to_string()));
+        return Err(refusal(path, "cannot be opened").why(e.to_string()));
     }
     match sandbox::barrier(path, user) {
-        Some(barrier) => Err(no(path, "cannot be reached by the program").why(barrier.why).next(barrier.next)),
+        Some(barrier) => Err(refusal(path, "cannot be reached by the program").why(barrier.why).next(barrier.next)),
         None => Ok(()),
     }
 }

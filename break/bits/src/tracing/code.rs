@@ -101,8 +101,8 @@ impl Code {
 
     /// The block that begins at an address.
     pub fn block_from(&mut self, ip: u64, tracee: &Tracee, admission: &mut dyn Admission) -> io::Result<BlockId> {
-        if let Some(known) = self.block_at.get(&ip) {
-            return Ok(*known);
+        if let Some(block) = self.block_at.get(&ip) {
+            return Ok(*block);
         }
         let mut sites = Vec::new();
         let mut included = HashSet::new();
@@ -157,8 +157,8 @@ impl Code {
     }
 
     fn site_from(&mut self, ip: u64, tracee: &Tracee, admission: &mut dyn Admission) -> io::Result<SiteId> {
-        if let Some(known) = self.site_at.get(&ip) {
-            return Ok(*known);
+        if let Some(site) = self.site_at.get(&ip) {
+            return Ok(*site);
         }
         let mut code = [0; LONGEST];
         let there = tracee.read_some(ip, &mut code);

@@ -1,38 +1,21 @@
-//! The golden process: advances by one block of instructions at a time and counts them.
+//! The golden process: its threads, the real system calls that it makes, and its end.
 //!
-//! A block runs natively to a breakpoint at its end. Its last instruction is then emulated (branches, returns) or
-//! executed by one real step (system calls and rare instructions). There is never more than one breakpoint in the
-//! program, and none while it is stopped, so a fork of it has none.
+//! [`GoldenProcess::advance`] runs it.
 
-use crate::processor::control_flow::Flow;
-use crate::processor::instruction::Instruction;
-use crate::tracing::code::{Admission, BlockId, Code};
-use crate::tracing::step::{hide_trap_flag, without_trap_flag};
-use crate::tracing::threads::{KernelState, Threads, Wait};
-use sandbox::tracee::{Pid, Registers, Stop, Tracee};
+use crate::tracing::code::Code;
+use crate::tracing::step::without_trap_flag;
+use crate::tracing::threads::{KernelState, StoppedProcess, Thread, Threads, Wait};
+use process::ProcDir;
+use sandbox::tracee::{Pid, Registers, Stop, Tracee, wait};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io;
-use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-pub const BREAKPOINT: u8 = 0xcc;
-
-/// The result of running a block.
-#[derive(Debug)]
-pub enum StepResult {
-    Ran(BlockRun),
-    /// The program has ended; the instructions of its last block are counted in `position`.
-    Ended(Stop, BlockRun),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct BlockRun {
-    pub block: BlockId,
-    /// Instructions of the block that ran: all, unless the limit cut it.
-    pub count: u32,
-    /// Iterations of the repeated instruction that ended the block.
-    pub repeats: Option<u64>,
-}
+/// How long a call may block while other threads are stopped.
+const CALL_MAX: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_micros(50);
+/// Most calls return within this time, so it is spent polling.
+const SHORT: Duration = Duration::from_micros(200);
 
 /// Why the program cannot be stepped further.
 #[derive(Debug)]
@@ -42,7 +25,7 @@ pub enum TraceError {
         signal: i32,
         ip: u64,
     },
-    /// It did something that cannot be repeated exactly, such as an unsupported system call. The text says what.
+    /// It did something that cannot be repeated exactly, such as an unsupported system call, which the text names.
     Unsupported(String),
     Io(io::Error),
 }
@@ -67,7 +50,7 @@ pub struct GoldenProcess {
     /// The thread that runs.
     pub tracee: Tracee,
     /// The registers it will be resumed with: the instruction pointer may be ahead of the process itself.
-    pub(crate) registers: Registers,
+    pub(super) registers: Registers,
     pub kernel_state: KernelState,
     /// The threads that are stopped meanwhile.
     pub threads: Threads,
@@ -79,7 +62,7 @@ pub struct GoldenProcess {
     /// How often the process was stopped.
     pub stops: u64,
     /// The original words of code that breakpoints were set in, by address.
-    original_words: HashMap<u64, u64>,
+    pub(super) original_words: HashMap<u64, u64>,
 }
 
 impl GoldenProcess {
@@ -114,157 +97,21 @@ impl GoldenProcess {
         self.tracee.set_registers(&self.registers)
     }
 
-    /// Discards what is known of code in this range, which was replaced.
+    /// Discards decoded code in this range, which was replaced.
     pub fn forget(&mut self, range: std::ops::Range<u64>) {
         self.code.forget(range);
         self.original_words.clear();
     }
 
-    /// Runs one block, at most `limit` instructions of it. Blocks while the program does.
-    pub fn advance(
-        &mut self,
-        limit: u64,
-        admission: &mut dyn Admission,
-        calls: &mut dyn SyscallObserver,
-    ) -> Result<StepResult, TraceError> {
-        let block = self.code.block_from(self.registers.rip, &self.tracee, admission)?;
-        let whole = self.code.block(block).sites.len();
-        let count = whole.min(usize::try_from(limit).unwrap_or(usize::MAX));
-        let sites = &self.code.block(block).sites;
-        let instruction = |index: usize| &self.code.site(sites[index]).instruction;
-        let last = Rc::clone(instruction(count - 1));
-        let mut ran = BlockRun { block, count: count as u32, repeats: None };
-        let finished = if self.single { self.single_step(&last, calls)? } else { self.run_block(block, count, calls)? };
-        self.position += count as u64;
-        match finished {
-            BlockEnd::ProcessEnded(stop) => return Ok(StepResult::Ended(stop, ran)),
-            BlockEnd::Completed(repeats) => ran.repeats = repeats,
-            _ => {}
-        }
-        self.switch_turn(finished, &last, calls)?;
-        Ok(StepResult::Ran(ran))
-    }
-
-    /// Runs the first `count` instructions of a block.
-    fn run_block(
-        &mut self,
-        block: BlockId,
-        count: usize,
-        calls: &mut dyn SyscallObserver,
-    ) -> Result<BlockEnd, TraceError> {
-        let sites = &self.code.block(block).sites;
-        let instruction = |index: usize| &self.code.site(sites[index]).instruction;
-        let last = Rc::clone(instruction(count - 1));
-        let (native, to) = if count < sites.len() {
-            (count, instruction(count).ip())
-        } else {
-            match last.flow() {
-                Flow::Next => (count, last.next_ip()),
-                Flow::Jump(target) | Flow::Call(target) => (count, target),
-                _ => (count - 1, last.ip()),
-            }
-        };
-        if native > 0 {
-            // a block that leads back into itself cannot be stopped by a breakpoint inside it
-            if (0..native).any(|index| instruction(index).ip() == to) {
-                let run: Vec<Rc<Instruction>> = (0..native).map(|index| Rc::clone(instruction(index))).collect();
-                for instruction in run {
-                    self.one_step(&instruction)?;
-                }
-            } else {
-                self.run_to(to)?;
-            }
-        }
-        if native < count { self.finish(&last, calls) } else { Ok(BlockEnd::Completed(None)) }
-    }
-
-    /// Runs natively until the instruction at `to` is next.
-    fn run_to(&mut self, to: u64) -> Result<(), TraceError> {
-        // an aligned word never reaches into a page that may be unmapped
-        let (at, shift) = (to & !7, 8 * (to & 7));
-        let original = match self.original_words.entry(at) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => *new.insert(self.tracee.read_u64(at)?),
-        };
-        self.tracee.write_u64(at, original & !(0xff << shift) | u64::from(BREAKPOINT) << shift)?;
-        self.tracee.set_registers(&self.registers)?;
-        let stop = self.tracee.resume_and_wait(0)?;
-        self.stops += 1;
-        if stop.ended() {
-            return Err(TraceError::Io(io::Error::other(format!("the program ended within a block: {stop:?}"))));
-        }
-        self.tracee.write_u64(at, original)?;
-        self.registers = self.tracee.registers()?;
-        if !stop.trapped() || self.registers.rip != to + 1 {
-            return Err(self.stop_error(stop));
-        }
-        self.registers.rip = to;
-        Ok(())
-    }
-
-    pub(crate) fn stop_error(&self, stop: Stop) -> TraceError {
+    pub(super) fn stop_error(&self, stop: Stop) -> TraceError {
         match stop {
             Stop::Signal(signal) => TraceError::Signal { signal, ip: self.registers.rip },
             other => TraceError::Io(io::Error::other(format!("{other:?} at {:#x}", self.registers.rip))),
         }
     }
 
-    fn one_step(&mut self, instruction: &Instruction) -> Result<(), TraceError> {
-        let before = self.registers;
-        self.tracee.set_registers(&before)?;
-        let stop = self.tracee.step()?;
-        self.stops += 1;
-        if stop.ended() {
-            return Err(TraceError::Io(io::Error::other(format!("the program ended during a step: {stop:?}"))));
-        }
-        hide_trap_flag(&self.tracee, instruction, &before)?;
-        self.registers = self.tracee.registers()?;
-        if stop.trapped() { Ok(()) } else { Err(self.stop_error(stop)) }
-    }
-
-    /// Executes or emulates the last instruction of a block.
-    fn finish(&mut self, last: &Instruction, calls: &mut dyn SyscallObserver) -> Result<BlockEnd, TraceError> {
-        match last.flow() {
-            Flow::Conditional(condition, target) => {
-                let taken = condition.holds(self.registers.eflags);
-                self.registers.rip = if taken { target } else { last.next_ip() };
-            }
-            Flow::Return(extra) => {
-                self.registers.rip = self.tracee.read_u64(self.registers.rsp)?;
-                self.registers.rsp += 8 + u64::from(extra);
-            }
-            flow @ (Flow::IndirectJump | Flow::IndirectCall) => {
-                let target = last.target(&self.registers, |address| self.tracee.read_u64(address))?;
-                if flow == Flow::IndirectCall {
-                    self.registers.rsp -= 8;
-                    self.tracee.write_u64(self.registers.rsp, last.next_ip())?;
-                }
-                self.registers.rip = target;
-            }
-            Flow::Repeated => {
-                let before = last.iterations(&self.registers);
-                if before > 0 {
-                    self.run_to(last.next_ip())?;
-                } else {
-                    self.registers.rip = last.next_ip();
-                }
-                return Ok(BlockEnd::Completed(Some(before - last.iterations(&self.registers))));
-            }
-            Flow::Syscall => return self.system_call(calls),
-            _ => self.one_step(last)?,
-        }
-        Ok(BlockEnd::Completed(None))
-    }
-
-    fn system_call(&mut self, calls: &mut dyn SyscallObserver) -> Result<BlockEnd, TraceError> {
-        match self.emulate_call()? {
-            Some(finished) => Ok(finished),
-            None => self.make_call(calls),
-        }
-    }
-
     /// Makes the real call: it may end the program, start a thread, or map code.
-    pub(crate) fn make_call(&mut self, calls: &mut dyn SyscallObserver) -> Result<BlockEnd, TraceError> {
+    pub(super) fn make_call(&mut self, calls: &mut dyn SyscallObserver) -> Result<BlockEnd, TraceError> {
         let before = self.registers;
         self.tracee.set_registers(&before)?;
         let mut stop = self.step_call()?;
@@ -285,29 +132,105 @@ impl GoldenProcess {
         Ok(BlockEnd::Completed(None))
     }
 
-    /// Steps one instruction on the processor: the oracle that block stepping is compared with.
-    fn single_step(
-        &mut self,
-        instruction: &Instruction,
-        calls: &mut dyn SyscallObserver,
-    ) -> Result<BlockEnd, TraceError> {
-        if instruction.flow() == Flow::Syscall {
-            return self.system_call(calls);
+    /// The process with all its threads, each with the registers it will be resumed with: for a process that runs on
+    /// freely.
+    pub fn stopped_process(&self) -> io::Result<StoppedProcess> {
+        self.write_registers()?;
+        let written = |thread: &Thread| thread.tracee.set_registers(&thread.registers).map(|()| thread.tracee.clone());
+        let other_threads = self.threads.stopped().map(written).collect::<io::Result<_>>()?;
+        Ok(StoppedProcess { process: self.process, thread: self.tracee.clone(), other_threads })
+    }
+
+    /// Ends the running thread while others remain.
+    pub(super) fn end_thread(&mut self) -> Result<BlockEnd, TraceError> {
+        if self.tracee.holds_robust_lock() {
+            return Err(TraceError::Unsupported("a thread ends with a robust lock that it holds".into()));
         }
-        let repeated = instruction.flow() == Flow::Repeated;
-        let before = if repeated { instruction.iterations(&self.registers) } else { 0 };
+        self.tracee.set_registers(&self.registers)?;
+        self.tracee.start_step()?;
+        self.stops += 1;
+        match self.tracee.pid {
+            first if first == self.process => wait_until_zombie(first)?,
+            thread => drop(wait_for_end(thread)?),
+        }
+        self.threads.wake(self.kernel_state.cleared_at_exit, u32::MAX, 1);
+        Ok(BlockEnd::ThreadEnded)
+    }
+
+    /// Ends the process with all its threads.
+    pub(super) fn end_process(&mut self) -> Result<Stop, TraceError> {
+        self.tracee.set_registers(&self.registers)?;
+        self.tracee.start_step()?;
+        self.stops += 1;
+        Ok(self.reap()?)
+    }
+
+    /// Kills the process.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.tracee.kill();
+        self.reap().map(drop)
+    }
+
+    /// Waits for the end of every thread. The kernel reports the first thread last, with the status of the process.
+    fn reap(&mut self) -> io::Result<Stop> {
+        let all = self.threads.take_all().map(|thread| thread.tracee.pid).chain([self.tracee.pid]);
+        for thread in all.filter(|thread| *thread != self.process) {
+            wait_for_end(thread)?;
+        }
+        wait_for_end(self.process)
+    }
+
+    /// Steps to the next report of a system call. While other threads are stopped, the wait is bounded.
+    fn step_call(&self) -> Result<Stop, TraceError> {
+        let stop = if self.threads.has_others() { self.step_with_timeout()? } else { self.tracee.step()? };
+        // the last thread was not the first one: the process has ended as well
+        Ok(if stop.ended() && self.tracee.pid != self.process { wait_for_end(self.process)? } else { stop })
+    }
+
+    fn step_with_timeout(&self) -> Result<Stop, TraceError> {
+        self.tracee.start_step()?;
+        let begin = Instant::now();
         loop {
-            self.one_step(instruction)?;
-            if !(repeated && self.registers.rip == instruction.ip()) {
-                break;
+            match self.tracee.poll()? {
+                Some(stop) => return Ok(stop),
+                None if begin.elapsed() > CALL_MAX => {
+                    let call = self.registers.rax;
+                    let what = format!("a thread waits in system call {call} while others are runnable");
+                    return Err(TraceError::Unsupported(what));
+                }
+                None if begin.elapsed() < SHORT => std::thread::yield_now(),
+                None => std::thread::sleep(PAUSE),
             }
         }
-        Ok(BlockEnd::Completed(repeated.then(|| before - instruction.iterations(&self.registers))))
     }
 }
 
+fn wait_for_end(thread: Pid) -> io::Result<Stop> {
+    loop {
+        match wait(thread)? {
+            stop if stop.ended() => return Ok(stop),
+            // it is being killed and executes nothing more
+            _ => {}
+        }
+    }
+}
+
+/// Waits until the first thread has ended, which the kernel does not report while others remain.
+fn wait_until_zombie(process: Pid) -> io::Result<()> {
+    let begin = Instant::now();
+    let process = process as u32;
+    let dir = ProcDir::open(process)?;
+    while !matches!(dir.thread_state(process)?, 'Z' | 'X') {
+        if begin.elapsed() > CALL_MAX {
+            return Err(io::Error::other("the first thread does not end"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
 /// How a block ended.
-pub(crate) enum BlockEnd {
+pub(super) enum BlockEnd {
     /// With the iterations of a repeated instruction.
     Completed(Option<u64>),
     /// The thread waits.

@@ -1,5 +1,6 @@
 //! The golden process under ptrace: stepped by blocks of instructions, its threads in turns, forked at any point.
 
+pub mod blocks;
 mod clone_threads;
 pub mod code;
 pub mod descriptors;

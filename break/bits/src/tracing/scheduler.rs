@@ -4,23 +4,18 @@ use crate::processor::instruction::Instruction;
 use crate::tracing::golden::{BlockEnd, GoldenProcess, SyscallObserver, TraceError};
 use crate::tracing::step::without_trap_flag;
 use crate::tracing::thread_calls::{Deadline, ThreadCall, clock_time};
-use crate::tracing::threads::{ClockReading, KernelState, MAX_THREADS, StoppedProcess, Thread, Turn, Wait, returned};
-use sandbox::tracee::{Pid, Registers, Stop, Tracee, wait};
+use crate::tracing::threads::{ClockReading, KernelState, MAX_THREADS, Thread, Turn, Wait, returned};
+use sandbox::tracee::{Pid, Registers, Stop, Tracee};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a call may block while other threads are stopped.
-const CALL_MAX: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_micros(50);
-/// Most calls return within this time, so it is spent polling.
-const SHORT: Duration = Duration::from_micros(200);
 /// What threads of one process share.
 const THREAD_FLAGS: i32 =
     libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
 
 impl GoldenProcess {
     /// Emulates a system call that concerns the scheduling of several threads. None: the real call is made.
-    pub(crate) fn emulate_call(&mut self) -> Result<Option<BlockEnd>, TraceError> {
+    pub(super) fn emulate_call(&mut self) -> Result<Option<BlockEnd>, TraceError> {
         if !self.threads.has_others() {
             return Ok(None);
         }
@@ -38,8 +33,8 @@ impl GoldenProcess {
                 let wait = Wait { word: Some((word, bits)), until: until.map(|until| self.virtual_time(until)) };
                 Ok((self.futex_word(word) == Some(value)).then_some(BlockEnd::Waits(wait)))
             }
-            ThreadCall::Wake { word, bits, most } => {
-                let woken = self.threads.wake(word, bits, most);
+            ThreadCall::Wake { word, bits, max } => {
+                let woken = self.threads.wake(word, bits, max);
                 done(self, woken)
             }
             ThreadCall::Requeue { word, value, .. }
@@ -47,8 +42,8 @@ impl GoldenProcess {
             {
                 Ok(None)
             }
-            ThreadCall::Requeue { word, value, most, to, moved } => {
-                let woken = self.threads.wake(word, u32::MAX, most);
+            ThreadCall::Requeue { word, value, max, to, moved } => {
+                let woken = self.threads.wake(word, u32::MAX, max);
                 let moved = self.threads.requeue(word, to, moved);
                 done(self, if value.is_some() { woken + moved } else { woken })
             }
@@ -86,7 +81,7 @@ impl GoldenProcess {
     }
 
     /// Switches to another thread if the turn is over. `last`: the instruction that was executed last.
-    pub(crate) fn switch_turn(
+    pub(super) fn switch_turn(
         &mut self,
         finished: BlockEnd,
         last: &Instruction,
@@ -144,102 +139,5 @@ impl GoldenProcess {
         let kernel_state = KernelState { cleared_at_exit, ..KernelState::default() };
         self.threads.push(Thread { tracee, registers, kernel_state, wait: None });
         Ok(())
-    }
-
-    /// The process with all its threads, each with the registers it will be resumed with: for a process that runs on
-    /// freely.
-    pub fn stopped_process(&self) -> io::Result<StoppedProcess> {
-        self.write_registers()?;
-        let written = |thread: &Thread| thread.tracee.set_registers(&thread.registers).map(|()| thread.tracee.clone());
-        let other_threads = self.threads.stopped().map(written).collect::<io::Result<_>>()?;
-        Ok(StoppedProcess { process: self.process, thread: self.tracee.clone(), other_threads })
-    }
-
-    /// Ends the running thread while others remain.
-    fn end_thread(&mut self) -> Result<BlockEnd, TraceError> {
-        if self.tracee.holds_robust_lock() {
-            return Err(TraceError::Unsupported("a thread ends with a robust lock that it holds".into()));
-        }
-        self.tracee.set_registers(&self.registers)?;
-        self.tracee.start_step()?;
-        self.stops += 1;
-        match self.tracee.pid {
-            first if first == self.process => wait_until_zombie(first)?,
-            thread => drop(wait_for_end(thread)?),
-        }
-        self.threads.wake(self.kernel_state.cleared_at_exit, u32::MAX, 1);
-        Ok(BlockEnd::ThreadEnded)
-    }
-
-    /// Ends the process with all its threads.
-    fn end_process(&mut self) -> Result<Stop, TraceError> {
-        self.tracee.set_registers(&self.registers)?;
-        self.tracee.start_step()?;
-        self.stops += 1;
-        Ok(self.reap()?)
-    }
-
-    /// Kills the process.
-    pub fn kill(&mut self) -> io::Result<()> {
-        self.tracee.kill();
-        self.reap().map(drop)
-    }
-
-    /// Waits for the end of every thread. The kernel reports the first thread last, with the status of the process.
-    fn reap(&mut self) -> io::Result<Stop> {
-        let all = self.threads.take_all().map(|thread| thread.tracee.pid).chain([self.tracee.pid]);
-        for thread in all.filter(|thread| *thread != self.process) {
-            wait_for_end(thread)?;
-        }
-        wait_for_end(self.process)
-    }
-
-    /// Steps to the next report of a system call. While other threads are stopped, the wait is bounded.
-    pub(crate) fn step_call(&self) -> Result<Stop, TraceError> {
-        let stop = if self.threads.has_others() { self.step_with_timeout()? } else { self.tracee.step()? };
-        // the last thread was not the first one: the process has ended as well
-        Ok(if stop.ended() && self.tracee.pid != self.process { wait_for_end(self.process)? } else { stop })
-    }
-
-    fn step_with_timeout(&self) -> Result<Stop, TraceError> {
-        self.tracee.start_step()?;
-        let begun = Instant::now();
-        loop {
-            match self.tracee.poll()? {
-                Some(stop) => return Ok(stop),
-                None if begun.elapsed() > CALL_MAX => {
-                    let call = self.registers.rax;
-                    let what = format!("a thread waits in system call {call} while others are runnable");
-                    return Err(TraceError::Unsupported(what));
-                }
-                None if begun.elapsed() < SHORT => std::thread::yield_now(),
-                None => std::thread::sleep(PAUSE),
-            }
-        }
-    }
-}
-
-fn wait_for_end(thread: Pid) -> io::Result<Stop> {
-    loop {
-        match wait(thread)? {
-            stop if stop.ended() => return Ok(stop),
-            // it is being killed and executes nothing more
-            _ => {}
-        }
-    }
-}
-
-/// Waits until the first thread has ended, which the kernel does not report while others remain.
-fn wait_until_zombie(thread: Pid) -> io::Result<()> {
-    let begun = Instant::now();
-    loop {
-        let stat = std::fs::read_to_string(format!("/proc/{thread}/task/{thread}/stat"))?;
-        if stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X'])) {
-            return Ok(());
-        }
-        if begun.elapsed() > CALL_MAX {
-            return Err(io::Error::other("the first thread does not end"));
-        }
-        std::thread::sleep(PAUSE);
     }
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 /// How long to wait for a system call.
 const CALL_TIMEOUT: Duration = Duration::from_millis(20);
 const TRAP_FLAG: u64 = 1 << 8;
+/// The instruction `int3`.
+pub const BREAKPOINT: u8 = 0xcc;
 /// From this many iterations on, a breakpoint after the instruction is cheaper than a trap per iteration.
 const WORTH_A_BREAKPOINT: u64 = 4;
 
@@ -31,10 +33,10 @@ pub enum StepOutcome {
 pub fn over(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> io::Result<StepOutcome> {
     let mut deferred = DeferredSignals::default();
     tracee.start_step()?;
-    let begun = Instant::now();
+    let begin = Instant::now();
     loop {
         let stop = match instruction.flow() {
-            Flow::Syscall => match poll_call(tracee, begun)? {
+            Flow::Syscall => match poll_call(tracee, begin)? {
                 None => return Ok(deferred.release(tracee, StepOutcome::Pending(None))),
                 Some(stop) => stop,
             },
@@ -86,12 +88,12 @@ impl DeferredSignals {
     }
 }
 
-fn poll_call(tracee: &Tracee, begun: Instant) -> io::Result<Option<Stop>> {
+fn poll_call(tracee: &Tracee, begin: Instant) -> io::Result<Option<Stop>> {
     loop {
         if let Some(stop) = tracee.poll()? {
             return Ok(Some(stop));
         }
-        match begun.elapsed() {
+        match begin.elapsed() {
             waited if waited > CALL_TIMEOUT => return Ok(None),
             waited if waited > Duration::from_micros(200) => std::thread::sleep(Duration::from_micros(200)),
             _ => std::thread::yield_now(),
@@ -174,7 +176,6 @@ fn by_steps(tracee: &Tracee, instruction: &Instruction, count: u64) -> io::Resul
 
 /// Runs it to a breakpoint at the next instruction, which begins with `code`.
 fn to_breakpoint(tracee: &Tracee, instruction: &Instruction, code: [u8; 1]) -> io::Result<StepOutcome> {
-    const BREAKPOINT: u8 = 0xcc;
     let next = instruction.next_ip();
     tracee.write(next, &[BREAKPOINT])?;
     let mut deferred = DeferredSignals::default();

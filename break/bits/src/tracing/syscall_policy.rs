@@ -162,13 +162,13 @@ fn signal_stack(golden: &GoldenProcess, at: u64) -> Result<[u64; 3], TraceError>
 
 /// Runs a new thread to its end before the one that started it is resumed, so that their order is always the same.
 fn run_thread_to_end(thread: &Tracee) -> Result<(), TraceError> {
-    let begun = Instant::now();
+    let begin = Instant::now();
     loop {
         match thread.poll()? {
             Some(stop) if stop.ended() => return Ok(()),
             Some(Stop::Signal(libc::SIGSTOP)) | Some(Stop::Event(_)) => thread.resume(0)?,
             Some(Stop::Signal(signal)) => thread.resume(signal)?,
-            Some(_) | None if begun.elapsed() < THREAD_ENDS => std::thread::sleep(Duration::from_micros(50)),
+            Some(_) | None if begin.elapsed() < THREAD_ENDS => std::thread::sleep(Duration::from_micros(50)),
             Some(_) | None => {
                 return Err(TraceError::Unsupported("it starts a thread that the replay shim did not adopt".into()));
             }

@@ -19,13 +19,13 @@ pub enum ThreadCall {
     Wake {
         word: u64,
         bits: u32,
-        most: u64,
+        max: u64,
     },
     /// With `value`: only if `word` holds it.
     Requeue {
         word: u64,
         value: Option<u32>,
-        most: u64,
+        max: u64,
         to: u64,
         moved: u64,
     },
@@ -95,12 +95,12 @@ fn futex(registers: &Registers, time: impl Fn(u64) -> Option<Duration>) -> Threa
             bits: r9 as u32,
             until: time(r10).map(|time| Deadline::AtClock(clock, time)),
         },
-        libc::FUTEX_WAKE => ThreadCall::Wake { word, bits: u32::MAX, most: count(rdx) },
-        libc::FUTEX_WAKE_BITSET => ThreadCall::Wake { word, bits: r9 as u32, most: count(rdx) },
+        libc::FUTEX_WAKE => ThreadCall::Wake { word, bits: u32::MAX, max: count(rdx) },
+        libc::FUTEX_WAKE_BITSET => ThreadCall::Wake { word, bits: r9 as u32, max: count(rdx) },
         kind @ (libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE) => {
             let value = (kind == libc::FUTEX_CMP_REQUEUE).then_some(r9 as u32);
-            let [most, moved] = [rdx, r10].map(|number| (number as i32).max(0) as u64);
-            ThreadCall::Requeue { word, value, most, to: r8, moved }
+            let [max, moved] = [rdx, r10].map(|number| (number as i32).max(0) as u64);
+            ThreadCall::Requeue { word, value, max, to: r8, moved }
         }
         libc::FUTEX_WAKE_OP => ThreadCall::Unsupported("its threads wake each other by FUTEX_WAKE_OP"),
         _ => ThreadCall::Unsupported("its threads use locks that the kernel owns (priority inheritance)"),
@@ -159,11 +159,11 @@ mod tests {
 
     #[test]
     fn a_wake_up_is_of_at_least_one_thread_and_a_move_of_none() {
-        let wake = |bits, most| ThreadCall::Wake { word: WORD, bits, most };
+        let wake = |bits, max| ThreadCall::Wake { word: WORD, bits, max };
         assert_eq!(call(libc::FUTEX_WAKE, [3, 0, 0, 0]), wake(u32::MAX, 3));
         assert_eq!(call(libc::FUTEX_WAKE, [0, 0, 0, 0]), wake(u32::MAX, 1), "as the kernel does");
         assert_eq!(call(libc::FUTEX_WAKE_BITSET, [9, 0, 0, 2]), wake(2, 9));
-        let moves = |value| ThreadCall::Requeue { word: WORD, value, most: 0, to: 0x1008, moved: 4 };
+        let moves = |value| ThreadCall::Requeue { word: WORD, value, max: 0, to: 0x1008, moved: 4 };
         assert_eq!(call(libc::FUTEX_REQUEUE, [0, 4, 0x1008, 7]), moves(None));
         assert_eq!(call(libc::FUTEX_CMP_REQUEUE, [0, 4, 0x1008, 7]), moves(Some(7)));
         assert!(matches!(call(libc::FUTEX_LOCK_PI, [0; 4]), ThreadCall::Unsupported(_)));

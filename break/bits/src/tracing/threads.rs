@@ -145,11 +145,11 @@ impl Threads {
     }
 
     /// Wakes up to `most` threads that wait for a word, in the order in which they were stopped, and returns how many.
-    pub fn wake(&mut self, word: u64, bits: u32, most: u64) -> u64 {
+    pub fn wake(&mut self, word: u64, bits: u32, max: u64) -> u64 {
         let waits = |wait: Wait| wait.word.is_some_and(|(at, mask)| at == word && mask & bits != 0);
         let mut woken = 0;
         for thread in self.stopped.iter_mut().filter(|thread| thread.wait.is_some_and(waits)) {
-            if woken == most {
+            if woken == max {
                 break;
             }
             thread.wait = None;
@@ -160,10 +160,10 @@ impl Threads {
     }
 
     /// Moves up to `most` threads that wait for one word to another, and returns how many.
-    pub fn requeue(&mut self, from: u64, to: u64, most: u64) -> u64 {
+    pub fn requeue(&mut self, from: u64, to: u64, max: u64) -> u64 {
         let mut moved = 0;
         for wait in self.stopped.iter_mut().filter_map(|thread| thread.wait.as_mut()) {
-            if let Some((word, _)) = wait.word.as_mut().filter(|(word, _)| *word == from && moved < most) {
+            if let Some((word, _)) = wait.word.as_mut().filter(|(word, _)| *word == from && moved < max) {
                 *word = to;
                 moved += 1;
             }

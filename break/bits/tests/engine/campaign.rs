@@ -1,4 +1,4 @@
-//! The engine's promises, on several programs: what it does is what was planned, however it is brought about.
+//! The engine's guarantees, on several programs: the injections are the planned ones, with every method and stepper.
 
 use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
 use bit_flips::engine_messages::{Injected, Method, Program, Stepper};
@@ -25,8 +25,8 @@ fn programs() -> Vec<(&'static str, Program)> {
 fn same(name: &str, one: Vec<Injected>, other: Vec<Injected>) {
     assert_eq!(one.len(), other.len(), "{name}");
     for (mut one, mut other) in one.into_iter().zip(other) {
-        // inode numbers, times and the engine's own user, as `fstat` tells them, are among the values that arbitrary
-        // ones replace
+        // arbitrary values replace memory that contains what `fstat` returns, which differs between engines: inode
+        // numbers, times and the user
         if ["files", "elsewhere"].contains(&name) {
             one.effect.hit.clear();
             other.effect.hit.clear();
@@ -36,7 +36,7 @@ fn same(name: &str, one: Vec<Injected>, other: Vec<Injected>) {
 }
 
 #[test]
-fn the_block_stepper_sees_and_does_what_the_single_stepper_does() {
+fn the_block_stepper_and_the_single_stepper_agree() {
     if !possible() {
         return;
     }
@@ -58,7 +58,7 @@ fn the_block_stepper_sees_and_does_what_the_single_stepper_does() {
 }
 
 #[test]
-fn a_fork_is_disturbed_as_a_fresh_process_would_be() {
+fn a_flip_has_the_same_effect_in_a_fork_and_in_a_fresh_process() {
     if !possible() {
         return;
     }
@@ -101,7 +101,7 @@ fn controls_are_golden_and_every_planned_flip_is_accounted_for() {
 }
 
 #[test]
-fn code_that_is_loaded_while_the_program_runs_is_struck_as_well() {
+fn code_that_is_loaded_while_the_program_runs_is_hit_as_well() {
     if !possible() {
         return;
     }
@@ -113,13 +113,13 @@ fn code_that_is_loaded_while_the_program_runs_is_struck_as_well() {
     let draw = draw(&[FlipType::Cf, FlipType::Wreg, FlipType::Text], 40);
     let (forked, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
     assert_eq!(timings.misses, 0);
-    let struck: Vec<_> = forked.iter().filter_map(|injected| injected.injection.as_ref()).collect();
-    assert_eq!(struck.len(), 120);
-    assert!(struck.iter().all(|injection| injection.module == "libm.so.6"));
+    let hits: Vec<_> = forked.iter().filter_map(|injected| injected.injection.as_ref()).collect();
+    assert_eq!(hits.len(), 120);
+    assert!(hits.iter().all(|injection| injection.module == "libm.so.6"));
 }
 
 #[test]
-fn the_same_seed_gives_the_same_and_what_was_done_is_not_done_again() {
+fn the_same_seed_gives_the_same_flips_and_finished_ones_are_skipped() {
     if !possible() {
         return;
     }

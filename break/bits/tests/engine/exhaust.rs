@@ -18,7 +18,7 @@ fn engine() -> Engine {
 }
 
 /// Without what merely passes the time, and what depends on where a value came from.
-fn came_of(injected: &Injected) -> String {
+fn effect_of(injected: &Injected) -> String {
     let ending = match &injected.effect.ending {
         Ending::Exit(_) => "exit",
         Ending::Signal(_) => "signal",
@@ -40,7 +40,7 @@ fn tally(census: &Census, all: &[Injected]) -> Tally {
     }
     for injected in all {
         for weight in &injected.stands_for {
-            add(weight.kind, &came_of(injected), weight.flips, weight.share);
+            add(weight.kind, &effect_of(injected), weight.flips, weight.share);
         }
     }
     tally.retain(|_, (flips, _)| *flips > 0);
@@ -48,7 +48,7 @@ fn tally(census: &Census, all: &[Injected]) -> Tally {
 }
 
 #[test]
-fn a_class_does_what_each_of_its_members_does_by_itself() {
+fn all_members_of_a_class_have_the_same_effect() {
     if !possible() {
         return;
     }
@@ -65,7 +65,7 @@ fn a_class_does_what_each_of_its_members_does_by_itself() {
 }
 
 #[test]
-fn whatever_can_be_drawn_is_among_them_and_nothing_else() {
+fn exactly_the_flips_that_can_be_drawn_are_enumerated() {
     if !possible() {
         return;
     }
@@ -99,7 +99,7 @@ fn whatever_can_be_drawn_is_among_them_and_nothing_else() {
 }
 
 #[test]
-fn what_is_drawn_by_its_nature_is_refused_by_name() {
+fn a_type_with_random_values_is_refused() {
     if !possible() {
         return;
     }
@@ -115,7 +115,7 @@ fn what_is_drawn_by_its_nature_is_refused_by_name() {
 }
 
 #[test]
-fn draws_agree_with_the_whole() {
+fn a_draw_agrees_with_the_exhaustive_result() {
     if !possible() {
         return;
     }
@@ -127,16 +127,16 @@ fn draws_agree_with_the_whole() {
     for kind in FlipType::PAPER {
         let eligible: f64 = exact.iter().filter(|((k, _), _)| k == kind).map(|(_, (_, share))| share).sum();
         let unchanged = exact.get(&(*kind, "exit golden".to_owned())).map_or(0.0, |(_, share)| *share) / eligible;
-        let seen = drawn
+        let sampled = drawn
             .iter()
             .filter(|one| one.injection.as_ref().is_some_and(|injection| injection.kind == *kind))
-            .filter(|one| came_of(one) == "exit golden")
+            .filter(|one| effect_of(one) == "exit golden")
             .count();
         // five standard deviations: once in two million campaigns by chance, and the seed is fixed
         let n = f64::from(DRAWN);
         let margin = 5.0 * (unchanged * (1.0 - unchanged) / n).sqrt() + 0.5 / n;
-        let seen = seen as f64 / n;
-        println!("{kind}: {unchanged:.3} of all are without effect, {seen:.3} of {DRAWN} drawn");
-        assert!((seen - unchanged).abs() <= margin, "{kind}: {seen} drawn, {unchanged} of all");
+        let sampled = sampled as f64 / n;
+        println!("{kind}: {unchanged:.3} of all are without effect, {sampled:.3} of {DRAWN} drawn");
+        assert!((sampled - unchanged).abs() <= margin, "{kind}: {sampled} drawn, {unchanged} of all");
     }
 }

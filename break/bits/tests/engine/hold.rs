@@ -1,4 +1,4 @@
-//! A process that is held at a flip stands where the injection says, and a debugger finds it so.
+//! A process that is held at a flip is stopped at the address of the injection, and a debugger can attach to it.
 
 use crate::support::{Engine, compiled, draw, possible, program, skipped, written};
 use bit_flips::engine_messages::{Method, Request};
@@ -25,7 +25,7 @@ fn status(pid: impl std::fmt::Display, field: &str) -> Option<String> {
 }
 
 #[test]
-fn a_debugger_finds_the_process_before_and_after_the_flip() {
+fn a_debugger_can_attach_before_and_after_the_flip() {
     if !possible() {
         return;
     }
@@ -41,9 +41,9 @@ fn a_debugger_finds_the_process_before_and_after_the_flip() {
             assert_eq!(Some(&held.injection), usual.injection.as_ref());
             assert_eq!(held.hit.as_ref(), after.then_some(&usual.effect.hit));
             assert!(after || held.ip == held.injection.ip, "before the flip, its instruction is next");
-            assert_eq!(status(pid, "TracerPid:").as_deref(), Some("0"), "nobody traces it");
-            if let Some(said) = gdb(pid, &["info registers rip", "kill"]) {
-                assert!(said.contains(&format!("{:#x}", held.ip)), "{said}");
+            assert_eq!(status(pid, "TracerPid:").as_deref(), Some("0"), "no tracer");
+            if let Some(output) = gdb(pid, &["info registers rip", "kill"]) {
+                assert!(output.contains(&format!("{:#x}", held.ip)), "{output}");
             } else {
                 Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
             }
@@ -54,7 +54,7 @@ fn a_debugger_finds_the_process_before_and_after_the_flip() {
 }
 
 #[test]
-fn after_a_refusal_nothing_is_left_to_flip_in_until_a_program_is_begun_again() {
+fn after_a_refusal_a_program_must_be_started_again() {
     if !possible() {
         return;
     }
@@ -72,7 +72,7 @@ fn after_a_refusal_nothing_is_left_to_flip_in_until_a_program_is_begun_again() {
 }
 
 #[test]
-fn what_is_held_before_its_flip_goes_on_undisturbed() {
+fn a_process_held_before_its_flip_continues_undisturbed() {
     if !possible() {
         return;
     }
@@ -82,16 +82,16 @@ fn what_is_held_before_its_flip_goes_on_undisturbed() {
     let draw = draw(&[FlipType::Cf], 2);
     let (_, pid) = engine.hold(&draw, 1, false);
     match gdb(pid, &["handle SIGSTOP nostop noprint nopass", "continue"]) {
-        Some(said) => assert!(said.contains("exited normally"), "{said}"),
+        Some(output) => assert!(output.contains("exited normally"), "{output}"),
         None => assert!(Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap().success()),
     }
     engine.wait_for_end();
-    // the engine is there for more
+    // the engine serves further requests
     assert_eq!(engine.inject(&draw, Method::Fork, &[], &[]).0.len(), 10);
 }
 
 #[test]
-fn a_process_with_threads_stands_as_a_whole_and_goes_on_as_a_whole() {
+fn all_threads_of_a_held_process_stop_and_continue() {
     if !possible() {
         return;
     }
@@ -106,8 +106,8 @@ fn a_process_with_threads_stands_as_a_whole_and_goes_on_as_a_whole() {
         for entry in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
             let one = format!("{pid}/task/{}", entry.unwrap().file_name().to_string_lossy());
             let state = status(&one, "State:").unwrap();
-            assert!(state.starts_with('T'), "it stands: {state}");
-            assert_eq!(status(&one, "TracerPid:").as_deref(), Some("0"), "nobody traces it");
+            assert!(state.starts_with('T'), "not stopped: {state}");
+            assert_eq!(status(&one, "TracerPid:").as_deref(), Some("0"), "no tracer");
         }
         if thread == pid || others > 0 {
             Command::new("kill").args(["-CONT", &pid.to_string()]).status().unwrap();
@@ -115,11 +115,11 @@ fn a_process_with_threads_stands_as_a_whole_and_goes_on_as_a_whole() {
             others += 1;
             let chosen = format!("[t.switch() for t in gdb.selected_inferior().threads() if t.ptid[1] == {thread}]");
             match gdb(pid, &[&format!("python {chosen}"), "info registers rip", "kill"]) {
-                Some(said) => assert!(said.contains(&format!("{:#x}", held.ip)), "{said}"),
+                Some(output) => assert!(output.contains(&format!("{:#x}", held.ip)), "{output}"),
                 None => drop(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap()),
             }
         }
         engine.wait_for_end();
     }
-    assert!(others > 0, "of 12 flips, none strikes a thread but the first");
+    assert!(others > 0, "all 12 flips hit the first thread");
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Nobody is this user: what is open to everybody is open to it.
+/// An unused user, who can access only what everybody can.
 const STRANGER: User = User { uid: 1_999_999_999, gid: 1_999_999_999, own: false };
 
 struct Folder(PathBuf);
@@ -62,11 +62,11 @@ fn run_of(path: &Path) -> Program {
     Program::new(vec![path.to_str().expect("temporary directories have plain names").to_owned()])
 }
 
-fn facts(path: &Path) -> Result<ElfProperties, Failure> {
+fn checked(path: &Path) -> Result<ElfProperties, Failure> {
     check(&run_of(path), STRANGER)
 }
 
-/// Everything the user reads, and that each of the three parts is there.
+/// The text of a failure that has all three parts.
 fn refusal(result: Result<ElfProperties, Failure>) -> String {
     let failure = result.expect_err("it is refused");
     assert!(failure.why.is_some() && failure.next.is_some(), "{failure}");
@@ -74,10 +74,10 @@ fn refusal(result: Result<ElfProperties, Failure>) -> String {
 }
 
 #[test]
-fn how_a_program_was_built_is_known() {
+fn how_a_program_was_built_is_found() {
     let built = |flags: &[&str]| {
         let folder = Folder::new();
-        Some(facts(&folder.program(flags)?).expect("it can be studied"))
+        Some(checked(&folder.program(flags)?).expect("it can be studied"))
     };
     let Some(usual) = built(&["-pie"]) else { return };
     assert!(
@@ -105,7 +105,7 @@ fn a_static_program_cannot_run_under_the_shim() {
     let replay = Some(Replay { input: folder.file("input", b""), width: 1 });
     let text = refusal(check(&Program { replay, ..run_of(&path) }, STRANGER));
     assert!(text.contains("cannot run under the replay shim") && text.contains("it is static"), "{text}");
-    assert!(facts(&path).is_ok(), "without the shim it can be studied");
+    assert!(checked(&path).is_ok(), "without the shim it can be studied");
 }
 
 #[test]
@@ -114,17 +114,17 @@ fn privileges_of_a_file_are_refused() {
     let Some(path) = folder.program(&[]) else { return };
     for (bits, how) in [(0o4755, "setuid"), (0o2755, "setgid")] {
         mode(&path, bits);
-        let text = refusal(facts(&path));
+        let text = refusal(checked(&path));
         assert!(text.contains(how) && text.contains("study the copy"), "{text}");
     }
     mode(&path, 0o755);
-    assert!(facts(&path).is_ok());
+    assert!(checked(&path).is_ok());
 }
 
 #[test]
-fn what_is_no_program_is_named() {
+fn files_that_are_no_programs_are_refused() {
     let folder = Folder::new();
-    let text = |name: &str, bytes: &[u8]| refusal(facts(&folder.file(name, bytes)));
+    let text = |name: &str, bytes: &[u8]| refusal(checked(&folder.file(name, bytes)));
     let script = text("script", b"#!/usr/bin/python3 -u\n");
     assert!(
         script.contains("it is a script") && script.contains("study the interpreter: /usr/bin/python3 -u /"),
@@ -150,33 +150,33 @@ fn what_is_no_program_is_named() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused() {
+fn a_program_that_cannot_be_started_is_refused() {
     let folder = Folder::new();
     let none = Program { argv: Vec::new(), ..run_of(Path::new("/")) };
     assert!(refusal(check(&none, STRANGER)).contains("no program is given"));
-    assert!(refusal(facts(Path::new("memcached"))).contains("command -v memcached"));
-    assert!(refusal(facts(&folder.0.join("missing"))).contains("cannot be found"));
-    assert!(refusal(facts(&folder.0)).contains("it is not a regular file"));
+    assert!(refusal(checked(Path::new("memcached"))).contains("command -v memcached"));
+    assert!(refusal(checked(&folder.0.join("missing"))).contains("cannot be found"));
+    assert!(refusal(checked(&folder.0)).contains("it is not a regular file"));
     let path = folder.file("plain", b"");
     mode(&path, 0o644);
-    assert!(refusal(facts(&path)).contains("chmod +x"));
+    assert!(refusal(checked(&path)).contains("chmod +x"));
     if let Some(path) = folder.program(&["-Wl,--dynamic-linker=/nowhere/ld.so"]) {
-        assert!(refusal(facts(&path)).contains("its dynamic linker /nowhere/ld.so does not exist"));
+        assert!(refusal(checked(&path)).contains("its dynamic linker /nowhere/ld.so does not exist"));
     }
 }
 
 #[test]
-fn what_is_closed_to_the_programs_user_is_named() {
+fn a_directory_closed_to_the_programs_user_is_named() {
     let folder = Folder::new();
     let Some(path) = folder.program(&[]) else { return };
-    assert!(facts(&path).is_ok());
+    assert!(checked(&path).is_ok());
     mode(&folder.0, 0o700);
-    let text = refusal(facts(&path));
+    let text = refusal(checked(&path));
     let directory = folder.0.to_str().expect("temporary directories have plain names");
     assert!(text.contains(&format!("who cannot access {directory}")) && text.contains("copy "), "{text}");
     mode(&folder.0, 0o755);
     mode(&path, 0o700);
-    assert!(refusal(facts(&path)).contains("chmod a+rX"));
+    assert!(refusal(checked(&path)).contains("chmod a+rX"));
     // its owner alone may execute it, and so may a program that runs as its owner
     assert!(check(&run_of(&path), User { own: true, ..STRANGER }).is_ok());
 }

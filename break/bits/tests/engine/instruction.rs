@@ -1,4 +1,4 @@
-//! What the decoder's facts become: operands, widths, flow and class of known instructions, and no panic on any bytes.
+//! Decoding: operands, widths, flow and class of known instructions, and no panic on any bytes.
 
 use bit_flips::processor::control_flow::Flow;
 use bit_flips::processor::instruction::{Instruction, Operand};
@@ -49,7 +49,7 @@ fn known_instructions_have_their_operands() {
         (&[0x0f, 0x05], ["syscall", "system", "rax/64 rdi/64 rsi/64 rdx/64 r10/64 r8/64 r9/64", "rcx/64 r11/64 rax/64", "", ""]),
         (&[0x31, 0xc0], ["xor eax,eax", "logic", "", "rax/64", "", ""]),
         (&[0xdb, 0x28], ["fld st,tbyte ptr [rax]", "other", "rax/64", "", "memory/80", ""]),
-        // left out: memory that only the data determines
+        // excluded: memory whose address depends on data
         (&[0x48, 0x0f, 0xab, 0x08], ["bts [rax],rcx", "logic", "rax/64 rcx/64", "flags895/5", "", ""]),
         (&[0x0f, 0xae, 0x20], ["xsave [rax]", "system", "rax/64 edx/32", "", "", ""]),
         (&[0xc5, 0xf8, 0x77], ["vzeroupper", "vector", "", "", "", ""]),
@@ -101,7 +101,7 @@ fn flow_is_that_of_the_processor() {
 
 /// All sixteen conditions over all flags, against their definition by the bits of the opcode.
 #[test]
-fn conditions_hold_as_their_opcodes_say() {
+fn conditions_follow_their_opcodes() {
     for opcode in 0x70..=0x7fu8 {
         let Flow::Conditional(condition, target) = decoded(&[opcode, 0x10]).flow() else {
             panic!("a jump on a condition")
@@ -117,7 +117,7 @@ fn conditions_hold_as_their_opcodes_say() {
 }
 
 #[test]
-fn an_idle_repetition_reads_its_counter_alone() {
+fn a_repetition_without_iterations_reads_only_its_counter() {
     let instruction = decoded(&[0xf2, 0xae]);
     let counter = instruction.idle_operand(Rreg).expect("its counter");
     assert_eq!(operands(&instruction, Rreg).split(' ').nth(counter.into()), Some("rcx/64"));
@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_decode_or_do_not(ip: u64, code in prop::collection::vec(any::<u8>(), 0..=20)) {
+    fn any_bytes_are_decoded_without_panic(ip: u64, code in prop::collection::vec(any::<u8>(), 0..=20)) {
         let Some(instruction) = Instruction::decode(ip, &code) else { return Ok(()) };
         prop_assert!((1..=15).contains(&instruction.length()));
         prop_assert!(!instruction.text().is_empty() && !instruction.class().is_empty());

@@ -1,4 +1,5 @@
-//! Flips in processes that run already: each hit is reported, nothing stays traced, and protected processes are refused.
+//! Flips in processes that run already: each hit is reported, nothing stays traced, and protected processes are
+//! refused.
 
 use bit_flips::engine_messages::Sites;
 use bit_flips::live::{Target, check_allowed, flip};
@@ -32,7 +33,7 @@ struct Memcached {
     loaded: Arc<AtomicBool>,
 }
 
-/// Past the test runner, which keeps what passing tests print to itself: skips are counted.
+/// Bypasses the test runner, which hides what passing tests print: skips are counted.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stdout(), "skipped: {why}");
 }
@@ -56,9 +57,9 @@ impl Memcached {
             port: 0,
             loaded: Arc::new(AtomicBool::new(true)),
         };
-        let begun = Instant::now();
+        let begin = Instant::now();
         while server.port == 0 {
-            assert!(begun.elapsed() < PATIENCE, "memcached does not tell its port");
+            assert!(begin.elapsed() < PATIENCE, "memcached has not written its port");
             std::thread::sleep(Duration::from_millis(5));
             let text = std::fs::read_to_string(&port_file).unwrap_or_default();
             server.port = text.trim().strip_prefix("TCP INET: ").and_then(|port| port.parse().ok()).unwrap_or(0);
@@ -90,9 +91,9 @@ impl Drop for Memcached {
     }
 }
 
-/// Whether what is stored comes back.
+/// Whether it returns a stored value.
 fn answers(port: u16) -> bool {
-    let ask = || -> std::io::Result<bool> {
+    let request = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
         stream.write_all(b"set key 0 0 5\r\nvalue\r\nget key\r\n")?;
@@ -104,10 +105,10 @@ fn answers(port: u16) -> bool {
         }
         Ok(true)
     };
-    ask().unwrap_or(false)
+    request().unwrap_or(false)
 }
 
-/// Of every thread.
+/// Whether any of its threads is traced.
 fn traced(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     threads.flatten().any(|thread| {
@@ -130,7 +131,7 @@ fn may_trace() -> bool {
 }
 
 #[test]
-fn a_running_server_is_hit_once_and_left_alone_afterwards() {
+fn a_running_server_is_hit_once_and_no_longer_traced() {
     let Some(program) = memcached() else { return };
     if !may_trace() {
         return;
@@ -139,13 +140,13 @@ fn a_running_server_is_hit_once_and_left_alone_afterwards() {
     assert!(answers(server.port), "healthy");
     let (mut hits, mut harmed) = (0, 0);
     for seed in 1..=FLIPS {
-        let wound = match flip(&target(server.pid(), seed), &|| true) {
-            Ok(wound) => wound,
-            // it has answered after the last flip, and ended or gone silent by it since
+        let injected = match flip(&target(server.pid(), seed), &|| true) {
+            Ok(injected) => injected,
+            // it answered after the last flip, but that flip has ended or silenced it since
             Err(refusal) => {
-                let begun = Instant::now();
+                let begin = Instant::now();
                 while server.runs() && answers(server.port) {
-                    assert!(begun.elapsed() < PATIENCE, "{refusal}");
+                    assert!(begin.elapsed() < PATIENCE, "{refusal}");
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 harmed += 1;
@@ -153,17 +154,17 @@ fn a_running_server_is_hit_once_and_left_alone_afterwards() {
                 continue;
             }
         };
-        assert!(!traced(server.pid()), "seed {seed}: let go");
-        assert!(wound.stepped_us < 150_000, "{wound:?}");
-        assert!(!wound.injection.module.is_empty() && !wound.hit.is_empty(), "{wound:?}");
+        assert!(!traced(server.pid()), "seed {seed}: still traced");
+        assert!(injected.stepped_us < 150_000, "{injected:?}");
+        assert!(!injected.injection.module.is_empty() && !injected.hit.is_empty(), "{injected:?}");
         let works = answers(server.port);
         let runs = server.runs();
         println!(
             "{} {} in {}: {} · {}",
-            wound.injection.kind,
-            wound.injection.instruction,
-            wound.injection.symbol.as_deref().unwrap_or("?"),
-            wound.hit,
+            injected.injection.kind,
+            injected.injection.instruction,
+            injected.injection.symbol.as_deref().unwrap_or("?"),
+            injected.hit,
             if works {
                 "works"
             } else if runs {
@@ -172,19 +173,19 @@ fn a_running_server_is_hit_once_and_left_alone_afterwards() {
                 "ended"
             }
         );
-        hits += u64::from(wound.activated);
+        hits += u64::from(injected.activated);
         if !works || !runs {
             harmed += 1;
             server = Memcached::start(&program, seed);
             assert!(answers(server.port), "healthy again");
         }
     }
-    assert!(hits > FLIPS / 2, "only {hits} of {FLIPS} flips were brought about");
-    assert!(harmed > 0, "{FLIPS} flips of any bit, and none did harm");
+    assert!(hits > FLIPS / 2, "only {hits} of {FLIPS} flips were applied");
+    assert!(harmed > 0, "none of {FLIPS} flips of any bit did harm");
 }
 
 #[test]
-fn a_thread_that_waits_is_let_go_when_nobody_wants_the_flip_any_more() {
+fn a_waiting_thread_is_detached_when_the_flip_is_canceled() {
     if !may_trace() {
         return;
     }
@@ -192,33 +193,33 @@ fn a_thread_that_waits_is_let_go_when_nobody_wants_the_flip_any_more() {
     let script = "while read line; do :; done";
     let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().expect("sh");
     let mut input = shell.stdin.take().expect("a pipe");
-    let (wanted, given_up) = (AtomicBool::new(true), AtomicBool::new(false));
+    let (active, given_up) = (AtomicBool::new(true), AtomicBool::new(false));
     let pid = shell.id();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // until it is attached to: then it gets nothing more, and soon waits
-            let begun = Instant::now();
-            while !traced(pid) && !given_up.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
+            // until it is traced: then it gets no more input, and soon waits
+            let begin = Instant::now();
+            while !traced(pid) && !given_up.load(Ordering::Relaxed) && begin.elapsed() < PATIENCE {
                 input.write_all(b"a line\n").expect("it reads");
             }
-            while traced(pid) && begun.elapsed() < PATIENCE {
-                wanted.store(false, Ordering::Relaxed);
+            while traced(pid) && begin.elapsed() < PATIENCE {
+                active.store(false, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
         let never = Sites { symbols: vec!["no such function".into()], ..Sites::default() };
         let target = Target { sites: never, ..target(pid, 3) };
-        let refusal = flip(&target, &|| wanted.load(Ordering::Relaxed)).expect_err("no instruction may be hit");
+        let refusal = flip(&target, &|| active.load(Ordering::Relaxed)).expect_err("no instruction may be hit");
         given_up.store(true, Ordering::Relaxed);
         assert!(refusal.to_string().contains("nothing was flipped") && refusal.next.is_some(), "{refusal}");
-        assert!(!traced(pid), "let go");
+        assert!(!traced(pid), "still traced");
     });
     drop(input);
-    assert!(shell.wait().unwrap().success(), "it went on undisturbed to its end");
+    assert!(shell.wait().unwrap().success(), "it continued undisturbed to its end");
 }
 
 #[test]
-fn what_must_not_be_corrupted_is_refused() {
+fn processes_that_must_not_be_corrupted_are_refused() {
     let refusal = |pid: i32| check_allowed(pid).expect_err("it is refused").to_string();
     assert!(refusal(1).contains("first process"), "{}", refusal(1));
     assert!(refusal(std::process::id() as i32).contains("this tool"), "{}", refusal(std::process::id() as i32));

@@ -1,7 +1,7 @@
 //! Tests of the engine as a process, in one binary so that it is linked once.
 //!
-//! `fault_oracle` is another one: it forks processes without exec. They would inherit the pipes of engines that other
-//! tests run at the same time, which would then not see the end of their input.
+//! `fault_oracle` is a separate one: it forks processes without exec. They would inherit the pipes of engines in
+//! concurrent tests, whose input would then not end.
 
 mod campaign;
 mod exhaust;

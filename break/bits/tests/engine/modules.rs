@@ -1,6 +1,6 @@
-//! Addresses of a running program get the names that its source gives them: position-independent or not, with debug
-//! information or without, in the program, in a library and in the kernel's.
-#![allow(unsafe_code)] // a child asks to be traced between fork and exec
+//! Addresses of a running program are named as in its source: position-independent or not, with debug information or
+//! without, in the program, in a library and in the vDSO.
+#![allow(unsafe_code)] // a child calls PTRACE_TRACEME between fork and exec
 
 use bit_flips::program::modules::Modules;
 use sandbox::tracee::{Stop, Tracee};
@@ -47,7 +47,7 @@ impl Drop for Folder {
     }
 }
 
-/// Stopped behind its trap.
+/// Stopped after its trap.
 fn trapped(program: &Path) -> (std::process::Child, Tracee) {
     let mut command = Command::new(program);
     // SAFETY: ptrace may be called between fork and exec; it touches no memory.

@@ -1,5 +1,5 @@
 //! Programs that are hard to study: each is either studied as any other, or refused before anything is flipped, with
-//! what is in the way, why, and what to do.
+//! the problem, its reason, and what to do.
 
 use crate::support::{Engine, compiled, draw, possible, program, timeless, written};
 use bit_flips::engine_messages::{Injected, Limits, Method, Profile, Program, Sites, Stepper};
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The program that does what its argument says.
+/// A program that does one thing that is hard to study, chosen by its argument.
 fn misfit(act: &str) -> Program {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let path = MADE.get_or_init(|| compiled("misfit", &[]));
     program(&[&path.to_string_lossy(), act], None)
 }
 
-/// What the user reads, of which all three parts are there.
+/// The text of a refusal, which has all three parts.
 fn refusal(program: &Program) -> String {
     let refusal = Engine::start().begin(program).expect_err("it is refused");
     assert!(
@@ -52,13 +52,13 @@ fn studied(program: &Program) -> (Profile, String) {
     (profile, output)
 }
 
-/// A linker that was made talkative by a flip writes its process id.
+/// A flip may turn on debug output of the dynamic linker, which contains the process id.
 fn without_ids(injected: Injected) -> Injected {
     Injected { stderr: Vec::new(), ..timeless(injected) }
 }
 
 #[test]
-fn however_it_was_built_it_is_studied() {
+fn programs_of_every_build_are_studied() {
     if !possible() {
         return;
     }
@@ -68,13 +68,13 @@ fn however_it_was_built_it_is_studied() {
             program(&[&compiled("sums", options).to_string_lossy()], Some(written("two-lines", b"one\ntwo\n")));
         let (profile, output) = studied(&program);
         assert_eq!(output.lines().count(), 2, "{options:?}");
-        let said = profile.remarks.iter().any(|remark| remark.contains("stripped"));
-        assert_eq!(said, options == ["-s"], "{:?}", profile.remarks);
+        let is_remarked = profile.remarks.iter().any(|remark| remark.contains("stripped"));
+        assert_eq!(is_remarked, options == ["-s"], "{:?}", profile.remarks);
     }
 }
 
 #[test]
-fn names_that_leave_nothing_to_hit_are_refused() {
+fn a_site_filter_that_excludes_everything_is_refused() {
     if !possible() {
         return;
     }
@@ -94,7 +94,7 @@ fn a_privileged_program_is_refused() {
 }
 
 #[test]
-fn code_that_changes_is_refused_unless_the_kernel_is_told() {
+fn code_that_changes_is_refused_unless_its_protection_changes() {
     if !possible() {
         return;
     }
@@ -121,7 +121,7 @@ fn a_program_that_reads_its_own_code_is_stepped_by_the_processor_or_refused() {
 }
 
 #[test]
-fn what_forks_would_share_is_refused() {
+fn a_program_whose_forks_would_share_state_is_refused() {
     if !possible() {
         return;
     }
@@ -139,7 +139,7 @@ fn output_that_is_never_the_same_is_refused_with_the_bytes() {
 }
 
 #[test]
-fn what_reaches_for_other_processes_is_refused() {
+fn a_program_that_affects_other_processes_is_refused() {
     if !possible() {
         return;
     }
@@ -149,17 +149,17 @@ fn what_reaches_for_other_processes_is_refused() {
 }
 
 #[test]
-fn what_does_not_end_by_itself_is_refused_soon() {
+fn a_program_that_does_not_end_is_refused_soon() {
     if !possible() {
         return;
     }
     let limited = |act, limits| Program { limits, ..misfit(act) };
-    let begun = Instant::now();
+    let begin = Instant::now();
     is_refused(&limited("loops", Limits { seconds: 1, ..Limits::default() }), &["does not end within 1 s"]);
     is_refused(&misfit("sleeps"), &["waits for something that does not happen", "--stdin"]);
     let instructions = Limits { instructions: 100, ..Limits::default() };
     is_refused(&limited("counts", instructions), &["more than 100 instructions", "--max-instructions"]);
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn a_loop_without_an_end_is_a_hang() {
     let profile = engine.begin(&program).unwrap();
     let (all, _) = engine.inject(&draw(&[FlipType::Rval, FlipType::Wval], 60), Method::Fork, &[], &[]);
     let hangs: Vec<_> = all.iter().filter(|one| one.effect.ending == Ending::Hang).collect();
-    assert!(!hangs.is_empty(), "of 120 flips of its counter and its bound, none lets it go on");
+    assert!(!hangs.is_empty(), "of 120 flips of its counter and its bound, none makes it run on");
     for hang in hangs {
-        assert!(hang.output.is_some(), "what hangs has not written its sum");
+        assert!(hang.output.is_some(), "a hanging process has not written its sum");
         let least = u64::from(program.limits.hang_times) * profile.cpu_us;
         assert!(hang.effect.cpu_us >= least.max(program.limits.hang_ms * 1000), "{:?}", hang.effect);
     }

@@ -1,5 +1,5 @@
-//! Real servers under the replay shim, in the engine: forks of them say what the golden process says, and a flip in a
-//! fork comes to what it comes to in a fresh process.
+//! Real servers under the replay shim, in the engine: their forks write the same output as the golden process, and a
+//! flip has the same effect in a fork as in a fresh process.
 
 use crate::support::{Engine, draw, possible, program, skipped, timeless, written};
 use bit_flips::engine_messages::{Method, Program, Replay};
@@ -25,7 +25,7 @@ fn memcached(threads: &str, commands: u32, width: u32) -> Option<Program> {
 }
 
 #[test]
-fn forks_of_a_server_with_threads_go_on_as_it_does() {
+fn forks_of_a_server_with_threads_continue_like_the_server() {
     for (threads, width) in [("1", 1), ("4", 3)] {
         let Some(program) = memcached(threads, 40, width) else { return };
         let mut engine = Engine::start();
@@ -39,8 +39,8 @@ fn forks_of_a_server_with_threads_go_on_as_it_does() {
             assert_eq!(control.output, None, "{threads} threads: {}", String::from_utf8_lossy(&control.stderr));
             assert_eq!(control.effect.ending, Ending::Exit(0));
         }
-        assert!(flips.iter().any(|flip| flip.output.is_some()), "some flips are seen");
-        assert!(flips.iter().any(|flip| flip.output.is_none()), "some flips are not seen");
+        assert!(flips.iter().any(|flip| flip.output.is_some()), "some flips change the output");
+        assert!(flips.iter().any(|flip| flip.output.is_none()), "some flips do not change the output");
     }
 }
 

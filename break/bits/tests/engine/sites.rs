@@ -1,11 +1,11 @@
-//! Where flips are allowed to strike: by function, by library, while a handler runs, and not elsewhere.
+//! The site filter: flips hit only the selected functions, libraries and handlers.
 
 use crate::support::{Engine, compiled, draw, possible, program, written};
 use bit_flips::engine_messages::{Injected, Method, Sites};
 use model::flip::{FlipType, Injection};
 use std::collections::BTreeSet;
 
-fn struck(sites: Sites) -> Vec<Injection> {
+fn injections(sites: Sites) -> Vec<Injection> {
     let lines: String = (0..10).map(|n| format!("line {n}\n")).collect();
     let mut program = program(&[&compiled("sums", &[]).to_string_lossy()], Some(written("lines", lines.as_bytes())));
     program.sites = sites;
@@ -21,33 +21,33 @@ fn names(one: &str) -> Vec<String> {
 }
 
 #[test]
-fn flips_strike_where_they_are_allowed_to() {
+fn flips_hit_only_selected_sites() {
     if !possible() {
         return;
     }
     let modules = |all: &[Injection]| all.iter().map(|i| i.module.clone()).collect::<BTreeSet<_>>();
     let symbols = |all: &[Injection]| all.iter().filter_map(|i| i.symbol.clone()).collect::<BTreeSet<_>>();
 
-    let everywhere = struck(Sites::default());
+    let everywhere = injections(Sites::default());
     assert!(modules(&everywhere).len() >= 2, "the program and its library");
 
-    let library = struck(Sites { libraries: names("libc"), ..Sites::default() });
+    let library = injections(Sites { libraries: names("libc"), ..Sites::default() });
     assert_eq!(modules(&library), BTreeSet::from(["libc.so.6".to_owned()]));
 
-    let except = struck(Sites { except: names("libc"), ..Sites::default() });
+    let except = injections(Sites { except: names("libc"), ..Sites::default() });
     assert!(!except.is_empty() && !modules(&except).contains("libc.so.6"));
 
-    let function = struck(Sites { symbols: names("mix"), ..Sites::default() });
+    let function = injections(Sites { symbols: names("mix"), ..Sites::default() });
     assert_eq!(symbols(&function), BTreeSet::from(["mix".to_owned()]));
     assert!(function.iter().all(|i| i.source.as_deref().is_some_and(|source| source.starts_with("sums.c:"))));
 }
 
 #[test]
-fn a_handler_is_struck_with_all_it_calls() {
+fn a_handler_is_hit_with_all_its_callees() {
     if !possible() {
         return;
     }
-    let within: BTreeSet<_> = struck(Sites { handlers: names("puts"), ..Sites::default() })
+    let within: BTreeSet<_> = injections(Sites { handlers: names("puts"), ..Sites::default() })
         .into_iter()
         .filter_map(|injection| injection.symbol)
         .collect();
@@ -56,7 +56,7 @@ fn a_handler_is_struck_with_all_it_calls() {
 }
 
 #[test]
-fn a_handler_that_nobody_has_is_refused() {
+fn a_missing_handler_is_refused() {
     if !possible() {
         return;
     }

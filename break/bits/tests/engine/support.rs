@@ -96,14 +96,14 @@ impl Engine {
         self.send(&Request::Begin(Box::new(program.clone())));
         match self.receive() {
             Reply::Profile(profile) => Ok(*profile),
-            other => Err(words(other)),
+            other => Err(refusal_text(other)),
         }
     }
 
     /// The text of the refusal of a request.
     pub fn refused(&mut self, request: &Request) -> String {
         self.send(request);
-        words(self.receive())
+        refusal_text(self.receive())
     }
 
     /// Injects every flip during the work for a reply; with `classes`, one member of each class.
@@ -163,7 +163,7 @@ impl Engine {
 }
 
 /// The text of a refusal.
-fn words(reply: Reply) -> String {
+fn refusal_text(reply: Reply) -> String {
     match reply {
         Reply::Refused { what, why, next, .. } => {
             [Some(what), why, next].into_iter().flatten().collect::<Vec<_>>().join("\n")
@@ -192,15 +192,15 @@ const UNAVAILABLE: i32 = 3;
 pub fn possible() -> bool {
     let mut engine = Engine::command().stderr(Stdio::piped()).spawn().expect("the engine");
     drop(engine.stdin.take());
-    let mut said = String::new();
-    engine.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let mut output = String::new();
+    engine.stderr.take().unwrap().read_to_string(&mut output).unwrap();
     match engine.wait().unwrap().code() {
         Some(0) => true,
         Some(UNAVAILABLE) => {
-            skipped(said.lines().next().unwrap_or_default());
+            skipped(output.lines().next().unwrap_or_default());
             false
         }
-        status => panic!("the engine ended with {status:?}: {said}"),
+        status => panic!("the engine ended with {status:?}: {output}"),
     }
 }
 

@@ -32,7 +32,7 @@ fn a_static_program_with_threads_is_studied_like_any_other() {
     }
 }
 
-/// What is planned: everything of a flip that is known before it is made.
+/// The properties of a flip that are known before it is made.
 fn planned(all: &[Injected]) -> Vec<Option<[u64; 5]>> {
     all.iter()
         .map(|one| one.injection.as_ref())
@@ -41,7 +41,7 @@ fn planned(all: &[Injected]) -> Vec<Option<[u64; 5]>> {
 }
 
 #[test]
-fn both_steppers_see_the_same_instructions_in_the_same_order() {
+fn both_steppers_execute_the_same_instructions_in_the_same_order() {
     if !possible() {
         return;
     }
@@ -91,7 +91,7 @@ fn controls_are_golden_and_every_planned_flip_is_accounted_for() {
 }
 
 #[test]
-fn what_depends_on_the_order_of_threads_is_seen_in_the_controls() {
+fn output_that_depends_on_the_order_of_threads_shows_in_the_controls() {
     if !possible() {
         return;
     }
@@ -107,7 +107,7 @@ fn what_depends_on_the_order_of_threads_is_seen_in_the_controls() {
 }
 
 #[test]
-fn a_fresh_process_comes_to_the_points_of_the_forks() {
+fn a_fresh_process_reaches_the_points_of_the_forks() {
     if !possible() {
         return;
     }
@@ -127,7 +127,7 @@ fn a_fresh_process_comes_to_the_points_of_the_forks() {
 }
 
 #[test]
-fn where_order_changes_nothing_a_flip_comes_to_the_same() {
+fn a_flip_has_the_same_effect_where_order_changes_nothing() {
     if !possible() {
         return;
     }
@@ -143,15 +143,15 @@ fn where_order_changes_nothing_a_flip_comes_to_the_same() {
     let fresh = block.inject(&draw, Method::Fresh, &[], &[]).0;
     assert!(forked.iter().any(|flip| flip.output.is_some()));
     for ((one, other), third) in forked.into_iter().zip(stepped).zip(fresh) {
-        let one = come_to(one, golden);
-        assert_eq!(one, come_to(other, golden), "by steps");
-        assert_eq!(one, come_to(third, golden), "fresh");
+        let one = comparable(one, golden);
+        assert_eq!(one, comparable(other, golden), "by steps");
+        assert_eq!(one, comparable(third, golden), "fresh");
     }
 }
 
-/// What hangs may write on until it is ended. What writes more than it should writes memory in which the kernel has
-/// left times.
-fn come_to(injected: Injected, golden: usize) -> Injected {
+/// Without output that differs between runs: a hanging process writes until it is ended, and one that writes too much
+/// writes memory in which the kernel has left times.
+fn comparable(injected: Injected, golden: usize) -> Injected {
     let mut injected = timeless(injected);
     let hangs = injected.effect.ending == Ending::Hang;
     for stream in injected.output.iter_mut().flat_map(|output| &mut output.streams) {
@@ -163,7 +163,7 @@ fn come_to(injected: Injected, golden: usize) -> Injected {
 }
 
 #[test]
-fn what_cannot_be_repeated_is_refused_by_name() {
+fn threads_that_cannot_be_repeated_are_refused() {
     if !possible() {
         return;
     }
@@ -188,7 +188,7 @@ fn what_cannot_be_repeated_is_refused_by_name() {
 }
 
 #[test]
-fn the_same_seed_strikes_the_same_in_every_campaign() {
+fn the_same_seed_draws_the_same_flips_in_every_campaign() {
     if !possible() {
         return;
     }

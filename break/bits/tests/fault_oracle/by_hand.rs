@@ -19,7 +19,7 @@ pub fn by_hand(
 ) -> State {
     let (byte, within) = (u64::from(fault.bit / 8), 1u8 << (fault.bit % 8));
     let mut memory = start.memory.clone();
-    // a vector register that is read has its flip already when it is loaded
+    // a vector register that is read is loaded with its flip
     if let (Operand::Register(register), FlipType::Rreg) = (hit, fault.kind)
         && let Some(offset) = vector(register)
     {
@@ -29,7 +29,7 @@ pub fn by_hand(
     let after = matches!(fault.kind, FlipType::Wreg | FlipType::Wval);
     (0..start.iteration).for_each(|_| oracle.step());
     if start.iteration > 0 {
-        // whether a trap within shows the flags of the last comparison is the processor's affair
+        // whether a trap within has the flags of the last comparison depends on the processor
         let now = oracle.tracee.registers().unwrap();
         oracle.tracee.set_registers(&Registers { eflags: start.registers.eflags, ..now }).unwrap();
     }
@@ -94,7 +94,7 @@ fn flip_general(registers: &mut Registers, register: iced_x86::Register, bit: u3
     *whole ^= 1 << (bit + if high { 8 } else { 0 });
 }
 
-/// Code with this bit flipped reads clocks or random numbers, or asks the kernel for who knows what.
+/// Whether the code with this bit flipped reads clocks or random numbers, or makes system calls.
 pub fn unrepeatable(code: &[u8], bit: u32) -> bool {
     let mut flipped = code.to_vec();
     flipped[bit as usize / 8] ^= 1 << (bit % 8);

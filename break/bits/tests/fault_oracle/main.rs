@@ -1,10 +1,10 @@
-//! Every flip does what the processor would do.
+//! Every flip has the effect that the processor would produce.
 //!
-//! Two processes start alike, in random states. In one, the flip is brought about. In the other it happens by other
-//! means: a wrong address is one that instructions written for it really access; all else is set by hand between plain
-//! steps. Then both run on, and all their registers and memory, or the signals they got, must be the same. A failure
-//! prints the seed; `FAULT_SEED=N` repeats it, `FAULT_CASES=N` does more than a quick run.
-#![allow(unsafe_code)] // test processes are made by hand; each place says why it may
+//! Two processes start in the same random state. In one, the engine applies the flip. In the other, the oracle, it is
+//! produced by other means: other instructions access the wrong address, or values are set by hand between plain steps.
+//! Then both run on, and all their registers and memory, or the signals they got, must be the same. A failure prints
+//! the seed; `FAULT_SEED=N` repeats it, `FAULT_CASES=N` sets the number of cases.
+#![allow(unsafe_code)] // test processes are made by hand; each place states the reason
 
 mod by_hand;
 mod pair;
@@ -53,7 +53,7 @@ pub fn say(text: &str) {
 }
 
 #[test]
-fn wrong_addresses_are_those_of_real_accesses() {
+fn a_wrong_address_has_the_effect_of_a_real_access() {
     each("addresses", 60, |pair, random, shape| {
         for &(kind, operand, address, oracle) in &shape.addresses {
             let mut start = start(random, shape, &mut pair.oracle);
@@ -73,7 +73,7 @@ fn wrong_addresses_are_those_of_real_accesses() {
             let fault = Fault { kind, operand, bit, iteration: start.iteration, seed: 0 };
             let Some((mut faulty, signal)) = pair.inject(shape, &start, &fault) else {
                 let excused = shape.masked || shape.text.ends_with("cmpsb");
-                assert!(excused, "{kind} {operand} bit {bit} of {right:#x} was not made");
+                assert!(excused, "{kind} {operand} bit {bit} of {right:#x} was not applied");
                 pair.missed += 1;
                 continue;
             };
@@ -93,7 +93,7 @@ fn wrong_addresses_are_those_of_real_accesses() {
 }
 
 #[test]
-fn all_other_flips_are_those_made_by_hand() {
+fn all_other_flips_have_the_effect_of_values_set_by_hand() {
     each("values", 12, |pair, random, shape| {
         let instruction = Instruction::decode(CODE, shape.code).unwrap();
         for kind in [FlipType::Cf, FlipType::Wreg, FlipType::Rreg, FlipType::Wval, FlipType::Rval, FlipType::Text] {
@@ -112,7 +112,7 @@ fn all_other_flips_are_those_made_by_hand() {
                 let address = found.filter(|_| valued).map(|row| row.2(&start.registers));
                 let fault = Fault { kind, operand, bit, iteration: start.iteration, seed: 0 };
                 let Some((mut faulty, signal)) = pair.inject(shape, &start, &fault) else {
-                    return Err(format!("{kind} {operand} bit {bit} was not made"));
+                    return Err(format!("{kind} {operand} bit {bit} was not applied"));
                 };
                 let hit = instruction.operand(kind, operand).unwrap();
                 let mut native = by_hand(&mut pair.oracle, shape, &start, &fault, hit, address);

@@ -1,4 +1,4 @@
-//! Two processes that begin alike, and whether they ended alike.
+//! Two processes that start in the same state, and the comparison of their ends.
 
 use crate::scratch::{CODE, DATA, Ending, LANDING, LOADED, Memory, PAGE, Scratch, State};
 use crate::shapes::Shape;
@@ -48,7 +48,7 @@ impl Pair {
     }
 
     pub fn renew(&mut self, states: [&State; 2]) {
-        if states.iter().any(|state| matches!(state.ending, Ending::Hang | Ending::Gone)) {
+        if states.iter().any(|state| matches!(state.ending, Ending::Hang | Ending::Exited)) {
             self.faulty = vectors::scratch();
             self.oracle = vectors::scratch();
         }
@@ -76,7 +76,7 @@ pub fn start(random: &mut Random, shape: &Shape, oracle: &mut Scratch) -> Start 
     let align = |random: &mut Random| shape.align.max([1, 1, 8, 64][random.below(4) as usize]);
     let pointer = |random: &mut Random| {
         let page = DATA + random.below(8) * PAGE;
-        // near the page's end, more often than chance has it
+        // more often near the page's end
         let offset = if random.below(4) == 0 { PAGE - random.below(72) } else { 0x400 + random.below(PAGE) };
         (page + offset) & !(align(random) - 1)
     };
@@ -138,7 +138,7 @@ pub fn start(random: &mut Random, shape: &Shape, oracle: &mut Scratch) -> Start 
     Start { memory, registers, iteration }
 }
 
-/// `signal` is what the strike left to be delivered.
+/// `signal` is the undelivered signal of the flip.
 pub fn compare(
     shape: &Shape,
     faulty: &mut State,
@@ -146,16 +146,16 @@ pub fn compare(
     same_code: bool,
     signal: i32,
 ) -> Result<(), String> {
-    let differ = |what: String| Err(format!("{what}\nstruck {:x?}\noracle {:x?}", faulty.ending, oracle.ending));
+    let differ = |what: String| Err(format!("{what}\nfaulty {:x?}\noracle {:x?}", faulty.ending, oracle.ending));
     let mut whole = same_code;
     match (faulty.ending, oracle.ending) {
         (Ending::Through, Ending::Through) => whole = true,
-        (Ending::Hang, Ending::Hang) | (Ending::Gone, Ending::Gone) => return Ok(()),
+        (Ending::Hang, Ending::Hang) | (Ending::Exited, Ending::Exited) => return Ok(()),
         (
             Ending::Signal { signal: a, code: b, address: c, rip: d },
             Ending::Signal { signal: w, code: x, address: y, rip: z },
         ) => {
-            // which byte of a page a masked access reports is the processor's affair
+            // which byte of a page a masked access reports depends on the processor
             let same_address = c == y || shape.masked && c / PAGE == y / PAGE;
             if (a, b) != (w, x) || !same_address && a != libc::SIGFPE {
                 return differ("another signal".into());
@@ -196,7 +196,7 @@ pub fn compare(
         return differ(format!("registers\n{:x?}\n{:x?}", general(&faulty.registers), general(&oracle.registers)));
     }
     if shape.text.starts_with("call") && matches!(faulty.ending, Ending::Signal { code: SI_KERNEL, .. }) {
-        // whether a call that finds no canonical target has pushed already is the processor's affair: Intel's have,
+        // whether a call to a non-canonical target has pushed already depends on the processor: Intel's have,
         // AMD's have not
         let pushed = [faulty.registers.rsp, faulty.registers.rsp - 8, faulty.registers.r15];
         for address in pushed.into_iter().flat_map(|begin| begin..begin + 8) {

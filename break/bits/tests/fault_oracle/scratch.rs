@@ -1,9 +1,9 @@
-//! A process that owns nothing but a region of memory and its registers, both as the test sets them.
+//! A process whose memory (one region) and registers are set by the test.
 //!
 //! ```text
 //! page 0 code | 1 loads and stores all vector registers | 2 read only | 3 no access | 4 nothing | 5-6 data | 7 nothing
-//!   | 8-23 data, which pointers point into | 24 read only | 25 data | 26 no access | 27 data | 28 a file's missing page
-//!   | 29 traps, to jump to | 30 vector registers to load | 31 vector registers as they were
+//!   | 8-23 data, which pointers point into | 24 read only | 25 data | 26 no access | 27 data
+//!   | 28 a file's missing page | 29 traps, to jump to | 30 vector registers to load | 31 vector registers as they were
 //! ```
 
 use sandbox::tracee::{Registers, Stop, Tracee};
@@ -16,7 +16,7 @@ pub const DATA: u64 = BASE + 8 * PAGE;
 pub const LANDING: u64 = BASE + 29 * PAGE;
 pub const LOADED: u64 = BASE + 30 * PAGE;
 pub const STORED: u64 = BASE + 31 * PAGE;
-/// Of the page of stored registers, what is used for them; the rest is for oracles to write to.
+/// Bytes of stored registers within their page; oracles write to the rest.
 pub const STORED_BYTES: usize = 2048 + 64;
 const HELPERS: u64 = BASE + PAGE;
 const BREAKPOINT: u8 = 0xcc;
@@ -25,11 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Pages that hold data, as (first, count).
 const HELD: [(u64, u64); 6] = [(2, 1), (5, 2), (8, 17), (25, 1), (27, 1), (30, 2)];
 
-/// The bytes of assembly text.
+/// Assembles text to bytes.
 macro_rules! code {
     ($($text:literal),+) => {{
         let (start, end): (*const u8, *const u8);
-        // SAFETY: reads two addresses; the code between them stands in read-only data and is not executed here.
+        // SAFETY: reads two addresses; the code between them is in read-only data and is not executed here.
         unsafe {
             std::arch::asm!(
                 "lea {0}, [rip + 22f]", "lea {1}, [rip + 23f]",
@@ -42,7 +42,7 @@ macro_rules! code {
 }
 pub(crate) use code;
 
-/// All that a program may have changed.
+/// Everything that a program may have changed.
 #[derive(Clone)]
 pub struct State {
     pub ending: Ending,
@@ -61,10 +61,10 @@ pub enum Ending {
         rip: u64,
     },
     Hang,
-    Gone,
+    Exited,
 }
 
-/// What the held pages hold.
+/// Content of the data pages.
 #[derive(Clone, PartialEq)]
 pub struct Memory(Vec<u8>);
 
@@ -101,7 +101,7 @@ impl Memory {
         (0..8).rev().fold(0, |word, offset| word << 8 | u64::from(*self.at(address + offset)))
     }
 
-    /// Addresses at which two differ, the first few.
+    /// The first addresses at which two differ.
     pub fn differences(&mut self, other: &mut Memory) -> Vec<String> {
         let mut found = Vec::new();
         for (first, count) in HELD {
@@ -125,7 +125,7 @@ pub struct Scratch {
 
 impl Scratch {
     pub fn new(load: &[u8], store: &[u8]) -> Scratch {
-        // SAFETY: the child makes system calls alone until it stops, and is never resumed in this program's code.
+        // SAFETY: the child makes only system calls until it stops, and is never resumed in this program's code.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             lay_out();
@@ -142,7 +142,7 @@ impl Scratch {
         scratch
     }
 
-    /// Code at [`CODE`], memory, vector registers from the memory's page of them, then the registers.
+    /// Sets the code at [`CODE`], memory, vector registers from their page of it, then the registers.
     pub fn set(&mut self, code: &[u8], memory: &Memory, registers: &Registers) {
         let mut page = [BREAKPOINT; PAGE as usize - 0x100];
         page[..code.len()].copy_from_slice(code);
@@ -158,7 +158,7 @@ impl Scratch {
         self.tracee.set_registers(registers).unwrap();
     }
 
-    /// Registers that are a stopped child's, but for what a test sets.
+    /// Registers of the stopped child, which a test changes in part.
     pub fn registers(&self) -> Registers {
         Registers { orig_rax: u64::MAX, rip: CODE, ..self.tracee.registers().unwrap() }
     }
@@ -180,16 +180,16 @@ impl Scratch {
         };
         match stop {
             Some(Stop::Signal(_)) => self.finish(),
-            // what never ends cannot be compared further, and is not used again
+            // a process without an end cannot be compared further, and is not used again
             other => State {
-                ending: if other.is_some() { Ending::Gone } else { Ending::Hang },
-                registers: self.gone(),
+                ending: if other.is_some() { Ending::Exited } else { Ending::Hang },
+                registers: self.no_registers(),
                 memory: Memory(Vec::new()),
             },
         }
     }
 
-    /// What it is like now that it is stopped by a signal.
+    /// Its state after it was stopped by a signal.
     pub fn finish(&mut self) -> State {
         let registers = self.tracee.registers().unwrap();
         let details = self.details();
@@ -214,7 +214,7 @@ impl Scratch {
         State { ending, registers, memory }
     }
 
-    /// Signal, code and address as the kernel tells them.
+    /// Signal, code and address as the kernel reports them.
     fn details(&self) -> [u64; 3] {
         let mut words = [0u64; 16];
         // SAFETY: the kernel fills 128 bytes.
@@ -225,13 +225,13 @@ impl Scratch {
 
     fn help(&self, rip: u64) {
         let now = self.tracee.registers().unwrap();
-        // disturbed code may have loaded selectors that the processor takes and the kernel does not
+        // disturbed code may have loaded selectors that the processor accepts and the kernel does not
         let registers = Registers { rip, orig_rax: u64::MAX, eflags: 0x202, ds: 0, es: 0, fs: 0, gs: 0, ..now };
         self.tracee.set_registers(&registers).unwrap();
         assert!(self.tracee.resume_and_wait(0).unwrap().trapped(), "vector registers cannot be moved");
     }
 
-    fn gone(&self) -> Registers {
+    fn no_registers(&self) -> Registers {
         // SAFETY: a structure of plain numbers.
         unsafe { std::mem::zeroed() }
     }
@@ -244,7 +244,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What its pages hold now.
+/// Current content of its data pages.
 pub fn held(scratch: &Scratch) -> Memory {
     let mut memory = Memory(Vec::new());
     for (first, count) in HELD {
@@ -255,7 +255,7 @@ pub fn held(scratch: &Scratch) -> Memory {
     memory
 }
 
-/// In the child: maps the region and stops for good.
+/// In the child: maps the region, then stops.
 fn lay_out() -> ! {
     const READ: i32 = libc::PROT_READ;
     const WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;

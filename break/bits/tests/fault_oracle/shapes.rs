@@ -1,10 +1,8 @@
-//! Instructions, and for each of their addresses what the processor does when it is wrong, written with other
-//! instructions.
+//! Instructions, and for each of their addresses the effect of a wrong one, written with other instructions.
 //!
 //! In an oracle, r15 and rbp hold the wrong address (rbp where the stack segment is used), r13 the address behind the
 //! instruction, r14 is free. Of repeated instructions r12 is the number of iterations before, r11 the negative of one
-//! more, r10 what an address moves by. An oracle never swaps memory and never asks what is mapped: it accesses the
-//! wrong address.
+//! more, r10 the step of an address. An oracle neither swaps memory nor reads mappings: it accesses the wrong address.
 
 use crate::scratch::code;
 use model::flip::FlipType::{self, Raddr, Waddr};

@@ -1,4 +1,4 @@
-//! Flips around system calls, signals, the stack's end and several variables: where two plain processes do not tell.
+//! Flips around system calls, signals, the stack's end and several variables, which two plain processes cannot compare.
 
 use crate::scratch::{BASE, CODE, DATA, LANDING, Memory, PAGE, Scratch, code, held};
 use crate::shapes::Needs;
@@ -13,7 +13,7 @@ fn zeros() -> Memory {
     Memory::filled(|_| 0)
 }
 
-/// A process that stands before `code`.
+/// A process that is stopped before `code`.
 fn before(code: &[u8], set: impl FnOnce(&mut Registers)) -> Scratch {
     let mut scratch = crate::vectors::scratch();
     let mut registers = Registers { rsp: DATA + 8 * PAGE, rdi: DATA, ..scratch.registers() };
@@ -49,15 +49,15 @@ fn results_of_system_calls_flip() {
 }
 
 #[test]
-fn a_system_call_that_takes_its_time_is_not_waited_for() {
+fn a_long_system_call_is_not_waited_for() {
     let code = code!("syscall");
     // 200 ms, from a place that is written after the zeros
     let scratch = before(code, |r| (r.rax, r.rdi, r.rsi) = (libc::SYS_nanosleep as u64, DATA, 0));
     scratch.tracee.write(DATA + 8, &200_000_000u64.to_le_bytes()).unwrap();
-    let begun = std::time::Instant::now();
+    let begin = std::time::Instant::now();
     let result = faulty(&scratch, code, fault(Wreg, written("RAX"), 5));
     let NextAction::Pending(None, rest) = result.next else { panic!("{result:?}") };
-    assert!(!result.activated && begun.elapsed().as_millis() < 190, "{:?}", begun.elapsed());
+    assert!(!result.activated && begin.elapsed().as_millis() < 190, "{:?}", begin.elapsed());
     let stop = scratch.tracee.wait().unwrap();
     let result = rest.resume(&scratch.tracee, &Instruction::decode(CODE, code).unwrap(), stop).unwrap();
     assert!(result.activated && matches!(result.next, NextAction::Resume(0)), "{result:?}");
@@ -183,7 +183,7 @@ fn mmx_registers_flip_in_place() {
     }
 }
 
-/// The kernel keeps no state of registers that are all zeros; a flip makes some.
+/// The kernel stores no state of registers that are all zeros; a flip adds it.
 #[test]
 fn vector_registers_without_state_flip() {
     if Needs::present() < Needs::Avx2 {
@@ -208,11 +208,11 @@ fn vector_registers_without_state_flip() {
     }
 }
 
-/// What is said to be corrupted is, nothing else is, and the same seed does the same.
+/// Exactly the reported variables are corrupted, and the same seed corrupts the same ones.
 #[test]
 fn arbitrary_values_hit_several_variables() {
     let code = code!("mov rax, [rdi]");
-    let mut seen = std::collections::BTreeSet::new();
+    let mut places = std::collections::BTreeSet::new();
     for seed in 0..40 {
         let run = || {
             // a register that points to other memory of the test would make that a variable as well
@@ -247,7 +247,7 @@ fn arbitrary_values_hit_several_variables() {
                     expected.put(address, &after.to_le_bytes());
                 }
             }
-            assert!(seen.insert((seed, place.to_owned())), "each once");
+            assert!(places.insert((seed, place.to_owned())), "each once");
         }
         assert_eq!(memory.differences(&mut expected), Vec::<String>::new(), "{hit}");
         let general = |r: &Registers| {
@@ -257,11 +257,11 @@ fn arbitrary_values_hit_several_variables() {
             general(&undisturbed).iter().zip(general(&now)).filter(|(before, after)| **before != *after).count();
         assert_eq!((changed, now.rip, now.rsp), (registers, undisturbed.rip, undisturbed.rsp), "{hit}");
     }
-    let memory = seen.iter().filter(|(_, place)| place.starts_with('[')).count();
-    assert!(memory > 10 && seen.len() - memory > 10, "both kinds are hit");
+    let memory = places.iter().filter(|(_, place)| place.starts_with('[')).count();
+    assert!(memory > 10 && places.len() - memory > 10, "both kinds are hit");
 }
 
-/// A flip never leaves its mark on the address that the access should have had.
+/// A flip never changes memory at the intended address.
 #[test]
 fn a_read_elsewhere_leaves_memory_alone() {
     let code = code!("mov rax, [rdi]");

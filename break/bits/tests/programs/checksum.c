@@ -1,4 +1,4 @@
-/* Sums up its own code, as programs do that want to notice when it was changed. */
+/* Computes a checksum of its own code, as programs do to detect changes. */
 #include <stdio.h>
 
 extern const unsigned char __executable_start[], __etext[];

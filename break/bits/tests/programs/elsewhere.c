@@ -1,9 +1,10 @@
-/* Leaves the directory it was started in and goes on by relative paths, as servers do: a directory of its own, then the host's. */
+/* Changes its working directory and uses relative paths, as servers do: first its own directory, then one of the host.
+ * */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void look(const char *path)
+static void print_directory(const char *path)
 {
     struct stat about;
     for (int i = 0; i < 20; i++)
@@ -20,9 +21,9 @@ int main(void)
     if (!file)
         return 2;
     fclose(file);
-    look("made");
+    print_directory("made");
     if (chdir("/usr"))
         return 3;
-    look("bin");
+    print_directory("bin");
     return 0;
 }

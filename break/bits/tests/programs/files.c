@@ -1,4 +1,4 @@
-/* Reads its input byte by byte without a buffer, and keeps a journal in a file and a copy in another. */
+/* Reads its input byte by byte without a buffer, and writes a journal and a copy of it to files. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Loads a library while it runs, and calls what is in it. */
+/* Loads a library at run time and calls a function of it. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Does what its first argument says: mostly what a program must not do if it is to be repeated exactly. */
+/* Does one thing, chosen by its first argument: mostly one that prevents exact repetition. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static void late_jit(void) {
     call(code);
 }
 
-/* never writable and executable at a time, but twice something else */
+/* never writable and executable at the same time; the code changes once */
 static void strict_jit(void) {
     unsigned char *code = memcpy(mapped(PROT_READ | PROT_WRITE, MAP_PRIVATE), answer, sizeof answer);
     mprotect(code, 4096, PROT_READ | PROT_EXEC);
@@ -102,7 +102,7 @@ static void reads_on(void) {
         printf("%d", fgets(line, sizeof line, stdin) != NULL);
 }
 
-/* a disturbed bound lets it count for a long time */
+/* a disturbed bound makes it count for a long time */
 static void counts(void) {
     volatile unsigned long bound = 1000, sum = 0;
     for (volatile unsigned long n = 0; n < bound; n++)

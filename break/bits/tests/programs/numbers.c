@@ -1,4 +1,4 @@
-/* Floating point, vectors, sorting through function pointers, long jumps, and a signal it sends itself. */
+/* Floating point, vectors, sorting through function pointers, long jumps, and a signal that it sends to itself. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* Repeated instructions with three iterations and with none, forwards and backwards, and a store of which nothing is stored. */
+/* Repeated instructions with three iterations and with none, forwards and backwards, and a store whose mask is empty.
+ * */
 #include <stdint.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ __attribute__((noinline)) static void backwards(char *d, const char *s, uint64_t
     __asm__ volatile("std; rep movsb; cld" : "+D"(d), "+S"(s), "+c"(n) : : "memory");
 }
 
-#ifdef MASKED /* the compiler knows the mask registers only where it may use them */
+#ifdef MASKED /* the compiler accepts the mask registers only where it may use them */
 __attribute__((target("avx512bw,avx512vl")))
 #endif
 __attribute__((noinline)) static void masked(char *d) {

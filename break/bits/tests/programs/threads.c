@@ -38,7 +38,7 @@ static unsigned mixed(unsigned number) {
     return number;
 }
 
-/* a bounded queue with two conditions; the workers' sums add up to the same */
+/* a bounded queue with two conditions; the sum over all workers is constant */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t filled, emptied;
@@ -85,7 +85,7 @@ static void queues(void) {
     printf("sum %u\n", queue.sum);
 }
 
-/* threads that live and die; what one leaves the next one takes up */
+/* threads started one after the other; each continues from the result of the one before */
 static void *once(void *with) {
     unsigned *number = with;
     unsigned *heap = malloc(64);
@@ -104,7 +104,7 @@ static void lives(void) {
     }
 }
 
-/* rounds at a barrier, each of which reads what all wrote in the one before */
+/* rounds at a barrier; each reads what all threads wrote in the round before */
 static pthread_barrier_t barrier;
 static unsigned cells[2][WORKERS];
 
@@ -127,7 +127,7 @@ static void barriers(void) {
         printf("%u\n", cells[0][n]);
 }
 
-/* a baton that goes round: nobody sleeps, each spins until it is its turn */
+/* a token passed around: each thread spins until its turn, none sleeps */
 static atomic_uint baton;
 static unsigned log_[WORKERS * 2];
 
@@ -160,8 +160,8 @@ static void *counts(void *with) {
             ;
         plain += mixed(own * 1000 + n);
         atomic_fetch_add(&serving, 1);
-        unsigned seen = atomic_load(&total);
-        while (!atomic_compare_exchange_weak(&total, &seen, seen + mixed(n)))
+        unsigned current = atomic_load(&total);
+        while (!atomic_compare_exchange_weak(&total, &current, current + mixed(n)))
             ;
     }
     return NULL;
@@ -172,7 +172,7 @@ static void atomics(void) {
     printf("%u %u\n", plain, atomic_load(&total));
 }
 
-/* sleeps of different lengths, and waits that end by their time */
+/* sleeps of different lengths, and waits that time out */
 static sem_t never;
 
 static void *sleeps(void *with) {
@@ -180,7 +180,7 @@ static void *sleeps(void *with) {
     struct timespec time = {0, (long)(WORKERS - own) * 3000000};
     nanosleep(&time, NULL);
     clock_gettime(CLOCK_REALTIME, &time);
-    /* without a branch: whether a second begins is another one in each run */
+    /* without a branch: whether a new second begins differs between runs */
     long long then = time.tv_sec * 1000000000LL + time.tv_nsec + 5000000;
     time.tv_sec = then / 1000000000;
     time.tv_nsec = then % 1000000000;
@@ -196,11 +196,11 @@ static void naps(void) {
 }
 
 /* the first thread ends before the others; one of these ends the process */
-static sem_t gone;
+static sem_t ended;
 
 static void *lasts(void *with) {
     pthread_join(*(pthread_t *)with, NULL);
-    sem_wait(&gone);
+    sem_wait(&ended);
     puts("last");
     exit(3);
 }
@@ -214,13 +214,13 @@ static void *detached(void *with) {
 static void outlived(void) {
     static pthread_t first;
     first = pthread_self();
-    sem_init(&gone, 0, 0);
+    sem_init(&ended, 0, 0);
     started(lasts, &first);
-    started(detached, &gone);
+    started(detached, &ended);
     pthread_exit(NULL);
 }
 
-/* locks of every kind that is left to the library */
+/* locks of all kinds that the C library implements */
 static pthread_mutex_t recursive, checking;
 static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
@@ -267,7 +267,7 @@ static void kinds(void) {
     printf("%u %u\n", guarded, destroyed);
 }
 
-/* the bare calls: some are moved to another word, some woken by bits */
+/* futex calls without the library: some waits are requeued to another word, some woken by bits */
 static atomic_uint gate, yard, bits, passed;
 
 static long futex(atomic_uint *word, int operation, unsigned value, unsigned long most, atomic_uint *other, unsigned third) {
@@ -304,7 +304,7 @@ static void bare(void) {
     printf("%u\n", passed);
 }
 
-/* one works, the others only wait: what a flip does cannot depend on their order */
+/* one works, the others only wait: the effect of a flip cannot depend on their order */
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 
 static void *waits(void *with) {
@@ -328,7 +328,7 @@ static void single(void) {
     team(waits, writes);
 }
 
-/* what one sleep and two shorter ones come to depends on when they begin */
+/* the order of one sleep and two shorter ones depends on when they begin */
 static void *naps_once(void *with) {
     usleep(40000);
     puts("once");
@@ -362,7 +362,7 @@ static void *hurries(void *with) {
 
 static void racing(void) { team(hurries, NULL); }
 
-/* what is refused */
+/* calls that are refused */
 static volatile sig_atomic_t was_caught;
 static void caught(int signal) { was_caught = signal; }
 
@@ -391,7 +391,7 @@ static void inherits(void) {
     pthread_join(other, NULL);
 }
 
-/* its owner ends: the kernel gives the lock to the next one, and says so */
+/* its owner ends: the kernel passes the lock to the next thread and reports that (EOWNERDEAD) */
 static void *abandons(void *with) { return pthread_mutex_lock(&door), with; }
 
 static void robust(void) {

@@ -21,7 +21,7 @@ fn question(id: u16, name: &str, recursive: bool) -> Vec<u8> {
     bytes
 }
 
-/// What the zone's server says.
+/// An answer of the zone's server.
 fn zone(name: &str, address: [u8; 4]) -> Answer {
     let query = question(0, name, false);
     let mut answer = vec![0, 0, 0x84, 0, 0, 1, 0, 1, 0, 0, 0, 0];
@@ -67,12 +67,12 @@ fn names_are_resolved_cached_and_given_up_in_no_time() {
     (0..4).for_each(|connection| trace.connect(connection, Listener::Udp(53)));
     trace.send(0, question(7, "a.example", true));
     trace.send(1, question(8, "b.example", true));
-    trace.send(2, question(9, "lost.example", true)); // nobody answers this one
+    trace.send(2, question(9, "lost.example", true)); // no answer in the trace
     trace.send(3, question(10, "a.example", true));
     trace.wait(120_000); // longer than dnscache tries
-    let begun = Instant::now();
+    let begin = Instant::now();
     let ran = run(&program).replay(&trace).well();
-    assert!(begun.elapsed().as_secs() < 20, "virtual time took real time");
+    assert!(begin.elapsed().as_secs() < 20, "virtual time took real time");
     assert_eq!(reply(&ran, 0), (0, [192, 0, 2, 1]));
     assert_eq!(reply(&ran, 1), (0, [192, 0, 2, 2]));
     assert_eq!(reply(&ran, 2).0, 2, "the server failed");

@@ -1,4 +1,4 @@
-//! Real servers under the replay shim: what they say is what they say over real sockets, and the same each time.
+//! Real servers under the replay shim: their output is the same as over real sockets, and the same in each run.
 
 mod dnscache;
 mod memcached;

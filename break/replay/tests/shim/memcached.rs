@@ -36,7 +36,7 @@ struct Real {
 }
 
 impl Real {
-    /// On a port that it chooses, and tells in a file.
+    /// On a port that it chooses and writes to a file.
     fn start(program: &Path, threads: u32) -> Real {
         let folder = Folder::new();
         let port_file = folder.join("port");
@@ -45,9 +45,9 @@ impl Real {
         command.env("MEMCACHED_PORT_FILENAME", &port_file).stdin(Stdio::null()).stderr(Stdio::null());
         let server = command.spawn().expect("memcached can be run");
         let mut real = Real { server, connections: BTreeMap::new(), port: 0 };
-        let begun = Instant::now();
+        let begin = Instant::now();
         while real.port == 0 {
-            assert!(begun.elapsed() < PATIENCE, "memcached does not tell its port");
+            assert!(begin.elapsed() < PATIENCE, "memcached has not written its port");
             std::thread::sleep(Duration::from_millis(5));
             let text = std::fs::read_to_string(&port_file).unwrap_or_default();
             real.port = text.trim().strip_prefix("TCP INET: ").and_then(|port| port.parse().ok()).unwrap_or(0);
@@ -62,7 +62,7 @@ impl Real {
     }
 
     /// One command, and its whole reply.
-    fn ask(&mut self, connection: u32, command: &[u8]) -> Vec<u8> {
+    fn request(&mut self, connection: u32, command: &[u8]) -> Vec<u8> {
         let stream = self.connections.get_mut(&connection).expect("it was opened");
         stream.get_mut().write_all(command).expect("memcached reads");
         let mut reply = Vec::new();
@@ -88,23 +88,23 @@ impl Drop for Real {
 
 fn over_sockets(program: &Path, threads: u32, trace: &InputTrace) -> BTreeMap<u32, Vec<u8>> {
     let mut real = Real::start(program, threads);
-    let mut said: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    let mut output: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for step in &trace.steps {
         match step {
             Step::Connect { connection, .. } => real.connect(*connection),
             Step::Send { connection, bytes } => {
-                let reply = real.ask(*connection, bytes);
-                said.entry(*connection).or_default().extend(reply);
+                let reply = real.request(*connection, bytes);
+                output.entry(*connection).or_default().extend(reply);
             }
             Step::Close { .. } | Step::Wait { .. } => {}
         }
     }
-    said
+    output
 }
 
 fn statistic(ran: &Completed, connection: u32, name: &str) -> u64 {
-    let said = ran.said(connection);
-    let line = said.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))).expect("it is printed");
+    let output = ran.output(connection);
+    let line = output.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))).expect("it is printed");
     line.parse().expect("a number")
 }
 
@@ -119,8 +119,8 @@ fn replies_are_those_of_a_memcached_over_real_sockets() {
         let records = ran.records();
         assert_eq!(records.count, u64::from(load.commands), "each reply is one record");
         assert_eq!(records.streams.len(), expected.len());
-        for (connection, said) in &expected {
-            assert!(records.streams[connection] == *said, "{threads} threads: connection {connection} differs");
+        for (connection, output) in &expected {
+            assert!(records.streams[connection] == *output, "{threads} threads: connection {connection} differs");
         }
     }
 }
@@ -180,8 +180,8 @@ fn pipelined_and_split_commands_are_whole() {
     ]);
     let ran = run(&program, 1).replay(&trace).well();
     let value = "VALUE a 0 3\r\nabc\r\nEND\r\n";
-    assert_eq!(ran.said(0), format!("STORED\r\n{value}END\r\n{value}DELETED\r\n"));
-    assert_eq!(ran.said(1), "STORED\r\nVALUE split 0 10\r\n0123456789\r\nEND\r\n");
+    assert_eq!(ran.output(0), format!("STORED\r\n{value}END\r\n{value}DELETED\r\n"));
+    assert_eq!(ran.output(1), "STORED\r\nVALUE split 0 10\r\n0123456789\r\nEND\r\n");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn meta_and_binary_commands_pass() {
     let get = [header(0, 1, 0, 1), b"k".to_vec()].concat();
     let trace = conversation(&[(0, b"ms k 2\r\nxy\r\nmg k v\r\nmn\r\n"), (1, &set), (1, &get)]);
     let ran = run(&program, 4).replay(&trace).well();
-    assert_eq!(ran.said(0), "HD\r\nVA 2\r\nxy\r\nMN\r\n");
+    assert_eq!(ran.output(0), "HD\r\nVA 2\r\nxy\r\nMN\r\n");
     let binary = ran.records().streams.remove(&1).expect("it answered");
     assert_eq!((binary.len(), binary[24], binary.last()), (24 + 24 + 4 + 1, 0x81, Some(&b'v')));
 }
@@ -208,7 +208,7 @@ fn meta_and_binary_commands_pass() {
 #[test]
 fn other_seeds_run_threads_in_other_orders_and_lose_nothing() {
     let Some(program) = installed("memcached") else { return };
-    // keys of its own for each connection: what is said to one does not depend on the others
+    // each connection has its own keys, so its output does not depend on the others
     let mut sends = Vec::new();
     for round in 0..40 {
         for connection in 0..4u32 {

@@ -26,7 +26,7 @@ fn one_client(commands: &[&str]) -> InputTrace {
     trace
 }
 
-fn said(ran: &Completed) -> Vec<Vec<u8>> {
+fn output(ran: &Completed) -> Vec<Vec<u8>> {
     ran.records().streams.into_values().collect()
 }
 
@@ -42,7 +42,7 @@ fn select_poll_and_epoll_serve_alike() {
                 [format!("{letter}two{letter}").as_bytes(), b"\0\xff\n"].concat(),
                 format!("{letter}four").into_bytes(),
             ];
-            assert_eq!(said(&ran), expected, "{name} {arguments:?}, width {width}");
+            assert_eq!(output(&ran), expected, "{name} {arguments:?}, width {width}");
         }
     }
 }
@@ -51,7 +51,7 @@ fn select_poll_and_epoll_serve_alike() {
 fn a_thread_per_connection_serves_in_one_order() {
     let program = run("echo_threads", &[]);
     let ran = program.replay(&three_clients()).well();
-    assert_eq!(said(&ran), [&b"1:one;3:three;"[..], b"2:two;5:;", b"4:four;"]);
+    assert_eq!(output(&ran), [&b"1:one;3:three;"[..], b"2:two;5:;", b"4:four;"]);
     let wide = program.clone().width(3);
     let once = wide.replay(&three_clients()).well().bytes;
     assert_eq!(once, wide.replay(&three_clients()).well().bytes);
@@ -59,15 +59,15 @@ fn a_thread_per_connection_serves_in_one_order() {
 
 #[test]
 fn sleep_takes_virtual_time_only() {
-    let begun = Instant::now();
+    let begin = Instant::now();
     let mut trace = one_client(&["slow", "fast"]);
     trace.wait(2_500);
     let ran = run("echo_threads", &[]).replay(&trace).well();
-    assert_eq!(ran.said(0), "1:slow;2:fast;");
-    // who is asked nothing more when the trace ends may not finish what it sleeps over
+    assert_eq!(ran.output(0), "1:slow;2:fast;");
+    // a thread that sleeps when the trace ends may not finish its reply
     let ran = run("echo_threads", &[]).replay(&one_client(&["fast", "slow"])).well();
-    assert_eq!(ran.said(0), "1:fast;");
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(ran.output(0), "1:fast;");
+    assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -95,15 +95,15 @@ fn pipes_counters_timers_and_random_numbers_are_the_same_each_time() {
 fn a_deadlock_is_told() {
     let ran = run("deadlock", &[]).replay(&one_client(&["now", "more"]));
     assert!(ran.ended(Ending::Deadlock).starts_with("deadlock: "));
-    assert_eq!(ran.said(0), "dnow");
+    assert_eq!(ran.output(0), "dnow");
 }
 
 #[test]
 fn a_server_that_does_not_read_is_stuck() {
-    let begun = Instant::now();
+    let begin = Instant::now();
     let ran = run("deaf", &[]).replay(&one_client(&["hello"]));
     assert_eq!(ran.ended(Ending::Stuck), "stuck: input is left that the server does not read");
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_port_that_nobody_listens_on_is_told() {
     let mut trace = InputTrace::default();
     trace.connect(0, Listener::Tcp(8));
     let ran = run("echo_select", &[]).replay(&trace);
-    assert_eq!(ran.ended(Ending::Stuck), "stuck: nobody listens on the port of a connection");
+    assert_eq!(ran.ended(Ending::Stuck), "stuck: no listener on the port of a connection");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the program finds its output.
 const DESCRIPTOR: i32 = 400;
 
-/// A test that cannot run here says so, and is counted.
+/// Prints that a test cannot run here, which is counted.
 pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stdout(), "skipped: {why}"); // not captured
 }
@@ -31,7 +31,7 @@ pub fn installed(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A folder that is gone when it is dropped.
+/// A folder that is removed when it is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -84,10 +84,10 @@ impl Completed {
         OutputRecords::parse(&self.bytes)
     }
 
-    /// What was said to a connection, as text.
-    pub fn said(&self, connection: u32) -> String {
-        let said = self.records().streams.remove(&connection).unwrap_or_default();
-        String::from_utf8_lossy(&said).into_owned()
+    /// The output to a connection, as text.
+    pub fn output(&self, connection: u32) -> String {
+        let output = self.records().streams.remove(&connection).unwrap_or_default();
+        String::from_utf8_lossy(&output).into_owned()
     }
 
     /// Ended at the end of its trace.
@@ -168,12 +168,12 @@ impl Run {
 /// A program that does not end is killed, and then the test fails by its status.
 fn finish(mut command: Command) -> ExitStatus {
     let mut child = command.spawn().expect("the program can be run");
-    let begun = Instant::now();
+    let begin = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("our child can be waited for") {
             return status;
         }
-        if begun.elapsed() > PATIENCE {
+        if begin.elapsed() > PATIENCE {
             child.kill().expect("our child can be killed");
             let status = child.wait().expect("our child can be waited for");
             panic!("it did not end: {:?}", status.signal());

@@ -70,7 +70,7 @@ fn trace(questions: u32) -> InputTrace {
     trace
 }
 
-/// What a client asks, or dnscache in its name.
+/// A query of a client, or of dnscache on its behalf.
 fn query(id: u16, name: &str, recursive: bool) -> Vec<u8> {
     let mut bytes = id.to_be_bytes().to_vec();
     bytes.extend([u8::from(recursive), 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -97,7 +97,7 @@ fn record(number: u32) -> Record {
     }
 }
 
-/// With "no such name" comes how long that holds (RFC 2308).
+/// Accompanies "no such name" and states how long that is valid (RFC 2308).
 fn authority() -> Record {
     let mut data = [labels("ns.example"), labels("admin.example")].concat();
     [1, TTL_S, TTL_S, TTL_S, TTL_S].iter().for_each(|number| data.extend(number.to_be_bytes()));
@@ -130,12 +130,12 @@ mod tests {
     fn every_question_has_an_answer_in_the_zone() {
         let trace = trace(400);
         assert_eq!(InputTrace::parse(&trace.to_bytes()).map_err(|e| e.what), Ok(trace.clone()));
-        let asked = trace.steps.iter().filter_map(|step| match step {
+        let questions = trace.steps.iter().filter_map(|step| match step {
             Step::Send { bytes, .. } => Some(&bytes[12..]),
             _ => None,
         });
         let (mut count, mut codes) = (0, [0; 16]);
-        for question in asked {
+        for question in questions {
             let answer =
                 trace.answers.iter().find(|answer| &answer.query[12..] == question).expect("it is in the zone");
             codes[usize::from(answer.answer[3] & 15)] += 1;

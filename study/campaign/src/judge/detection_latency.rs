@@ -38,10 +38,10 @@ pub fn replies_between(
     let mut replies = 0;
     for (index, stream) in actual.streams.iter().enumerate() {
         for message in protocol.messages(&stream.bytes) {
-            let itself = Some(index) == own && Some(&message.range) == wrong.range.as_ref();
+            let is_wrong_reply = Some(index) == own && Some(&message.range) == wrong.range.as_ref();
             let at = position(index, message.range.end);
             let between = at.is_some_and(|at| at > written.before && at < limit);
-            replies += u64::from(between && !itself && message.reading != Reading::Cut);
+            replies += u64::from(between && !is_wrong_reply && message.reading != Reading::Cut);
         }
     }
     Some(replies)

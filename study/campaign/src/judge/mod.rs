@@ -31,10 +31,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
 
+/// The protocols of `--protocol`.
+pub const PROTOCOLS: [&str; 3] = ["lines", "memcached", "dns"];
+
+fn protocol_by_name(name: &str, errors: &[String]) -> Option<Box<dyn Protocol>> {
+    Some(match name {
+        "lines" => Box::new(lines::Lines { errors: errors.to_vec() }),
+        "memcached" => Box::new(memcached::Memcached),
+        "dns" => Box::new(dns::Dns),
+        _ => return None,
+    })
+}
+
 /// The rules by which outputs are judged, as a campaign keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
-    /// One of [`protocol::NAMES`].
+    /// One of [`PROTOCOLS`].
     pub protocol: String,
     /// One of [`check::NAMES`].
     pub check: Option<String>,
@@ -80,9 +92,9 @@ struct Finding {
 impl Judge {
     /// Refuses unknown names of protocols and checks.
     pub fn new(rules: &Rules) -> Result<Judge, Failure> {
-        let protocol = protocol::by_name(&rules.protocol, &rules.errors).ok_or_else(|| {
+        let protocol = protocol_by_name(&rules.protocol, &rules.errors).ok_or_else(|| {
             Failure::request(format!("there is no protocol '{}'", rules.protocol))
-                .next(format!("one of: {}", protocol::NAMES.join(", ")))
+                .next(format!("one of: {}", PROTOCOLS.join(", ")))
         })?;
         let check = match &rules.check {
             None => None,
@@ -200,7 +212,7 @@ impl Judge {
                         replies: expected.len() as u64,
                         byte: (got.start + same) as u64,
                         golden: excerpt(reference, same),
-                        seen: excerpt(&actual[got], same),
+                        actual: excerpt(&actual[got], same),
                         connections: 1,
                         corrupt_later: false,
                         replies_since: None,

@@ -30,7 +30,7 @@ pub trait Protocol: Send + Sync {
     fn messages(&self, bytes: &[u8]) -> Vec<Message>;
 
     /// Whether a client that expects `golden` accepts `actual` as an answer of the right kind. Both are valid messages.
-    fn answers(&self, _golden: &[u8], _seen: &[u8]) -> bool {
+    fn answers(&self, _golden: &[u8], _actual: &[u8]) -> bool {
         true
     }
 
@@ -39,16 +39,4 @@ pub trait Protocol: Send + Sync {
     fn tag<'a>(&self, _message: &'a [u8]) -> Option<&'a [u8]> {
         None
     }
-}
-
-/// The protocols of `--protocol`.
-pub const NAMES: [&str; 3] = ["lines", "memcached", "dns"];
-
-pub fn by_name(name: &str, errors: &[String]) -> Option<Box<dyn Protocol>> {
-    Some(match name {
-        "lines" => Box::new(super::lines::Lines { errors: errors.to_vec() }),
-        "memcached" => Box::new(super::memcached::Memcached),
-        "dns" => Box::new(super::dns::Dns),
-        _ => return None,
-    })
 }

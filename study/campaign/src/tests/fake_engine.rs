@@ -72,7 +72,7 @@ pub fn engine(quirks: Quirks) -> EngineClient {
     EngineClient::connect(ours.try_clone().unwrap(), ours)
 }
 
-/// None when the client is gone.
+/// None: the client has disconnected.
 fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
     let mut to = stream.try_clone().ok()?;
     let mut send = |reply: &Reply| writeln!(to, "{}", serde_json::to_string(reply).unwrap()).ok();
@@ -92,9 +92,9 @@ fn serve(stream: UnixStream, quirks: Quirks) -> Option<()> {
                 let flips: u32 = draw.types.iter().map(|(_, n)| n).sum();
                 let skip: HashSet<u32> = skip.into_iter().collect();
                 let eligible = |id: u32| kind(id, &draw) != Some(FlipType::Asc);
-                let wanted = |id: &u32| !skip.contains(id) && quirks.leaves_out != Some(*id) && eligible(*id);
+                let selected = |id: &u32| !skip.contains(id) && quirks.leaves_out != Some(*id) && eligible(*id);
                 // in no particular order
-                let ids = (0..flips + draw.controls).rev().filter(wanted);
+                let ids = (0..flips + draw.controls).rev().filter(selected);
                 for (done, id) in ids.enumerate() {
                     if quirks.dies_after == Some(done as u32) {
                         return None;

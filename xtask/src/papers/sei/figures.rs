@@ -42,7 +42,7 @@ fn by_type(campaign: &Campaign, done: &Done) -> String {
     let rows: Vec<_> = done.variant.rows.iter().filter(|row| row.within || row.name == "CF").collect();
     let labels: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
     let tallies: Vec<Tally> = rows.iter().map(|row| row.tally).collect();
-    let title = format!("{}: what flips of each type came to", campaign.name);
+    let title = format!("{}: outcomes of flips by type", campaign.name);
     Chart { title: &title, unit: "% of flips", axis: "type", labels: &labels, series: &outcomes(&tallies) }.stacked()
 }
 
@@ -55,7 +55,7 @@ fn by_bit(campaign: &Campaign, done: &Done) -> String {
         }
     }
     let labels: Vec<String> = (0..BITS_MAX / BITS).map(|n| format!("{}", n * BITS)).collect();
-    let title = format!("{}: what flips came to, by the bit", campaign.name);
+    let title = format!("{}: outcomes of flips by bit", campaign.name);
     Chart {
         title: &title,
         unit: "% of flips",

@@ -26,7 +26,7 @@ pub fn markdown(all: &All, inputs: &Value) -> String {
     let _ = writeln!(text, "## By type\n\n{}", by_type(all));
     let _ = writeln!(text, "## By which bits may flip\n\n{BITS}{}", by_lowest_bits(all));
     let _ = writeln!(text, "## Every possible flip\n\n{EXHAUSTIVE}{}", exhaustive(all));
-    let _ = writeln!(text, "## What the campaigns rest on\n\n{}", grounds(all, inputs));
+    let _ = writeln!(text, "## Basis of the campaigns\n\n{}", grounds(all, inputs));
     text
 }
 
@@ -109,7 +109,7 @@ fn by_type(all: &All) -> String {
     text
 }
 
-const BITS: &str = "The paper does not say which bits its injector flips. Of the same flips, those of the lowest bits alone: the \
+const BITS: &str = "The paper does not state which bits its injector flips. Of the same flips, those of the lowest bits alone: the \
                     fewer, the rarer a crash, and the more of the errors go undetected.\n\n\
                     | group | variant | bits | errors, of the flips | undetected, of the errors |\n|---|---|---|---|---|\n";
 

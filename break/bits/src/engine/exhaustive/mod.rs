@@ -15,7 +15,7 @@ use crate::engine_messages::{Census, Weight};
 use crate::plan::PlannedFlip;
 use crate::processor::control_flow::Flow;
 use crate::processor::instruction::Instruction;
-use crate::tracing::golden::{BlockRun, StepResult};
+use crate::tracing::blocks::{BlockRun, StepResult};
 use classifier::Classifier;
 use model::Failure;
 use model::flip::{BitPolicy, FlipType};
@@ -23,7 +23,7 @@ use sandbox::tracee::Registers;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Instructions from the start of the range to the program's end. Each is kept with its registers: 240 bytes.
+/// Instructions from the start of the range to the program's end. Each is stored with its registers: 240 bytes.
 const TRACE_MAX: usize = 2_000_000;
 
 /// The flips to enumerate.

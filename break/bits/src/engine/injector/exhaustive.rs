@@ -19,7 +19,7 @@ impl Injector<'_> {
         skip: &[u32],
         only: &[u32],
     ) -> Result<Timings, Refusal> {
-        let begun = Instant::now();
+        let begin = Instant::now();
         exhaustive::check_types(types)?;
         let positions = self.profiled.profile.work_for(reply)?;
         let mut run = self.start("census")?;
@@ -36,6 +36,6 @@ impl Injector<'_> {
         let planned: Vec<PlannedFlip> = classes.iter().map(|class| class.member).collect();
         self.weights = classes.into_iter().map(|class| (class.member.id, class.weights)).collect();
         self.inject_in_forks(&planned)?;
-        self.finish(begun)
+        self.finish(begin)
     }
 }

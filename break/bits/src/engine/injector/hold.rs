@@ -13,7 +13,7 @@ impl Injector<'_> {
     /// Runs a fresh process to one flip and leaves it for a debugger, before the flip or `after` it. Returns when the
     /// process has ended.
     pub fn hold(mut self, draw: &Draw, id: u32, after: bool) -> Result<Timings, Refusal> {
-        let begun = Instant::now();
+        let begin = Instant::now();
         let planned = plan(&self.profiled.stream, &self.profiled.code, draw);
         let found = select(planned, &[], &[id], |planned| planned.id).pop();
         let Some((planned, fault)) = found.and_then(|planned| Some((planned, planned.fault?))) else {
@@ -38,6 +38,6 @@ impl Injector<'_> {
         while !sandbox::tracee::wait(pid)?.ended() {}
         run.run_dir.remove();
         self.return_code(run);
-        self.finish(begun)
+        self.finish(begin)
     }
 }

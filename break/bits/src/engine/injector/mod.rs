@@ -15,9 +15,9 @@ use crate::engine::supervisor::{EndedRun, FaultListener as _, PendingFlip, RunLi
 use crate::engine_messages::{Draw, Injected, Method, Program, Reply, Timings, Weight};
 use crate::inject::{NextAction, apply};
 use crate::plan::{PlannedFlip, plan};
+use crate::tracing::blocks::StepResult;
 use crate::tracing::code::Code;
 use crate::tracing::descriptors::Descriptors;
-use crate::tracing::golden::StepResult;
 use crate::tracing::threads::{MAX_THREADS, StoppedProcess};
 use model::flip::{Crash, Effect};
 use sandbox::Sandbox;
@@ -92,26 +92,32 @@ impl<'a> Injector<'a> {
 
     /// Injects the flips of a draw except those in `skip`, or only those in `only`.
     pub fn inject(mut self, draw: &Draw, method: Method, skip: &[u32], only: &[u32]) -> Result<Timings, Refusal> {
-        let begun = Instant::now();
+        let begin = Instant::now();
         let planned = plan(&self.profiled.stream, &self.profiled.code, draw);
         let planned = select(planned, skip, only, |planned| planned.id);
         match method {
             Method::Fork => self.inject_in_forks(&planned)?,
             Method::Fresh => planned.iter().try_for_each(|planned| self.inject_in_fresh_process(planned))?,
         }
-        self.finish(begun)
+        self.finish(begin)
     }
 
-    fn finish(mut self, begun: Instant) -> Result<Timings, Refusal> {
+    fn finish(mut self, begin: Instant) -> Result<Timings, Refusal> {
         while self.supervisor.running() > 0 {
             self.handle_ended(Duration::from_secs(1))?;
         }
         for run_dir in &self.free_run_dirs {
             run_dir.remove();
         }
-        self.timings.wall = begun.elapsed().as_secs_f64();
+        self.timings.wall = begin.elapsed().as_secs_f64();
         self.timings.profile = self.profiled.profile.seconds;
         self.timings.cpu = cpu_seconds() - self.cpu_before;
+        tracing::debug!(
+            wall_s = self.timings.wall,
+            cpu_s = self.timings.cpu,
+            misses = self.timings.misses,
+            "flips done"
+        );
         Ok(self.timings)
     }
 

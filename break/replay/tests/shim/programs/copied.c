@@ -1,5 +1,5 @@
-/* In the middle of its work the process is copied, as from outside: the copy gets its own output, nothing else. The copy
- * runs to its end first. Threads and pipes are in use. */
+/* The process is copied in the middle of its work, as a tracer does: the copy gets its own output, nothing else. The
+ * copy runs to its end first. Threads and pipes are in use. */
 #include "serve.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 static int requests[2], replies[2];
 
-/* Answers with how many it had before. */
+/* Answers with the number of requests before. */
 static void *work(void *nothing)
 {
     unsigned char number = 0, byte;
@@ -42,7 +42,7 @@ int main(int count, char **arguments)
     CHECK(count == 3 && !pipe(requests) && !pipe(replies));
     pthread_t thread;
     CHECK(!pthread_create(&thread, NULL, work, NULL));
-    int listener = serve(7), epoll = epoll_create1(0), seen = 0, copy_at = atoi(arguments[2]);
+    int listener = serve(7), epoll = epoll_create1(0), served = 0, copy_at = atoi(arguments[2]);
     struct epoll_event event = { .events = EPOLLIN, .data.fd = listener };
     CHECK(!epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event));
     for (;;) {
@@ -59,7 +59,7 @@ int main(int count, char **arguments)
             continue;
         }
         CHECK(got == 1 && write(requests[1], &byte, 1) == 1 && read(replies[0], &byte, 1) == 1);
-        if (++seen == copy_at)
+        if (++served == copy_at)
             copy_process(arguments[1]);
         CHECK(write(event.data.fd, &byte, 1) == 1);
     }

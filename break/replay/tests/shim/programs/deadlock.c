@@ -1,4 +1,4 @@
-/* Two threads take two locks in different orders, once a client has said something. */
+/* Two threads take two locks in different orders, once a client has sent something. */
 #include "serve.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Accepts, does not read, and looks at the time every second. */
+/* Accepts, does not read, and reads the clock every second. */
 #include "serve.h"
 
 #include <poll.h>

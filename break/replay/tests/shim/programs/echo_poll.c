@@ -1,4 +1,4 @@
-/* poll, with non-blocking descriptors; asks again and again without waiting if it gets an argument. */
+/* poll, with non-blocking descriptors; with an argument it polls in a loop without waiting. */
 #include "serve.h"
 
 #include <fcntl.h>

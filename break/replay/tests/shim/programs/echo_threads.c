@@ -1,4 +1,4 @@
-/* A thread per connection, that blocks; some are left alone, and one thinks for two seconds before it answers. */
+/* A blocking thread per connection; some are detached, and one sleeps for two seconds before it answers. */
 #include "serve.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* What a program tells itself: pipes, pairs of sockets, counters, timers; random numbers, and who it is. */
+/* Descriptors within a program: pipes, pairs of sockets, counters, timers; also random numbers and its identity. */
 #include "serve.h"
 
 #include <errno.h>

@@ -22,7 +22,7 @@ static inline int serve(int port)
     return listener;
 }
 
-/* Says back what comes, with the connection's letter before it. Zero: the client has gone. */
+/* Echoes the input after the connection's letter. Zero: the client has closed. */
 static inline int echo(int connection, char letter)
 {
     char bytes[256];

@@ -1,4 +1,4 @@
-/* Everything that threads wait with. Prints the results. */
+/* All ways for threads to wait. Prints the results. */
 #include "serve.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void *work(void *given)
     for (int round = 0; round < ROUNDS; round++) {
         pthread_mutex_lock(&lock);
         long before = sum;
-        sched_yield(); /* others run, but do not get here */
+        sched_yield(); /* others run, but do not reach this line */
         sum = before + 1;
         pthread_mutex_unlock(&lock);
         pthread_rwlock_wrlock(&shared);
