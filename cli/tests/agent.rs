@@ -234,7 +234,7 @@ fn once_prints_one_window() {
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
 
 /// Runs the agent as a user without capabilities.
-fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Completed> {
+fn as_nobody(home: &Home, more: &[&str]) -> Option<Completed> {
     if !is_root() {
         skipped("becoming another user needs root");
         return None;
@@ -245,7 +245,7 @@ fn as_nobody(home: &Home, arguments: &[&str]) -> Option<Completed> {
     assert!(changed.success());
     let mut command = Command::new(NOBODY[0]);
     command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_faultloom"));
-    let ours = arguments(home, arguments);
+    let ours = arguments(home, more);
     Some(
         Started::new({
             command.args(ours).current_dir(&home.path);

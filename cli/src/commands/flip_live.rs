@@ -44,7 +44,7 @@ fn print(context: &Context, args: &Args, finished: &FinishedCampaign) {
     let Some((variant, process)) = render::of(campaign) else { return };
     print!("\n{}", render::text(campaign, variant, process, &finished.doubts, false));
     let id = finished.run.id.short();
-    let next = match (&args.check, process.runs) {
+    let next = match (&args.check, process.is_running) {
         (None, true) => format!(
             "{} live {} --yes-corrupt-it --check COMMAND   shows what clients observe",
             context.command("flip"),

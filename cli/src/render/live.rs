@@ -62,7 +62,8 @@ fn flip(logged: &Logged) -> String {
 fn outcome(logged: &Logged) -> String {
     let ended = logged.live.is_some_and(|live| !live.is_running);
     let parts = [ended.then(|| "the process has ended".to_owned()), logged.remark.as_ref().map(|r| printable(r))];
-    let parts: Vec<String> = [logged.outcome_text().to_owned()].into_iter().chain(parts.into_iter().flatten()).collect();
+    let parts: Vec<String> =
+        [logged.outcome_text().to_owned()].into_iter().chain(parts.into_iter().flatten()).collect();
     parts.join(" · ")
 }
 

@@ -1,7 +1,7 @@
 //! Runs the statements of docs/guides/flowdb.md.
 
 use crate::support::database::each_database;
-use crate::support::{self, Agent, MINUTE, T0};
+use crate::support::{Agent, MINUTE, T0};
 use flowdb::FlowDb;
 use flows::{ListenAddress, ServiceKind, Side};
 use std::path::Path;

@@ -69,9 +69,7 @@ fn send(
     let accept = Accept { field: !http, tail: http };
     let sent = scope.envelope(call.id, accept, if http { 0 } else { 4 << 20 }).map_err(|e| e.to_string())?;
     let kind = call.fault.and_then(|i| envelope.signed.plan.as_ref().map(|plan| plan[i].kind.as_str()));
-    Ok(
-        json!({"call": call.number, "id": id(call.id), "fault": call.fault, "kind": kind, "envelope": hex(&sent)}),
-    )
+    Ok(json!({"call": call.number, "id": id(call.id), "fault": call.fault, "kind": kind, "envelope": hex(&sent)}))
 }
 
 fn end(ended: &Value, record: impl FnOnce(CallEnd)) -> Result<Value, String> {
