@@ -1,5 +1,7 @@
 //! Runs the statements of docs/guides/flowdb.md.
 
+#[cfg(feature = "postgres")]
+use crate::support;
 use crate::support::database::each_database;
 use crate::support::{Agent, MINUTE, T0};
 use flowdb::FlowDb;
