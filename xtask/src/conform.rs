@@ -150,9 +150,12 @@ fn table(
 pub fn bless() -> Result<(), String> {
     crate::cargo::build(&["--package", "wire"])?;
     run(&mut command(&built("wire-vectors"), &["spec/vectors"]))?;
-    for package in ["target", "exchange"] {
+    for package in ["target", "exchange", "app"] {
         quiet(command("cargo", &["test", "--quiet", "--package", package]).env("BLESS", "1"))?;
     }
     bpf_objects::bless()?;
-    run(&mut command("git", &["--no-pager", "diff", "--stat", "--", "spec/vectors", "*/tests/goldens", "*.bpf.o"]))
+    run(&mut command(
+        "git",
+        &["--no-pager", "diff", "--stat", "--", "spec/vectors", "spec/schemas", "*/tests/goldens", "*.bpf.o"],
+    ))
 }

@@ -186,6 +186,11 @@ pub fn maven(project: &str, artifact: &str) -> Result<(), String> {
     if is_up_to_date(&project.join(artifact), &project) {
         return Ok(());
     }
+    // Maven keeps classes whose sources were removed or renamed, and would package them
+    for module in std::fs::read_dir(&project).into_iter().flatten().flatten() {
+        let _ = std::fs::remove_dir_all(module.path().join("target/classes"));
+    }
+    let _ = std::fs::remove_dir_all(project.join("target/classes"));
     let arguments = ["--quiet", "--batch-mode", "--no-transfer-progress", "-DskipTests", "package"];
     quiet(command("mvn", &arguments).current_dir(&project))?;
     // Maven does not touch an artifact whose contents are unchanged, so without a new time it would be rebuilt each run

@@ -176,9 +176,9 @@ fn threads_that_cannot_be_repeated_are_refused() {
         let refusal = Engine::start().begin(&act(name)).expect_err(name);
         assert!(refusal.contains(words), "{name}: {refusal}");
     }
-    // the machine may show the same in two runs by themselves
+    // two undisturbed runs may write the same output by chance; then the difference shows when the program is stepped
     let refusal = Engine::start().begin(&act("racing")).expect_err("racing");
-    assert!(refusal.contains("when threads take turns") || refusal.contains("write different output"), "{refusal}");
+    assert!(refusal.contains("different output"), "{refusal}");
     let mut engine = Engine::start();
     engine.begin(&act("single")).unwrap();
     let (types, skip, only) = (vec![FlipType::Cf], Vec::new(), Vec::new());
