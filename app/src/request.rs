@@ -175,9 +175,12 @@ fn before(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure> {
 /// Why a request without a history cannot be judged.
 pub fn no_history(context: &Context, spec: &RequestSpec, reply: &Reply) -> Failure {
     match (&reply.reason, reply.status()) {
-        (Some(reason), None) => Failure::environment(format!("{} cannot be reached", spec.url()))
+        (Some(reason), None) if reply.unreachable => Failure::environment(format!("{} cannot be reached", spec.url()))
             .why(reason.clone())
             .next(context.command("ps")),
+        (Some(reason), None) => Failure::environment(format!("{} does not reply, even without faults", spec.url()))
+            .why(reason.clone())
+            .next(format!("{}; if it is only slow, increase --timeout-ms", context.command("ps"))),
         _ => Failure::unknown(format!("{} answered without a history", spec.url()))
             .why("its service has no SDK or other keys, or a proxy in between removed the history")
             .next(context.command("doctor")),

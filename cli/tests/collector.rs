@@ -93,8 +93,11 @@ struct Span {
     name: String,
     kind: u64,
     times_unix_ns: [u64; 2],
+    /// Its status is ERROR.
+    is_error: bool,
 }
 
+const STATUS_ERROR: u64 = 2;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 
@@ -117,6 +120,7 @@ fn spans(request: &Value) -> Vec<Span> {
                 name: text(&span["name"]),
                 kind: span["kind"].as_u64().unwrap_or_default(),
                 times_unix_ns: [number(&span["startTimeUnixNano"]), number(&span["endTimeUnixNano"])],
+                is_error: span["status"]["code"] == STATUS_ERROR,
             });
         }
     }
@@ -161,6 +165,9 @@ fn journey(spans: &[Span]) -> Result<(Journey, Option<String>), String> {
     };
     if second.name != client.name {
         return Err(format!("two names of one call: {spans:?}"));
+    }
+    if spans.iter().any(|span| span.is_error) {
+        return Err(format!("a failed call: {spans:?}"));
     }
     Ok(((first.service.clone(), kind, second.service.clone()), first.parent.clone()))
 }
@@ -291,7 +298,9 @@ fn imported_whole(home: &Home, collector: &Collector) {
     let json = home.run(&["import", &collector.file.display().to_string(), "--json"]).exits(0).json();
     assert_eq!((&json["verdict"], &json["notices"]), (&"pass".into(), &serde_json::json!([])));
     assert_eq!((&json["traces"], &json["spans"]), (&requests.into(), &spans.len().into()));
-    assert_eq!(json["summary"]["failures"], 0);
+    // on a busy machine a health check may be canceled
+    let failures = spans.iter().filter(|span| span.parent.is_none() && span.is_error).count();
+    assert_eq!(json["summary"]["failures"], failures, "{spans:?}");
     let run = json["run"].as_str().unwrap();
     home.run(&["show", run, "--all"]).exits(0).says("GET /relay").says("└─ Talk");
     let exported = home.run(&["export", run]).exits(0).json();

@@ -3,8 +3,8 @@
 use crate::support::{Home, Shop, Started, skipped, wait_for};
 use std::path::PathBuf;
 
-/// An agent with its own lock, because the host may have another one. None if it cannot run here; the test then counts as
-/// skipped.
+/// An agent with its own lock, because the host may have another one. None if it cannot run here; the test then counts
+/// as skipped.
 struct Agent {
     started: Started,
     state: PathBuf,

@@ -166,9 +166,9 @@ fn every_kind_of_fault_can_be_swept() {
 #[test]
 fn a_hanging_service_is_found_with_a_short_timeout() {
     let Some(shop) = Shop::shared() else { return };
-    let arguments = ["-s", "services", "-k", "hang 400ms", "--timeout-ms", "300", "-c", "16"];
+    let arguments = ["-s", "services", "-k", "hang 1500ms", "--timeout-ms", "1200", "-c", "16"];
     let json = sweep(&shop, &arguments).exits(1).json();
-    let space = space(&json, "services hang 400");
+    let space = space(&json, "services hang 1500");
     assert_eq!((number(space, "cases"), number(space, "failures")), (16, 15));
     // without a reply the fired fault is unknown; each service alone is enough
     let bugs = json["sweep"]["bugs"].as_array().unwrap();
@@ -178,7 +178,7 @@ fn a_hanging_service_is_found_with_a_short_timeout() {
     );
     let again = words(bugs[0]["again"].as_str().unwrap());
     assert!(again.contains(&"--timeout-ms".to_owned()), "{again:?}");
-    shop.run(&again[1..].iter().map(String::as_str).collect::<Vec<_>>()).exits(1).says("no reply within 300 ms");
+    shop.run(&again[1..].iter().map(String::as_str).collect::<Vec<_>>()).exits(1).says("no reply within 1200 ms");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates the committed Go and Python code from proto/relay.proto. `make test` runs this and fails if the code changes.
+# Generates the committed Go and Python code from proto/relay.proto. `make test` runs it and fails if the code changes.
 set -eu
 
 cd "$(dirname "$0")"

@@ -48,7 +48,7 @@ fn rust() -> Result<String, String> {
 
 /// Checks of all text: nothing here needs a toolchain.
 pub fn text() -> Result<String, String> {
-    Ok(format!("{}, {}, {}", machine_paths()?, links::check()?, words::check()?))
+    Ok(format!("{}, {}, {}, {}", machine_paths()?, links::check()?, words::check()?, width::check()?))
 }
 
 fn go() -> Result<String, String> {
@@ -149,8 +149,8 @@ fn dependencies(manifest: &str) -> Vec<String> {
     names
 }
 
-/// Paths and contents of the text files that `git ls-files` selects by `pathspecs`, new files included. Binary and deleted
-/// files are left out.
+/// Paths and contents of the text files that `git ls-files` selects by `pathspecs`, new files included. Binary and
+/// deleted files are left out.
 fn text_files(pathspecs: &[&str]) -> Result<Vec<(String, String)>, String> {
     let mut listing = command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]);
     let listed = quiet(listing.args(pathspecs))?;

@@ -17,8 +17,8 @@ pub struct Observation {
     pub losses: Losses,
 }
 
-/// Observations of an agent in an interval. Counts are differences, so a window must be stored exactly once; `agent` and
-/// `sequence` identify it.
+/// Observations of an agent in an interval. Counts are differences, so a window must be stored exactly once; `agent`
+/// and `sequence` identify it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// Id of this run of the agent.

@@ -86,8 +86,8 @@ fn mode(argument: ModeArg) -> Mode {
     }
 }
 
-/// The directory named by `--state`; by default the system's directory for root, and one below the store's home for other
-/// users.
+/// The directory named by `--state`; by default the system's directory for root, and one below the store's home for
+/// other users.
 pub fn state_directory(context: &Context, argument: Option<&Path>) -> PathBuf {
     match argument {
         Some(directory) => directory.to_owned(),
@@ -122,8 +122,8 @@ fn print_unit(args: &AgentUnit) -> Result<Exit, Failure> {
     let Collection { mode, interval } = &args.collection;
     let program = std::env::current_exe()
         .map_err(|e| Failure::environment(format!("cannot determine the path of this program: {e}")))?;
-    // a unit has the capabilities of one source; without a choice that is the best one, and the agent fails at its start
-    // if the host does not permit it
+    // a unit has the capabilities of one source; without a choice that is the best one, and the agent fails at its
+    // start if the host does not permit it
     let source = match self::mode(*mode) {
         Mode::Auto => Source::Ebpf,
         Mode::Only(source) => source,

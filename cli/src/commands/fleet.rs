@@ -85,7 +85,7 @@ pub fn trust(context: &Context, args: &AgentTrust) -> Result<Exit, Failure> {
         runs::make_home(&context.common.home)?;
     }
     if let Some(path) = args.token.strip_prefix('@') {
-        // relative to the list, so that both can be moved together; an invalid token fails now instead of at the first map
+        // relative to the list, so that both can be moved together; an invalid token fails now, not at the first map
         Token::load(&file.parent().unwrap_or(Path::new("")).join(path))?;
     } else {
         Token::parse(&args.token).map_err(Failure::request)?;

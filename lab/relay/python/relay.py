@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -123,16 +124,17 @@ class Relay(relay_pb2_grpc.RelayServicer):
 
 
 def main() -> None:
-    stopping = threading.Event()
+    # not an Event: its lock would deadlock if a signal arrived just as the main thread began to wait
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda received, _: signals.put(received))
     server = grpc.server(ThreadPoolExecutor(max_workers=8), options=[("grpc.so_reuseport", 0)])
     relay_pb2_grpc.add_RelayServicer_to_server(Relay(), server)
     server.add_insecure_port(f"127.0.0.1:{os.environ['GRPC_PORT']}")
     server.start()
     web = make_server("127.0.0.1", int(os.environ["PORT"]), app, threaded=True)
     threading.Thread(target=web.serve_forever, daemon=True).start()
-    stopping.wait()
+    signals.get()
     server.stop(0).wait()
 
 

@@ -69,7 +69,8 @@ impl FleetWriter {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Delivers for some more seconds, then stops. Returns messages for the operator. Call it once, after the last write.
+    /// Delivers for some more seconds, then stops. Returns messages for the operator. Call it once, after the last
+    /// write.
     pub async fn finish(&mut self) -> Vec<String> {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.wake.notify_one();

@@ -33,8 +33,8 @@ pub trait WindowQueue: Send {
     fn dropped(&self) -> u64;
 }
 
-/// The local writer's queue. It is not on disk, because a spool on the same disk would not help if that disk is full. Only
-/// one task may use it, because an append can drop windows of a batch that is being delivered.
+/// The local writer's queue. It is not on disk, because a spool on the same disk would not help if that disk is full.
+/// Only one task may use it, because an append can drop windows of a batch that is being delivered.
 pub struct MemoryQueue {
     windows: VecDeque<Arc<Window>>,
     max_flows: usize,

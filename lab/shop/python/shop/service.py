@@ -8,9 +8,9 @@ SIGTERM or SIGINT. Calls in progress then have one and a half seconds to end.
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -88,9 +88,10 @@ def run(name: str, build: Callable[[], Callable[[grpc.Server], None]]) -> None:
     If `build` raises SettingError or the port is in use, the process exits with
     status 1 and one line on stderr.
     """
-    stopping = threading.Event()
+    # not an Event: its lock would deadlock if a signal arrived just as the main thread began to wait
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda received, _: signals.put(received))
     try:
         listen = own_address()
         server, health_servicer = make_server(build())
@@ -98,6 +99,6 @@ def run(name: str, build: Callable[[], Callable[[grpc.Server], None]]) -> None:
     except (SettingError, RuntimeError) as error:
         sys.exit(f"{name}: {error}")
     server.start()
-    stopping.wait()
+    signals.get()
     health_servicer.enter_graceful_shutdown()
     server.stop(STOP_TIMEOUT_S).wait()

@@ -21,7 +21,7 @@ func openScope(faultsOn bool) *scope.Scope {
 
 func TestDelayWaitsAndSends(t *testing.T) {
 	begin := time.Now()
-	e, err := Begin(context.Background(), openScope(true), GRPC, &wire.Fault{Kind: wire.Delay, Arg: 20})
+	e, err := EffectAfterWait(context.Background(), openScope(true), GRPC, &wire.Fault{Kind: wire.Delay, Arg: 20})
 	if err != nil || !e.Sends || time.Since(begin) < 20*time.Millisecond {
 		t.Errorf("%+v %v after %v", e, err, time.Since(begin))
 	}
@@ -30,7 +30,7 @@ func TestDelayWaitsAndSends(t *testing.T) {
 func TestDeadlineOfTheCallerEndsADelay(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	e, err := Begin(ctx, openScope(true), HTTP, &wire.Fault{Kind: wire.Delay, Arg: 10_000})
+	e, err := EffectAfterWait(ctx, openScope(true), HTTP, &wire.Fault{Kind: wire.Delay, Arg: 10_000})
 	if e.Sends || err != context.DeadlineExceeded || e.Outcome != DeadlineExceeded {
 		t.Errorf("%+v %v", e, err)
 	}
@@ -39,7 +39,7 @@ func TestDeadlineOfTheCallerEndsADelay(t *testing.T) {
 func TestCancellationEndsAHang(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Begin(ctx, openScope(true), HTTP, &wire.Fault{Kind: wire.Hang}); err != context.Canceled {
+	if _, err := EffectAfterWait(ctx, openScope(true), HTTP, &wire.Fault{Kind: wire.Hang}); err != context.Canceled {
 		t.Error(err)
 	}
 }
@@ -49,10 +49,10 @@ func TestCancellationEndsAHang(t *testing.T) {
 func TestSwitchEndsWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if e, err := Begin(ctx, openScope(false), GRPC, &wire.Fault{Kind: wire.Delay, Arg: 25_000}); err != nil || !e.Sends || e.Outcome != Reply {
+	if e, err := EffectAfterWait(ctx, openScope(false), GRPC, &wire.Fault{Kind: wire.Delay, Arg: 25_000}); err != nil || !e.Sends || e.Outcome != Reply {
 		t.Errorf("delay: %+v %v", e, err)
 	}
-	if e, err := Begin(ctx, openScope(false), GRPC, &wire.Fault{Kind: wire.Hang}); err != nil || e.Sends || e.Outcome != DeadlineExceeded {
+	if e, err := EffectAfterWait(ctx, openScope(false), GRPC, &wire.Fault{Kind: wire.Hang}); err != nil || e.Sends || e.Outcome != DeadlineExceeded {
 		t.Errorf("hang: %+v %v", e, err)
 	}
 }

@@ -18,17 +18,25 @@ func EffectAfterWait(ctx context.Context, s *scope.Scope, protocol Protocol, f *
 		return e, nil
 	}
 	wait := time.Duration(e.WaitMS) * time.Millisecond
-	if e.WaitMS == timeout {
+	endsAtDeadline := e.WaitMS == timeout
+	if endsAtDeadline {
 		wait += timerSlack
 	}
 	elapsed, err := s.WaitForFault(ctx, wait)
-	if err == nil && !elapsed {
-		e = FaultEffect(protocol, f, NoTimeout)
+	if err != nil {
+		return e, err
 	}
-	return e, err
+	if !elapsed {
+		return FaultEffect(protocol, f, NoTimeout), nil
+	}
+	if endsAtDeadline {
+		return e, context.DeadlineExceeded
+	}
+	return e, nil
 }
 
-// timerSlack is added to a wait that the caller's deadline ends, so that the context ends it and not the timer.
+// timerSlack is added to a wait that the caller's deadline ends, so that usually the context ends it and not the timer.
+// On a busy machine both may have expired before this goroutine runs.
 const timerSlack = 10 * time.Millisecond
 
 // timeoutMS returns the time until the context's deadline, rounded up, or NoTimeout.
