@@ -86,7 +86,7 @@ async fn run_variants(
         }
         Err(failure) => {
             let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
-            return Err(failure.next(format!("{first}go on with {resume}; the finished flips are stored")));
+            return Err(failure.next(format!("{first}continue with {resume}; the finished flips are stored")));
         }
     };
     let campaign = Campaign {

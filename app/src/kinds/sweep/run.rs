@@ -129,7 +129,7 @@ async fn run_spaces(
         Ok(spaces) => spaces,
         Err(failure) => {
             let first = failure.next.clone().map_or(String::new(), |next| format!("{next}\n        then "));
-            return Err(failure.next(format!("{first}go on with {resume}; the finished cases are stored")));
+            return Err(failure.next(format!("{first}continue with {resume}; the finished cases are stored")));
         }
     };
     if spaces.iter().any(|space| !space.finished) {

@@ -1,4 +1,4 @@
-//! Fast hashing of numbers that the kernel assigns (cookies, inodes). Nobody can choose them to collide, and a poll
+//! Fast hashing of numbers that the kernel assigns (cookies, inodes). They cannot be chosen to collide, and a poll
 //! looks up 40,000 of them.
 
 use std::hash::{BuildHasherDefault, Hasher};

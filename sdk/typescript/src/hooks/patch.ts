@@ -1,5 +1,5 @@
 /**
- * Replaces functions of libraries. A patch that fails half-way is undone, so a library is either hooked or unchanged.
+ * Replaces functions of libraries. A patch that fails halfway is undone, so a library is either hooked or unchanged.
  */
 
 /** A function of a library, of any signature. */

@@ -247,7 +247,7 @@ func (w *replyWriter) finishBuffered(history []byte) {
 		w.sniff(h, w.buf)
 		disableCaching(h)
 		h.Set(wire.ReplyHeader, "tail")
-		// a length tells the client that the whole reply has been sent
+		// the length marks the end of the whole reply for the client
 		h.Set("Content-Length", strconv.Itoa(len(w.buf)+wire.TailLen(len(history))))
 		w.sendHead(h)
 		w.underlying.Write(wire.AppendTail(w.buf, history))

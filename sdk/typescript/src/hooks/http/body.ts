@@ -138,7 +138,7 @@ export class Body {
     this.sink.end();
   }
 
-  /** The body is incomplete or nobody reads it. Bytes that were held back are delivered as body. */
+  /** The body is incomplete or is not read. Bytes that were held back are delivered as body. */
   abandon(): void {
     const rest = this.splitter === null ? EMPTY : this.splitter.abandon();
     if (rest.length > 0) {

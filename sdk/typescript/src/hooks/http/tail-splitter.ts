@@ -54,7 +54,7 @@ export class TailSplitter {
     return rest;
   }
 
-  /** The body is incomplete or nobody reads it; returns the bytes that were held back. */
+  /** The body is incomplete or is not read; returns the bytes that were held back. */
   abandon(): Buffer {
     const rest = this.held;
     this.held = EMPTY;
