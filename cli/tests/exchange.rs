@@ -140,7 +140,7 @@ fn unsuitable_runs_and_files_are_refused() {
     world.run(&["import", "trace.txt"]).exits(2).says("trace.txt: line 2 column 3").says("next:");
     world.home.write("metrics.json", "{\"resourceMetrics\": []}");
     let json = world.run(&["import", "metrics.json", "--json"]).exits(2).json();
-    assert_eq!(json["error"]["what"], "metrics.json: line 1: the object: there is no resourceSpans in it");
+    assert_eq!(json["error"]["what"], "metrics.json: line 1: the object: resourceSpans is missing");
     let huge = std::fs::File::create(world.home.file("huge.json")).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();
     world.run(&["import", "huge.json"]).exits(2).says("huge.json is larger than 64 MiB");
@@ -154,7 +154,7 @@ fn an_incomplete_trace_is_imported_and_unknown() {
     let mut otlp = world.export(&run, "otlp");
     otlp["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array_mut().unwrap().remove(0);
     let file = world.home.write("part.json", &otlp.to_string()).display().to_string();
-    world.run(&["import", &file]).exits(0).says("spans whose parent is not in the file: 2").says("own here: 2");
+    world.run(&["import", &file]).exits(0).says("spans whose parent is not in the file: 2").says("a request of its own: 2");
     let runs = world.run(&["runs", "-n", "1", "--json"]).exits(0).json();
     assert_eq!(runs[0]["verdict"], "unknown");
 }

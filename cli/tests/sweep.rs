@@ -141,8 +141,8 @@ fn every_kind_of_fault_can_be_swept() {
     }
     // a slow service is a failure only with a latency limit
     sweep(&shop, &["-s", "services", "-k", "delay 60ms"]).exits(0);
-    let slow = sweep(&shop, &["-s", "crash-points", "-k", "delay 60ms", "--max-latency-ms", "350"]).exits(1).json();
-    let slow_space = space(&slow, "crash-points delay 60");
+    let slow = sweep(&shop, &["-s", "crash-points", "-k", "delay 400ms", "--max-latency-ms", "2200"]).exits(1).json();
+    let slow_space = space(&slow, "crash-points delay 400");
     assert_eq!(number(slow_space, "cases"), 14);
     // six or more delayed calls are too slow: the converter before its last five
     let failures = number(slow_space, "failures");

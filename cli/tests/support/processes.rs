@@ -68,5 +68,6 @@ impl Drop for ChildProcess {
 
 /// Whether there is such a process. A zombie does not count.
 pub fn exists(pid: &str) -> bool {
-    std::fs::read(Path::new("/proc").join(pid).join("cmdline")).is_ok_and(|words| !words.is_empty())
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
