@@ -7,7 +7,7 @@ import { Process } from './scope/process';
 import { Scope } from './scope/scope';
 import { Receiver } from './trust/receiver';
 import { TrustSettings } from './trust/settings';
-import { sign } from './trust/signer';
+import { startEnvelope } from './trust/signer';
 import { CallId } from './wire/callid';
 import { MAX_EXPIRY_S, TRACE_BYTES } from './wire/envelope';
 import { decodeHistory, History } from './wire/history';
@@ -81,15 +81,5 @@ export function start(options: Options = {}): Started {
   };
   const receiver = options.settings === undefined ? local.receiver : Receiver.fixed(options.settings);
   const starter = new Process(options.service ?? local.name, { peers: local.peers, receiver });
-  const call = options.root ?? CallId.random();
-  const envelope = {
-    ...signed,
-    key: key.id,
-    call,
-    accept: 0,
-    receiveLimit: 0,
-    evidence: [],
-    signedPrefix: sign(key, signed),
-  };
-  return new Started(new Scope(starter, envelope));
+  return new Started(new Scope(starter, startEnvelope(key, signed, options.root ?? CallId.random())));
 }

@@ -23,7 +23,7 @@ export function trustText(faults = 'on'): string {
 
 export const NOW = 1_800_000_000;
 
-/** The fields of an envelope, with defaults for those that are not given. */
+/** The fields of an envelope, with defaults for those that are omitted. */
 export function signed(parts: Partial<Envelope> = {}): Omit<Envelope, 'key' | 'signedPrefix'> {
   return {
     history: true,
@@ -121,9 +121,9 @@ export class Random {
 
 /** Runs a check with many seeds. A failure names the seed; set FAULTLOOM_SEED to repeat it. */
 export function everySeed(check: (random: Random) => void, times = 300): void {
-  const given = process.env['FAULTLOOM_SEED'];
-  const first = given === undefined ? randomInt(1 << 30) : Number(given);
-  for (let seed = first; seed < first + (given === undefined ? times : 1); seed++) {
+  const chosen = process.env['FAULTLOOM_SEED'];
+  const first = chosen === undefined ? randomInt(1 << 30) : Number(chosen);
+  for (let seed = first; seed < first + (chosen === undefined ? times : 1); seed++) {
     try {
       check(new Random(seed));
     } catch (error) {

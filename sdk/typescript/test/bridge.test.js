@@ -66,7 +66,7 @@ for (const client of ['http', 'fetch']) {
     const [[status, inner]] = JSON.parse(result.body);
     assert.strictEqual(status, 200);
     assert.strictEqual(JSON.parse(inner)[0][0], 'ECONNREFUSED');
-    assert.deepStrictEqual(events(segment), ['SEND GET /call/{id}/call/{id}/hello', 'RECV 200 gap', 'ANSWER 0']);
+    assert.deepStrictEqual(events(segment), ['SEND GET /call/{id}/call/{id}/hello', 'RECV 200 gap', 'REPLY 0']);
     const exported = await next();
     assert.deepStrictEqual(spansOf(exported), [['mid', ['GET /call/{id}/hello', 'GET /hello']]]);
 

@@ -58,7 +58,7 @@ for (const [name, call] of Object.entries(CALLERS)) {
     const { first } = await chain(t, 'http.js');
     const streaming = await tracedRequest([], () => call(first.port, '/events'));
     assert.strictEqual(streaming.result.body.toString(), 'data: 1\n\ndata: 2\n\n');
-    assert.deepStrictEqual(events(streaming.segment), ['SEND GET /events', 'RECV 200 gap', 'ANSWER 0']);
+    assert.deepStrictEqual(events(streaming.segment), ['SEND GET /events', 'RECV 200 gap', 'REPLY 0']);
     const none = await tracedRequest([], () => call(first.port, '/status/204'));
     assert.strictEqual(none.result.status, 204);
     assertComplete(none.segment, 0);
@@ -92,7 +92,7 @@ test('only replies to an accepted envelope are changed, and they are marked as n
   );
   const sent = JSON.parse(observed.result.body);
   assert.strictEqual(sent['accept-encoding'], 'gzip, br');
-  assert.deepStrictEqual(events(observed.segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
+  assert.deepStrictEqual(events(observed.segment), ['SEND GET /headers', 'RECV 200 gap', 'REPLY 0']);
 
   const untraced = await sendRequest(back.port, '/headers');
   assert.strictEqual(untraced.headers['cache-control'], undefined);
@@ -125,7 +125,7 @@ test('a caller that stops reading gets a gap, and its connection stays usable', 
       });
     });
   });
-  assert.deepStrictEqual(events(stopped.segment), ['SEND GET /pieces/{id}/{id}', 'RECV 200 gap', 'ANSWER 0']);
+  assert.deepStrictEqual(events(stopped.segment), ['SEND GET /pieces/{id}/{id}', 'RECV 200 gap', 'REPLY 0']);
   for (let n = 0; n < 3; n++) {
     const again = await tracedRequest([], () => sendRequest(first.port, `/call/${MANY}/hello`, { agent }));
     assertComplete(again.segment, MANY);
@@ -140,8 +140,8 @@ test('the deadline of the caller ends a delay or a hang', async (t) => {
   const url = `http://127.0.0.1:${port}/hello`;
   for (const kind of ['hang', 'delay']) {
     const plan = [fault(kind, { arg: 20_000 })];
-    const end = ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0'];
-    const canceled = ['SEND GET /hello fault 0', 'FAILED 1', 'ANSWER 0'];
+    const end = ['SEND GET /hello fault 0', 'FAILED 4', 'REPLY 0'];
+    const canceled = ['SEND GET /hello fault 0', 'FAILED 1', 'REPLY 0'];
     const startMs = Date.now();
     const byEvent = await tracedRequest(plan, () => {
       return new Promise((resolve) => {

@@ -28,13 +28,13 @@ function finish(one, body) {
 
 const WAYS = {
   'a URL and options': (port) => finish(http.request(new URL(`http://127.0.0.1:${port}/hello?x=1`), { method: 'GET' })),
-  'text and nothing else': (port) => finish(http.request(`http://127.0.0.1:${port}/hello`)),
-  'no agent': (port) => finish(http.request({ host: '127.0.0.1', port, path: '/hello', agent: false })),
-  'connections of its own': (port) =>
+  'only the URL as a string': (port) => finish(http.request(`http://127.0.0.1:${port}/hello`)),
+  'agent: false': (port) => finish(http.request({ host: '127.0.0.1', port, path: '/hello', agent: false })),
+  createConnection: (port) =>
     finish(
       http.request({ host: '127.0.0.1', port, path: '/hello', createConnection: () => net.connect(port, '127.0.0.1') }),
     ),
-  'connections of its own, later': (port) =>
+  'createConnection with a callback': (port) =>
     finish(
       http.request({
         host: '127.0.0.1',
@@ -45,14 +45,14 @@ const WAYS = {
         },
       }),
     ),
-  'headers in a list': (port) =>
+  'a list of headers': (port) =>
     finish(http.request({ host: '127.0.0.1', port, path: '/hello', headers: ['Host', 'a', 'Accept', '*/*'] })),
-  'headers in pairs, set later': (port) => {
+  'a header that is set later': (port) => {
     const one = http.request({ host: '127.0.0.1', port, path: '/hello' });
     one.setHeader('accept-encoding', 'zstd');
     return finish(one);
   },
-  'an expectation': (port) => {
+  'an Expect header': (port) => {
     const one = http.request({
       host: '127.0.0.1',
       port,
@@ -144,5 +144,21 @@ test('real failures are recorded with their code and a gap', async (t) => {
     const { result, segment } = await tracedRequest([], call);
     assert.strictEqual(result, 'ECONNREFUSED');
     assert.strictEqual(events(segment)[1], 'FAILED 14 gap');
+  }
+});
+
+test('a call that is not sent because of a fault has no gap, even if the application cancels it', async (t) => {
+  const { port } = await app(t, 'http.js', { service: 'back' });
+  for (const plan of [[fault('status', { arg: 503 })], [fault('hang')], [fault('delay', { arg: 20_000 })]]) {
+    const { segment } = await tracedRequest(plan, () => {
+      return new Promise((resolve) => {
+        const one = http.request({ host: '127.0.0.1', port, path: '/hello', method: 'POST' });
+        one.on('error', () => undefined);
+        one.on('close', resolve);
+        one.write('the start of a body');
+        setTimeout(() => one.destroy(), 20);
+      });
+    });
+    assert.deepStrictEqual(events(segment), ['SEND POST /hello fault 0', 'FAILED 1', 'REPLY 0'], plan[0].kind);
   }
 });

@@ -58,7 +58,7 @@ for (const [way, go] of Object.entries(WAYS)) {
   test(`the scope follows ${way}`, async (t) => {
     const { port } = await app(t, 'http.js', { service: 'back' });
     const { segment } = await tracedRequest([], () => go(() => sendRequest(port, '/hello')));
-    assert.deepStrictEqual(events(segment), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 0']);
+    assert.deepStrictEqual(events(segment), ['SEND GET /hello', 'RECV 200 < back', 'REPLY 0']);
   });
 }
 
@@ -72,7 +72,7 @@ test('work that outlives its request, or has no request, sends no envelope', asy
     assert.match(JSON.parse(reply.body)['x-faultloom'], /./);
     late = new Promise((resolve) => setTimeout(() => resolve(sendRequest(bare.port, '/headers', { agent })), 50));
   });
-  assert.deepStrictEqual(events(segment), ['SEND GET /headers', 'RECV 200 gap', 'ANSWER 0']);
+  assert.deepStrictEqual(events(segment), ['SEND GET /headers', 'RECV 200 gap', 'REPLY 0']);
   assert.strictEqual(JSON.parse((await late).body)['x-faultloom'], undefined);
   // on a connection that was opened in a scope
   const orphan = await sendRequest(bare.port, '/headers', { agent });
@@ -99,7 +99,7 @@ test('events of a shared connection run in the scope of their request', async (t
       'RECV 200 < back',
       'SEND GET /hello',
       'RECV 200 < back',
-      'ANSWER 0',
+      'REPLY 0',
     ]);
   }
 });
@@ -119,11 +119,11 @@ test('many requests at once, each with its own faults', async (t) => {
     const { result, segment } = await tracedRequest([fault('unavailable', { callee: 'back', nth })], () =>
       sendRequest(first.port, '/call/3/hello'),
     );
-    const wanted = [200, 200, 200];
-    wanted[nth - 1] = 'ECONNREFUSED';
+    const expected = [200, 200, 200];
+    expected[nth - 1] = 'ECONNREFUSED';
     assert.deepStrictEqual(
       JSON.parse(result.body).map(([code]) => code),
-      wanted,
+      expected,
     );
     assert.strictEqual(descendants(segment)[0].events.length, 7);
   });

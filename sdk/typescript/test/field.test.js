@@ -124,7 +124,7 @@ for (const version of VERSIONS) {
       'RECV 0 < b',
       `SEND ${METHOD}`,
       'RECV 0 < b',
-      'ANSWER 0',
+      'REPLY 0',
     ]);
     assert.deepStrictEqual(carriers(), ['metadata', 'field']);
     assert.strictEqual(received[1].message.toString(), 'two');
@@ -139,7 +139,7 @@ for (const version of VERSIONS) {
     assert.strictEqual(carriers()[6], '');
   });
 
-  test(`${version}: interceptors and handlers get the message without the field, whether or not the envelope is accepted`, async (t) => {
+  test(`${version}: applications get the message without the field, even if the envelope is refused`, async (t) => {
     const served = await server(t, { version });
     const envelope = await anEnvelope(t);
     const forged = Buffer.from(envelope);
@@ -300,7 +300,7 @@ async function ready(t, options, replies = [ANNOUNCES]) {
   return { ...made, client };
 }
 
-test('an envelope goes into metadata if the message is large, the send limit is small, or the envelope may cross bridges', async (t) => {
+test('an envelope in a large message, under a small send limit, or for a bridge is sent in metadata', async (t) => {
   const { client, carriers } = await ready(t);
   for (const size of [65_536, 65_537, 0]) {
     const text = 'x'.repeat(size);
@@ -388,7 +388,7 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
   );
   assert.strictEqual(expired.result, 4);
   // the callee certainly did not run, so there is no gap
-  assert.deepStrictEqual(events(expired.segment), [`SEND ${METHOD}`, 'FAILED 4', 'ANSWER 0']);
+  assert.deepStrictEqual(events(expired.segment), [`SEND ${METHOD}`, 'FAILED 4', 'REPLY 0']);
   const canceled = await tracedRequest([], () => {
     return new Promise((resolve) => {
       client
@@ -399,12 +399,12 @@ test('interceptors, deadlines, cancellation and faults work as with metadata', a
     });
   });
   assert.strictEqual(canceled.result, 1);
-  assert.deepStrictEqual(events(canceled.segment), [`SEND ${METHOD}`, 'FAILED 1', 'ANSWER 0']);
+  assert.deepStrictEqual(events(canceled.segment), [`SEND ${METHOD}`, 'FAILED 1', 'REPLY 0']);
   assert.strictEqual(await traced(client), 'hello');
   assert.strictEqual(carriers().at(-1), 'field');
 });
 
-test('with the SDK at both ends the second call of a channel has no metadata of ours, and both calls return histories', async (t) => {
+test('with the SDK at both ends, only the first call of a channel has an envelope in its metadata', async (t) => {
   for (const options of [{}, { 'grpc.default_compression_algorithm': 2 }]) {
     const { handled, intercepted, envelopes, port } = await server(t);
     const client = clientOf(t, port, options);
@@ -418,17 +418,17 @@ test('with the SDK at both ends the second call of a channel has no metadata of 
     assert.deepStrictEqual(intercepted, handled);
     assert.deepStrictEqual(envelopes, [1, 0, 0]);
     const ends = (all) => events(all).filter((one) => !one.startsWith('SEND'));
-    assert.deepStrictEqual(ends(segment), ['RECV 0 < test', 'RECV 0 < test', 'RECV 9 < test', 'ANSWER 0']);
+    assert.deepStrictEqual(ends(segment), ['RECV 0 < test', 'RECV 0 < test', 'RECV 9 < test', 'REPLY 0']);
     // each history belongs to its call
     const texts = Array.from({ length: 20 }, (_, n) => `text ${n}`);
     const many = await tracedRequest([], () => Promise.all(texts.map((text) => call(client, text))));
     assert.deepStrictEqual(many.result, texts);
-    assert.deepStrictEqual(ends(many.segment), [...Array(20).fill('RECV 0 < test'), 'ANSWER 0']);
+    assert.deepStrictEqual(ends(many.segment), [...Array(20).fill('RECV 0 < test'), 'REPLY 0']);
     assert.deepStrictEqual(envelopes.slice(3), Array(20).fill(0));
   }
 });
 
-test('a peer without the SDK never gets a field, and streams use metadata', async (t) => {
+test('a peer without the SDK never gets a field, and streams have the envelope in metadata', async (t) => {
   const { client, carriers } = await ready(t, {}, [NO_HISTORY]);
   await traced(client);
   assert.deepStrictEqual(carriers(), ['metadata']);

@@ -20,16 +20,16 @@ test('a unary call returns the whole tree', async (t) => {
   const { client } = await clientOf(t);
   const { result, segment } = await tracedRequest([], () => unary(client, 'call 2'));
   assert.deepStrictEqual(JSON.parse(result), ['hello', 'hello']);
-  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 < front', 'ANSWER 0']);
+  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 < front', 'REPLY 0']);
   const [front, ...backs] = descendants(segment);
   assert.deepStrictEqual(events(front), [
     'SEND /test.Echo/Unary',
     'RECV 0 < back',
     'SEND /test.Echo/Unary',
     'RECV 0 < back',
-    'ANSWER 0',
+    'REPLY 0',
   ]);
-  assert.deepStrictEqual(backs.map(events), [['ANSWER 0'], ['ANSWER 0']]);
+  assert.deepStrictEqual(backs.map(events), [['REPLY 0'], ['REPLY 0']]);
 });
 
 const EXPECTED = [
@@ -74,7 +74,7 @@ test('an empty reply is an empty message, and a corrupted one is parsed by the l
     'RECV 0 < back',
     'SEND /test.Echo/Unary',
     'RECV 0 < back',
-    'ANSWER 0',
+    'REPLY 0',
   ]);
 });
 
@@ -87,11 +87,11 @@ test('a delay precedes the call, and the deadline of the caller ends it', async 
   const slow = await tracedRequest(plan, () => unary(client, 'hello'));
   assert.ok(Date.now() - startMs >= 149);
   assert.strictEqual(slow.result, 'hello');
-  assert.deepStrictEqual(events(slow.segment), ['SEND /test.Echo/Unary fault 0', 'RECV 0 < back', 'ANSWER 0']);
+  assert.deepStrictEqual(events(slow.segment), ['SEND /test.Echo/Unary fault 0', 'RECV 0 < back', 'REPLY 0']);
 
   const cut = await tracedRequest(plan, () => unary(client, 'hello', { deadline: Date.now() + 50 }));
   assert.strictEqual(cut.result[0], 4);
-  assert.deepStrictEqual(events(cut.segment), ['SEND /test.Echo/Unary fault 0', 'FAILED 4', 'ANSWER 0']);
+  assert.deepStrictEqual(events(cut.segment), ['SEND /test.Echo/Unary fault 0', 'FAILED 4', 'REPLY 0']);
 
   const healthy = await tracedRequest([], () => unary(client, 'hello', { deadline: Date.now() + 5000 }));
   assert.strictEqual(healthy.result, 'hello');
@@ -140,12 +140,12 @@ for (const [method, call] of Object.entries(STREAMS)) {
     const times = method === 'Upload' ? 1 : 2;
     const { result, segment } = await tracedRequest([], () => call(client, 'call 1'));
     assert.deepStrictEqual(result, { texts: Array(times).fill('["hello"]'), error: null });
-    assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method}`, 'RECV 0 < front', 'ANSWER 0']);
+    assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method}`, 'RECV 0 < front', 'REPLY 0']);
     const [front] = descendants(segment);
     assert.strictEqual(front.truncated, false);
     assert.deepStrictEqual(events(front), [
       ...Array(times).fill(['SEND /test.Echo/Unary', 'RECV 0 < back']).flat(),
-      'ANSWER 0',
+      'REPLY 0',
     ]);
   });
 
@@ -158,7 +158,7 @@ for (const [method, call] of Object.entries(STREAMS)) {
       assert.deepStrictEqual(result.texts, [], kind);
       assert.strictEqual(result.error[0], code, kind);
       assert.match(result.error[1], details, kind);
-      assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method} fault 0`, ...end, 'ANSWER 0'], kind);
+      assert.deepStrictEqual(events(segment), [`SEND /test.Echo/${method} fault 0`, ...end, 'REPLY 0'], kind);
       for (const callee of descendants(segment)) {
         // a single reply message is withheld until the history is complete; otherwise the callee is canceled at the
         // first message
@@ -170,7 +170,7 @@ for (const [method, call] of Object.entries(STREAMS)) {
     const times = method === 'Upload' ? 1 : 2;
     const empty = await tracedRequest([fault('empty-reply')], () => call(client, 'hello world'));
     assert.deepStrictEqual(empty.result, { texts: Array(times).fill(''), error: null });
-    assert.deepStrictEqual(events(empty.segment), [`SEND /test.Echo/${method} fault 0`, 'RECV 0 < back', 'ANSWER 0']);
+    assert.deepStrictEqual(events(empty.segment), [`SEND /test.Echo/${method} fault 0`, 'RECV 0 < back', 'REPLY 0']);
     const corrupted = await tracedRequest([fault('corrupt-reply')], () => call(client, 'hello world'));
     for (const text of corrupted.result.texts) {
       assert.match(text, /\ufffd/);
@@ -186,7 +186,7 @@ test('a canceled stream keeps the history received so far', async (t) => {
     stream(client.Download({ text: 'call 1', count: 50 }), { read: 2 }),
   );
   assert.strictEqual(result.error[0], 1);
-  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Download', 'FAILED 1 < front', 'ANSWER 0']);
+  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Download', 'FAILED 1 < front', 'REPLY 0']);
   const [front] = descendants(segment);
   assert.strictEqual(front.truncated, true);
   assert.ok(events(front).length >= 4);
@@ -196,10 +196,10 @@ test('an error status carries the history in its trailers, also for a stream', a
   const { client } = await clientOf(t);
   const one = await tracedRequest([], () => unary(client, 'fail 9'));
   assert.deepStrictEqual(one.result.slice(0, 2), [9, 'as requested']);
-  assert.deepStrictEqual(events(one.segment), ['SEND /test.Echo/Unary', 'RECV 9 < front', 'ANSWER 0']);
+  assert.deepStrictEqual(events(one.segment), ['SEND /test.Echo/Unary', 'RECV 9 < front', 'REPLY 0']);
   const many = await tracedRequest([], () => stream(client.Download({ text: 'fail 5', count: 2 })));
   assert.deepStrictEqual(many.result, { texts: ['fail 5', 'fail 5'], error: [5, 'as requested'] });
-  assert.deepStrictEqual(events(many.segment), ['SEND /test.Echo/Download', 'RECV 5 < front', 'ANSWER 0']);
+  assert.deepStrictEqual(events(many.segment), ['SEND /test.Echo/Download', 'RECV 5 < front', 'REPLY 0']);
 });
 
 test('a history of 5,000 events is complete after a message, and truncated in a trailer', async (t) => {
@@ -228,10 +228,10 @@ test('peers without the SDK get unchanged messages, small and large', async (t) 
   for (const message of ['hello', `big 3900000`, text]) {
     const { result, segment } = await tracedRequest([], () => unary(client, message));
     assert.strictEqual(result, message.startsWith('big') ? text : message);
-    assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 gap', 'ANSWER 0']);
+    assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Unary', 'RECV 0 gap', 'REPLY 0']);
   }
   const { segment } = await tracedRequest([], () => STREAMS.Chat(client, 'hello'));
-  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Chat', 'RECV 0 gap', 'ANSWER 0']);
+  assert.deepStrictEqual(events(segment), ['SEND /test.Echo/Chat', 'RECV 0 gap', 'REPLY 0']);
 
   // a caller without a scope gets an unchanged reply
   const traced = await app(t, 'grpc.js', { service: 'back' });

@@ -14,13 +14,13 @@ test('a request returns the whole tree', async (t) => {
     [200, 'hello /hello'],
     [200, 'hello /hello'],
   ]);
-  assert.deepStrictEqual(events(segment), ['SEND GET /call/{id}/hello', 'RECV 200 < front', 'ANSWER 0']);
+  assert.deepStrictEqual(events(segment), ['SEND GET /call/{id}/hello', 'RECV 200 < front', 'REPLY 0']);
   assert.deepStrictEqual(events(descendants(segment)[0]), [
     'SEND GET /hello',
     'RECV 200 < back',
     'SEND GET /hello',
     'RECV 200 < back',
-    'ANSWER 200',
+    'REPLY 200',
   ]);
   for (const name of ['x-faultloom-history', 'x-faultloom-reply']) {
     assert.strictEqual(result.headers[name], undefined);
@@ -97,9 +97,9 @@ for (const framework of ['express', 'fastify']) {
         headers: { 'content-type': 'application/json' },
       }),
     );
-    assert.deepStrictEqual(JSON.parse(result.body), { got: { a: 1 }, answers: [[200, 'hello /hello']] });
+    assert.deepStrictEqual(JSON.parse(result.body), { body: { a: 1 }, replies: [[200, 'hello /hello']] });
     const [front] = descendants(segment);
     assert.strictEqual(front.name, 'POST /cart/{user}/items');
-    assert.deepStrictEqual(events(front), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
+    assert.deepStrictEqual(events(front), ['SEND GET /hello', 'RECV 200 < back', 'REPLY 200']);
   });
 }

@@ -72,9 +72,9 @@ async function assertTraced(t, file, options = {}) {
     env: { NEXT: `127.0.0.1:${back.port}`, ...options.env },
   });
   const { segment } = await tracedRequest([], () => sendRequest(front.port, '/cart/jo'));
-  const [found] = descendants(segment);
-  assert.strictEqual(found.name, 'GET /cart/{user}');
-  assert.deepStrictEqual(events(found), ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200']);
+  const [first] = descendants(segment);
+  assert.strictEqual(first.name, 'GET /cart/{user}');
+  assert.deepStrictEqual(events(first), ['SEND GET /hello', 'RECV 200 < back', 'REPLY 200']);
   return front;
 }
 
@@ -120,7 +120,7 @@ test('a second copy of the SDK installs nothing', async (t) => {
   await assertTraced(t, 'modules.mjs', { flags: ['--require', path.join(copy, 'register.js')] });
 });
 
-test('worker threads are hooked too', async (t) => {
+test('worker threads are traced', async (t) => {
   const { port } = await app(t, 'worker.js', { service: 'thread' });
   const { segment } = await tracedRequest([], () => sendRequest(port, '/hello'));
   assert.strictEqual(events(segment)[1], 'RECV 200 < thread');

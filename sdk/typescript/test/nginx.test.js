@@ -14,9 +14,11 @@ const { chain, descendants, events, faultloom, sendRequest, tracedRequest } = re
 const { fault } = faultloom;
 
 function find() {
-  const given = process.env.FAULTLOOM_TEST_NGINX;
   const folders = [...process.env.PATH.split(':'), '/usr/sbin', '/usr/local/sbin'];
-  return given ?? folders.map((folder) => path.join(folder, 'nginx')).find((file) => fs.existsSync(file));
+  return (
+    process.env.FAULTLOOM_TEST_NGINX ??
+    folders.map((folder) => path.join(folder, 'nginx')).find((file) => fs.existsSync(file))
+  );
 }
 
 const NGINX = find();
@@ -98,7 +100,7 @@ const CALLERS = {
   },
 };
 
-test('histories survive a proxy that compresses; a traced reply is not cached', { skip }, async (t) => {
+test('histories pass a proxy that compresses, and a traced reply is not cached', { skip }, async (t) => {
   const port = await proxied(t);
   for (const [name, call] of Object.entries(CALLERS)) {
     for (const pieces of [1, 100, 3000]) {
@@ -111,7 +113,7 @@ test('histories survive a proxy that compresses; a traced reply is not cached', 
     for (let n = 0; n < 2; n++) {
       const { result, segment } = await tracedRequest([], () => call(port, `/traced/${name}`));
       assert.strictEqual(result.headers['x-cache'], 'MISS');
-      assert.deepStrictEqual(events(segment), [`SEND GET /traced/${name}`, 'RECV 200 < front', 'ANSWER 0']);
+      assert.deepStrictEqual(events(segment), [`SEND GET /traced/${name}`, 'RECV 200 < front', 'REPLY 0']);
     }
   }
 });
@@ -131,7 +133,7 @@ test('a history of another request from a misconfigured cache is a gap', { skip 
   }
 });
 
-test('faults look the same behind a proxy', { skip }, async (t) => {
+test('faults have the same effect behind a proxy', { skip }, async (t) => {
   const port = await proxied(t);
   const plan = [
     fault('corrupt-reply', { nth: 2, callee: '127.0.0.1' }),
@@ -152,6 +154,6 @@ test('faults look the same behind a proxy', { skip }, async (t) => {
   assert.deepStrictEqual(result, ['hello /other', 'hello \xff\xff\xff\xff\xff\xff', 'ECONNRESET', 'hello /other']);
   assert.deepStrictEqual(
     events(segment).filter((event) => !event.startsWith('SEND')),
-    ['RECV 200 < front', 'RECV 200 < front', 'FAILED 14 < front', 'RECV 200 < front', 'ANSWER 0'],
+    ['RECV 200 < front', 'RECV 200 < front', 'FAILED 14 < front', 'RECV 200 < front', 'REPLY 0'],
   );
 });

@@ -55,7 +55,7 @@ test('the packed and installed package instruments an application', async (t) =>
   });
   const { segment } = await tracedRequest([], () => sendRequest(front.port, '/call/1/hello'));
   assert.deepStrictEqual(descendants(segment).map(events), [
-    ['SEND GET /hello', 'RECV 200 < back', 'ANSWER 200'],
-    ['ANSWER 200'],
+    ['SEND GET /hello', 'RECV 200 < back', 'REPLY 200'],
+    ['REPLY 200'],
   ]);
 });

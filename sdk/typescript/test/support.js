@@ -92,14 +92,14 @@ async function tracedRequest(plan, work, options = {}) {
   return { result, segment: started.finish().segment };
 }
 
-/** The events of a segment in compact form: `SEND /a.B/C`, `RECV 0 < back`, `FAILED 14`, `RECV 0 gap`, `ANSWER 0`. */
+/** The events of a segment in compact form: `SEND /a.B/C`, `RECV 0 < back`, `FAILED 14`, `RECV 0 gap`, `REPLY 0`. */
 function events(segment) {
   return segment.events.map((e) => {
     switch (e.kind) {
       case 'SEND_REQUEST':
         return `SEND ${e.name}${e.fault === null ? '' : ` fault ${e.fault}`}`;
       case 'SEND_RESPONSE':
-        return `ANSWER ${e.status}`;
+        return `REPLY ${e.status}`;
       default:
         return `${e.kind === 'RECV_RESPONSE' ? 'RECV' : 'FAILED'} ${e.status}${e.gap ? ' gap' : ''}${e.child === null ? '' : ` < ${e.child.service}`}`;
     }

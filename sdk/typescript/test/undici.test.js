@@ -1,4 +1,4 @@
-// undici's dispatchers and its ways to send a request.
+// undici's dispatchers and functions that send a request.
 'use strict';
 
 const assert = require('node:assert');
@@ -9,8 +9,8 @@ const { app, events, faultloom, tracedRequest } = require('./support.js');
 const { fault } = faultloom;
 const NODE = Number(process.versions.node.split('.')[0]);
 
-/** The ways to send a request; each returns the body. */
-function ways(undici, origin) {
+/** Functions that send a request with one API each and return the body. */
+function apis(undici, origin) {
   const closing = (dispatcher, work) => work(dispatcher).finally(() => dispatcher.close());
   const text = async ({ body }) => body.text();
   return {
@@ -47,10 +47,10 @@ function ways(undici, origin) {
 for (const name of ['undici', 'undici7']) {
   const skip = name === 'undici7' && NODE < 20 ? 'undici 7 needs Node.js 20' : false;
 
-  test(`${name}: every way, healthy and disturbed`, { skip }, async (t) => {
+  test(`${name}: every API, healthy and disturbed`, { skip }, async (t) => {
     const { port } = await app(t, 'http.js', { service: 'back' });
-    for (const [way, work] of Object.entries(ways(require(name), `http://127.0.0.1:${port}`))) {
-      for (const [plan, wanted, end] of [
+    for (const [api, work] of Object.entries(apis(require(name), `http://127.0.0.1:${port}`))) {
+      for (const [plan, expected, end] of [
         [[], 'hello /hello', 'RECV 200 < back'],
         [[fault('unavailable')], 'ECONNREFUSED', 'FAILED 14'],
         [[fault('status', { arg: 503 })], '', 'RECV 503'],
@@ -60,8 +60,8 @@ for (const name of ['undici', 'undici7']) {
         [[], 'hello /hello', 'RECV 200 < back'],
       ]) {
         const { result, segment } = await tracedRequest(plan, work);
-        assert.strictEqual(result instanceof Error ? (result.cause?.code ?? result.code) : result, wanted, way);
-        assert.strictEqual(events(segment)[1], end, way);
+        assert.strictEqual(result instanceof Error ? (result.cause?.code ?? result.code) : result, expected, api);
+        assert.strictEqual(events(segment)[1], end, api);
       }
     }
   });
@@ -83,7 +83,7 @@ for (const name of ['undici', 'undici7']) {
         end,
         'SEND GET /hello',
         'RECV 200 < back',
-        'ANSWER 0',
+        'REPLY 0',
       ]);
       await dispatcher.close();
     }
@@ -97,7 +97,7 @@ for (const name of ['undici', 'undici7']) {
         require(name).request(`http://127.0.0.1:${port}/hello`, { headersTimeout: 50 }),
       );
       assert.strictEqual(result.code, 'UND_ERR_HEADERS_TIMEOUT');
-      assert.deepStrictEqual(events(segment), ['SEND GET /hello fault 0', 'FAILED 4', 'ANSWER 0']);
+      assert.deepStrictEqual(events(segment), ['SEND GET /hello fault 0', 'FAILED 4', 'REPLY 0']);
       assert.ok(Date.now() - startMs < 10_000);
     }
   });

@@ -24,7 +24,8 @@ test('amounts are converted exactly, and invalid ones are refused', async (t) =>
     ['USD', 'EUR', MAX_INT64, '8485502273906393742'],
     ['USD', 'JPY', MAX_INT64, REFUSED],
     ['USD', 'EUR', '-1', REFUSED],
-    ['USD', 'XXX', '1', REFUSED], // ISO 4217's code for "no currency"
+    ['USD', 'SEK', '1', REFUSED],
+    ['USD', 'eur', '1', REFUSED],
     ['', 'EUR', '1', REFUSED],
     ['constructor', 'EUR', '1', REFUSED],
   ]) {

@@ -1,4 +1,4 @@
-/** The exporter, its flush at exit, and the status file. */
+/** The exporter, its flush at exit, the status file, sampling, and the settings of a process. */
 
 import * as assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -12,7 +12,9 @@ import { TestScope, until } from '../testing';
 import { VERSION } from '../version';
 import { Span } from '../wire/otlp';
 import { Exporter } from './exporter';
+import { Sampler } from './sampler';
 import { StatusFile } from './status';
+import { parsePeers } from './this-process';
 
 interface Document {
   resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
@@ -56,7 +58,7 @@ function finished(name = '') {
   return { trace: Buffer.alloc(16, 3), hasParent: false, history: new TestScope().finish(0, name)! };
 }
 
-test('histories are sent in one batch within a second', async () => {
+test('histories of one second are sent in one batch', async () => {
   const collector = await Collector.start();
   const out = exporter(collector.url);
   const began = Date.now();
@@ -65,7 +67,8 @@ test('histories are sent in one batch within a second', async () => {
   assert.equal(collector.bodies.length, 0);
   await until(() => collector.bodies.length > 0);
   assert.equal(collector.bodies[0]!.resourceSpans.length, 2);
-  assert.ok(Date.now() - began < 5000);
+  const waitedMs = Date.now() - began;
+  assert.ok(waitedMs >= 900 && waitedMs < 5000, `${waitedMs}`);
 });
 
 test('a full batch is sent at once, and batches have a maximum size', async () => {
@@ -111,24 +114,37 @@ test('an invalid address disables the export', () => {
   }
 });
 
-// each way in which a process ends
-for (const way of ['nothing left', 'process.exit', 'SIGTERM']) {
+/** Runs the fixture. Returns how it ended and the number of histories that it exported. */
+async function runFixture(way: string): Promise<[code: number | null, signal: string | null, histories: number]> {
+  const collector = await Collector.start();
+  const child = fork(join(__dirname, 'exit.fixture.js'), [collector.url, way], { execArgv: [] });
+  const ended = new Promise<[number | null, string | null]>((end) =>
+    child.on('exit', (code, signal) => end([code, signal])),
+  );
+  if (way === 'SIGTERM') {
+    await new Promise((ready) => child.once('message', ready));
+    child.kill('SIGTERM');
+  }
+  return [...(await ended), collector.histories];
+}
+
+const ENDS: Record<string, [code: number | null, signal: string | null]> = {
+  'empty event loop': [0, null],
+  'process.exit': [3, null],
+  SIGTERM: [null, 'SIGTERM'],
+};
+
+for (const [way, end] of Object.entries(ENDS)) {
   test(`queued histories are sent when the process ends: ${way}`, async () => {
-    const collector = await Collector.start();
-    const child = fork(join(__dirname, 'exit.fixture.js'), [collector.url, way], { execArgv: [] });
-    const ended = new Promise<[number | null, string | null]>((end) =>
-      child.on('exit', (code, signal) => end([code, signal])),
-    );
-    if (way === 'SIGTERM') {
-      await new Promise((ready) => child.once('message', ready));
-      child.kill('SIGTERM');
+    // the export ends after a second, which is too short if the machine is overloaded
+    for (let attempt = 1; ; attempt++) {
+      const [code, signal, histories] = await runFixture(way);
+      assert.deepEqual([code, signal], end);
+      if (histories === 70 || attempt === 5) {
+        assert.equal(histories, 70);
+        return;
+      }
     }
-    const [code, signal] = await ended;
-    assert.deepEqual(
-      [code, signal],
-      way === 'SIGTERM' ? [null, 'SIGTERM'] : way === 'process.exit' ? [3, null] : [0, null],
-    );
-    assert.equal(collector.histories, 70);
   });
 }
 
@@ -164,4 +180,35 @@ test('the status file lists the state of each library', () => {
 test('VERSION equals the version of the package', () => {
   const { version } = JSON.parse(readFileSync(join(__dirname, '../../package.json'), 'utf8')) as { version: string };
   assert.equal(version, VERSION);
+});
+
+test('a sampler accepts 1/N and requires an exporter', () => {
+  const sampler = (FAULTLOOM_SAMPLE: string, exports = true) =>
+    Sampler.fromEnvironment({ FAULTLOOM_SAMPLE }, exports)?.n;
+  assert.equal(sampler('1/1'), 1);
+  assert.equal(sampler('1/1000000'), 1_000_000);
+  for (const bad of ['1/0', '1/1000001', '2/4', '0.5', '1/4x', '1/04']) {
+    assert.equal(sampler(bad), undefined, bad);
+  }
+  assert.equal(sampler('1/4', false), undefined);
+  const draws = [0.25, 0.24, 0.9];
+  const drawn = new Sampler(4, () => draws.shift()!);
+  assert.deepEqual([drawn.shouldSample(), drawn.shouldSample(), drawn.shouldSample()], [false, true, false]);
+  const sampled = new Sampler(4);
+  let count = 0;
+  for (let i = 0; i < 4000; i++) {
+    count += sampled.shouldSample() ? 1 : 0;
+  }
+  assert.ok(count > 800 && count < 1200, `${count}`);
+});
+
+test('FAULTLOOM_PEERS is parsed', () => {
+  const peers = parsePeers('127.0.0.1:1=a, [::1]:2=b,,=c,d=,e');
+  assert.deepEqual(
+    [...peers],
+    [
+      ['127.0.0.1:1', 'a'],
+      ['[::1]:2', 'b'],
+    ],
+  );
 });

@@ -4,7 +4,7 @@
  */
 
 import type { Uint64 } from '../wire/bytes';
-import { DEADLINE_EXCEEDED, INTERNAL, MAX_CODE, UNAVAILABLE, UNKNOWN } from '../wire/grpc-codes';
+import { DEADLINE_EXCEEDED, INTERNAL, MAX_CODE, OK, UNAVAILABLE, UNKNOWN } from '../wire/grpc-codes';
 import type { Fault } from '../wire/plan';
 
 export type Protocol = 'grpc' | 'http';
@@ -12,7 +12,7 @@ export type Protocol = 'grpc' | 'http';
 /** The longest wait. A hang without a duration lasts as long. */
 export const MAX_WAIT_MS = 30_000;
 
-/** What a fault does to a call, as far as it is known before the call. */
+/** What a fault does to a call before the request is sent, and instead of it. */
 export interface FaultEffect {
   /** How long the call waits first, in milliseconds; 0 to 30,000. */
   readonly waitMs: number;
@@ -125,23 +125,17 @@ export function replyEffect(protocol: Protocol, fault: Fault | null, result: Cal
   if ('failed' in result) {
     return { outcome: 'failed', status: result.failed, event: 'call-failed', eventStatus: result.failed, gap };
   }
-  const { status } = result;
-  const isAltered = protocol === 'http' || status === 0;
-  switch (fault?.kind) {
-    case 'lost-reply':
-      return { outcome: 'reset', status: UNAVAILABLE, event: 'call-failed', eventStatus: UNAVAILABLE, gap };
-    case 'empty-reply':
-      return { outcome: isAltered ? 'empty' : 'reply', status, event: 'reply', eventStatus: status, gap };
-    case 'corrupt-reply':
-      if (isAltered) {
-        return {
-          outcome: 'corrupt',
-          status: protocol === 'grpc' ? INTERNAL : status,
-          event: 'reply',
-          eventStatus: status,
-          gap,
-        };
-      }
+  if (fault?.kind === 'lost-reply') {
+    return { outcome: 'reset', status: UNAVAILABLE, event: 'call-failed', eventStatus: UNAVAILABLE, gap };
   }
-  return { outcome: 'reply', status, event: 'reply', eventStatus: status, gap };
+  const reply = { status: result.status, event: 'reply', eventStatus: result.status, gap } as const;
+  // an error status of gRPC has no message to alter
+  const hasBody = protocol === 'http' || result.status === OK;
+  if (hasBody && fault?.kind === 'empty-reply') {
+    return { ...reply, outcome: 'empty' };
+  }
+  if (hasBody && fault?.kind === 'corrupt-reply') {
+    return { ...reply, outcome: 'corrupt', status: protocol === 'grpc' ? INTERNAL : result.status };
+  }
+  return { ...reply, outcome: 'reply' };
 }

@@ -19,7 +19,7 @@ import { hookLibrary, hookWhenLoaded, Library, ReportLibrary } from './module-lo
 import { Loose, Patch } from './patch';
 import { hookFetch, hookUndici } from './undici/dispatcher';
 
-/** Left by the copy of the SDK that was installed first. */
+/** Set by the copy of the SDK that was installed first. */
 interface Installation {
   readonly version: string;
   /** See installInto. */

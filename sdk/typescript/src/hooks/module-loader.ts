@@ -30,7 +30,7 @@ interface Loading {
   load(this: Module, filename: string): void;
 }
 
-/** Hooks these libraries from now on. */
+/** Hooks these libraries when they are loaded, and at once those that are loaded already. */
 export function hookWhenLoaded(libraries: readonly Library[], report: ReportLibrary): void {
   const handled = new WeakSet<object>();
   const checkModule = (filename: string, exports: unknown): void => {

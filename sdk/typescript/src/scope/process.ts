@@ -2,14 +2,13 @@
 
 import { randomFillSync } from 'node:crypto';
 import { AcceptResult, Receiver } from '../trust/receiver';
-import { sign } from '../trust/signer';
+import { startEnvelope } from '../trust/signer';
 import { warn } from '../warn';
 import { bridgeIn, parseTraceparent } from '../wire/bridge';
 import { truncateUtf8 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
-import { Envelope, TRACE_BYTES } from '../wire/envelope';
+import { TRACE_BYTES } from '../wire/envelope';
 import { MAX_SERVICE_BYTES } from '../wire/names';
-import { NO_COUNTERS } from '../wire/plan';
 import { Origin, Scope } from './scope';
 import type { HistorySink, Service } from './service';
 
@@ -97,7 +96,7 @@ export class Process implements Service {
     if (typeof accepted !== 'string') {
       return new Scope(this, accepted, origin, origin === 'bridge');
     }
-    // one warning per code: anybody can send invalid envelopes, and they must not fill the log
+    // one warning per code, so that invalid envelopes cannot fill the log
     if (!this.reportedCodes.has(accepted)) {
       this.reportedCodes.add(accepted);
       warn(`${this.name}: an envelope was refused: ${accepted} (further ones are not reported)`);
@@ -125,15 +124,7 @@ export class Process implements Service {
       environment: settings.environment,
       plan: null,
     };
-    const envelope: Envelope = {
-      ...signed,
-      key: key.id,
-      call: parent?.parent ?? CallId.random(),
-      accept: 0,
-      receiveLimit: 0,
-      evidence: NO_COUNTERS,
-      signedPrefix: sign(key, signed),
-    };
+    const envelope = startEnvelope(key, signed, parent?.parent ?? CallId.random());
     return new Scope(this, envelope, 'entry', parent !== null);
   }
 }

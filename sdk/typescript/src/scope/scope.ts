@@ -14,7 +14,7 @@ import { MAX_TRAILER_BYTES } from '../wire/carrier';
 import { assembleEnvelope, Envelope } from '../wire/envelope';
 import { CANCELLED } from '../wire/grpc-codes';
 import {
-  answersCall,
+  belongsToCall,
   CALL_FAILED,
   FAULTS_OFF,
   HEAD_BYTES,
@@ -42,7 +42,7 @@ import type { Service } from './service';
 /** Bytes reserved for the end of a history that approaches the size limit. */
 const RESERVED_BYTES = 1024;
 
-/** Where a request's envelope comes from: a caller that takes the history, a bridge, or the sampler of this process. */
+/** The source of a request's envelope: a caller that receives the history, a bridge, or the sampler of this process. */
 export type Origin = 'caller' | 'bridge' | 'entry';
 
 /** An outgoing call of a scope. */
@@ -80,7 +80,7 @@ export class OutgoingCall {
 export class Scope {
   /** Whether the request has been answered. */
   finished = false;
-  /** The name of the served call, for a history that no caller takes. */
+  /** The name of the served call, for a history that is exported. */
   callName = '';
   readonly startUs: Uint64;
   private readonly startMs: number;
@@ -95,8 +95,8 @@ export class Scope {
   private pieces: PieceWriter | null = null;
 
   /**
-   * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch, given by
-   * tests only, which then override `now` too.
+   * `hasParent`: the request had a `traceparent`; used for the export only. `startUs`: µs since the epoch; only tests
+   * pass it, and they override `now` too.
    */
   constructor(
     readonly service: Service,
@@ -226,7 +226,7 @@ export class Scope {
       return;
     }
     call.ended = true;
-    let child = history !== null && answersCall(history, call.id) ? history : null;
+    let child = history !== null && belongsToCall(history, call.id) ? history : null;
     if (history !== null) {
       gap = child === null;
     }
@@ -238,7 +238,7 @@ export class Scope {
         const segment = readSegment(child, HEAD_BYTES);
         if (segment !== undefined) {
           this.evidence.addHistory(segment);
-        } // a malformed history is embedded all the same: an unreadable tree says more than a gap
+        } // a malformed history is embedded too, so that decoding the tree reports it instead of a gap
       }
     }
     if (!call.recorded) {

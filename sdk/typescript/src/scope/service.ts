@@ -1,8 +1,8 @@
-/** What a scope needs of the process it belongs to. Process implements it; tests may substitute it. */
+/** The interfaces of a scope to its process and to the export of histories. Process and the exporter implement them. */
 
 import type { Receiver } from '../trust/receiver';
 
-/** A finished history, and what its spans need besides. */
+/** A finished history and the data for its spans. */
 export interface FinishedHistory {
   /** 16 bytes. */
   trace: Buffer;
@@ -11,16 +11,17 @@ export interface FinishedHistory {
   history: Buffer;
 }
 
-/** Receives the histories that no caller takes. Must not block and must not throw. */
+/** Receives the histories of requests whose callers do not receive them. Must not block and must not throw. */
 export interface HistorySink {
   add(finished: FinishedHistory): void;
 }
 
+/** The process of a scope. */
 export interface Service {
   /** The service's name, 1 to 64 bytes. */
   readonly name: string;
   readonly receiver: Receiver;
-  /** Null: histories that no caller takes are dropped. */
+  /** Null: histories that do not return to a caller are dropped. */
   readonly exporter: HistorySink | null;
   /** The name of the peer at an authority "host:port". */
   peerName(authority: string): string;

@@ -1,7 +1,9 @@
-/** Signs the part of an envelope that is written once, by the sender that starts a request. */
+/** Signs the part of an envelope that the sender that starts a request writes. */
 
-import { encodeSignedPart, encodeSignedPrefix, SignedPart } from '../wire/envelope';
+import type { CallId } from '../wire/callid';
+import { encodeSignedPart, encodeSignedPrefix, Envelope, SignedPart } from '../wire/envelope';
 import { FaultloomError } from '../wire/errors';
+import { NO_COUNTERS } from '../wire/plan';
 import type { Key } from './settings';
 
 /**
@@ -14,4 +16,10 @@ export function sign(key: Key, fields: Omit<SignedPart, 'key'>): Buffer {
   }
   const part = encodeSignedPart({ ...fields, key: key.id });
   return encodeSignedPrefix(part, key.sign(part));
+}
+
+/** The envelope of a request that starts in this process, so that no caller receives its history. Throws as `sign`. */
+export function startEnvelope(key: Key, fields: Omit<SignedPart, 'key'>, call: CallId): Envelope {
+  const signedPrefix = sign(key, fields);
+  return { ...fields, key: key.id, call, accept: 0, receiveLimit: 0, evidence: NO_COUNTERS, signedPrefix };
 }

@@ -132,7 +132,7 @@ class TrustFile {
   }
 
   remove(): void {
-    rmSync(this.folder, { recursive: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
@@ -168,7 +168,7 @@ test('keys rotate and faults are disabled while the process runs', async () => {
     await until(() => !accepts(FAULT_KEY));
     assert.match(receiver.source.describe(), /ENOENT/);
   } finally {
-    rmSync(file.path, { force: true });
+    file.remove();
   }
 });
 

@@ -11,7 +11,7 @@
  */
 export type Uint64 = number | bigint;
 
-const MAX_U64 = (1n << 64n) - 1n;
+export const MAX_U64 = (1n << 64n) - 1n;
 
 /** Converts a bigint to the canonical representation. */
 export function toUint64(value: bigint): Uint64 {

@@ -83,7 +83,7 @@ export type Event =
   | { kind: 'SEND_RESPONSE'; atUs: Uint64; status: Uint64 };
 
 /** Whether a history belongs to a call, judged by size, version and call id only. */
-export function answersCall(history: Buffer, call: CallId): boolean {
+export function belongsToCall(history: Buffer, call: CallId): boolean {
   return (
     history.length >= HEAD_BYTES &&
     history.length <= MAX_HISTORY_BYTES &&

@@ -2,7 +2,7 @@
  * Converts a history to OTLP/JSON spans: a server span per segment, a client span per call. Keys are in sorted order.
  */
 
-import { addUint64, Uint64 } from './bytes';
+import { addUint64, MAX_U64, Uint64 } from './bytes';
 import type { CallId } from './callid';
 import type { Event, History, Segment } from './history';
 
@@ -159,8 +159,6 @@ function clientAttributes(send: Send, end: End | undefined): Attribute[] {
   }
   return out;
 }
-
-const MAX_U64 = (1n << 64n) - 1n;
 
 /** Nanoseconds since the epoch as a decimal string, saturating at 2^64 - 1. */
 function nanoseconds(startUs: Uint64, atUs: Uint64): string {

@@ -8,7 +8,7 @@ import { EMPTY, putVarint, Reader, Uint64, varintLength, Writer } from './bytes'
 import type { CallId } from './callid';
 import { fieldLength } from './carrier';
 import { ACCEPT_FIELD } from './envelope';
-import { answersCall, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from './history';
+import { belongsToCall, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from './history';
 import { eventsOffset, truncateEvents } from './truncate';
 
 /** The first byte of a piece; the first byte of a whole history is its version. */
@@ -121,7 +121,7 @@ export class PieceJoiner {
   /** The history so far; it must belong to `call`. */
   finish(call: CallId): JoinedHistory {
     const bytes = Buffer.from(this.out.view());
-    if (!answersCall(bytes, call) || eventsOffset(bytes) < 0) {
+    if (!belongsToCall(bytes, call) || eventsOffset(bytes) < 0) {
       return { history: null, complete: false };
     }
     const complete = this.last && !this.truncated;

@@ -56,7 +56,7 @@ export interface Fault extends Selector {
 }
 
 /**
- * Creates a fault, with defaults for all parts that are not given: `fault('status', { callee: 'currency', arg: 14 })`.
+ * Creates a fault, with defaults for all omitted parts: `fault('status', { callee: 'currency', arg: 14 })`.
  */
 export function fault(kind: Kind, parts: Partial<Omit<Fault, 'kind'>> = {}): Fault {
   return { kind, caller: '', callee: '', call: '', arg: 0, nth: 0, maxFires: 0, after: [], afterSent: false, ...parts };

@@ -52,7 +52,7 @@ test('a varint survives a round trip', () => {
   everySeed((random) => check(random.uint64()));
 });
 
-test('a varint of 2^64 or of eleven bytes is refused', () => {
+test('a varint of 2^64 or more, of eleven bytes, or without its last byte is refused', () => {
   for (const bytes of ['ffffffffffffffffff02', '8080808080808080808000', '80']) {
     const r = new Reader(Buffer.from(bytes, 'hex'));
     r.varint();
@@ -153,7 +153,7 @@ test('a modified envelope is refused or differs in its unsigned part only', () =
   });
 });
 
-test('random bytes are rejected as envelope, plan, history, piece and field', () => {
+test('random bytes are rejected as an envelope, and no decoder throws', () => {
   everySeed((random) => {
     const bytes = random.bytes(200);
     const receiver = Receiver.fixed(SETTINGS);
@@ -296,9 +296,9 @@ test('corruption keeps the length, the first half and the original buffer', () =
   assert.equal(body.toString(), 'abcde');
 });
 
-test('tails depend on headers in any form', () => {
+test('a header prevents a tail as a string and as a list', () => {
   const none = () => undefined;
-  const one = (name: string, value: string | string[]) => (wanted: string) => (wanted === name ? value : undefined);
+  const one = (name: string, value: string | string[]) => (other: string) => (other === name ? value : undefined);
   assert.equal(allowsTail(2, 'GET', none, 200, none), true);
   assert.equal(allowsTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'Identity'])), true);
   assert.equal(allowsTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'br'])), false);
@@ -308,7 +308,7 @@ test('tails depend on headers in any form', () => {
   assert.equal(isStreamingReply(one('content-type', 'text/html')), false);
 });
 
-test('names and selectors accept any string', () => {
+test('normalization and matching accept any string', () => {
   everySeed((random) => {
     const path = random.text(120);
     const name = normalizeHttpName(rawHttpName('GET', `/${path}`));

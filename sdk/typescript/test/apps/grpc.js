@@ -31,11 +31,11 @@ function fail(text) {
 async function serve(next, text) {
   const [verb, ...rest] = text.split(' ');
   if (verb === 'call') {
-    const answers = [];
+    const replies = [];
     for (let n = Number(rest[0]); n > 0; n--) {
-      answers.push(await unary(next, rest.slice(1).join(' ') || 'hello'));
+      replies.push(await unary(next, rest.slice(1).join(' ') || 'hello'));
     }
-    return JSON.stringify(answers);
+    return JSON.stringify(replies);
   }
   if (verb === 'big') {
     return 'x'.repeat(Number(rest[0]));

@@ -47,18 +47,18 @@ const call = CLIENTS[process.env.CLIENT ?? 'http'];
 
 /** /call/N/path: N calls, one after the other. */
 async function calls(n, path) {
-  const answers = [];
+  const replies = [];
   for (; n > 0; n--) {
-    answers.push(await call(`/${path}`));
+    replies.push(await call(`/${path}`));
   }
-  return answers;
+  return replies;
 }
 
 function plain(request, response) {
   const [, verb, ...rest] = request.url.split('/');
   switch (verb) {
     case 'call':
-      calls(Number(rest[0]), rest.slice(1).join('/')).then((answers) => response.end(JSON.stringify(answers)));
+      calls(Number(rest[0]), rest.slice(1).join('/')).then((replies) => response.end(JSON.stringify(replies)));
       break;
     case 'big':
       response.end('x'.repeat(Number(rest[0])));
@@ -106,7 +106,7 @@ function serve() {
       response.json(NEXT ? await calls(1, 'hello') : request.params.user),
     );
     cart.post('/:user/items', async (request, response) =>
-      response.json({ got: request.body, answers: await calls(1, 'hello') }),
+      response.json({ body: request.body, replies: await calls(1, 'hello') }),
     );
     app.use('/cart', cart);
     app.use((request, response) => plain(request, response));
@@ -119,7 +119,7 @@ async function main() {
   if (process.env.FRAMEWORK === 'fastify') {
     const app = require(process.env.FASTIFY ?? 'fastify')();
     app.get('/cart/:user', async (request) => (NEXT ? calls(1, 'hello') : request.params.user));
-    app.post('/cart/:user/items', async (request) => ({ got: request.body, answers: await calls(1, 'hello') }));
+    app.post('/cart/:user/items', async (request) => ({ body: request.body, replies: await calls(1, 'hello') }));
     await app.listen({ port: 0, host: '127.0.0.1' });
     console.log(JSON.stringify({ port: app.server.address().port }));
     return;

@@ -7,7 +7,7 @@ import { EMPTY } from '../../wire/bytes';
 import { appendField, corrupt, fieldLength, splitField } from '../../wire/carrier';
 import { ACCEPT_FIELD } from '../../wire/envelope';
 import { CANCELLED, OK } from '../../wire/grpc-codes';
-import { answersCall } from '../../wire/history';
+import { belongsToCall } from '../../wire/history';
 import { isPiece } from '../../wire/piece';
 import { CallEffect, FaultEffect, faultEffect, NO_EFFECT, replyEffect, unsentEffect } from '../faults';
 import type { Loose } from '../patch';
@@ -45,10 +45,11 @@ export class GrpcCall implements LibraryCall, Listener {
   private listener: Listener | null = null;
   /** The outgoing metadata; without the envelope while the call is held. */
   private metadata: Metadata | null = null;
+  /** Whether operations pass to the library. Before that they are postponed, or dropped if the call is not made. */
   private isSent = false;
   /** Whether the call waits for its message, whose size decides the carrier of the envelope. */
   private isHeld = false;
-  /** Whether `metadata` is the application's own object. It was empty at the start and must leave empty. */
+  /** Whether `metadata` is the application's own object. It was empty when the call started and must be sent empty. */
   private sharesMetadata = false;
   /** Whether the client requested a read while the call was held. */
   private readRequested = false;
@@ -80,10 +81,13 @@ export class GrpcCall implements LibraryCall, Listener {
 
   sendMessageWithContext(context: unknown, message: Buffer): void {
     this.detectStream(false, context);
-    if (this.isOpen(context)) {
+    if (this.isSent) {
       this.passMessage(context, message);
+    } else if (this.postponed !== null) {
+      this.postponed.push(() => this.passMessage(context, message));
+      (this.postponedContexts ??= []).push(context);
     } else {
-      this.postponed?.push(() => this.passMessage(context, message));
+      dropMessage(context);
     }
   }
 
@@ -108,7 +112,7 @@ export class GrpcCall implements LibraryCall, Listener {
 
   halfClose(): void {
     this.detectStream(true, undefined);
-    if (this.isOpen(undefined)) {
+    if (this.isSent) {
       this.passHalfClose();
     } else {
       this.postponed?.push(() => this.passHalfClose());
@@ -123,7 +127,7 @@ export class GrpcCall implements LibraryCall, Listener {
   }
 
   startRead(): void {
-    if (this.isOpen(undefined)) {
+    if (this.isSent) {
       this.passRead();
     } else {
       this.postponed?.push(() => this.passRead());
@@ -136,18 +140,6 @@ export class GrpcCall implements LibraryCall, Listener {
     } else {
       this.library.startRead.call(this.libraryCall);
     }
-  }
-
-  /** Whether operations pass now. Otherwise they are postponed, or dropped if the call is not made. */
-  private isOpen(context: unknown): boolean {
-    if (this.postponed !== null) {
-      (this.postponedContexts ??= []).push(context);
-      return false;
-    }
-    if (!this.isSent) {
-      dropMessage(context);
-    }
-    return this.isSent;
   }
 
   /** A request stream is recognized by its messages, which have a write callback, or by having no message at all. */
@@ -185,7 +177,7 @@ export class GrpcCall implements LibraryCall, Listener {
     } else if (sends) {
       this.send();
     } else {
-      this.refuse();
+      this.simulate();
     }
   }
 
@@ -224,8 +216,8 @@ export class GrpcCall implements LibraryCall, Listener {
   /** Starts a held call. */
   private startHeld(): void {
     this.isHeld = false;
-    const given = this.sharesMetadata ? clearedMetadata(this.metadata!) : this.metadata!;
-    const metadata = this.envelopeInField ? given : withEnvelope(given, this.call!, this.scope);
+    const original = this.sharesMetadata ? clearedMetadata(this.metadata!) : this.metadata!;
+    const metadata = this.envelopeInField ? original : withEnvelope(original, this.call!, this.scope);
     this.metadata = null; // the library has its own copy
     this.library.start.call(this.libraryCall, metadata, this);
     if (this.readRequested) {
@@ -239,15 +231,15 @@ export class GrpcCall implements LibraryCall, Listener {
       return;
     }
     if (!this.effect.sends) {
-      this.refuse();
+      this.simulate();
       return;
     }
     this.postponed = null;
     withScope(this.scope, () => operations.forEach((operation) => operation()));
   }
 
-  /** Ends a call that its fault prevents from being sent. */
-  private refuse(): void {
+  /** Ends a call that is not sent, with the outcome of its fault. */
+  private simulate(): void {
     recordEffect(this.scope, this.call!, unsentEffect(this.effect), null);
     const { code, details } = faultStatus(this.effect, this.target.authority);
     this.finishUnsent(code, details);
@@ -363,10 +355,10 @@ export class GrpcCall implements LibraryCall, Listener {
       return;
     }
     const history = this.receivedHistory();
-    // a history in a message does not prove a reply, because this side may have given up afterwards; a trailer does
+    // a history in a message does not prove a reply, because the client may have canceled afterwards; a trailer does
     const isAnswered = trailers.length > 0 || isReply(status.code);
     if (this.hasOneReply) {
-      const own = history !== null && answersCall(history, this.call.id) ? history : null;
+      const own = history !== null && belongsToCall(history, this.call.id) ? history : null;
       this.target.carriers.callEnded(this.method, this.envelopeInField, isAnswered, own);
     }
     const hasHistory = history !== null;

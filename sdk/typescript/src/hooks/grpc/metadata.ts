@@ -7,8 +7,8 @@ import type { Fn, Loose } from '../patch';
 import type { Metadata } from './status';
 
 /** A call's outgoing metadata: with the envelope of this call, and without one that the application forwarded. */
-export function withEnvelope(given: Metadata, call: OutgoingCall, scope: Scope): Metadata {
-  const metadata = given.clone();
+export function withEnvelope(original: Metadata, call: OutgoingCall, scope: Scope): Metadata {
+  const metadata = original.clone();
   const envelope = call.envelope;
   if (envelope === null) {
     metadata.remove(GRPC_KEY);

@@ -32,7 +32,7 @@ export function canDecode(coding: string): boolean {
 }
 
 /**
- * Restricts an Accept-Encoding to codings that can be decoded, so that a tail can be found whatever a proxy does.
+ * Restricts an Accept-Encoding to codings that can be decoded, so that a tail is found even if a proxy compresses.
  * Codings that are excluded by q=0 stay excluded.
  */
 export function decodableEncodings(accept: string): string {
@@ -53,12 +53,16 @@ export function alterationOf({ outcome }: CallEffect): Alteration {
   return outcome === 'reset' || outcome === 'empty' ? 'discard' : outcome === 'corrupt' ? 'corrupt' : 'none';
 }
 
-/** Receives the body. */
-export interface Sink {
+/** Receives a body. */
+export interface BodyReader {
   /** Returns whether more data may follow at once. */
   data(chunk: Buffer): boolean;
   /** The body is complete, or could not be decoded. */
   end(error?: Error): void;
+}
+
+/** Receives a body and its history. */
+export interface Sink extends BodyReader {
   /** The history arrived, or (null) there is none. Called before `end`. */
   history(history: Buffer | null): void;
 }
@@ -138,7 +142,11 @@ export class Body {
     this.sink.end();
   }
 
+<<<<<<< HEAD
   /** The body is incomplete or is not read. Bytes that were held back are delivered as body. */
+=======
+  /** The body is incomplete, or the application does not read it. Bytes that were held back are delivered as body. */
+>>>>>>> node
   abandon(): void {
     const rest = this.splitter === null ? EMPTY : this.splitter.abandon();
     if (rest.length > 0) {

@@ -7,10 +7,10 @@ import { CANCELLED, DEADLINE_EXCEEDED } from '../../wire/grpc-codes';
 import { FaultEffect, replyEffect, unsentEffect } from '../faults';
 import type { Fn, Loose } from '../patch';
 import { recordEffect } from '../record';
-import { alterationOf, Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './body';
+import { ArrivedReply } from './arrived-reply';
+import { Body, BodyReader, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from './body';
 import { failureCode, hangUp } from './errors';
 import { MessageHeaders } from './message-headers';
-import { takeReplyCarrier } from './reply-headers';
 
 export class HttpCall {
   private readonly emit: Fn;
@@ -67,7 +67,7 @@ export class HttpCall {
     }
     const { scope, call, effect } = this;
     if (this.endedByApplication || (error === undefined && effect.sends)) {
-      // after a timeout, or for reasons of the application
+      // the application gave up, after a timeout or for reasons of its own
       const code = this.timedOut || failureCode(error) === DEADLINE_EXCEEDED ? DEADLINE_EXCEEDED : CANCELLED;
       scope.recordFailure(call, code, null, effect.sends && this.request.socket != null);
     } else if (!effect.sends) {
@@ -85,42 +85,26 @@ export class HttpCall {
       recordEffect(scope, call, unsentEffect(this.effect), null);
       return this.emit.call(this.request, 'response', response);
     }
-    const { tail, coding, history } = takeReplyCarrier(new MessageHeaders(response));
-    const record = (late: Buffer | null): void => {
-      const found = late ?? history;
-      recordEffect(scope, call, replyEffect('http', call.fault, { status, history: found !== null }), found);
-    };
-    const effect = replyEffect('http', call.fault, { status, history: history !== null });
-    const alteration = alterationOf(effect);
-    if (!tail && alteration === 'none') {
-      recordEffect(scope, call, effect, history);
+    const arrived = new ArrivedReply(scope, call, status, new MessageHeaders(response));
+    if (arrived.isUnchanged) {
+      arrived.record(null);
       return this.emit.call(this.request, 'response', response);
     }
     const length = Number(response.headers['content-length'] ?? Infinity);
-    const reply = new Reply(response, alteration !== 'none' || length <= MAX_EAGER_BYTES, () => {
-      if (effect.outcome === 'reset') {
+    const reply = new Reply(response, arrived.isAltered || length <= MAX_EAGER_BYTES, () => {
+      if (arrived.isLost) {
         this.destroy.call(this.request, hangUp());
         return true;
       }
       return this.emit.call(this.request, 'response', response) as boolean;
     });
-    reply.body = new Body(call.id, tail, coding, alteration, {
-      data: (chunk) => reply.data(chunk),
-      end: (error) => {
-        if (!tail) {
-          record(null);
-        }
-        reply.end(error);
-      },
-      history: record,
-    });
-    scope.replyStarted(call, status);
-    return reply.begin(tail || effect.outcome === 'empty');
+    reply.body = arrived.openBody(reply);
+    return reply.begin(arrived.removesEncoding);
   }
 }
 
 /** A reply between the parser and the application: the chunks that the parser pushes pass through a Body. */
-class Reply {
+class Reply implements BodyReader {
   body!: Body;
   private readonly push: Fn;
   private readonly headers: MessageHeaders;
@@ -132,7 +116,7 @@ class Reply {
     private readonly response: IncomingMessage,
     /** Whether the body is read completely before the application gets the response. */
     private eager: boolean,
-    /** Emits the response; returns whether anybody listens. */
+    /** Emits the response; returns whether it has a listener. */
     private readonly announce: () => boolean,
   ) {
     const loose = response as unknown as Loose;

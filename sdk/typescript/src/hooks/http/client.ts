@@ -71,9 +71,9 @@ function prepare(scope: Scope, module: Loose, port: number, args: unknown[]): Pr
   const first = args[0];
   const url = typeof first === 'string' ? new URL(first) : first instanceof URL ? first : null;
   const rest = url === null ? args : args.slice(1);
-  const given = typeof rest[0] === 'function' ? {} : ((rest[0] ?? {}) as RequestOptions);
+  const explicit = typeof rest[0] === 'function' ? {} : ((rest[0] ?? {}) as RequestOptions);
   const callback = rest.find((one) => typeof one === 'function');
-  const options: RequestOptions = url === null ? { ...given } : { ...urlToHttpOptions(url), ...given };
+  const options: RequestOptions = url === null ? { ...explicit } : { ...urlToHttpOptions(url), ...explicit };
   const method = (options.method ?? 'GET').toUpperCase();
   if (method === 'CONNECT') {
     return null;
@@ -103,8 +103,8 @@ function agentOf(options: RequestOptions, module: Loose): Agent | null {
   if (options.agent === false) {
     return new (defaultAgent.constructor as new () => Agent)();
   }
-  const given = options.agent as Agent | null | undefined;
-  return given ?? (typeof options.createConnection === 'function' ? null : defaultAgent);
+  const chosen = options.agent as Agent | null | undefined;
+  return chosen ?? (typeof options.createConnection === 'function' ? null : defaultAgent);
 }
 
 function send(make: Fn, { scope, call, options, callback, agent, address }: Prepared): ClientRequest {
@@ -203,7 +203,7 @@ function delay(scope: Scope, waitMs: number, request: ClientRequest, proceed: ()
     const result: unknown = destroy.call(request, error);
     if (isWaiting) {
       endWait();
-      // Node ends a request only after it got a socket
+      // Node ends a request only after it has a socket
       request.onSocket(new UnconnectedSocket());
     }
     return result;
@@ -239,7 +239,7 @@ function timeoutOf(request: ClientRequest): number {
   return typeof timeout === 'number' ? timeout : 0;
 }
 
-/** Ends a call that is not sent as its fault demands. */
+/** Ends a call that is not sent, with the outcome of its fault. */
 function simulate(scope: Scope, effect: FaultEffect, address: Address, request: ClientRequest): void {
   const socket = new UnconnectedSocket();
   socket.setTimeout(timeoutOf(request));

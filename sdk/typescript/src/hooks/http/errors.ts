@@ -11,7 +11,7 @@ export interface Address {
 
 type SystemCode = 'ECONNREFUSED' | 'ECONNRESET' | 'ETIMEDOUT';
 
-/** A system error as libuv reports it; `address` is given for `connect`. */
+/** A system error as libuv reports it; with an address for `connect`. */
 export function systemError(syscall: string, code: SystemCode, address?: Address): Error {
   if (address?.host === 'localhost') {
     // Node reports the resolved address, which is known here for localhost only

@@ -259,18 +259,18 @@ function bytesOf(chunk: unknown, encoding: unknown): Buffer | null {
 }
 
 /** Sets headers as writeHead does: from an object, a flat list, or a list of pairs. */
-function setHeaders(response: ServerResponse, given: unknown): void {
-  if (!Array.isArray(given)) {
-    for (const [name, value] of Object.entries((given ?? {}) as Record<string, string>)) {
+function setHeaders(response: ServerResponse, headers: unknown): void {
+  if (!Array.isArray(headers)) {
+    for (const [name, value] of Object.entries((headers ?? {}) as Record<string, string>)) {
       if (name !== '') {
         response.setHeader(name, value);
       }
     }
     return;
   }
-  const pairs = Array.isArray(given[0]) ? (given as [string, string][]) : [];
-  for (let i = 0; pairs.length === 0 && i + 1 < given.length; i += 2) {
-    pairs.push([given[i] as string, given[i + 1] as string]);
+  const pairs = Array.isArray(headers[0]) ? (headers as [string, string][]) : [];
+  for (let i = 0; pairs.length === 0 && i + 1 < headers.length; i += 2) {
+    pairs.push([headers[i] as string, headers[i + 1] as string]);
   }
   for (const [name] of pairs) {
     response.removeHeader(name);

@@ -10,15 +10,15 @@
 import { EMPTY } from '../../wire/bytes';
 import type { CallId } from '../../wire/callid';
 import { ENDING_BYTES, splitTail } from '../../wire/carrier';
-import { answersCall, MAX_HISTORY_BYTES } from '../../wire/history';
+import { VERSION } from '../../wire/envelope';
+import { belongsToCall, FAULTS_OFF, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from '../../wire/history';
+import { MAX_SERVICE_BYTES } from '../../wire/names';
 
 const MAX_TAIL_BYTES = MAX_HISTORY_BYTES + ENDING_BYTES;
-const VERSION = 1;
-const FLAGS_AT = 9;
-const LENGTH_AT = 10;
-const NAME_AT = 11;
-const LARGEST_FLAGS = 3;
-const LONGEST_NAME = 64;
+const FLAGS_AT = HEAD_BYTES;
+const LENGTH_AT = FLAGS_AT + 1;
+const NAME_AT = LENGTH_AT + 1;
+const HTTP_FLAGS = TRUNCATED | FAULTS_OFF;
 
 /** Splits one body. `onHistory` is called once, with null if there is no history. */
 export class TailSplitter {
@@ -38,7 +38,7 @@ export class TailSplitter {
     if (this.held.length > ENDING_BYTES && !this.reported) {
       // a complete tail for this very call is certain; the application's next call may depend on its counters
       const { message, history } = splitTail(this.held);
-      if (history !== null && message.length === 0 && answersCall(history, this.call)) {
+      if (history !== null && message.length === 0 && belongsToCall(history, this.call)) {
         this.report(Buffer.from(history));
       }
     }
@@ -54,7 +54,7 @@ export class TailSplitter {
     return rest;
   }
 
-  /** The body is incomplete or is not read; returns the bytes that were held back. */
+  /** The body is incomplete, or the application does not read it. Returns the bytes that were held back. */
   abandon(): Buffer {
     const rest = this.held;
     this.held = EMPTY;
@@ -82,14 +82,14 @@ function tailCandidate(bytes: Buffer): number {
 
 function couldStartAt(bytes: Buffer, at: number): boolean {
   const end = bytes.length;
-  if (at + FLAGS_AT < end && bytes[at + FLAGS_AT]! > LARGEST_FLAGS) {
+  if (at + FLAGS_AT < end && (bytes[at + FLAGS_AT]! & ~HTTP_FLAGS) !== 0) {
     return false;
   }
   if (at + LENGTH_AT >= end) {
     return true;
   }
   const length = bytes[at + LENGTH_AT]!;
-  if (length === 0 || length > LONGEST_NAME) {
+  if (length === 0 || length > MAX_SERVICE_BYTES) {
     return false;
   }
   for (let i = at + NAME_AT; i < end && i < at + NAME_AT + length; i++) {

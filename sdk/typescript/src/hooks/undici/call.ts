@@ -5,9 +5,9 @@ import { withScope } from '../../scope/context';
 import { waitForFault } from '../../scope/fault-wait';
 import type { OutgoingCall, Scope } from '../../scope/scope';
 import { FaultEffect, replyEffect, sendsAfterWait, unsentEffect } from '../faults';
-import { alterationOf, Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from '../http/body';
+import { ArrivedReply } from '../http/arrived-reply';
+import { Body, MAX_ALTERED_BYTES, MAX_EAGER_BYTES } from '../http/body';
 import { Address, failureCode, systemError } from '../http/errors';
-import { takeReplyCarrier } from '../http/reply-headers';
 import { recordEffect } from '../record';
 import { HandlerAdapter, Headers, RequestEvents } from './handler';
 
@@ -67,7 +67,7 @@ export class UndiciCall implements RequestEvents {
     return dispatch();
   }
 
-  /** Ends a call that is not sent as its fault demands. */
+  /** Ends a call that is not sent, with the outcome of its fault. */
   private simulate(): void {
     const { outcome, status } = this.effect;
     this.isFinished = true;
@@ -134,23 +134,16 @@ export class UndiciCall implements RequestEvents {
 
   headers(status: number, headers: Headers, text: string): boolean {
     const { scope, call } = this;
-    const { tail, coding, history } = takeReplyCarrier(headers);
-    const record = (late: Buffer | null): void => {
-      const found = late ?? history;
-      recordEffect(scope, call, replyEffect('http', call.fault, { status, history: found !== null }), found);
-    };
-    const effect = replyEffect('http', call.fault, { status, history: history !== null });
-    const alteration = alterationOf(effect);
+    const arrived = new ArrivedReply(scope, call, status, headers);
     const deliverHeaders = (): boolean => withScope(scope, () => this.out.headers(status, headers, text));
-    if (!tail && alteration === 'none') {
-      recordEffect(scope, call, effect, history);
+    if (arrived.isUnchanged) {
+      arrived.record(null);
       return deliverHeaders();
     }
-    scope.replyStarted(call, status);
-    if (tail || effect.outcome === 'empty') {
+    if (arrived.removesEncoding) {
       headers.remove('content-encoding');
     }
-    const eager = alteration !== 'none' || Number(headers.get('content-length') ?? Infinity) <= MAX_EAGER_BYTES;
+    const eager = arrived.isAltered || Number(headers.get('content-length') ?? Infinity) <= MAX_EAGER_BYTES;
     if (eager) {
       this.announce = (isComplete) => {
         if (isComplete && headers.get('content-length') !== undefined) {
@@ -161,19 +154,15 @@ export class UndiciCall implements RequestEvents {
     } else {
       headers.remove('content-length');
     }
-    this.body = new Body(call.id, tail, coding, alteration, {
+    this.body = arrived.openBody({
       data: (chunk) => this.deliver(chunk),
       end: (error) => {
-        if (!tail) {
-          record(null);
-        }
-        if (effect.outcome === 'reset') {
+        if (arrived.isLost) {
           this.out.error(systemError('read', 'ECONNRESET'));
         } else {
           this.finish(error);
         }
       },
-      history: record,
     });
     return eager || deliverHeaders();
   }

@@ -63,7 +63,7 @@ export function hookFetch(patch: Patch): void {
           return fetch.apply(this, args);
         }
         try {
-          void globals['Headers'];
+          void globals['Headers']; // loads Node's undici, which sets the dispatcher
           const dispatcher: unknown = globals[DISPATCHER];
           if (dispatcher !== hookedDispatcher && typeof dispatcher === 'object' && dispatcher !== null) {
             hookedDispatcher = dispatcher;
