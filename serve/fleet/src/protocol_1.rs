@@ -1,7 +1,8 @@
 //! Protocol 1, of older versions, in both directions: hosts of a fleet are not upgraded at the same moment.
 //!
 //! Over TLS without ALPN, the client sends one frame with its request and reads one with the answer. A frame is a
-//! length of four bytes, big-endian, and as many bytes of JSON. The answer is `{"slice": …}` or `{"refused": "REASON"}`.
+//! length of four bytes, big-endian, and as many bytes of JSON. The answer is `{"slice": …}` or
+//! `{"refused": "REASON"}`.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

@@ -1,5 +1,6 @@
 //! A PostgreSQL server for a test program: Debian's package, run as an unprivileged user, on a Unix socket in a
-//! temporary directory. It always ends with this process, because the shell that starts it waits for the end of its input.
+//! temporary directory. It always ends with this process, because the shell that starts it waits for the end of its
+//! input.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -142,11 +142,7 @@ export class Body {
     this.sink.end();
   }
 
-<<<<<<< HEAD
-  /** The body is incomplete or is not read. Bytes that were held back are delivered as body. */
-=======
   /** The body is incomplete, or the application does not read it. Bytes that were held back are delivered as body. */
->>>>>>> node
   abandon(): void {
     const rest = this.splitter === null ? EMPTY : this.splitter.abandon();
     if (rest.length > 0) {

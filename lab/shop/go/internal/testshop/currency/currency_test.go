@@ -31,7 +31,7 @@ func TestConvert(t *testing.T) {
 		{"USD", "EUR", math.MaxInt64, 8485502273906393742},
 		{"USD", "JPY", math.MaxInt64, -1},
 		{"USD", "EUR", -1, -1},
-		{"USD", "XXX", 1, -1},
+		{"USD", "SEK", 1, -1},
 		{"", "EUR", 1, -1},
 	} {
 		got, err := server.Convert(context.Background(), &gen.ConvertRequest{
