@@ -154,7 +154,11 @@ fn an_incomplete_trace_is_imported_and_unknown() {
     let mut otlp = world.export(&run, "otlp");
     otlp["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array_mut().unwrap().remove(0);
     let file = world.home.write("part.json", &otlp.to_string()).display().to_string();
-    world.run(&["import", &file]).exits(0).says("spans whose parent is not in the file: 2").says("a request of its own: 2");
+    world
+        .run(&["import", &file])
+        .exits(0)
+        .says("spans whose parent is not in the file: 2")
+        .says("a request of its own: 2");
     let runs = world.run(&["runs", "-n", "1", "--json"]).exits(0).json();
     assert_eq!(runs[0]["verdict"], "unknown");
 }
