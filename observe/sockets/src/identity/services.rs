@@ -332,6 +332,11 @@ mod tests {
     #[test]
     fn an_ended_process_keeps_the_service_that_was_read() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        // `spawn` may return before the kernel has set the arguments
+        let arguments = format!("/proc/{}/cmdline", child.id());
+        while std::fs::read(&arguments).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
         let stat = ProcDir::open(child.id()).unwrap().stat().unwrap();
         let executable = Some(stat.comm.clone());
         let owner = Owner { process: stat.id, comm: stat.comm, cgroup: None, executable, arguments: None };
