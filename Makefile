@@ -12,7 +12,7 @@ help: ## this list
 demo: ## the shop, one request whole, two bugs found, a report (cold 10 min, warm 1 min)
 	@$(XTASK) demo
 
-test: ## everything, set-up included (28 minutes cold; some: AREAS="shop tool")
+test: ## everything, set-up included (about 45 minutes cold on two cores; some: AREAS="shop tool")
 	@$(XTASK) test $(AREAS)
 
 check: ## format, lint, layers, words, unit tests, vectors (warm 1 min, cold 4; one toolchain: AREAS=rust)

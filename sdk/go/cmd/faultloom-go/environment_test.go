@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -10,30 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	faultloom "faultloom.dev/go"
+	"faultloom.dev/go/internal/logbuffer"
 	"faultloom.dev/go/internal/suite"
 )
-
-// logBuffer collects a program's standard error.
-type logBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (s *logBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.Write(b)
-}
-
-func (s *logBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.String()
-}
 
 func buildHTTPApp(t *testing.T) string {
 	t.Helper()
@@ -46,7 +27,7 @@ func buildHTTPApp(t *testing.T) string {
 }
 
 func TestProgramSamplesRequestsAndExportsThem(t *testing.T) {
-	c, stderr := suite.NewCollector(t), &logBuffer{}
+	c, stderr := suite.NewCollector(t), &logbuffer.Buffer{}
 	address := runAppWith(t, buildHTTPApp(t), stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_SAMPLE=1/1", "FAULTLOOM_EXPORT="+c.Endpoint)
 	if _, body, err := suite.Get(context.Background(), http.DefaultClient, "http://"+address+"/page/7"); err != nil || body != "hello" {
 		t.Fatal(body, err)
@@ -77,7 +58,7 @@ func TestWrongKeysOnlyDisableTheSDK(t *testing.T) {
 		{"no file", "FAULTLOOM_TRUST_FILE=" + missing, "faultloom: trust file: ", "trust file: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			stderr, folder := &logBuffer{}, t.TempDir()
+			stderr, folder := &logbuffer.Buffer{}, t.TempDir()
 			address := runAppWith(t, binary, stderr, c.environment, "FAULTLOOM_STATUS="+folder)
 			for range 3 {
 				ctx, r := suite.Begin(t, faultloom.Options{})

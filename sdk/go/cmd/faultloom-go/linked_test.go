@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"faultloom.dev/go/internal/logbuffer"
 	"faultloom.dev/go/internal/suite"
 )
 
@@ -117,7 +118,7 @@ func TestTLSExportIsLinkedOnRequest(t *testing.T) {
 			export string
 			fails  bool
 		}{{collector, !requested}, {"FAULTLOOM_EXPORT=http://collector.invalid/v1/traces", false}} {
-			stderr := &logBuffer{}
+			stderr := &logbuffer.Buffer{}
 			t.Run(c.export, func(t *testing.T) { // which waits until the program has ended
 				// the status file makes the program read its settings at its start
 				runAppWith(t, binary, stderr, "FAULTLOOM_TRUST="+strings.ReplaceAll(suite.Settings, "\n", ";"), "FAULTLOOM_STATUS="+t.TempDir(), c.export)

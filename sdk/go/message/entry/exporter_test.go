@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"faultloom.dev/go/internal/logbuffer"
 	"faultloom.dev/go/message/wire"
 )
 
@@ -52,7 +52,7 @@ func (r *receiver) count() int {
 	return len(r.spans)
 }
 
-func start(t *testing.T) (*receiver, *Exporter, *logBuffer) {
+func start(t *testing.T) (*receiver, *Exporter, *logbuffer.Buffer) {
 	r := &receiver{spans: map[string]int{}}
 	r.status.Store(200)
 	s := httptest.NewServer(r)
@@ -61,27 +61,9 @@ func start(t *testing.T) (*receiver, *Exporter, *logBuffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &logBuffer{}
+	out := &logbuffer.Buffer{}
 	x.log = out
 	return r, x, out
-}
-
-// logBuffer collects what the exporter logs.
-type logBuffer struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (s *logBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.Write(b)
-}
-
-func (s *logBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.String()
 }
 
 func TestHistoriesArriveOnceInBatches(t *testing.T) {
@@ -122,7 +104,7 @@ func TestFailingCollectorOnlyLosesHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &logBuffer{}
+	out := &logbuffer.Buffer{}
 	x.log = out
 	for i := uint64(1); i <= maxBatch; i++ {
 		x.Add(finished(i))

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"faultloom.dev/go/internal/logbuffer"
 )
 
 // sinkTo returns a sender to an address, with a timeout that no working exchange reaches.
@@ -278,7 +280,7 @@ func TestEndpointPasswordIsSentButNotLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &logBuffer{}
+	out := &logbuffer.Buffer{}
 	x.log = out
 	for _, answer := range []int{204, 401, 0} { // 0: no listener
 		if status.Store(int32(answer)); answer == 0 {
