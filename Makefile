@@ -9,7 +9,7 @@ BENCH = cargo run --quiet --profile bench-tool --package xtask --
 help: ## this list
 	@sed -n 's/^\([a-z%-]*\):.*## /\1\t/p' Makefile | expand -t 16
 
-demo: ## the shop, one request whole, two bugs found, a report (cold 10 min, warm 1 min)
+demo: ## the shop, one request whole, two bugs found, a report (cold 5 min, warm 20 s)
 	@$(XTASK) demo
 
 test: ## everything, set-up included (about 45 minutes cold on two cores; some: AREAS="shop tool")
