@@ -53,7 +53,9 @@ fn a_panic_ends_the_process_and_its_services() {
 #[test]
 fn ctrl_c_ends_a_verb_that_leaves_nothing_behind() {
     let home = Home::new("ctrl-c");
-    let mut command = home.command(&["import", "-"]);
+    // a shell may have started these tests in the background, with SIGINT ignored
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_faultloom"), "import", "-"]).current_dir(&home.path);
     command.stdin(Stdio::piped());
     let mut import = Started::new(command);
     let input = import.child.stdin.take();
