@@ -13,6 +13,9 @@ pub trait Collector: Send {
     /// except `open`, which is the current number. Idle open connections are reported at least once per minute. Bytes
     /// may be reported some calls later. Blocks while it reads from the kernel.
     fn collect(&mut self) -> Result<CollectedSockets, Failure>;
+
+    /// Announces that the next call of [`Collector::collect`] is the last one, so nothing may wait for a later one.
+    fn prepare_last(&mut self) {}
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -35,6 +35,8 @@ pub trait Observer {
     /// Returns the activity since the last call. Blocks while it reads from the kernel: about 40 ms at 20,000
     /// connections.
     fn collect(&mut self) -> Result<Observation, Failure>;
+    /// Announces that the next call of [`Observer::collect`] is the last one, so nothing may wait for a later one.
+    fn prepare_last(&mut self) {}
     /// Returns unused memory to the system. Called before and after a window is written, which allocates memory too.
     fn trim_memory(&mut self) {}
 }
@@ -95,6 +97,7 @@ impl<O: Observer, S: WindowStore, R: Reporter> Daemon<O, S, R> {
             tokio::select! {
                 _ = ticks.tick() => self.run_once().await,
                 () = &mut stop => {
+                    self.observer.prepare_last();
                     self.run_once().await;
                     break;
                 }

@@ -49,6 +49,10 @@ impl Observer for SocketObserver {
         sockets::memory::trim();
     }
 
+    fn prepare_last(&mut self) {
+        self.collector.prepare_last();
+    }
+
     fn collect(&mut self) -> Result<Observation, Failure> {
         let collected = self.collector.collect()?;
         Ok(self.identifier.identify(self.collector.source(), collected))

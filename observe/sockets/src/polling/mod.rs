@@ -110,6 +110,11 @@ impl Collector for Poller {
         }
         Ok(collected)
     }
+
+    /// A new connection of a process with many open files waits for a full search, which would come later.
+    fn prepare_last(&mut self) {
+        self.owners.search_all_next();
+    }
 }
 
 impl Poller {

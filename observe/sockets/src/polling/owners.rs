@@ -105,6 +105,11 @@ impl Default for Owners {
 }
 
 impl Owners {
+    /// The next search reads all processes, whatever it costs.
+    pub fn search_all_next(&mut self) {
+        self.full = None;
+    }
+
     /// Finds the owners of as many inodes as possible.
     pub fn find(&mut self, search: &mut OwnerSearch) -> SearchResult {
         let mut result = SearchResult { complete: true, unreadable: 0 };

@@ -52,6 +52,27 @@ fn connections_that_were_open_before_are_not_counted_as_opened() {
 }
 
 #[test]
+fn the_last_poll_finds_the_owner_of_a_new_connection_among_many_files() {
+    let Some(network) = exclusive_network() else { return };
+    let (listener, at) = (TcpListener::bind("127.0.0.1:7000").unwrap(), inet("127.0.0.1:7000"));
+    let connect = || (TcpStream::connect("127.0.0.1:7000").unwrap(), listener.accept().unwrap().0);
+    // with so many files the process is searched rarely
+    let files: Vec<_> = (0..300).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+    let first = connect();
+    let mut watch = Watch::start(network.netns);
+    watch.poll();
+    let waiting = connect();
+    watch.poll();
+    assert_eq!(watch.open(Side::Active, &at), 1, "a new connection does not wait, so this test proves nothing");
+    let last = connect();
+    watch.poller.prepare_last();
+    watch.poll();
+    assert_eq!((watch.open(Side::Active, &at), watch.open(Side::Passive, &at)), (3, 3));
+    assert_eq!((watch.owners(Side::Active, &at), watch.owners(Side::Passive, &at)), (us(), us()));
+    drop((files, first, waiting, last));
+}
+
+#[test]
 fn both_ends_of_ipv4_on_an_ipv6_listener_have_the_same_link() {
     let Some(network) = exclusive_network() else { return };
     let (listener, at) = (TcpListener::bind("[::]:7000").unwrap(), inet("127.0.0.1:7000"));

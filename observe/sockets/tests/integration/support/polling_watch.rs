@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct Watch {
-    poller: Poller,
+    pub poller: Poller,
     pub netns: Vec<u64>,
     /// Of the last poll.
     pub flows: Vec<SocketObservation>,
