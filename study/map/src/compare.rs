@@ -34,7 +34,18 @@ pub fn compare(map: &Map, recorded: &RecordedCalls) -> Compared {
     let names = names(map, recorded);
     let target_services: BTreeSet<&str> = recorded.services.iter().map(|(name, _)| name.as_str()).collect();
     let is_service = |id: &str| names.get(id).is_some_and(|name| target_services.contains(name.as_str()));
-    let graph = target_part(&map.graph, &names, is_service);
+    let ports: BTreeMap<&str, BTreeSet<String>> = recorded
+        .services
+        .iter()
+        .map(|(name, ports)| (name.as_str(), ports.iter().map(|port| format!(":{port}")).collect()))
+        .collect();
+    // Another instance of the same program, on other ports, is the same node of the map but not part of the target.
+    let is_other_instance = |edge: &Edge| {
+        let own = names.get(&edge.to).and_then(|name| ports.get(name.as_str()));
+        !edge.translated && own.is_some_and(|own| !own.contains(&edge.at))
+    };
+    let is_of_target = |edge: &Edge| (is_service(&edge.from) || is_service(&edge.to)) && !is_other_instance(edge);
+    let graph = target_part(&map.graph, &names, is_of_target);
     let label = |id: &String| names.get(id).or_else(|| label(&graph, id)).unwrap_or(id).clone();
     let mut connections: BTreeMap<(String, String), u64> = BTreeMap::new();
     for edge in graph.edges.iter().filter(|e| e.from != e.to) {
@@ -59,9 +70,9 @@ pub fn compare(map: &Map, recorded: &RecordedCalls) -> Compared {
     Compared { graph, rows }
 }
 
-/// Edges that start or end at a service of the target, and their nodes with the names of the target file. Nodes of
-/// equal name are merged, because each command of the tool is a separate program and a service may consist of several.
-fn target_part(graph: &Graph, names: &BTreeMap<String, String>, is_service: impl Fn(&str) -> bool) -> Graph {
+/// Edges of the target, and their nodes with the names of the target file. Nodes of equal name are merged, because each
+/// command of the tool is a separate program and a service may consist of several.
+fn target_part(graph: &Graph, names: &BTreeMap<String, String>, is_of_target: impl Fn(&Edge) -> bool) -> Graph {
     let mut first: BTreeMap<&str, &str> = BTreeMap::new();
     for node in &graph.nodes {
         if let Some(name) = names.get(&node.id) {
@@ -70,7 +81,7 @@ fn target_part(graph: &Graph, names: &BTreeMap<String, String>, is_service: impl
     }
     let representative = |id: &str| names.get(id).map_or(id, |name| first[name.as_str()]).to_owned();
     let mut edges: BTreeMap<(String, String, Protocol, String), Edge> = BTreeMap::new();
-    for edge in graph.edges.iter().filter(|e| is_service(&e.from) || is_service(&e.to)) {
+    for edge in graph.edges.iter().filter(|edge| is_of_target(edge)) {
         let (from, to) = (representative(&edge.from), representative(&edge.to));
         let key = (from.clone(), to.clone(), edge.protocol, edge.at.clone());
         edges.entry(key).and_modify(|merged| merged.add_concurrent(edge)).or_insert_with(|| Edge {

@@ -80,3 +80,19 @@ fn every_difference_has_a_reason_and_unrelated_services_are_omitted() {
     assert_eq!(compared.graph.nodes.len(), labels.len(), "all commands of the tool are one client");
     assert_eq!(compared.graph.edges.len(), 5);
 }
+
+/// Two shops on one host run the same programs, so each of their services is one node of the map.
+#[test]
+fn another_instance_of_a_service_on_another_port_is_omitted() {
+    let alone = host_slice();
+    let mut both = host_slice();
+    let host = &mut both.hosts[0];
+    for (from, to, port) in [("test", "front", 8080), ("front", "cart", 8003)] {
+        let (active, passive) = (host.program(from), host.program(to));
+        host.listens(&passive, "0.0.0.0", port);
+        host.flow(Side::Active, &active, None, link("127.0.0.1", "127.0.0.1", port), 7);
+        host.flow(Side::Passive, &passive, None, link("127.0.0.1", "127.0.0.1", port), 7);
+    }
+    let rows = |slice: &Slice| compare(&Map::of(slice, By::Service), &recorded_calls()).rows;
+    assert_eq!(rows(&both), rows(&alone));
+}
