@@ -142,9 +142,9 @@ fn every_line_is_written_at_once(home: &Home, ran: &Completed, variant: &Value) 
 #[test]
 fn the_same_seed_gives_the_same_outcomes_and_another_seed_others() {
     let Some(home) = home("flip-seed") else { return };
-    let asked = ["flip", "-q", "-n", "20", "--", "./sums"];
-    home.run(&asked).exits(1);
-    home.run(&asked).exits(1);
+    let args = ["flip", "-q", "-n", "20", "--", "./sums"];
+    home.run(&args).exits(1);
+    home.run(&args).exits(1);
     let runs = home.run(&["runs", "--json"]).json();
     let [second, first] = [0, 1].map(|i| runs[i]["id"].as_str().unwrap().to_owned());
     home.run(&["diff", &first, &second]).exits(0).says("0 different, 160 the same, injection by injection");
@@ -192,11 +192,11 @@ fn gdb_finds_the_process_at_the_flip() {
 #[test]
 fn a_stopped_or_killed_campaign_is_resumed() {
     let Some(home) = home("flip-resume") else { return };
-    let asked = ["flip", "-q", "-n", "120", "--", "./sums"];
-    home.run(&asked).exits(1);
+    let args = ["flip", "-q", "-n", "120", "--", "./sums"];
+    home.run(&args).exits(1);
     let first = home.run(&["runs", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
     for signal in ["INT", "KILL"] {
-        let command = home.start(&asked);
+        let command = home.start(&args);
         let run = wait_for("a run", || {
             let runs = home.run(&["runs", "--json"]).json();
             runs[0]["id"].as_str().filter(|_| runs[0]["verdict"].is_null()).map(str::to_owned)
@@ -251,9 +251,9 @@ fn exhaustive_flips_of_one_reply_are_compared_with_the_drawn_ones() {
     let Some(home) = home("flip-every") else { return };
     compiled(&home, "answer", ANSWER, &[]);
     home.write("line", "abc");
-    let asked =
+    let args =
         ["flip", "--json", "--stdin", "line", "--reply", "0", "--handler", "handle", "--exhaustive", "-n", "100"];
-    let ran = home.run(&[&asked[..], &["--", "./answer"]].concat());
+    let ran = home.run(&[&args[..], &["--", "./answer"]].concat());
     assert_eq!(ran.status.code(), Some(1), "{}", ran.err);
     let all = campaign(&ran)["variants"][0]["exhaustive"].clone();
     assert_eq!(number(&all, "/classes"), number(&all, "/tried"));
@@ -289,8 +289,8 @@ fn hardening_has_a_column_next_to_the_stock_program() {
     let Some(home) = home("flip-hardened") else { return };
     compiled(&home, "twice", TWICE, &[]);
     for how in [["--abort-status", "86"], ["--abort-marker", "hardening: mismatch"]] {
-        let asked = ["flip", "--json", "-n", "60", "--types", "WREG,WVAL,RREG,RVAL", "--variant", "twice=./twice"];
-        let ran = home.run(&[&asked[..], &how, &["--", "./sums"]].concat()).exits(1);
+        let args = ["flip", "--json", "-n", "60", "--types", "WREG,WVAL,RREG,RVAL", "--variant", "twice=./twice"];
+        let ran = home.run(&[&args[..], &how, &["--", "./sums"]].concat()).exits(1);
         let campaign = campaign(&ran);
         let of = |variant: usize, key: &str| number(&campaign, &format!("/variants/{variant}/tally/{key}"));
         assert_eq!((of(0, "hardening"), number(&campaign, "/variants/1/planned")), (0, 240));
@@ -305,10 +305,10 @@ fn hardening_has_a_column_next_to_the_stock_program() {
 #[test]
 fn a_judge_command_decides_and_a_failing_one_makes_the_verdict_unknown() {
     let Some(home) = home("flip-judge") else { return };
-    let asked = ["flip", "--json", "-n", "10", "--types", "RVAL", "--judge"];
-    let lenient = home.run(&[&asked[..], &["echo none", "--", "./sums"]].concat()).exits(0);
+    let args = ["flip", "--json", "-n", "10", "--types", "RVAL", "--judge"];
+    let lenient = home.run(&[&args[..], &["echo none", "--", "./sums"]].concat()).exits(0);
     assert_eq!(number(&campaign(&lenient), "/variants/0/tally/none"), 10);
-    let broken = home.run(&[&asked[..], &["exit 9", "--", "./sums"]].concat()).exits(5);
+    let broken = home.run(&[&args[..], &["exit 9", "--", "./sums"]].concat()).exits(5);
     assert!(broken.json()["doubts"][0].as_str().unwrap().contains("could not be judged"));
 }
 
@@ -319,8 +319,8 @@ fn an_external_disturbance_is_judged_between_healthy_runs() {
     let state = home.file("state").display().to_string();
     let disturbance =
         format!("trap 'echo good > {state}; exit' TERM; echo bad > {state}; while :; do sleep 0.05; done");
-    let asked = ["flip", "--json", "--runs", "300", "--external"];
-    let ran = home.run(&[&asked[..], &[&disturbance, "--", "cat", &state]].concat()).exits(1);
+    let args = ["flip", "--json", "--runs", "300", "--external"];
+    let ran = home.run(&[&args[..], &[&disturbance, "--", "cat", &state]].concat()).exits(1);
     let campaign = campaign(&ran);
     assert_eq!(number(&campaign, "/variants/0/tally/none") + number(&campaign, "/variants/0/tally/undetected"), 300);
     assert!(number(&campaign, "/variants/0/tally/undetected") > 0, "disturbed");
@@ -368,8 +368,8 @@ fn a_running_server_is_judged_by_an_input_trace() {
     let state = home.file("state").display().to_string();
     let disturbance =
         format!("trap 'printf good > {state}; exit' TERM; printf BAD! > {state}; while :; do sleep 0.05; done");
-    let asked = ["flip", "--json", "--runs", "200", "--server", &at, "--replay", "trace", "--external", &disturbance];
-    let campaign = campaign(&home.run(&asked).exits(1));
+    let args = ["flip", "--json", "--runs", "200", "--server", &at, "--replay", "trace", "--external", &disturbance];
+    let campaign = campaign(&home.run(&args).exits(1));
     let of = |path: &str| number(&campaign, &format!("/variants/0{path}"));
     assert_eq!((of("/replies"), of("/controls/run"), of("/controls/deviating")), (3, 3, 0));
     assert!(of("/tally/undetected") > 0 && of("/tally/undetected") + of("/tally/none") + of("/tally/otherwise") == 200);
@@ -427,8 +427,8 @@ fn memcached_is_disturbed_under_an_input_trace() {
     trace.extend(b"close 0\nclose 1\n");
     std::fs::write(home.file("trace"), trace).unwrap();
     let server = ["/usr/bin/memcached", "-u", "nobody", "-t", "1"];
-    let asked = ["flip", "--json", "-n", "10", "--protocol", "memcached", "--replay", "trace", "--"];
-    let ran = home.run(&[&asked[..], &server].concat());
+    let args = ["flip", "--json", "-n", "10", "--protocol", "memcached", "--replay", "trace", "--"];
+    let ran = home.run(&[&args[..], &server].concat());
     assert!(matches!(ran.status.code(), Some(0 | 1)), "{}", ran.err);
     let campaign = campaign(&ran);
     let of = |path: &str| number(&campaign, &format!("/variants/0{path}"));

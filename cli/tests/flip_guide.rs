@@ -34,7 +34,7 @@ fn shortened(block: &str, server: &Memcached) -> String {
         ("-u nobody -t 1", "flip --replay", "flip -n 20 --replay"),
         ("--external", "--runs 500", "--runs 20"),
         ("--server", "127.0.0.1:11211", &at),
-        ("ask.sh", "/dev/tcp/127.0.0.1/11211", &device),
+        ("check.sh", "/dev/tcp/127.0.0.1/11211", &device),
         ("flip live", "$(pidof -s memcached)", &pid),
     ];
     let mut short = block.to_owned();

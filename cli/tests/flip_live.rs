@@ -35,8 +35,8 @@ fn reader() -> ChildProcess {
 fn can_trace(home: &Home) -> bool {
     let mut target = reader();
     let mut input = target.0.stdin.take().unwrap();
-    let asked = ["flip", "live", &target.pid(), "--yes-corrupt-it", "--symbol", "no_such_function"];
-    let mut tool = home.start(&asked);
+    let args = ["flip", "live", &target.pid(), "--yes-corrupt-it", "--symbol", "no_such_function"];
+    let mut tool = home.start(&args);
     while !tool.has_ended() {
         input.write_all(b"a line\n").expect("it reads");
         std::thread::sleep(Duration::from_millis(1));
@@ -99,8 +99,8 @@ fn flips_in_a_running_server_are_judged_and_the_server_is_released() {
     for round in 0..4 {
         let mut server = Memcached::start(&home);
         let (pid, check) = (server.process.pid(), server.check.clone());
-        let asked = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "3", "--check", &check];
-        let ran = home.run(&asked);
+        let args = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "3", "--check", &check];
+        let ran = home.run(&args);
         let result = ran.json();
         assert_consistent(&home, &mut server, &result, ran.status.code());
         let tally = &result["campaign"]["variants"][0]["tally"];
@@ -195,8 +195,8 @@ fn finished_flips_are_stored_when_the_others_are_canceled() {
     let mut server = Memcached::start(&home);
     let (pid, check) = (server.process.pid(), server.check.clone());
     // high bits of flags and of vectors are rarely used, so the server may run long enough
-    let asked = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "100000", "--check", &check];
-    let mut command = home.command(&[&asked[..], &["--types", "RREG,WREG"]].concat());
+    let args = ["flip", "live", &pid, "--yes-corrupt-it", "--json", "-n", "100000", "--check", &check];
+    let mut command = home.command(&[&args[..], &["--types", "RREG,WREG"]].concat());
     command.process_group(0);
     let mut tool = Started::new(command);
     wait_for("a flip", || {

@@ -1,4 +1,4 @@
-//! The connection management database: stores the agents' windows and returns them by interval (Transtracer §3.2).
+//! The flow database: stores the agents' windows and returns them by interval (Transtracer §3.2).
 //!
 //! ```text
 //! agent ── Window ──▶ FlowDb::record ──▶ SQLite of its host, or the fleet's PostgreSQL ──▶ FlowDb::slice ──▶ map

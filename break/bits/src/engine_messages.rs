@@ -37,7 +37,7 @@ pub enum Request {
     /// The first request: runs the program undisturbed (twice natively, once stepped). Reply: [`Reply::Profile`].
     Begin(Box<Program>),
     /// Tries every flip of the types during the work for one reply (an index of [`Profile::replies`]). Replies:
-    /// [`Reply::Census`], one [`Reply::Injected`] per class, [`Reply::Done`]. Without `classes`, every flip is tried by
+    /// [`Reply::Totals`], one [`Reply::Injected`] per class, [`Reply::Done`]. Without `classes`, every flip is tried by
     /// itself, as an oracle of classes.
     Exhaust { reply: usize, types: Vec<FlipType>, bits: BitPolicy, classes: bool, skip: Vec<u32>, only: Vec<u32> },
     /// Runs a fresh process to one flip and stops it there for a debugger, right before the flip or right after it.
@@ -68,7 +68,7 @@ pub enum Reply {
         request: bool,
     },
     Injected(Box<Injected>),
-    Census(Census),
+    Totals(Totals),
     Held(Box<Held>),
     /// The position of the golden process, in instructions of its whole run.
     Progress {
@@ -154,15 +154,15 @@ pub struct Weight {
 
 /// All flips within a range of the golden run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Census {
+pub struct Totals {
     /// How many classes must be tried.
     pub classes: u64,
-    pub kinds: Vec<TypeCensus>,
+    pub kinds: Vec<TypeTotals>,
 }
 
 /// All flips of a type, and those of them that have no effect and need no trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TypeCensus {
+pub struct TypeTotals {
     pub kind: FlipType,
     pub flips: u64,
     pub share: f64,
@@ -189,9 +189,9 @@ impl Profile {
     }
 }
 
-impl TypeCensus {
-    pub fn of(kind: FlipType) -> TypeCensus {
-        TypeCensus { kind, flips: 0, share: 0.0, dead: 0, dead_share: 0.0, same: 0, same_share: 0.0 }
+impl TypeTotals {
+    pub fn of(kind: FlipType) -> TypeTotals {
+        TypeTotals { kind, flips: 0, share: 0.0, dead: 0, dead_share: 0.0, same: 0, same_share: 0.0 }
     }
 }
 

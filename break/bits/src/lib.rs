@@ -1,7 +1,7 @@
 //! Flips single bits in a running program, at a chosen instruction, and observes the effect.
 //!
 //! The program is unmodified and runs under ptrace. The engine steps one golden process to each point, forks it there
-//! and flips a bit in the fork, while the golden process goes on to the next point. After SEI §7, which used Pin.
+//! and flips a bit in the fork, while the golden process continues to the next point. After SEI §7, which used Pin.
 //!
 //! The folders follow the path of a flip, and each uses only those before it:
 //!
@@ -13,7 +13,7 @@
 //! | [`tracing`] | the golden process: stepped by blocks, its threads in turns, forked at a point |
 //! | [`inject`] | applies one fault to a stopped process |
 //! | [`plan`] | which instructions may be hit, and which flips are drawn |
-//! | [`engine`] | profiles the program, brings the planned flips about, supervises the forks |
+//! | [`engine`] | profiles the program, injects the planned flips, supervises the forks |
 //! | [`live`] | one flip in a process that runs already |
 
 pub mod engine;

@@ -9,7 +9,7 @@ use serde_json::json;
 pub async fn discover(context: &Context) -> Result<Exit, Failure> {
     let found = app::entry_points::discover(context, &NoOptions::default()).await?;
     if context.common.json {
-        println!("{}", json!({"entry": found.entry, "points": found.points, "asked": found.is_up}));
+        println!("{}", json!({"entry": found.entry, "points": found.points, "asked": found.is_up})); // words: allow, the key of published output
         return Ok(Exit::Pass);
     }
     if let Some(entry) = &found.entry {

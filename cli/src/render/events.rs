@@ -21,7 +21,7 @@ impl EventPrinter {
 
     pub fn print(&self, event: &Event) {
         if let Event::ServiceGivenUp { service, reason } = event {
-            eprintln!("{reason}\n   {service} is given up, the rest stays up");
+            eprintln!("{reason}\n   not restarting {service} again; the other services keep running");
         }
         if self.quiet {
             return;

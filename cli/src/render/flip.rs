@@ -58,7 +58,7 @@ fn table<'a>(campaign: &'a Campaign, hardened: bool, rows: impl Fn(&'a Variant) 
     let width =
         if several { campaign.variants.iter().map(|v| v.name.chars().count()).max().unwrap_or(0).min(16) } else { 0 };
     let mut out = format!(
-        " {:<9}{:width$}{:>9}{:>10}{:>8}   {:<26}{:<14}{}\n",
+        " {:<9}{:width$}{:>9}{:>10}{:>8}   {:<25}{:<12}{}\n",
         "",
         "",
         "flips",
@@ -66,7 +66,7 @@ fn table<'a>(campaign: &'a Campaign, hardened: bool, rows: impl Fn(&'a Variant) 
         "errors",
         "of these undetected",
         if hardened { "hardening" } else { "" },
-        "otherwise"
+        "crash/error"
     );
     let mut names: Vec<(&str, bool)> = Vec::new();
     for row in campaign.variants.iter().flat_map(&rows) {
@@ -84,7 +84,7 @@ fn table<'a>(campaign: &'a Campaign, hardened: bool, rows: impl Fn(&'a Variant) 
             let of: String = if several { printable(&variant.name).chars().take(16).collect() } else { String::new() };
             let hardening = if hardened { short(row.hardening) } else { String::new() };
             out.push_str(&format!(
-                " {label:<9}{of:width$}{:>9}{:>10}{:>8}   {:<26}{hardening:<14}{}\n",
+                " {label:<9}{of:width$}{:>9}{:>10}{:>8}   {:<25}{hardening:<12}{}\n",
                 grouped(row.tally.tried()),
                 grouped(row.tally.none),
                 grouped(row.tally.manifested()),
@@ -186,10 +186,10 @@ mod tests {
     fn a_table_has_the_papers_columns() {
         let campaign = campaign();
         let expected = [
-            "                        flips no effect  errors   of these undetected       hardening     otherwise",
-            " CF       mc            8,000     1,310   6,690   9.66 % [8.97, 10.4]       0.0 %         90.3 %",
-            "          mc-sei        8,000     1,310   6,690   0.060 % [0.023, 0.15]     14.7 %        85.2 %",
-            "          mc-sei-dup    8,000     1,310   6,690   none (below 0.045 %)      9.87 %        90.1 %",
+            "                        flips no effect  errors   of these undetected      hardening   crash/error",
+            " CF       mc            8,000     1,310   6,690   9.66 % [8.97, 10.4]      0.0 %       90.3 %",
+            "          mc-sei        8,000     1,310   6,690   0.060 % [0.023, 0.15]    14.7 %      85.2 %",
+            "          mc-sei-dup    8,000     1,310   6,690   none (below 0.045 %)     9.87 %      90.1 %",
         ];
         assert_eq!(tables(&campaign).lines().collect::<Vec<_>>(), expected);
         assert!(tables(&campaign).lines().all(|line| line.chars().count() <= 100));

@@ -3,7 +3,7 @@
 use app::text::{grouped, printable};
 use model::campaign::{Campaign, Variant, percent};
 
-/// Every flip of the work for one reply, next to the drawn ones.
+/// Every flip of the work for one reply, next to the sampled ones.
 pub fn exhaustive(variant: &Variant) -> Option<String> {
     let all = variant.exhaustive.as_ref()?;
     let flips: u64 = all.kinds.iter().map(|kind| kind.flips).sum();
@@ -16,7 +16,7 @@ pub fn exhaustive(variant: &Variant) -> Option<String> {
     );
     out.push_str(&format!(
         " {:<9}{:>10}{:>12}{:>13}{:>13}   {:<22}\n",
-        "", "flips", "no effect", "undetected", "otherwise", "drawn, undetected"
+        "", "flips", "no effect", "undetected", "detected", "sampled, undetected"
     ));
     for kind in &all.kinds {
         let drawn = match kind.drawn.tried() {
@@ -30,7 +30,7 @@ pub fn exhaustive(variant: &Variant) -> Option<String> {
             percent(kind.exact.none),
             percent(kind.exact.undetected),
             percent(kind.exact.otherwise + kind.exact.hardening),
-            if kind.agrees { "✓" } else { "✗ the draw is elsewhere" }
+            if kind.agrees { "✓" } else { "✗ the sample disagrees" }
         ));
     }
     for kind in all.kinds.iter().filter(|kind| kind.exact.unknown > 0.0) {
@@ -44,7 +44,7 @@ pub fn latency(campaign: &Campaign) -> Option<String> {
     let several = campaign.variants.len() > 1;
     let mut out = format!(
         " messages written between a flip and its error\n {:<9}{:<11}{:>9}{:>11}{:>9}{:>9}{:>9}\n",
-        "", "", "errors", "none", "median", "9 in 10", "most"
+        "", "", "errors", "none", "median", "p90", "max"
     );
     let mut any = false;
     for variant in &campaign.variants {
@@ -100,7 +100,7 @@ mod tests {
         one.variants[0].latency = vec![of(true, 1200, 600, 31), of(false, 8, 8, 0)];
         let expected = [
             " messages written between a flip and its error",
-            "                        errors       none   median  9 in 10     most",
+            "                        errors       none   median      p90      max",
             " DF       undetected     1,200     50.0 %        0        3       31",
             "          detected           8    100.0 %        0        3        0",
         ];

@@ -141,7 +141,7 @@ pub(crate) fn unexpected(reply: &Reply) -> Failure {
         Reply::Injected(_) => "injection",
         Reply::Progress { .. } => "progress",
         Reply::Done(_) => "end of a request",
-        Reply::Census(_) => "census",
+        Reply::Totals(_) => "totals",
         Reply::Held(_) => "held process",
     };
     Failure::new(Family::Bug, format!("unexpected {what} from the flip engine"))

@@ -8,7 +8,7 @@ use crate::engine_client::{EngineClient, unexpected};
 use crate::judge::Judge;
 use crate::statistics::wilson;
 use crate::variant_run::{Progress, judged};
-use bit_flips::engine_messages::{Census, Profile, Reply, Request, Weight};
+use bit_flips::engine_messages::{Profile, Reply, Request, Totals, Weight};
 use model::Failure;
 use model::campaign::{Exact, Exhaustive, ExhaustiveKind, Logged, Tally};
 use model::flip::{BitPolicy, FlipType, Outcome};
@@ -62,10 +62,10 @@ impl ExhaustiveRun<'_> {
         let (reply, types, bits) = (self.reply, self.types.to_vec(), self.bits);
         let skip = in_log.iter().copied().collect();
         let request = Request::Exhaust { reply, types, bits, classes: true, skip, only: Vec::new() };
-        let mut census = Census::default();
+        let mut totals = Totals::default();
         let done = engine.exchange(&request, stop, |reply| {
             match reply {
-                Reply::Census(all) => census = all,
+                Reply::Totals(all) => totals = all,
                 Reply::Injected(injected) => {
                     let logged = judged(self.judge, self.variant, self.profile, &injected);
                     let tried = TriedClass { logged, stands_for: injected.stands_for };
@@ -76,10 +76,10 @@ impl ExhaustiveRun<'_> {
                 Reply::Progress { .. } => {}
                 other => return Err(unexpected(&other)),
             }
-            on_progress(Progress::Flips { done: sums.tried, total: census.classes, undetected: sums.undetected });
+            on_progress(Progress::Flips { done: sums.tried, total: totals.classes, undetected: sums.undetected });
             Ok(None)
         })?;
-        Ok(done.map(|()| sums.finish(self.reply as u64, &census, drawn)))
+        Ok(done.map(|()| sums.finish(self.reply as u64, &totals, drawn)))
     }
 }
 
@@ -108,8 +108,8 @@ impl Sums {
         }
     }
 
-    fn finish(&self, reply: u64, census: &Census, drawn: impl Fn(FlipType) -> Tally) -> Exhaustive {
-        let kinds = census.kinds.iter().filter(|kind| kind.flips > 0).map(|kind| {
+    fn finish(&self, reply: u64, totals: &Totals, drawn: impl Fn(FlipType) -> Tally) -> Exhaustive {
+        let kinds = totals.kinds.iter().filter(|kind| kind.flips > 0).map(|kind| {
             let mut exact = self.shares.get(&kind.kind).copied().unwrap_or_default();
             exact.none += kind.dead_share + kind.same_share;
             let exact = exact.of(kind.share);
@@ -123,7 +123,7 @@ impl Sums {
                 agrees: agrees(&exact, &drawn),
             }
         });
-        Exhaustive { reply, classes: census.classes, tried: self.tried, kinds: kinds.collect() }
+        Exhaustive { reply, classes: totals.classes, tried: self.tried, kinds: kinds.collect() }
     }
 }
 
@@ -147,7 +147,7 @@ fn agrees(exact: &Exact, drawn: &Tally) -> bool {
 mod tests {
     use super::*;
     use crate::tests::{flip, logged};
-    use bit_flips::engine_messages::TypeCensus;
+    use bit_flips::engine_messages::TypeTotals;
 
     fn class(id: u32, outcome: Outcome, stands_for: Vec<Weight>) -> TriedClass {
         TriedClass { logged: logged(id, Some(flip(id, FlipType::Wreg, 0)), Some(outcome)), stands_for }
@@ -163,10 +163,10 @@ mod tests {
         sums.add(&class(0, Outcome::Undetected, vec![weight(FlipType::Wreg, 1, 0.5), weight(FlipType::Rreg, 3, 1.5)]));
         sums.add(&class(1, Outcome::Otherwise, vec![weight(FlipType::Rreg, 1, 0.5)]));
         let kinds = vec![
-            TypeCensus { flips: 2, share: 1.0, dead: 1, dead_share: 0.5, ..TypeCensus::of(FlipType::Wreg) },
-            TypeCensus { flips: 4, share: 2.0, ..TypeCensus::of(FlipType::Rreg) },
+            TypeTotals { flips: 2, share: 1.0, dead: 1, dead_share: 0.5, ..TypeTotals::of(FlipType::Wreg) },
+            TypeTotals { flips: 4, share: 2.0, ..TypeTotals::of(FlipType::Rreg) },
         ];
-        let whole = sums.finish(3, &Census { classes: 2, kinds }, |_| Tally::default());
+        let whole = sums.finish(3, &Totals { classes: 2, kinds }, |_| Tally::default());
         let [wreg, rreg] = whole.kinds.as_slice() else { panic!("{whole:?}") };
         assert_eq!((wreg.exact.none, wreg.exact.undetected, wreg.idle), (0.5, 0.5, 1));
         assert_eq!((rreg.exact.undetected, rreg.exact.otherwise), (0.75, 0.25));

@@ -64,7 +64,7 @@ fn exact(e: &Exact) -> String {
 
 fn table(every: &Exhaustive) -> String {
     let mut out = String::from(
-        "<div class=scroll><table class=sei><caption>Exact shares, and those of the sample in brackets</caption><thead><tr><th><th class=num>Flips<th class=num>Not run<th class=num>No effect<th class=num>Undetected<th class=num>Det/hardening<th class=num>Det/otherwise<th class=num>Not flipped<th class=num>Sampled<th>Agree</tr></thead><tbody>",
+        "<div class=scroll><table class=sei><caption>Exact shares, and those of the sample in brackets</caption><thead><tr><th><th class=num>Flips<th class=num>Not run<th class=num>No effect<th class=num>Undetected<th class=num>By hardening<th class=num>Crash, hang or error<th class=num>Not flipped<th class=num>Sampled<th>Agree</tr></thead><tbody>",
     );
     for kind in &every.kinds {
         let ExhaustiveKind { exact, drawn, .. } = kind;

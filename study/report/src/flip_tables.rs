@@ -81,7 +81,7 @@ fn table(campaign: &Campaign, caption: &str, rows: impl Fn(&Variant) -> &Vec<Row
     let mut out = String::new();
     put!(
         out,
-        "<div class=scroll><table class=sei><caption>{caption}</caption><thead><tr><th><th>Program<th class=num>Flips<th class=num>No effect<th class=num>Errors<th class=num>Undetected<th><th class=num>Det/hardening<th class=num>Det/otherwise</tr></thead><tbody>"
+        "<div class=scroll><table class=sei><caption>{caption}</caption><thead><tr><th><th>Program<th class=num>Flips<th class=num>No effect<th class=num>Errors<th class=num>Undetected<th><th class=num>By hardening<th class=num>Crash, hang or error</tr></thead><tbody>"
     );
     let mut names: Vec<(String, bool)> = Vec::new();
     for row in campaign.variants.iter().flat_map(&rows) {

@@ -43,7 +43,10 @@ pub fn write(path: &Path, sweep: &Sweep, cases: &[Case]) -> Result<(), Failure> 
             }
         } else {
             for set in &space.minimal {
-                suite.add_test_case(TestCase::new(label(set), status(Verdict::Fail, "minimal failing set")));
+                suite.add_test_case(TestCase::new(
+                    label(set),
+                    status(Verdict::Fail, "smallest failing combination tested"),
+                ));
             }
             if space.minimal.is_empty() {
                 suite.add_test_case(TestCase::new(

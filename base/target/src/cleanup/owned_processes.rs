@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 pub(crate) const MARK_VARIABLE: &str = "FAULTLOOM_UP";
 /// Time between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
-const AFTER_KILL: Duration = Duration::from_secs(3);
+/// On a busy machine, the kernel may need seconds to free the memory of a killed process.
+const AFTER_KILL: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Debug)]
@@ -98,7 +99,7 @@ impl OwnedProcesses {
     }
 
     /// Sends SIGTERM to all, after `grace` SIGKILL, until none is left. Returns those that did not end (stuck in the
-    /// kernel). Blocks for at most `grace` and 3 s.
+    /// kernel). Blocks for at most `grace` and 15 s.
     pub fn end(&mut self, grace: Duration) -> Vec<ProcessId> {
         let begin = Instant::now();
         let mut terminated = HashSet::new();

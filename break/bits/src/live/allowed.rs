@@ -18,7 +18,7 @@ pub fn check_allowed(pid: Pid) -> Result<(), Failure> {
             .next("ps -e lists running processes"));
     };
     if pid == 1 {
-        return refuse("it is the first process: when it ends, all processes end", "name another one");
+        return refuse("it is PID 1: killing it stops the whole system", "name another process");
     }
     if self_and_ancestors().contains(&pid) {
         return refuse("it is this tool or one of its ancestors", "name a server");

@@ -3,7 +3,7 @@
 use iced_x86::{Code, ConditionCode, FlowControl, OpKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum ControlFlow {
     /// The following instruction, or a signal.
     Next,
     Jump(u64),
@@ -55,29 +55,29 @@ impl Condition {
     }
 }
 
-pub(crate) fn of(decoded: &iced_x86::Instruction, code: &[u8]) -> Flow {
+pub(crate) fn of(decoded: &iced_x86::Instruction, code: &[u8]) -> ControlFlow {
     // processor vendors disagree on branches with an operand size prefix
     let branches = decoded.flow_control() != FlowControl::Next;
     if decoded.is_privileged() || branches && has_operand_size_prefix(code) {
-        return Flow::Other;
+        return ControlFlow::Other;
     }
     let near = decoded.op0_kind() == OpKind::NearBranch64;
     match decoded.flow_control() {
-        FlowControl::Next if decoded.is_string_instruction() && repeated(decoded) => Flow::Repeated,
+        FlowControl::Next if decoded.is_string_instruction() && repeated(decoded) => ControlFlow::Repeated,
         // the processor delays the trap by one instruction
-        FlowControl::Next if writes_stack_segment(decoded) => Flow::Other,
-        FlowControl::Next => Flow::Next,
-        FlowControl::UnconditionalBranch if near => Flow::Jump(decoded.near_branch_target()),
+        FlowControl::Next if writes_stack_segment(decoded) => ControlFlow::Other,
+        FlowControl::Next => ControlFlow::Next,
+        FlowControl::UnconditionalBranch if near => ControlFlow::Jump(decoded.near_branch_target()),
         FlowControl::ConditionalBranch if near && decoded.is_jcc_short_or_near() => {
-            Flow::Conditional(Condition(decoded.condition_code()), decoded.near_branch_target())
+            ControlFlow::Conditional(Condition(decoded.condition_code()), decoded.near_branch_target())
         }
-        FlowControl::Call if decoded.code() == Code::Syscall => Flow::Syscall,
-        FlowControl::Call if near => Flow::Call(decoded.near_branch_target()),
-        FlowControl::Return if decoded.code() == Code::Retnq => Flow::Return(0),
-        FlowControl::Return if decoded.code() == Code::Retnq_imm16 => Flow::Return(decoded.immediate16()),
-        FlowControl::IndirectBranch if decoded.code() == Code::Jmp_rm64 => Flow::IndirectJump,
-        FlowControl::IndirectCall if decoded.code() == Code::Call_rm64 => Flow::IndirectCall,
-        _ => Flow::Other,
+        FlowControl::Call if decoded.code() == Code::Syscall => ControlFlow::Syscall,
+        FlowControl::Call if near => ControlFlow::Call(decoded.near_branch_target()),
+        FlowControl::Return if decoded.code() == Code::Retnq => ControlFlow::Return(0),
+        FlowControl::Return if decoded.code() == Code::Retnq_imm16 => ControlFlow::Return(decoded.immediate16()),
+        FlowControl::IndirectBranch if decoded.code() == Code::Jmp_rm64 => ControlFlow::IndirectJump,
+        FlowControl::IndirectCall if decoded.code() == Code::Call_rm64 => ControlFlow::IndirectCall,
+        _ => ControlFlow::Other,
     }
 }
 

@@ -4,7 +4,7 @@
 //! first. So all flips of one bit between two accesses form an equivalence class (definition and use; Barbosa et al.,
 //! EDCC 2005). Where an access is not known exactly (memory that the kernel reads in a system call), a class ends.
 
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
 use crate::processor::registers::{is_high_byte, is_read, is_written};
 use iced_x86::{Code, InstructionInfoFactory, OpAccess, Register, RflagsBits};
@@ -73,7 +73,7 @@ impl Accesses {
             .iter()
             .any(|used| matches!(used.access(), OpAccess::CondWrite | OpAccess::ReadCondWrite | OpAccess::CondRead));
         let all = info.used_memory().iter().filter(|used| is_read(used.access()) || is_written(used.access())).count();
-        let repeated = instruction.flow() == Flow::Repeated;
+        let repeated = instruction.flow() == ControlFlow::Repeated;
         accesses.barrier = decoded.code() == Code::Syscall || listed != all || masked || conditional || repeated;
         accesses.saves_vectors = decoded.is_save_restore_instruction();
         accesses

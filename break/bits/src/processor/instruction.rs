@@ -13,7 +13,7 @@
 //! address depends on data: of gathers, scatters, `xsave` and similar, bit tests with a register, and most masked
 //! accesses. The other operands of these instructions count.
 
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::memory_operand::MemoryOperand;
 use crate::processor::registers::{is_high_byte, is_read, is_written, value};
 use crate::processor::{control_flow, instruction_class};
@@ -29,7 +29,7 @@ pub const STATUS_FLAGS: u32 = 0x8d5;
 
 pub struct Instruction {
     decoded: iced_x86::Instruction,
-    flow: Flow,
+    flow: ControlFlow,
     reads: Box<[Register]>,
     writes: Box<[Register]>,
     memory: Box<[MemoryOperand]>,
@@ -112,7 +112,7 @@ impl Instruction {
         self.decoded.next_ip()
     }
 
-    pub fn flow(&self) -> Flow {
+    pub fn flow(&self) -> ControlFlow {
         self.flow
     }
 
@@ -130,8 +130,10 @@ impl Instruction {
     /// The iterations that a repeated instruction has left at most: its counter. For other instructions 1.
     pub fn iterations(&self, registers: &Registers) -> u64 {
         match self.flow {
-            Flow::Repeated if self.memory.iter().any(MemoryOperand::narrow_addresses) => registers.rcx & 0xffff_ffff,
-            Flow::Repeated => registers.rcx,
+            ControlFlow::Repeated if self.memory.iter().any(MemoryOperand::narrow_addresses) => {
+                registers.rcx & 0xffff_ffff
+            }
+            ControlFlow::Repeated => registers.rcx,
             _ => 1,
         }
     }

@@ -4,7 +4,7 @@
 //! executed by one real step (system calls and rare instructions). There is never more than one breakpoint in the
 //! program, and none while it is stopped, so a fork of it has none.
 
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
 use crate::tracing::code::{Admission, BlockId};
 use crate::tracing::golden::{BlockEnd, GoldenProcess, SyscallObserver, TraceError};
@@ -71,8 +71,8 @@ impl GoldenProcess {
             (count, instruction(count).ip())
         } else {
             match last.flow() {
-                Flow::Next => (count, last.next_ip()),
-                Flow::Jump(target) | Flow::Call(target) => (count, target),
+                ControlFlow::Next => (count, last.next_ip()),
+                ControlFlow::Jump(target) | ControlFlow::Call(target) => (count, target),
                 _ => (count - 1, last.ip()),
             }
         };
@@ -130,23 +130,23 @@ impl GoldenProcess {
     /// Executes or emulates the last instruction of a block.
     fn finish(&mut self, last: &Instruction, calls: &mut dyn SyscallObserver) -> Result<BlockEnd, TraceError> {
         match last.flow() {
-            Flow::Conditional(condition, target) => {
+            ControlFlow::Conditional(condition, target) => {
                 let taken = condition.holds(self.registers.eflags);
                 self.registers.rip = if taken { target } else { last.next_ip() };
             }
-            Flow::Return(extra) => {
+            ControlFlow::Return(extra) => {
                 self.registers.rip = self.tracee.read_u64(self.registers.rsp)?;
                 self.registers.rsp += 8 + u64::from(extra);
             }
-            flow @ (Flow::IndirectJump | Flow::IndirectCall) => {
+            flow @ (ControlFlow::IndirectJump | ControlFlow::IndirectCall) => {
                 let target = last.target(&self.registers, |address| self.tracee.read_u64(address))?;
-                if flow == Flow::IndirectCall {
+                if flow == ControlFlow::IndirectCall {
                     self.registers.rsp -= 8;
                     self.tracee.write_u64(self.registers.rsp, last.next_ip())?;
                 }
                 self.registers.rip = target;
             }
-            Flow::Repeated => {
+            ControlFlow::Repeated => {
                 let before = last.iterations(&self.registers);
                 if before > 0 {
                     self.run_to(last.next_ip())?;
@@ -155,7 +155,7 @@ impl GoldenProcess {
                 }
                 return Ok(BlockEnd::Completed(Some(before - last.iterations(&self.registers))));
             }
-            Flow::Syscall => return self.system_call(calls),
+            ControlFlow::Syscall => return self.system_call(calls),
             _ => self.one_step(last)?,
         }
         Ok(BlockEnd::Completed(None))
@@ -174,10 +174,10 @@ impl GoldenProcess {
         instruction: &Instruction,
         calls: &mut dyn SyscallObserver,
     ) -> Result<BlockEnd, TraceError> {
-        if instruction.flow() == Flow::Syscall {
+        if instruction.flow() == ControlFlow::Syscall {
             return self.system_call(calls);
         }
-        let repeated = instruction.flow() == Flow::Repeated;
+        let repeated = instruction.flow() == ControlFlow::Repeated;
         let before = if repeated { instruction.iterations(&self.registers) } else { 0 };
         loop {
             self.one_step(instruction)?;

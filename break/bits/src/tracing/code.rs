@@ -1,6 +1,6 @@
 //! The program's code as it is reached: each instruction decoded once, grouped into blocks.
 
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
 use model::flip::FlipType;
 use sandbox::tracee::Tracee;
@@ -114,10 +114,10 @@ impl Code {
             let ended = &self.sites[site as usize].instruction;
             at = match ended.flow() {
                 _ if self.single || sites.len() == BLOCK_MAX => break,
-                Flow::Next => ended.next_ip(),
+                ControlFlow::Next => ended.next_ip(),
                 // backward: a thread's turn may end here
-                Flow::Jump(target) if target <= ended.ip() => break,
-                Flow::Jump(target) | Flow::Call(target) => target,
+                ControlFlow::Jump(target) if target <= ended.ip() => break,
+                ControlFlow::Jump(target) | ControlFlow::Call(target) => target,
                 _ => break,
             };
             // a loop, the entry of a handler, or an unmapped page
@@ -126,7 +126,7 @@ impl Code {
             }
             // a system call is a block of its own: the thread may have to wait before it
             let next = self.site_from(at, tracee, admission)?;
-            if self.sites[next as usize].instruction.flow() == Flow::Syscall {
+            if self.sites[next as usize].instruction.flow() == ControlFlow::Syscall {
                 break;
             }
         }

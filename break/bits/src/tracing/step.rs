@@ -1,6 +1,6 @@
 //! Executes exactly one instruction of a stopped process, or a number of iterations of a repeated one.
 
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
 use iced_x86::Mnemonic;
 use sandbox::tracee::{Registers, Stop, Tracee};
@@ -36,7 +36,7 @@ pub fn over(tracee: &Tracee, instruction: &Instruction, before: &Registers) -> i
     let begin = Instant::now();
     loop {
         let stop = match instruction.flow() {
-            Flow::Syscall => match poll_call(tracee, begin)? {
+            ControlFlow::Syscall => match poll_call(tracee, begin)? {
                 None => return Ok(deferred.release(tracee, StepOutcome::Pending(None))),
                 Some(stop) => stop,
             },

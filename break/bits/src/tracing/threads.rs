@@ -7,7 +7,7 @@
 //!
 //! A thread that waits is stopped *before* its system call, which was not made: a fork makes the call itself.
 
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
 use sandbox::tracee::{Pid, Registers, Tracee};
 use std::collections::VecDeque;
@@ -179,8 +179,8 @@ impl Threads {
 /// Turns end where blocks end for another reason than their length: every loop has such a place.
 fn ends_turns(last: &Instruction) -> bool {
     match last.flow() {
-        Flow::Next | Flow::Call(_) => false,
-        Flow::Jump(target) => target <= last.ip(),
+        ControlFlow::Next | ControlFlow::Call(_) => false,
+        ControlFlow::Jump(target) => target <= last.ip(),
         _ => true,
     }
 }

@@ -1,7 +1,7 @@
 //! Every flip there is: classes against trying each by itself, and draws against the whole.
 
 use crate::support::{Engine, compiled, draw, possible, program, skipped, written};
-use bit_flips::engine_messages::{Census, Injected, Method, Request, Sites};
+use bit_flips::engine_messages::{Injected, Method, Request, Sites, Totals};
 use model::flip::{BitPolicy, Ending, FlipType};
 use std::collections::{BTreeMap, HashSet};
 
@@ -28,14 +28,14 @@ fn effect_of(injected: &Injected) -> String {
     format!("{ending} {}", output.unwrap_or_else(|| "golden".into()))
 }
 
-fn tally(census: &Census, all: &[Injected]) -> Tally {
+fn tally(totals: &Totals, all: &[Injected]) -> Tally {
     let mut tally = Tally::new();
     let mut add = |kind, what: &str, flips, share: f64| {
         let sum = tally.entry((kind, what.to_owned())).or_insert((0, 0.0));
         sum.0 += flips;
         sum.1 += share;
     };
-    for kind in &census.kinds {
+    for kind in &totals.kinds {
         add(kind.kind, "exit golden", kind.dead + kind.same, kind.dead_share + kind.same_share);
     }
     for injected in all {
@@ -54,12 +54,12 @@ fn all_members_of_a_class_have_the_same_effect() {
     }
     let mut engine = engine();
     let types = FlipType::PAPER;
-    let (census, by_class) = engine.exhaust(0, types, BitPolicy::Full, true);
+    let (totals, by_class) = engine.exhaust(0, types, BitPolicy::Full, true);
     let (whole, by_flip) = engine.exhaust(0, types, BitPolicy::Full, false);
-    println!("{} flips, {} classes", whole.classes, census.classes);
+    println!("{} flips, {} classes", whole.classes, totals.classes);
     assert_eq!(by_flip.len() as u64, whole.classes);
-    assert!(census.classes * 2 < whole.classes, "classes save most of the work");
-    let (by_class, by_flip) = (tally(&census, &by_class), tally(&whole, &by_flip));
+    assert!(totals.classes * 2 < whole.classes, "classes save most of the work");
+    let (by_class, by_flip) = (tally(&totals, &by_class), tally(&whole, &by_flip));
     let flips = |tally: &Tally| tally.iter().map(|(key, (flips, _))| (key.clone(), *flips)).collect::<BTreeMap<_, _>>();
     assert_eq!(flips(&by_class), flips(&by_flip));
 }
@@ -79,8 +79,8 @@ fn exactly_the_flips_that_can_be_drawn_are_enumerated() {
     program.sites.reply = Some(0);
     let mut engine = Engine::start();
     let profile = engine.begin(&program).unwrap();
-    let (census, all) = engine.exhaust(0, FlipType::PAPER, BitPolicy::Low32, false);
-    for kind in &census.kinds {
+    let (totals, all) = engine.exhaust(0, FlipType::PAPER, BitPolicy::Low32, false);
+    for kind in &totals.kinds {
         let (_, eligible) = profile.eligible.iter().find(|(of, _)| *of == kind.kind).unwrap();
         assert!((kind.share - *eligible as f64).abs() < 1e-6, "{kind:?} of {eligible} eligible instructions");
     }
@@ -121,8 +121,8 @@ fn a_draw_agrees_with_the_exhaustive_result() {
     }
     const DRAWN: u32 = 300;
     let mut engine = engine();
-    let (census, all) = engine.exhaust(0, FlipType::PAPER, BitPolicy::Full, true);
-    let exact = tally(&census, &all);
+    let (totals, all) = engine.exhaust(0, FlipType::PAPER, BitPolicy::Full, true);
+    let exact = tally(&totals, &all);
     let (drawn, _) = engine.inject(&draw(FlipType::PAPER, DRAWN), Method::Fork, &[], &[]);
     for kind in FlipType::PAPER {
         let eligible: f64 = exact.iter().filter(|((k, _), _)| k == kind).map(|(_, (_, share))| share).sum();

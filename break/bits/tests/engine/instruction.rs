@@ -1,6 +1,6 @@
 //! Decoding: operands, widths, flow and class of known instructions, and no panic on any bytes.
 
-use bit_flips::processor::control_flow::Flow;
+use bit_flips::processor::control_flow::ControlFlow;
 use bit_flips::processor::instruction::{Instruction, Operand};
 use model::flip::FlipType::{self, Cf, Raddr, Rreg, Rval, Text, Waddr, Wreg, Wval};
 use proptest::prelude::*;
@@ -68,18 +68,18 @@ fn known_instructions_have_their_operands() {
 #[test]
 fn flow_is_that_of_the_processor() {
     let flow = |code: &[u8]| decoded(code).flow();
-    assert_eq!(flow(&[0xeb, 0xfe]), Flow::Jump(IP));
-    assert_eq!(flow(&[0xe8, 0xfb, 0xff, 0xff, 0xff]), Flow::Call(IP));
-    assert_eq!(flow(&[0xc2, 8, 0]), Flow::Return(8));
-    assert_eq!(flow(&[0xff, 0x20]), Flow::IndirectJump);
-    assert_eq!(flow(&[0x3e, 0xff, 0xe0]), Flow::IndirectJump);
-    assert_eq!(flow(&[0xff, 0x50, 8]), Flow::IndirectCall);
-    assert_eq!(flow(&[0x0f, 0x05]), Flow::Syscall);
-    assert_eq!(flow(&[0xf3, 0xa4]), Flow::Repeated);
-    assert_eq!(flow(&[0xa4]), Flow::Next);
+    assert_eq!(flow(&[0xeb, 0xfe]), ControlFlow::Jump(IP));
+    assert_eq!(flow(&[0xe8, 0xfb, 0xff, 0xff, 0xff]), ControlFlow::Call(IP));
+    assert_eq!(flow(&[0xc2, 8, 0]), ControlFlow::Return(8));
+    assert_eq!(flow(&[0xff, 0x20]), ControlFlow::IndirectJump);
+    assert_eq!(flow(&[0x3e, 0xff, 0xe0]), ControlFlow::IndirectJump);
+    assert_eq!(flow(&[0xff, 0x50, 8]), ControlFlow::IndirectCall);
+    assert_eq!(flow(&[0x0f, 0x05]), ControlFlow::Syscall);
+    assert_eq!(flow(&[0xf3, 0xa4]), ControlFlow::Repeated);
+    assert_eq!(flow(&[0xa4]), ControlFlow::Next);
     for next in [&[0x0f, 0xa2][..], &[0x0f, 0x31], &[0xf3, 0x0f, 0x1e, 0xfa], &[0xf3, 0x90], &[0xf3, 0x0f, 0x10, 0x00]]
     {
-        assert_eq!(flow(next), Flow::Next, "{}", decoded(next).text());
+        assert_eq!(flow(next), ControlFlow::Next, "{}", decoded(next).text());
     }
     for stepped in [
         &[0xe2, 0xfe][..],
@@ -95,7 +95,7 @@ fn flow_is_that_of_the_processor() {
         &[0x0f, 0x34],
         &[0xff, 0x28],
     ] {
-        assert_eq!(flow(stepped), Flow::Other, "{}", decoded(stepped).text());
+        assert_eq!(flow(stepped), ControlFlow::Other, "{}", decoded(stepped).text());
     }
 }
 
@@ -103,7 +103,7 @@ fn flow_is_that_of_the_processor() {
 #[test]
 fn conditions_follow_their_opcodes() {
     for opcode in 0x70..=0x7fu8 {
-        let Flow::Conditional(condition, target) = decoded(&[opcode, 0x10]).flow() else {
+        let ControlFlow::Conditional(condition, target) = decoded(&[opcode, 0x10]).flow() else {
             panic!("a jump on a condition")
         };
         assert_eq!(target, IP + 0x12);

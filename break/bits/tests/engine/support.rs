@@ -1,6 +1,6 @@
 //! Starts engines for tests and compiles the programs they flip bits in.
 
-use bit_flips::engine_messages::{Census, Draw, Held, Injected, Method, Profile, Program, Reply, Request, Timings};
+use bit_flips::engine_messages::{Draw, Held, Injected, Method, Profile, Program, Reply, Request, Timings, Totals};
 use model::flip::{BitPolicy, FlipType};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -113,11 +113,11 @@ impl Engine {
         types: &[FlipType],
         bits: BitPolicy,
         classes: bool,
-    ) -> (Census, Vec<Injected>) {
+    ) -> (Totals, Vec<Injected>) {
         let types = types.to_vec();
         self.send(&Request::Exhaust { reply, types, bits, classes, skip: Vec::new(), only: Vec::new() });
         match self.receive() {
-            Reply::Census(census) => (census, self.injected().0),
+            Reply::Totals(totals) => (totals, self.injected().0),
             other => panic!("{other:?}"),
         }
     }

@@ -101,7 +101,7 @@ fn output_that_depends_on_the_order_of_threads_shows_in_the_controls() {
     draw.controls = 20;
     let (all, timings) = engine.inject(&draw, Method::Fork, &[], &[]);
     assert_eq!(timings.misses, 0);
-    // a copy between the two sleeps begins the long one anew with the second short one
+    // a copy between the two sleeps would start the long one again with the second short one
     let deviating = all.iter().filter(|one| one.injection.is_none() && one.output.is_some()).count();
     assert!((1..20).contains(&deviating), "{deviating} of 20");
 }

@@ -40,7 +40,7 @@ impl Hold {
         }
         println!("{}", json!({"ready": true, "pid": std::process::id()}));
         let (sent, answered) = self.exchange(&epoll, &mut streams)?;
-        println!("{}", json!({"connections": streams.len(), "asked": sent, "answered": answered}));
+        println!("{}", json!({"connections": streams.len(), "sent": sent, "answered": answered}));
         Ok(())
     }
 

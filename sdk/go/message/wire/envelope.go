@@ -47,7 +47,7 @@ type Signed struct {
 	Plan        []Fault // nil: none
 }
 
-// Hop is the part that every call writes anew. It is not signed.
+// Hop is the part that is written for each call. It is not signed.
 type Hop struct {
 	Call         uint64
 	Accept       Accept

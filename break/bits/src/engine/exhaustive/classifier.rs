@@ -3,11 +3,11 @@
 use super::{FlipClass, FlipRange, Step};
 use crate::engine::golden_run::GoldenRun;
 use crate::engine::refusal::Refusal;
-use crate::engine_messages::{Census, TypeCensus, Weight};
+use crate::engine_messages::{Totals, TypeTotals, Weight};
 use crate::inject::Fault;
 use crate::plan::PlannedFlip;
 use crate::processor::access_fault;
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::def_use::{Accesses, Location, NextAccess, NextAccesses, bytes};
 use crate::processor::instruction::{Instruction, Operand};
 use crate::processor::memory_operand::ByteSpan;
@@ -36,19 +36,19 @@ enum ClassKey {
     Crash(i32, u32),
 }
 
-/// The classes so far, and the sums of the census.
+/// The classes so far, and the totals by type.
 pub(super) struct Classifier<'a> {
     range: &'a FlipRange<'a>,
     /// Position of the first step.
     first: u64,
     classes: Vec<FlipClass>,
     by_key: HashMap<ClassKey, usize>,
-    kinds: BTreeMap<FlipType, TypeCensus>,
+    kinds: BTreeMap<FlipType, TypeTotals>,
 }
 
 impl<'a> Classifier<'a> {
     pub fn new(range: &'a FlipRange<'a>, first: u64) -> Classifier<'a> {
-        let kinds = range.types.iter().map(|kind| (*kind, TypeCensus::of(*kind))).collect();
+        let kinds = range.types.iter().map(|kind| (*kind, TypeTotals::of(*kind))).collect();
         Classifier { range, first, classes: Vec::new(), by_key: HashMap::new(), kinds }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Classifier<'a> {
         iterations: u64,
     ) -> Result<(), Refusal> {
         let FlipRange { types, merge, .. } = *self.range;
-        let merge = merge && instruction.flow() != Flow::Repeated;
+        let merge = merge && instruction.flow() != ControlFlow::Repeated;
         let tracee = &run.golden.tracee;
         let crash = |signal: i32| calls.map(|calls| ClassKey::Crash(signal, calls));
         let mappings = Mappings::of(tracee.pid)?;
@@ -189,7 +189,7 @@ impl<'a> Classifier<'a> {
     }
 
     fn add_without_effect(&mut self, kind: FlipType, share: f64, why: NoEffect) {
-        let of = self.kinds.entry(kind).or_insert_with(|| TypeCensus::of(kind));
+        let of = self.kinds.entry(kind).or_insert_with(|| TypeTotals::of(kind));
         of.flips += 1;
         of.share += share;
         let (flips, shares) = match why {
@@ -202,7 +202,7 @@ impl<'a> Classifier<'a> {
 
     /// Adds a flip to the class with this key, or as a class of its own without one.
     fn add(&mut self, key: Option<ClassKey>, planned: PlannedFlip, kind: FlipType, share: f64) {
-        let of = self.kinds.entry(kind).or_insert_with(|| TypeCensus::of(kind));
+        let of = self.kinds.entry(kind).or_insert_with(|| TypeTotals::of(kind));
         of.flips += 1;
         of.share += share;
         let next = self.classes.len();
@@ -221,13 +221,13 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    pub fn finish(mut self) -> (Vec<FlipClass>, Census) {
+    pub fn finish(mut self) -> (Vec<FlipClass>, Totals) {
         self.classes.sort_by_key(|class| class.member.position);
         for (id, class) in self.classes.iter_mut().enumerate() {
             class.member.id = id as u32;
         }
-        let census = Census { classes: self.classes.len() as u64, kinds: self.kinds.into_values().collect() };
-        (self.classes, census)
+        let totals = Totals { classes: self.classes.len() as u64, kinds: self.kinds.into_values().collect() };
+        (self.classes, totals)
     }
 }
 

@@ -11,9 +11,9 @@ mod classifier;
 
 use crate::engine::golden_run::GoldenRun;
 use crate::engine::refusal::Refusal;
-use crate::engine_messages::{Census, Weight};
+use crate::engine_messages::{Totals, Weight};
 use crate::plan::PlannedFlip;
-use crate::processor::control_flow::Flow;
+use crate::processor::control_flow::ControlFlow;
 use crate::processor::instruction::Instruction;
 use crate::tracing::blocks::{BlockRun, StepResult};
 use classifier::Classifier;
@@ -62,7 +62,7 @@ pub fn check_types(types: &[FlipType]) -> Result<(), Failure> {
 }
 
 /// Steps the program from the start of the range to its end and sorts every flip into its class.
-pub fn classify(run: &mut GoldenRun, range: &FlipRange) -> Result<(Vec<FlipClass>, Census), Refusal> {
+pub fn classify(run: &mut GoldenRun, range: &FlipRange) -> Result<(Vec<FlipClass>, Totals), Refusal> {
     let mut classifier = Classifier::new(range, run.golden.position);
     let catches_faults = catches_faults(run.golden.tracee.pid)?;
     let mut steps = Vec::new();
@@ -81,11 +81,11 @@ pub fn classify(run: &mut GoldenRun, range: &FlipRange) -> Result<(Vec<FlipClass
         let is_hit = inside && run.golden.code.site(site).admitted && !run.handlers.is_outside(thread, &registers);
         let instruction = Rc::clone(&run.golden.code.site(site).instruction);
         let crash_after = if catches_faults { None } else { Some(calls) };
-        let repeated = instruction.flow() == Flow::Repeated;
+        let repeated = instruction.flow() == ControlFlow::Repeated;
         if is_hit && !repeated {
             classifier.add_by_state(run, &instruction, &registers, position, crash_after, 1)?;
         }
-        calls += u32::from(instruction.flow() == Flow::Syscall);
+        calls += u32::from(instruction.flow() == ControlFlow::Syscall);
         let (result, _) = run.advance(1)?;
         let (StepResult::Ran(BlockRun { repeats, .. }) | StepResult::Ended(_, BlockRun { repeats, .. })) = result;
         let iterations = repeats.unwrap_or(1);

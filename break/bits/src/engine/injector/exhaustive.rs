@@ -22,16 +22,16 @@ impl Injector<'_> {
         let begin = Instant::now();
         exhaustive::check_types(types)?;
         let positions = self.profiled.profile.work_for(reply)?;
-        let mut run = self.start("census")?;
+        let mut run = self.start("classify")?;
         while run.golden.position < positions.start {
             let left = positions.start - run.golden.position;
             run.advance(left)?;
         }
         run.golden.single = true;
-        let (classes, census) = exhaustive::classify(&mut run, &FlipRange { positions, types, bits, merge })?;
+        let (classes, totals) = exhaustive::classify(&mut run, &FlipRange { positions, types, bits, merge })?;
         run.run_dir.remove();
         self.return_code(run);
-        (self.send)(&Reply::Census(census))?;
+        (self.send)(&Reply::Totals(totals))?;
         let classes = select(classes, skip, only, |class| class.member.id);
         let planned: Vec<PlannedFlip> = classes.iter().map(|class| class.member).collect();
         self.weights = classes.into_iter().map(|class| (class.member.id, class.weights)).collect();

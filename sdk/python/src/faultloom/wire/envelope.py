@@ -1,4 +1,4 @@
-"""Envelopes: a signed part that is passed on unchanged, and a hop part that every call writes anew.
+"""Envelopes: a signed part that is passed on unchanged, and a hop part that is written for each call.
 
 ``trust.receiver`` reads and verifies them, ``trust.signer`` makes the signed part. Here are the parts that need no key.
 """
