@@ -35,13 +35,13 @@ fn areas() -> Vec<Area> {
         area("sdk-java", 4, &["build-sdks"], sdk_java),
         area("check", 8, &["build-rust"], checks),
         area("rust", 8, &["build-rust"], rust_tests),
+        area("flips", 5, &["build-rust"], flips),
         area("sdk-python", 4, &["packages"], sdk_python),
         area("sdk-node", 3, &["build-sdks"], sdk_node),
         area("shop", 3, &["build-apps"], shop),
         area("vectors", 1, &["build-rust", "build-sdks"], vectors),
         area("benches", 5, &["build-apps"], benches),
         alone("sockets", 3, &["build-rust"], socket_tests),
-        alone("flips", 4, &["build-rust"], flips),
         alone("map", 4, &["build-apps"], map),
     ]
 }

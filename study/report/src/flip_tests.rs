@@ -70,7 +70,7 @@ fn every_flip_stands_beside_the_drawn_ones() {
 }
 
 #[test]
-fn how_soon_errors_show_is_told_where_it_is_known() {
+fn the_detection_latency_is_shown_where_it_is_known() {
     let html = page(&campaign());
     for part in
         ["Detection latency", "<td>undetected<td class=num>6,706", "880", "with 6 others between it and the flip"]
@@ -87,7 +87,7 @@ fn how_soon_errors_show_is_told_where_it_is_known() {
 }
 
 #[test]
-fn what_limits_the_figures_is_told() {
+fn limits_of_the_figures_are_listed() {
     let mut campaign = campaign();
     campaign.variants[1].controls = Controls { planned: 9, run: 9, deviating: 2 };
     campaign.variants[1].tally.inactive = 3;
@@ -129,7 +129,7 @@ fn disturbed_runs_have_no_bits() {
 }
 
 #[test]
-fn flips_in_a_running_process_are_told_one_by_one_and_never_repeated() {
+fn flips_in_a_running_process_are_listed_each_and_never_repeated() {
     let mut campaign = campaign();
     campaign.variants.truncate(1);
     let variant = &mut campaign.variants[0];

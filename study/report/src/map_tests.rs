@@ -31,7 +31,7 @@ fn no_two_nodes_share_a_place_and_arrows_point_right() {
 }
 
 #[test]
-fn what_comes_or_goes_leaves_the_others_where_they_were() {
+fn added_and_removed_nodes_leave_most_others_in_place() {
     for n in [10, 60, 300] {
         let graph = fleet(n);
         let before = places(&graph);

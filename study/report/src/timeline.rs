@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn many_missing_calls_are_told_once() {
+    fn many_missing_calls_are_reported_once() {
         let (good, mut now) = (nested(100), nested(100));
         now.entry.scope.as_mut().unwrap().calls.truncate(10);
         let html = difference(&good, &now, &services(&good), 300);

@@ -1,4 +1,4 @@
-//! The flip engine: serves requests by profiling the program and bringing flips about in forks of it.
+//! The flip engine: serves requests by profiling the program and injecting flips in forks of it.
 //!
 //! [`serve`] reads requests as lines of JSON and writes replies as lines of JSON.
 

@@ -92,7 +92,7 @@ fn pipes_counters_timers_and_random_numbers_are_the_same_each_time() {
 }
 
 #[test]
-fn a_deadlock_is_told() {
+fn a_deadlock_is_reported() {
     let ran = run("deadlock", &[]).replay(&one_client(&["now", "more"]));
     assert!(ran.ended(Ending::Deadlock).starts_with("deadlock: "));
     assert_eq!(ran.output(0), "dnow");
@@ -107,7 +107,7 @@ fn a_server_that_does_not_read_is_stuck() {
 }
 
 #[test]
-fn a_port_that_nobody_listens_on_is_told() {
+fn a_port_without_listener_is_reported() {
     let mut trace = InputTrace::default();
     trace.connect(0, Listener::Tcp(8));
     let ran = run("echo_select", &[]).replay(&trace);
@@ -135,7 +135,7 @@ fn a_wrong_trace_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_copy_of_the_process_goes_on_alone_and_alike() {
+fn a_copy_of_the_process_continues_alone_with_equal_output() {
     let mut trace = InputTrace::default();
     (0..3).for_each(|connection| trace.connect(connection, Listener::Any));
     (0..30u8).for_each(|i| trace.send(u32::from(i % 3), vec![i]));

@@ -68,7 +68,7 @@ export class StatusFile {
       writeFileSync(part, `${text}\n`);
       renameSync(part, this.path);
     } catch {
-      // the folder is read-only, full or owned by somebody else; the application goes on without the file
+      // the folder is read-only, full or owned by somebody else; the application continues without the file
     }
   }
 }

@@ -16,7 +16,7 @@ const MAX_AFTER = 8;
  *
  * - `unavailable`: connection refused · `status`: status `arg` · `deadline`: deadline exceeded at once · `reset`:
  *   connection reset
- * - `delay`: the call waits `arg` ms, then goes on · `hang`: nothing happens for `arg` ms, then deadline exceeded
+ * - `delay`: the call waits `arg` ms, then continues · `hang`: nothing happens for `arg` ms, then deadline exceeded
  * - `lost-reply`: the callee runs, then the connection breaks
  * - `empty-reply`, `corrupt-reply`: the callee runs; its reply arrives empty or corrupted
  */
