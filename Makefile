@@ -12,10 +12,10 @@ help: ## this list
 demo: ## the shop, one request whole, two bugs found, a report (cold 5 min, warm 20 s)
 	@$(XTASK) demo
 
-test: ## everything, set-up included (about 45 minutes cold on two cores; some: AREAS="shop tool")
+test: ## everything, set-up included (about 35 minutes cold on two cores; some: AREAS="shop tool")
 	@$(XTASK) test $(AREAS)
 
-check: ## format, lint, layers, words, unit tests, vectors (warm 1 min, cold 4; one toolchain: AREAS=rust)
+check: ## format, lint, layers, words, unit tests, vectors (warm 20 s, cold 7 min; one toolchain: AREAS=rust)
 	@$(XTASK) check $(AREAS)
 
 conform: ## every SDK over every vector, with a parity table
