@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Dict, NamedTuple
 
 from ..entry.status import StatusFile
+from ..version import __version__
 from .patching import FINDER, Patch, PatchFunction, Unsupported, install_finder, require
 from .process import this_process
 
@@ -50,8 +51,6 @@ _is_installed = _is_hooked = False
 
 
 def _describe() -> Dict[str, Any]:
-    from .. import __version__
-
     process = this_process()
     trust = process.trust
     return {"service": process.service, "version": __version__, "trust": "keys" if trust.current is not None else trust.reason}

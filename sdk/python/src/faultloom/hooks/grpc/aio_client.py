@@ -28,7 +28,8 @@ from ..faults import (
 from ..patching import Patch
 from . import status
 from .aio_stream import STREAM_CALLS, traced
-from .client import METADATA_ONLY, Callee, ReplyDeserializer, Target, serialize_with_envelope, target_for
+from .client import ReplyDeserializer, serialize_with_envelope
+from .target import METADATA_ONLY, Callee, Target, target_for
 
 #: by id of the library's inner channel, the only part of the channel that a call has
 _targets: Dict[int, Target] = {}

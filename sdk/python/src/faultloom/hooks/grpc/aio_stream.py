@@ -18,8 +18,8 @@ from ...scope.current import current_scope
 from ...scope.fault_wait import wait_for_fault_async
 from ..faults import CANCELED, LOST, UNAVAILABLE, fault_effect, record_unsent, to_timeout_ms
 from . import status
-from .client import Target
 from .client_stream import Replies
+from .target import Target
 
 
 class InnerCall:

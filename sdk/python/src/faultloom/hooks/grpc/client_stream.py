@@ -26,8 +26,8 @@ from ..faults import (
     record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from . import status
-from .client import Target, fail_not_sent
 from .future import DelegatingCall
+from .target import Target, fail_not_sent
 
 
 class Replies:
