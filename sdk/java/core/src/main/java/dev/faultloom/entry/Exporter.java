@@ -74,7 +74,7 @@ public final class Exporter implements HistorySink {
 
     /** Queues a history; drops it if the queue is full. */
     @Override
-    public void offer(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
+    public void add(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
         if (!queue.offer(new FinishedHistory(traceHigh, traceLow, hasParent, history))) {
             dropped.incrementAndGet();
         }
