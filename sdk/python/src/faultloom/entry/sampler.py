@@ -25,7 +25,7 @@ SAMPLE_MAX = 1_000_000
 _SAMPLE = re.compile(r"1/([1-9][0-9]{0,6})")
 
 
-class EntrySampler:
+class Sampler:
     """Reads its settings from the environment, once. Thread-safe."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -43,7 +43,7 @@ class EntrySampler:
             return None
         if self.sample_one_in > 1 and self._random.random() * self.sample_one_in >= 1:
             return None
-        key = next((key for key in trust.keys.values() if not key.fault), None)
+        key = trust.signing_key(False)
         return None if key is None else self._envelope(key, trust.environment, traceparent)
 
     def _envelope(self, key: Key, environment: str, traceparent: str) -> Envelope:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from ..wire.carriers import corrupt
+from ..wire.carriers import corrupt_body
 
 if TYPE_CHECKING:
     from ..scope.scope import Scope
@@ -134,7 +134,7 @@ def changed_body(outcome: str, body: bytes) -> bytes:
     """The body of a reply with this outcome."""
     if outcome == EMPTY:
         return b""
-    return corrupt(body) if outcome == CORRUPT else body
+    return corrupt_body(body) if outcome == CORRUPT else body
 
 
 def to_timeout_ms(seconds: Optional[float]) -> Optional[int]:

@@ -52,8 +52,7 @@ _is_installed = _is_hooked = False
 
 def _describe() -> Dict[str, Any]:
     process = this_process()
-    trust = process.trust
-    return {"service": process.service, "version": __version__, "trust": "keys" if trust.current is not None else trust.reason}
+    return {"service": process.service, "version": __version__, "trust": process.trust.state()}
 
 
 STATUS = StatusFile(os.environ.get("FAULTLOOM_STATUS", ""), _describe)
@@ -84,7 +83,10 @@ def _patch_function(hook: _Hook) -> PatchFunction:
             raise
         finally:
             if hook.title not in _UNLISTED:
-                STATUS.add_library(hook.title, version, reason)
+                if reason:
+                    STATUS.refused(hook.title, version, reason)
+                else:
+                    STATUS.hooked(hook.title, version)
 
     return patch
 

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..wire.bridge import inject_bridge
 from ..wire.call_id import FIRST, SECOND, STEP
-from ..wire.carriers import field_size
+from ..wire.carriers import field_length
 from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_header
 from ..wire.errors import FaultloomError
 from ..wire.history import (
@@ -239,7 +239,7 @@ class Scope:
         evidence.count_prerequisites(True, self.service, call.peer, call.name)
         return evidence.encode()
 
-    def bridge_headers(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
+    def inject_bridge(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
         """``traceparent`` and ``baggage`` for a call whose envelope also travels in them, from those of the application."""
         assert call.envelope is not None
         return inject_bridge(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)
@@ -354,7 +354,7 @@ class Scope:
             events = self._encode_events(None)
             data = events if self._taken else self._encode_events("") + events
             piece = encode_piece(self._taken, data)
-            if message_bytes + field_size(len(piece)) > envelope.receive_limit:
+            if message_bytes + field_length(len(piece)) > envelope.receive_limit:
                 self._written = events
                 return None
             self._taken += len(data)

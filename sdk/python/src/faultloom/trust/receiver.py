@@ -75,8 +75,15 @@ class Receiver:
         self._admitted: OrderedDict[Tuple[bytes, int, int], int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def accept_header(self, value: str, attempt: int = 0, bridged: Optional[int] = None) -> Optional[Envelope]:
-        """Like ``accept``, for text: the HTTP header, or the value of a ``baggage`` member."""
+    def accept_header(self, value: str, attempt: int = 0) -> Optional[Envelope]:
+        """Like ``accept``, for the header of an HTTP request."""
+        return self._accept_text(value, attempt, None)
+
+    def accept_bridged(self, value: str, call: int, attempt: int = 0) -> Optional[Envelope]:
+        """Like ``accept``, for the value of a ``baggage`` member. ``call``: the parent id in ``traceparent``."""
+        return self._accept_text(value, attempt, call)
+
+    def _accept_text(self, value: str, attempt: int, bridged: Optional[int]) -> Optional[Envelope]:
         if self._trust() is None:
             return None
         if len(value) > HEADER_CHARS:

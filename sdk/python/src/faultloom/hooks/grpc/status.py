@@ -9,7 +9,7 @@ from grpc._channel import _InactiveRpcError, _RPCState
 
 from ...scope.scope import OutgoingCall, Scope
 from ...wire.bridge import BAGGAGE, TRACEPARENT
-from ...wire.carriers import GRPC_KEY, field_size
+from ...wire.carriers import GRPC_KEY, field_length
 from ...wire.envelope import ENVELOPE_BYTES
 from ...wire.errors import FaultloomError
 from ...wire.history import split_history
@@ -95,7 +95,7 @@ def outgoing_metadata(metadata: Optional[Iterable[Any]], scope: Scope, call: Out
         return with_own(metadata, call.envelope)
     pairs = tuple(metadata or ())
     values = [[_text(value) for key, value in pairs if key == name and value] for name in (TRACEPARENT, BAGGAGE)]
-    traceparent, baggage = scope.bridge_headers(call, values[0][0] if values[0] else "", ",".join(values[1]))
+    traceparent, baggage = scope.inject_bridge(call, values[0][0] if values[0] else "", ",".join(values[1]))
     kept = [pair for pair in pairs if pair[0] not in (TRACEPARENT, BAGGAGE)]
     kept += [(TRACEPARENT, traceparent), *([(BAGGAGE, baggage)] if baggage else [])]
     return with_own(kept, call.envelope)
@@ -120,7 +120,7 @@ def receive_limit(options: Optional[Iterable[Any]]) -> int:
 
 def sends_fields(options: Optional[Iterable[Any]]) -> bool:
     """Whether a channel with these options can send every message that may carry an envelope."""
-    return _limit(options, "grpc.max_send_message_length", -1) >= FIELD_MESSAGE_BYTES + field_size(ENVELOPE_BYTES)
+    return _limit(options, "grpc.max_send_message_length", -1) >= FIELD_MESSAGE_BYTES + field_length(ENVELOPE_BYTES)
 
 
 def _limit(options: Optional[Iterable[Any]], option: str, limit: int) -> int:

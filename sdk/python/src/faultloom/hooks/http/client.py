@@ -260,7 +260,7 @@ def header_values(connection: Any, name: bytes, remove: bool = False) -> List[st
 def put_bridge_headers(connection: Any, scope: Scope, call: OutgoingCall) -> None:
     """Puts the envelope into ``baggage``, for services that support OpenTelemetry only."""
     own = next((value for value in header_values(connection, b"traceparent", remove=True) if value), "")
-    traceparent, baggage = scope.bridge_headers(call, own, ",".join(header_values(connection, b"baggage", remove=True)))
+    traceparent, baggage = scope.inject_bridge(call, own, ",".join(header_values(connection, b"baggage", remove=True)))
     connection._buffer.append(f"{TRACEPARENT}: {traceparent}".encode("latin-1"))
     if baggage:
         connection._buffer.append(f"{BAGGAGE}: {baggage}".encode("latin-1"))

@@ -132,7 +132,7 @@ class Exchange:
             if self.scope.envelope.bridge:
                 self._own_headers = {name: headers.get_list(name) for name in (TRACEPARENT, BAGGAGE)}
                 own = next((value for value in self._own_headers[TRACEPARENT] if value), "")
-                traceparent, baggage = self.scope.bridge_headers(call, own, ",".join(self._own_headers[BAGGAGE]))
+                traceparent, baggage = self.scope.inject_bridge(call, own, ",".join(self._own_headers[BAGGAGE]))
                 self._set_headers({TRACEPARENT: [traceparent], BAGGAGE: [baggage] if baggage else []})
 
     def __exit__(self, kind: Any, error: Optional[BaseException], traceback: Any) -> None:
