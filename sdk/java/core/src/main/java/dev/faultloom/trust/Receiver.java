@@ -32,7 +32,7 @@ public final class Receiver {
     /** Whether faults may fire at this service now: it has settings, and they do not disable faults. */
     public boolean faultsEnabled() {
         TrustSettings settings = settings();
-        return settings != null && settings.faults;
+        return settings != null && settings.faultsEnabled;
     }
 
     /**

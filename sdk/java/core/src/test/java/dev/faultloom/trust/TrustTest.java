@@ -49,7 +49,7 @@ class TrustTest {
             "# comment\n\n environment  demo \n\tkey trace t1 " + SECRET + "\r\nfaults off\n",
             "environment demo;key fault f1 " + SECRET.toUpperCase(Locale.ROOT) + ";faults on"}) {
             assertEquals("demo", settings(good).environment);
-            assertEquals(!good.contains("off"), settings(good).faults);
+            assertEquals(!good.contains("off"), settings(good).faultsEnabled);
         }
         Map<String, Integer> bad = Map.ofEntries(Map.entry("", 0), Map.entry("faults on", 0), Map.entry("environment a\nfaults", 2),
                 Map.entry("environment a;;nonsense", 3), Map.entry("environment a b", 1), Map.entry("environment", 1),
