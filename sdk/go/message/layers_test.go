@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// By package, the packages that it may import. The compiler refuses cycles, but not a dependency in the wrong direction.
+// By package, the packages that it may import. The compiler refuses cycles, but not a wrong direction.
 var allowed = map[string][]string{
 	"wire":              {},
 	"trust":             {"wire"},

@@ -77,7 +77,8 @@ WAYS = pytest.mark.parametrize("client", [sync_call, with_call, future, aio_call
 
 @pytest.fixture
 def wire(peers):
-    """``wire(callee)``: a relay to it; ``carriers_of(relay)``: the carriers of the requests that it has relayed since."""
+    """``wire(callee)``: a relay to it; ``carriers_of(relay)``: the carriers of the requests that it has relayed since.
+    """
 
     def relay(callee):
         started = peers("wire_app", callee.address, sdk=False)

@@ -8,8 +8,8 @@ type Signer struct {
 	Environment string
 }
 
-// Sign sets the key id, the environment and the signed prefix of e from its other fields. Errors: PlanNotPermitted for a
-// plan with a trace key, EnvelopeTooLarge, and those of wire.AppendSignedPart.
+// Sign sets the key id, the environment and the signed prefix of e from its other fields. Errors: PlanNotPermitted for
+// a plan with a trace key, EnvelopeTooLarge, and those of wire.AppendSignedPart.
 func (s Signer) Sign(e *wire.Envelope) error {
 	if len(e.Plan) > 0 && !s.Key.Fault {
 		return wire.PlanNotPermitted

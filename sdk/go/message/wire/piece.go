@@ -17,10 +17,10 @@ func AppendPieceHead(b []byte, flags byte, offset int) []byte {
 // PieceLength returns the length of a piece with the given number of history bytes.
 func PieceLength(offset, history int) int { return 2 + VarintLength(uint64(offset)) + history }
 
-// EncodeLastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the unsent
-// events, of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then the
-// last events before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or child
-// histories were already left out before.
+// EncodeLastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the
+// unsent events, of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then
+// the last events before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or
+// child histories were already left out before.
 func EncodeLastPiece(offset int, head, events []byte, truncated bool, limit int) []byte {
 	flags := byte(PieceLast)
 	if truncated {

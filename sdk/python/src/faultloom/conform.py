@@ -1,7 +1,7 @@
 """The conformance program of spec/README.md: ``python -m faultloom.conform DIR``.
 
-Prints one line per vector and never reads the expected result. A vector that cannot be run prints ``{"failed":…}``, so that
-one bad vector does not hide the others.
+Prints one line per vector and never reads the expected result. A vector that cannot be run prints ``{"failed":…}``, so
+that one bad vector does not hide the others.
 """
 
 from __future__ import annotations

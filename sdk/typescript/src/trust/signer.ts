@@ -28,7 +28,7 @@ export class Signer {
     return encodeSignedPrefix(part, this.key.sign(part));
   }
 
-  /** The envelope of a request that starts in this process, so that no caller receives its history. Throws as `sign`. */
+  /** The envelope of a request that starts in this process: no caller receives its history. Throws as `sign`. */
   startEnvelope(fields: Fields, call: CallId): Envelope {
     const signer = { key: this.key.id, environment: this.environment };
     const hop = { call, accept: 0, receiveLimit: 0, evidence: NO_COUNTERS };

@@ -1,6 +1,7 @@
 """Samples requests that arrive without an envelope, and exports the histories of requests that cannot return them.
 
-A sampled request, or one whose envelope is in ``baggage``, has no caller that accepts a history. It goes to the exporter.
+A sampled request, or one whose envelope is in ``baggage``, has no caller that accepts a history. It goes to the
+exporter.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ class Sampler:
         os.register_at_fork(after_in_child=self._random.seed)
 
     def sample(self, trust: Optional[TrustSettings], traceparent: str) -> Optional[Envelope]:
-        """The envelope of a request that is sampled, else None. Signed with the first trace key; None if there is none."""
+        """The envelope of a request that is sampled, else None.
+
+        Signed with the first trace key; None if there is none.
+        """
         if trust is None or not self.sample_one_in:
             return None
         if self.sample_one_in > 1 and self._random.random() * self.sample_one_in >= 1:

@@ -19,7 +19,7 @@ class StatusFile:
     """Replaced atomically whenever something changes. Thread-safe."""
 
     def __init__(self, folder: str, describe: Callable[[], Dict[str, Any]]) -> None:
-        """``describe`` returns the entries other than ``libraries`` and those about the interpreter; it has a ``service``."""
+        """``describe`` returns the entries other than ``libraries`` and the interpreter's; one is ``service``."""
         self._folder = folder
         self._describe = describe
         self._lock = threading.Lock()

@@ -68,7 +68,10 @@ class Process:
         return trust is not None and trust.faults_enabled
 
     def open_scope(self, request: IncomingRequest) -> Optional[Scope]:
-        """Begins the scope of a request that carries a valid envelope or is sampled. None: the request is not traced."""
+        """Begins the scope of a request that carries a valid envelope or is sampled.
+
+        None: the request is not traced.
+        """
         own = request.envelope
         if own is None:
             bridged = self._open_bridged_scope(request) if request.baggage else None
@@ -117,7 +120,8 @@ class Process:
         """``open_scope`` for a gRPC request whose envelope is in its message, which takes precedence over its metadata.
 
         ``start_us`` (since the epoch) and ``start_ns`` (by ``perf_counter_ns``): when the request began.
-        ``other``: the scope opened for its metadata. It is abandoned, unless it was sampled and this envelope is refused.
+        ``other``: the scope opened for its metadata. It is abandoned, unless it was sampled and this envelope is
+        refused.
         """
         try:
             envelope = self.receiver.accept(own, 0, None, metadata)

@@ -96,7 +96,8 @@ class Receiver:
         """The envelope, or None without trust settings. Raises the error of the first check that fails.
 
         ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
-        ``metadata``: returns the metadata to read the attempt from, if it is needed: only plans are checked for replays.
+        ``metadata``: returns the metadata to read the attempt from, if it is needed: only plans are checked for
+        replays.
         ``bridged``: the call id from ``traceparent`` if the envelope is from ``baggage``; no history is returned then.
         """
         source, now = self._source, self._now()

@@ -1,7 +1,7 @@
-"""The bridge: an envelope in ``baggage``, past services that support OpenTelemetry only (docs/formats/messages.md, "Bridge").
+"""The bridge: an envelope in ``baggage``, past services that support OpenTelemetry only.
 
-Such a service forwards W3C headers. It returns no history: it is a gap, and the scope of its callee exports its own
-history if export is configured.
+See docs/formats/messages.md, "Bridge". Such a service forwards W3C headers. It returns no history: it is a gap, and the
+scope of its callee exports its own history if export is configured.
 """
 
 from __future__ import annotations

@@ -75,7 +75,10 @@ def patch(patch: Patch, module: Any) -> None:
 
 
 def serialize_with_envelope(request: Any, serializer: Optional[Callable[[Any], bytes]], call: OutgoingCall) -> Optional[bytes]:
-    """The request's bytes, followed by the envelope unless the message is too large. None: the library must report the error."""
+    """The request's bytes, followed by the envelope unless the message is too large.
+
+    None: the library must report the error.
+    """
     try:
         data = request if serializer is None else serializer(request)
     except Exception:
@@ -334,7 +337,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return None
 
     def _history(self, of_message: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
-        """The history of an ended call, and whether its trailer carried one, which proves that the callee has replied."""
+        """The history of an ended call, and whether its trailer carried one: then the callee has replied."""
         in_trailer = status.history_in(trailers(), call)
         return (in_trailer if of_message is None else of_message), in_trailer is not None
 
@@ -359,5 +362,8 @@ def _history_of_message(error: Any) -> Optional[bytes]:
 
 
 def is_reply_error(error: Any, has_trailer: bool) -> bool:
-    """Like ``status.is_reply``, for an error raised by grpcio. One without a code was raised before the request was sent."""
+    """Like ``status.is_reply``, for an error raised by grpcio.
+
+    One without a code was raised before the request was sent.
+    """
     return isinstance(error, grpc.Call) and status.is_reply(status.number_of(error.code()), has_trailer)

@@ -74,7 +74,10 @@ class Replies:
 
 
 class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallable):
-    """The multi-callable that stubs call. ``untraced`` makes an untraced one for the same method, with another deserializer."""
+    """The multi-callable that stubs call.
+
+    ``untraced`` makes an untraced one for the same method, with another deserializer.
+    """
 
     def __init__(self, inner: Any, untraced: Callable[[Any], Any], serializer: Any, deserializer: Any, name: str, target: Target) -> None:
         self._inner = inner

@@ -52,7 +52,9 @@ def debug_string(code: grpc.StatusCode, details: str) -> str:
 
 
 def error(code: grpc.StatusCode, details: str) -> Any:
-    """A finished RPC with this status, of the library's own class: an RpcError that is also a grpc.Call and a grpc.Future."""
+    """A finished RPC with this status, of the library's own class: an RpcError that is also a grpc.Call and a
+    grpc.Future.
+    """
     state = _RPCState((), (), (), code, details)
     state.debug_error_string = debug_string(code, details)
     return _InactiveRpcError(state)
@@ -61,15 +63,18 @@ def error(code: grpc.StatusCode, details: str) -> Any:
 def is_reply(code: int, has_trailer: bool) -> bool:
     """Whether a status was sent by the callee, rather than produced on this side (refused, timed out, canceled).
 
-    ``has_trailer``: its trailer carried a history (for a stream: the last piece), which only the callee can send. Otherwise
-    grpcio does not distinguish the two (its debug text contains "received from peer" for both, or nothing), and the three
-    codes that this side produces count as no reply. A history on a message proves nothing: the status may have been lost.
+    ``has_trailer``: its trailer carried a history (for a stream: the last piece), which only the callee can send.
+    Otherwise grpcio does not distinguish the two (its debug text contains "received from peer" for both, or nothing),
+    and the three codes that this side produces count as no reply. A history on a message proves nothing: the status may
+    have been lost.
     """
     return has_trailer or code not in (1, 4, 14)
 
 
 def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
-    """The history that a trailer carries for this call. Histories of other calls (forwarded by the application) are ignored.
+    """The history that a trailer carries for this call.
+
+    Histories of other calls (forwarded by the application) are ignored.
 
     If none is for this call, the first one is returned: its wrong id leads to a gap.
     """

@@ -1,8 +1,8 @@
 """``http.client`` on the calling side, which urllib, urllib3 and requests are built on.
 
-``putrequest`` starts a call, ``endheaders`` begins it in the scope and adds the envelope, ``getresponse`` ends it. A fault
-that keeps the request from being sent mutes ``send`` and puts one end of a socket pair in place of the connection's
-socket, so that the libraries above work as usual and raise their own exceptions.
+``putrequest`` starts a call, ``endheaders`` begins it in the scope and adds the envelope, ``getresponse`` ends it. A
+fault that keeps the request from being sent mutes ``send`` and puts one end of a socket pair in place of the
+connection's socket, so that the libraries above work as usual and raise their own exceptions.
 """
 
 from __future__ import annotations
@@ -245,7 +245,10 @@ def authority_of(connection: Any, url: str) -> str:
 
 
 def header_values(connection: Any, name: bytes, remove: bool = False) -> List[str]:
-    """The values of a header in the connection's buffer, whose first line is the request line. ``name`` in lower case."""
+    """The values of a header in the connection's buffer, whose first line is the request line.
+
+    ``name`` in lower case.
+    """
     values: List[str] = []
     lines = connection._buffer
     for index in range(len(lines) - 1, 0, -1):

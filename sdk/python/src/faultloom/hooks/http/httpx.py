@@ -87,7 +87,10 @@ def patch(patch: Patch, module: Any) -> None:
 
 
 class Exchange:
-    """One request and its reply. As a context manager it adds the envelope to the request's headers while it is sent."""
+    """One request and its reply.
+
+    As a context manager it adds the envelope to the request's headers while it is sent.
+    """
 
     def __init__(self, scope: Scope, call: OutgoingCall, request: httpx.Request) -> None:
         self.scope, self.call, self.request = scope, call, request
