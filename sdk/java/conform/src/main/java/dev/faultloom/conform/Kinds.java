@@ -13,7 +13,7 @@ import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
-import dev.faultloom.wire.Otlp;
+import dev.faultloom.wire.OtlpRequest;
 import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Selector;
 import dev.faultloom.wire.Text;
@@ -198,7 +198,7 @@ final class Kinds {
     private static Object otlp(Input in) {
         try {
             String trace = in.text("trace");
-            String json = new Otlp().add(Long.parseUnsignedLong(trace.substring(0, 16), 16),
+            String json = new OtlpRequest().add(Long.parseUnsignedLong(trace.substring(0, 16), 16),
                     Long.parseUnsignedLong(trace.substring(16), 16), in.flag("has_parent"),
                     History.decode(in.bytes("history"))).json();
             return Json.parse(json);
