@@ -32,7 +32,7 @@ type (
 // Flush exports the queued histories (FAULTLOOM_EXPORT). It returns when that is done or the context ends. Call it
 // before a program ends, with a timeout of one second at most: the last histories would be lost otherwise.
 func Flush(ctx context.Context) {
-	if x := scope.DefaultProcess().Entry.Exporter; x != nil {
+	if x := scope.ThisProcess().Sampler.Exporter; x != nil {
 		x.Flush(ctx)
 	}
 }

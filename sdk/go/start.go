@@ -32,7 +32,7 @@ type Request struct{ scope *scope.Scope }
 // the hooks are installed. Errors: ErrNoKey, or a wire.Error if the plan exceeds the format's limits. It does not
 // block.
 func Start(ctx context.Context, o Options) (context.Context, *Request, error) {
-	p := scope.DefaultProcess()
+	p := scope.ThisProcess()
 	settings := o.Trust
 	if settings == nil {
 		if settings = p.Receiver.Settings(); settings == nil {
@@ -64,7 +64,7 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 		ttl = time.Minute
 	}
 	now := time.Now()
-	env := &wire.Envelope{Signed: wire.Signed{History: true, Bridge: o.Bridge, HasRun: o.Run != [16]byte{}, Run: o.Run, Trace: o.Trace, KeyID: key.ID, Environment: settings.Environment}}
+	env := &wire.Envelope{Signed: wire.Signed{History: true, Bridge: o.Bridge, HasRun: o.Run != [16]byte{}, Run: o.Run, Trace: o.Trace}}
 	env.Expires = uint32(now.Add(min(ttl, wire.MaxExpirySeconds*time.Second)).Unix())
 	if len(o.Plan) > 0 {
 		env.Plan = o.Plan
@@ -75,16 +75,9 @@ func start(p *scope.Process, settings *trust.Settings, o *Options) (*scope.Scope
 	if env.Call = o.Root; env.Call == 0 {
 		env.Call = scope.RandomCallID()
 	}
-	var buf [256]byte
-	part, err := wire.AppendSignedPart(buf[:0], &env.Signed)
-	if err != nil {
+	if err := (trust.Signer{Key: key, Environment: settings.Environment}).Sign(env); err != nil {
 		return nil, err
 	}
-	if len(part) > wire.MaxEnvelopeBytes {
-		return nil, wire.EnvelopeTooLarge
-	}
-	var out [256]byte
-	env.SignedPrefix = string(key.Sign(out[:0], part))
 	return p.NewScope(env, now), nil
 }
 

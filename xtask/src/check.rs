@@ -2,6 +2,7 @@
 //! tools.
 
 pub mod links;
+pub mod names;
 pub mod width;
 pub mod words;
 
@@ -48,7 +49,8 @@ fn rust() -> Result<String, String> {
 
 /// Checks of all text: nothing here needs a toolchain.
 pub fn text() -> Result<String, String> {
-    Ok(format!("{}, {}, {}, {}", machine_paths()?, links::check()?, words::check()?, width::check()?))
+    let checks = [machine_paths, links::check, words::check, width::check, names::check];
+    Ok(checks.iter().map(|check| check()).collect::<Result<Vec<String>, String>>()?.join(", "))
 }
 
 fn go() -> Result<String, String> {

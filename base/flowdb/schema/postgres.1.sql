@@ -139,8 +139,8 @@ CREATE TABLE losses (
     PRIMARY KEY (span_ms, from_ms, host, boot)
 );
 
--- The connecting side. The port is that of the destination, after any translation on its host. local is 1 if it connects to its own
--- host by a loopback address.
+-- The connecting side. The port is that of the destination, after any translation on its host. local is 1 if it
+-- connects to its own host by a loopback address.
 CREATE VIEW active_nodes AS
 SELECT f.flow, f.host, h.name AS host_name, f.boot, f.service, s.kind AS service_kind, s.name AS service_name, f.pid,
     f.start_ticks, f.netns, f.protocol, f.active_ip,

@@ -2,8 +2,9 @@
 
     python node.py node [NEXT [CALLS]]     calls address NEXT, CALLS times per request (default 1)
 
-The same file runs untraced, with Faultloom's SDK (``PYTHONPATH=…/sdk/python/src/faultloom/boot``), and with OpenTelemetry's
-(``CHAIN_TRACING=otel``). It prints one JSON line when it is ready, then replies to commands on its input:
+The same file runs untraced, with Faultloom's SDK (``PYTHONPATH=…/sdk/python/src/faultloom/boot``), and with
+OpenTelemetry's (``CHAIN_TRACING=otel``). It prints one JSON line when it is ready, then replies to commands on its
+input:
 
     cpu      {"cpu_us": user and system time of this process so far}
     flush    OpenTelemetry exports its batches now, so that their cost is not measured in another window
@@ -20,7 +21,10 @@ from typing import Any, Callable, Optional
 
 
 def opentelemetry() -> Callable[[], Any]:
-    """Sets up OpenTelemetry as documented: default batches, W3C headers. Returns the function that exports the batches."""
+    """Sets up OpenTelemetry as documented: default batches, W3C headers.
+
+    Returns the function that exports the batches.
+    """
     from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.instrumentation.grpc import GrpcInstrumentorClient, GrpcInstrumentorServer

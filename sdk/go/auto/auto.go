@@ -21,6 +21,6 @@ func init() {
 	grpchook.Install()
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		httphook.InstallTransport(t)
-		status.Report("net/http", runtime.Version(), "")
+		status.Hooked("net/http", runtime.Version())
 	}
 }

@@ -16,7 +16,7 @@ from faultloom.hooks.http.body import HOLD_BYTES, Decoder, Window, accepts_only_
 from faultloom.scope.scope import Scope
 from faultloom.trust.receiver import Receiver
 from faultloom.trust.settings import TrustSettings, TrustSettingsError
-from faultloom.wire.carriers import corrupt, cut_field, cut_tail, encode_field, encode_tail
+from faultloom.wire.carriers import corrupt_body, cut_field, cut_tail, encode_field, encode_tail
 from faultloom.wire.envelope import assemble_envelope, decode_header, encode_accepts, encode_header
 from faultloom.wire.history import HEAD_BYTES, truncate_history
 from faultloom.wire.names import normalize_http_name, raw_http_name
@@ -227,7 +227,7 @@ def test_bytes_that_resemble_a_field_or_tail_stay(message, length):
 
 @given(st.binary(max_size=50))
 def test_corruption_keeps_length_and_first_half(body):
-    changed = corrupt(body)
+    changed = corrupt_body(body)
     assert len(changed) == len(body) and changed[: len(body) // 2] == body[: len(body) // 2]
 
 

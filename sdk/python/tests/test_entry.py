@@ -20,7 +20,7 @@ from conftest import ENVIRONMENT, FAULT_KEY, SIGNER, SOURCE, TRACE_KEY, clean_en
 import faultloom
 from faultloom.entry.endpoint import parse_endpoint
 from faultloom.entry.exporter import BATCH_MAX, QUEUE_MAX, Exporter
-from faultloom.entry.sampler import EntrySampler
+from faultloom.entry.sampler import Sampler
 from faultloom.trust.settings import TrustSettings
 from faultloom.wire.otlp import TracedHistory, otlp_request
 
@@ -82,7 +82,7 @@ def test_a_request_with_an_envelope_is_not_sampled(own_peer, collector):
 
 
 def test_one_in_n_is_sampled():
-    entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/16", "FAULTLOOM_EXPORT": "http://127.0.0.1:1/v1/traces"})
+    entry = Sampler({"FAULTLOOM_SAMPLE": "1/16", "FAULTLOOM_EXPORT": "http://127.0.0.1:1/v1/traces"})
     entry._random = random.Random(20261121)
     trust = TrustSettings.parse(trust_text())
     envelopes = [entry.sample(trust, "") for _ in range(16_000)]
@@ -94,7 +94,7 @@ def test_one_in_n_is_sampled():
 
 @pytest.mark.parametrize(("sample", "export"), [("1/2", ""), ("1/2", "collector:4318"), ("0.5", "http://c/"), ("1/0", "http://c/"), ("1/1000001", "http://c/")])
 def test_invalid_settings_disable_sampling_with_a_warning(capsys, sample, export):
-    entry = EntrySampler({"FAULTLOOM_SAMPLE": sample, "FAULTLOOM_EXPORT": export})
+    entry = Sampler({"FAULTLOOM_SAMPLE": sample, "FAULTLOOM_EXPORT": export})
     assert entry.sample_one_in == 0 and entry.sample(TrustSettings.parse(trust_text()), "") is None
     assert "FAULTLOOM_SAMPLE" in capsys.readouterr().err
 
@@ -107,7 +107,7 @@ def test_endpoints():
 
 
 def test_sampled_requests_can_permit_a_bridge():
-    entry = EntrySampler({"FAULTLOOM_SAMPLE": "1/1", "FAULTLOOM_EXPORT": "http://c/", "FAULTLOOM_BRIDGE": "on"})
+    entry = Sampler({"FAULTLOOM_SAMPLE": "1/1", "FAULTLOOM_EXPORT": "http://c/", "FAULTLOOM_BRIDGE": "on"})
     envelope = entry.sample(TrustSettings.parse(trust_text()), PARENT)
     assert envelope.bridge and envelope.trace.hex() == PARENT[3:35] and f"{envelope.call:016x}" == PARENT[36:52]
 

@@ -14,7 +14,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 import faultloom
 from faultloom import Fault, Key, Selector, Signer
-from faultloom.hooks.grpc.client import METADATA_ONLY, METHODS_MAX, Callee, target_for
+from faultloom.hooks.grpc.target import METADATA_ONLY, METHODS_MAX, Callee, target_for
 from faultloom.hooks.process import new_process
 from faultloom.scope.current import current_scope
 from faultloom.scope.scope import Scope
@@ -77,7 +77,8 @@ WAYS = pytest.mark.parametrize("client", [sync_call, with_call, future, aio_call
 
 @pytest.fixture
 def wire(peers):
-    """``wire(callee)``: a relay to it; ``carriers_of(relay)``: the carriers of the requests that it has relayed since."""
+    """``wire(callee)``: a relay to it; ``carriers_of(relay)``: the carriers of the requests that it has relayed since.
+    """
 
     def relay(callee):
         started = peers("wire_app", callee.address, sdk=False)

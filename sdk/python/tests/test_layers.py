@@ -1,4 +1,4 @@
-"""The packages import each other in one direction, and one module distinguishes the kinds of faults."""
+"""Packages and modules import each other in one direction, and one module distinguishes the kinds of faults."""
 
 from __future__ import annotations
 
@@ -16,23 +16,70 @@ ALLOWED = {
     "entry": {"wire", "trust", "entry", "log"},
 }
 
+#: files by module; a module is the tuple of its names below the package
+MODULES = {file.relative_to(SOURCE).with_suffix("").parts: file for file in SOURCE.rglob("*.py")}
 
-def imports_of(file):
-    """The first components, below the package, of what a module imports relatively."""
-    parts = file.relative_to(SOURCE).parts[:-1]
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = list(parts[: len(parts) - (node.level - 1)])
-            names = [node.module] if node.module else [alias.name for alias in node.names]
-            yield from ((*base, *name.split("."))[0] for name in names)
+
+def module_of(names):
+    """The module that these names select, or that contains the last of them. None: not in this package."""
+    parents = (names, names[:-1]) if names else (names,)
+    return next((m for parent in parents for m in (parent, (*parent, "__init__")) if m in MODULES), None)
+
+
+def imports_of(module):
+    """The modules of this package that a module imports anywhere: in functions and for type checkers, too."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names = tuple(node.module.split(".")) if node.module else ()
+            imported = [(*names, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            imported = [tuple(alias.name.split(".")) for alias in node.names]
+        else:
+            continue
+        level = getattr(node, "level", 0)
+        if level:
+            imported = [(*module[: len(module) - level], *names) for names in imported]
+        else:
+            imported = [names[1:] for names in imported if names[0] == "faultloom"]
+        yield from filter(None, map(module_of, imported))
+
+
+def cycle_in(graph):
+    """The nodes of one cycle in order, the first one again at the end; None if there is none."""
+    finished = set()
+
+    def visit(node, path):
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in finished:
+            return None
+        cycle = next(filter(None, (visit(other, [*path, node]) for other in graph[node])), None)
+        finished.add(node)
+        return cycle
+
+    return next(filter(None, (visit(node, []) for node in graph)), None)
 
 
 def test_packages_import_in_one_direction():
     for package, allowed in ALLOWED.items():
-        files = list((SOURCE / package).glob("*.py"))
-        assert len(files) > 3
-        for file in files:
-            assert set(imports_of(file)) <= allowed, file
+        modules = [module for module in MODULES if module[0] == package]
+        assert len(modules) > 3
+        for module in modules:
+            assert {imported[0] for imported in imports_of(module)} <= allowed, module
+
+
+def test_modules_import_each_other_in_one_direction():
+    graph = {module: sorted(set(imports_of(module))) for module in MODULES}
+    assert ("hooks", "grpc", "target") in graph["hooks", "grpc", "client"]
+    assert ("hooks", "install") in graph["boot", "sitecustomize"]
+    cycle = cycle_in(graph)
+    assert cycle is None, " -> ".join("/".join(module) for module in cycle)
+
+
+def test_a_cycle_is_found_behind_modules_that_are_not_part_of_it():
+    assert cycle_in({"a": ["b", "c"], "b": [], "c": ["b", "d"], "d": ["c"]}) == ["c", "d", "c"]
+    assert cycle_in({"a": ["a"]}) == ["a", "a"]
+    assert cycle_in({"a": ["b", "c"], "b": ["c"], "c": []}) is None
 
 
 def test_only_the_dispatcher_and_the_codec_name_kinds_of_faults():

@@ -129,7 +129,9 @@ def test_a_cache_that_returns_another_calls_history_leads_to_a_gap(proxied, get,
 
 
 def test_a_client_without_a_scope_gets_the_cached_reply(proxied):
-    """A cache that ignores cache headers returns a traced reply with its tail to an untraced client: a documented limit."""
+    """A cache that ignores cache headers returns a traced reply with its tail to an untraced client: a documented
+    limit.
+    """
     url = proxied + "/cart/77/plain"
     assert requests.get(url, timeout=5).json() == {"id": 77, "rest": "plain"}
     with faultloom.starting(SIGNER) as started:

@@ -7,7 +7,7 @@ import { Process } from './scope/process';
 import { Scope } from './scope/scope';
 import { Receiver } from './trust/receiver';
 import { TrustSettings } from './trust/settings';
-import { startEnvelope } from './trust/signer';
+import { Signer } from './trust/signer';
 import { CallId } from './wire/callid';
 import { MAX_EXPIRY_S, TRACE_BYTES } from './wire/envelope';
 import { decodeHistory, History } from './wire/history';
@@ -76,10 +76,10 @@ export function start(options: Options = {}): Started {
     trace: options.trace ?? randomFillSync(Buffer.alloc(TRACE_BYTES)),
     run: options.run ?? null,
     expires: Math.floor(Date.now() / 1000) + Math.min(options.seconds ?? 60, MAX_EXPIRY_S),
-    environment: settings.environment,
     plan,
   };
   const receiver = options.settings === undefined ? local.receiver : Receiver.fixed(options.settings);
   const starter = new Process(options.service ?? local.name, { peers: local.peers, receiver });
-  return new Started(new Scope(starter, startEnvelope(key, signed, options.root ?? CallId.random())));
+  const signer = new Signer(key, settings.environment);
+  return new Started(new Scope(starter, signer.startEnvelope(signed, options.root ?? CallId.random())));
 }

@@ -5,7 +5,7 @@ import { Process } from './scope/process';
 import { Scope } from './scope/scope';
 import { Receiver } from './trust/receiver';
 import { Key, TrustSettings } from './trust/settings';
-import { sign } from './trust/signer';
+import { Signer } from './trust/signer';
 import { toUint64, Uint64 } from './wire/bytes';
 import { CallId } from './wire/callid';
 import { assembleEnvelope, Envelope } from './wire/envelope';
@@ -44,7 +44,7 @@ export function signed(parts: Partial<Envelope> = {}): Omit<Envelope, 'key' | 's
 /** An encoded envelope; null if it would be too large. */
 export function envelope(parts: Partial<Envelope> = {}, key = FAULT_KEY): Buffer | null {
   const e = signed(parts);
-  return assembleEnvelope(sign(key, e), e.call, e.accept, e.receiveLimit, e.evidence) ?? null;
+  return assembleEnvelope(new Signer(key, e.environment).sign(e), e.call, e.accept, e.receiveLimit, e.evidence) ?? null;
 }
 
 /** A scope of the service "front" with an accepted envelope and its own clock. */
@@ -57,7 +57,7 @@ export class TestScope extends Scope {
     origin: 'caller' | 'bridge' | 'entry' = 'caller',
   ) {
     const e = { ...signed(parts), key: FAULT_KEY.id };
-    super(process, { ...e, signedPrefix: sign(FAULT_KEY, e) }, origin, false, 1e15);
+    super(process, { ...e, signedPrefix: new Signer(FAULT_KEY, e.environment).sign(e) }, origin, false, 1e15);
   }
 
   override now(): number {

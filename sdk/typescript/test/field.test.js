@@ -7,7 +7,7 @@ const { once } = require('node:events');
 const http2 = require('node:http2');
 const { test } = require('node:test');
 const { events, faultloom, tracedRequest } = require('./support.js');
-const { appendField, splitField } = require('../dist/wire/carrier.js');
+const { appendField, cutField } = require('../dist/wire/carrier.js');
 const { decodeEnvelope } = require('../dist/wire/envelope.js');
 const { takesField } = require('../dist/wire/history.js');
 
@@ -25,7 +25,7 @@ function frame(message) {
 }
 
 function unframe(body) {
-  return body.length === 0 ? null : splitField(body.subarray(5));
+  return body.length === 0 ? null : cutField(body.subarray(5));
 }
 
 async function read(stream) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"faultloom.dev/go/message/entry"
 	"faultloom.dev/go/message/wire"
 )
 
@@ -68,7 +67,7 @@ func otlpSpans(in struct {
 	if err != nil {
 		return object{"error": string(wire.Malformed)}, nil
 	}
-	var request entry.Request
+	var request wire.OTLPRequest
 	request.Add(t.Trace, in.HasParent, h)
 	text, err := json.Marshal(&request)
 	if err != nil {

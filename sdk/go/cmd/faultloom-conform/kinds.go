@@ -302,7 +302,7 @@ func join(in struct {
 		j.Add(p)
 	}
 	history := j.History(call)
-	return object{"history": hexOrNull(history), "complete": history != nil && j.Complete()}, nil
+	return object{"history": hexOrNull(history), "complete": history != nil && j.IsComplete()}, nil
 }
 
 func corrupt(in carrierInput) (object, error) {

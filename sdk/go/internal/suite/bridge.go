@@ -105,7 +105,7 @@ func (hop Hop) startServices(t *testing.T, c *Collector, in, out string) (callHo
 		return string(text)
 	}
 	process := Process(t, "back")
-	process.Entry = c.Entry(0, false)
+	process.Sampler = c.Sampler(0, false)
 
 	var next func(context.Context) string // of the hop
 	if out == "grpc" {

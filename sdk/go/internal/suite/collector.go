@@ -68,8 +68,8 @@ func NewCollector(t testing.TB) *Collector {
 	return c
 }
 
-// Entry returns the configuration of a service that samples one in n requests and exports to c; n = 0: it only exports.
-func (c *Collector) Entry(n uint64, bridge bool) entry.Config {
+// Sampler returns the sampler of a service that samples one in n requests and exports to c; n = 0: it only exports.
+func (c *Collector) Sampler(n uint64, bridge bool) entry.Sampler {
 	x, err := entry.NewExporter(c.Endpoint)
 	if err != nil {
 		c.t.Fatal(err)
@@ -77,7 +77,7 @@ func (c *Collector) Entry(n uint64, bridge bool) entry.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.from = append(c.from, x)
-	return entry.Config{OneIn: n, Bridge: bridge, Exporter: x}
+	return entry.Sampler{OneIn: n, Bridge: bridge, Exporter: x}
 }
 
 // Wait waits until at least n spans have arrived and returns all of them.

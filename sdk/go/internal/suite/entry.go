@@ -74,11 +74,11 @@ const sampleTraceparent = "00-0102030405060708090a0b0c0d0e0f10-1112131415161718-
 func sampled(t *testing.T) {
 	c := NewCollector(t)
 	backProcess := Process(t, "back")
-	backProcess.Entry = c.Entry(1, false) // samples, too, but its requests come with envelopes
+	backProcess.Sampler = c.Sampler(1, false) // samples, too, but its requests come with envelopes
 	back := serve(t, methods{"Get": echo}, withHooks(backProcess))
 	to := dial(t, back)
 	process := Process(t, "front")
-	process.Entry = c.Entry(1, true)
+	process.Sampler = c.Sampler(1, true)
 	get := func(ctx context.Context) error { _, err := call(ctx, to, "Get", []byte("x")); return err }
 	front := serveAll(t, methods{"Page": func(ctx context.Context, in *Message) (*Message, error) { return in, get(ctx) }},
 		streams{"Chat": func(s grpc.ServerStream) error {
@@ -166,7 +166,7 @@ func sampled(t *testing.T) {
 	// without a trace key no request is sampled
 	keyless := Process(t, "front")
 	keyless.Receiver = trust.NewReceiver(ParseSettings(t, "environment demo\nkey fault f1 "+FaultKey))
-	keyless.Entry = c.Entry(1, false)
+	keyless.Sampler = c.Sampler(1, false)
 	if out, err := call(context.Background(), dialWithoutHooks(t, serve(t, methods{"Look": func(ctx context.Context, _ *Message) (*Message, error) {
 		return &Message{Value: []byte(fmt.Sprint(scope.Current(ctx) != nil))}, nil
 	}}, withHooks(keyless))), "Look", nil); err != nil || string(out) != "false" {

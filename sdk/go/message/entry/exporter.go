@@ -133,7 +133,7 @@ func (x *Exporter) send(batch []Finished) {
 			x.recordLoss(len(batch))
 		}
 	}()
-	var request Request
+	var request wire.OTLPRequest
 	good := 0
 	for _, f := range batch {
 		if h, err := wire.DecodeHistory(f.History); err == nil { // the histories of callees were never checked
@@ -150,7 +150,7 @@ func (x *Exporter) send(batch []Finished) {
 	}
 }
 
-func (x *Exporter) post(request *Request) error {
+func (x *Exporter) post(request *wire.OTLPRequest) error {
 	body, err := encode(request)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (x *Exporter) post(request *Request) error {
 	return x.sender.post(body)
 }
 
-func encode(request *Request) ([]byte, error) {
+func encode(request *wire.OTLPRequest) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)

@@ -22,7 +22,7 @@ func (s *Scope) Finish(at uint64, status uint64, name string) []byte {
 	out := s.appendHistory(make([]byte, 0, size), rec, name)
 	rec.release()
 	if s.exported {
-		if x := s.process.Entry.Exporter; x != nil && s.env.History {
+		if x := s.process.Sampler.Exporter; x != nil && s.env.History {
 			x.Add(entry.Finished{Trace: s.env.Trace, HasParent: s.hasParent, History: out})
 		}
 		return nil
@@ -49,12 +49,12 @@ func (s *Scope) FinishLater(at uint64, status uint64) PendingHistory {
 	return PendingHistory{scope: s, size: size, recording: s.detachRecording()}
 }
 
-// FieldLen returns how many bytes AppendField adds.
-func (h *PendingHistory) FieldLen() int {
+// FieldLength returns how many bytes AppendField adds.
+func (h *PendingHistory) FieldLength() int {
 	if h.recording == nil {
 		return 0
 	}
-	return wire.FieldLen(h.size)
+	return wire.FieldLength(h.size)
 }
 
 // AppendField appends the history as a reply field.
@@ -62,7 +62,7 @@ func (h *PendingHistory) AppendField(b []byte) []byte {
 	if h.recording == nil {
 		return b
 	}
-	field := h.FieldLen()
+	field := h.FieldLength()
 	return wire.AppendFieldEnd(h.appendTo(wire.AppendFieldStart(b, h.size)), field)
 }
 
@@ -99,8 +99,8 @@ func (s *Scope) finishEvents(at uint64, status uint64, name *string) int {
 	}
 	s.recording.events = wire.AppendVarint(wire.AppendVarint(append(s.recording.events, wire.SendResponse), dt), status)
 	*name = wire.TruncateString(*name, wire.MaxNameBytes)
-	return wire.HistoryHeadBytes + 1 + 1 + len(s.process.Service) + wire.VarintLen(uint64(len(*name))) + len(*name) +
-		wire.VarintLen(s.startUS) + len(s.recording.events)
+	return wire.HistoryHeadBytes + 1 + 1 + len(s.process.Service) + wire.VarintLength(uint64(len(*name))) + len(*name) +
+		wire.VarintLength(s.startUS) + len(s.recording.events)
 }
 
 // appendHistory appends the whole history. Call it after finishEvents, when nothing changes any more.

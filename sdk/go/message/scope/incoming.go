@@ -14,7 +14,7 @@ type IncomingRequest struct {
 	Attempt     uint64 // grpc-previous-rpc-attempts, or 0
 	Traceparent string
 	Baggage     string
-	Sampled     bool // entry.Config.Sample has selected this request
+	Sampled     bool // entry.Sampler.Sample has selected this request
 }
 
 // OpenScope begins the scope of a request in s: with the request's envelope if it is accepted, else with a new envelope

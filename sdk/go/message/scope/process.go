@@ -17,17 +17,17 @@ type Process struct {
 	Service  string            // 1 to 64 bytes
 	Peers    map[string]string // address "host:port" to service name
 	Receiver *trust.Receiver
-	Entry    entry.Config
+	Sampler  entry.Sampler
 	Log      io.Writer // gets one line per reason for which an envelope is refused; nil: none
 
 	reported sync.Map // of wire.Error
 }
 
-// DefaultProcess describes this process by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS, the trust
-// settings and those of entry.ParseConfig. It reads them at the first call.
-var DefaultProcess = sync.OnceValue(func() *Process {
+// ThisProcess describes this process by its environment variables: FAULTLOOM_SERVICE, FAULTLOOM_PEERS, the trust
+// settings and those of entry.NewSampler. It reads them at the first call.
+var ThisProcess = sync.OnceValue(func() *Process {
 	p := &Process{Service: os.Getenv("FAULTLOOM_SERVICE"), Peers: ParsePeers(os.Getenv("FAULTLOOM_PEERS")),
-		Receiver: trust.NewReceiverFromEnvironment(), Entry: entry.ParseConfig(os.Getenv, os.Stderr), Log: os.Stderr}
+		Receiver: trust.NewReceiverFromEnvironment(), Sampler: entry.NewSampler(os.Getenv, os.Stderr), Log: os.Stderr}
 	if p.Service == "" {
 		p.Service = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}

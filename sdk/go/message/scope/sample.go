@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"faultloom.dev/go/message/trust"
 	"faultloom.dev/go/message/wire"
 )
 
@@ -13,7 +14,7 @@ const sampledTTLSeconds = 60
 // sampleScope fills s with a new envelope if the request is sampled.
 func (p *Process) sampleScope(s *Scope, r IncomingRequest) bool {
 	s.env, s.exported, s.hasParent = wire.Envelope{}, false, false // clear what a refused envelope left behind
-	if !r.Sampled && !p.Entry.Sample() {
+	if !r.Sampled && !p.Sampler.Sample() {
 		return false
 	}
 	settings := p.Receiver.Settings()
@@ -28,15 +29,12 @@ func (p *Process) sampleScope(s *Scope, r IncomingRequest) bool {
 	if !ok {
 		parent = wire.Traceparent{Trace: RandomTraceID(), Parent: RandomCallID()}
 	}
-	s.env.Signed = wire.Signed{History: true, Bridge: p.Entry.Bridge, Trace: parent.Trace,
-		Expires: uint32(s.start.Add(sampledTTLSeconds * time.Second).Unix()), KeyID: key.ID, Environment: settings.Environment}
+	s.env.Signed = wire.Signed{History: true, Bridge: p.Sampler.Bridge, Trace: parent.Trace,
+		Expires: uint32(s.start.Add(sampledTTLSeconds * time.Second).Unix())}
 	s.env.Call = parent.Parent
-	var part, out [256]byte
-	signed, err := wire.AppendSignedPart(part[:0], &s.env.Signed)
-	if err != nil {
+	if err := (trust.Signer{Key: key, Environment: settings.Environment}).Sign(&s.env); err != nil {
 		return false
 	}
-	s.env.SignedPrefix = string(key.Sign(out[:0], signed))
 	s.exported, s.hasParent = true, ok
 	return true
 }

@@ -13,7 +13,7 @@ func TestASampledRequestGetsANewEnvelope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{Service: "front", Receiver: trust.NewReceiver(settings), Entry: entry.Config{OneIn: 1, Bridge: true}}
+	p := &Process{Service: "front", Receiver: trust.NewReceiver(settings), Sampler: entry.Sampler{OneIn: 1, Bridge: true}}
 	var s, next Scope
 	if !p.OpenScope(&s, IncomingRequest{}) || s.ReturnsHistory() || s.hasParent {
 		t.Fatal("not sampled")

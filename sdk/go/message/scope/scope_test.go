@@ -148,6 +148,6 @@ func BenchmarkScope(b *testing.B) {
 		c, _ := s.BeginCall(s.Now(), Call{Peer: "back", Name: "/shop.Back/Get", Accept: wire.AcceptField, ReceiveLimit: 4 << 20})
 		s.RecordReply(s.Now(), c.Number, CallEnd{Gap: true})
 		e := s.FinishLater(s.Now(), 0)
-		e.AppendField(make([]byte, 0, e.FieldLen()))
+		e.AppendField(make([]byte, 0, e.FieldLength()))
 	}
 }

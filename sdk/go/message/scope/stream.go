@@ -24,8 +24,8 @@ func (p *PieceWriter) NextPiece(limit int) []byte {
 	}
 	head := p.headBytes("")
 	events := s.recording.events[p.sentEventBytes:]
-	size := wire.PieceLen(p.sentBytes, len(head)+len(events))
-	whole := wire.FieldLen(size)
+	size := wire.PieceLength(p.sentBytes, len(head)+len(events))
+	whole := wire.FieldLength(size)
 	if whole > limit {
 		return nil
 	}
@@ -68,5 +68,5 @@ func (p *PieceWriter) LastPiece(at uint64, status uint64, name string, limit int
 	truncatedLater := s.flags&wire.SegmentTruncated != 0 && p.headSent && !p.truncatedSent
 	rec := s.detachRecording()
 	defer rec.release()
-	return wire.LastPiece(p.sentBytes, p.headBytes(name), rec.events[p.sentEventBytes:], truncatedLater, limit)
+	return wire.EncodeLastPiece(p.sentBytes, p.headBytes(name), rec.events[p.sentEventBytes:], truncatedLater, limit)
 }

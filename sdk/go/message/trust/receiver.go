@@ -13,7 +13,7 @@ const maxReplayEntries = 65_536
 
 // Receiver runs the acceptance checks of the format on incoming envelopes. Safe for concurrent use.
 type Receiver struct {
-	source  settingsSource
+	source  source
 	replays replayCache
 }
 
@@ -103,7 +103,7 @@ func (r *Receiver) AcceptBridged(e *wire.Envelope, header string, now int64, att
 // 200 ms.
 func (r *Receiver) FaultsEnabled() bool {
 	s := r.Settings()
-	return s != nil && s.Faults
+	return s != nil && s.FaultsEnabled
 }
 
 type replayKey struct {

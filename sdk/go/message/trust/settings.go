@@ -21,9 +21,9 @@ const KeyBytes = 32
 
 // Settings are the contents of one trust file. They are immutable; a changed file is parsed into new settings.
 type Settings struct {
-	Environment string
-	Faults      bool // the switch: false disables every fault at this service
-	keys        []*Key
+	Environment   string
+	FaultsEnabled bool // the switch: false disables every fault at this service
+	keys          []*Key
 }
 
 // Key signs and verifies. Safe for concurrent use.
@@ -104,7 +104,7 @@ func (s *Settings) SigningKey(fault bool) *Key {
 
 // ParseSettings reads the text form, with line ends or ';' between the lines. An error names the line and never a key.
 func ParseSettings(text string) (*Settings, error) {
-	s := &Settings{Faults: true}
+	s := &Settings{FaultsEnabled: true}
 	for i, line := range strings.Split(strings.ReplaceAll(text, ";", "\n"), "\n") {
 		if err := s.parseLine(strings.Fields(line)); err != nil {
 			return nil, fmt.Errorf("line %d of the trust settings: %w", i+1, err)
@@ -122,7 +122,7 @@ func (s *Settings) parseLine(words []string) error {
 	case len(words) == 2 && words[0] == "environment" && len(words[1]) <= 64:
 		s.Environment = words[1]
 	case len(words) == 2 && words[0] == "faults" && (words[1] == "on" || words[1] == "off"):
-		s.Faults = words[1] == "on"
+		s.FaultsEnabled = words[1] == "on"
 	case len(words) == 4 && words[0] == "key" && (words[1] == "trace" || words[1] == "fault"):
 		secret, err := hex.DecodeString(words[3])
 		if err != nil {

@@ -14,9 +14,9 @@ const checkInterval = 200 * time.Millisecond
 
 var processStart = time.Now()
 
-// settingsSource provides the current settings. With a path they follow the file, so that keys can be rotated and
+// source provides the current settings. With a path they follow the file, so that keys can be rotated and
 // faults can be switched off while the process runs.
-type settingsSource struct {
+type source struct {
 	current   atomic.Pointer[Settings]
 	failure   atomic.Pointer[string] // why there are no settings, or nil
 	path      string
@@ -81,7 +81,7 @@ func (r *Receiver) State() string {
 	return NoSettings
 }
 
-func (s *settingsSource) parse(text string) {
+func (s *source) parse(text string) {
 	settings, err := ParseSettings(text)
 	if err != nil {
 		s.disable(err)
@@ -91,14 +91,14 @@ func (s *settingsSource) parse(text string) {
 }
 
 // disable drops the settings and reports the reason.
-func (s *settingsSource) disable(reason error) {
+func (s *source) disable(reason error) {
 	text := reason.Error()
 	s.failure.Store(&text)
 	s.current.Store(nil)
 	fmt.Fprintln(os.Stderr, "faultloom:", text)
 }
 
-func (s *settingsSource) reload(now int64) {
+func (s *source) reload(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now < s.nextCheck.Load() {

@@ -17,7 +17,7 @@ func TestInvalidLineRefusesAllSettings(t *testing.T) {
 		"environment demo;key fault f1 " + strings.ToUpper(secret) + ";faults on",
 	}
 	for _, text := range good {
-		if s, err := ParseSettings(text); err != nil || s.Environment != "demo" || s.Faults == strings.Contains(text, "off") {
+		if s, err := ParseSettings(text); err != nil || s.Environment != "demo" || s.FaultsEnabled == strings.Contains(text, "off") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -101,8 +101,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(AppendVarint(b, uint64(len(s))), s...)
 }
 
-// VarintLen returns how many bytes AppendVarint appends.
-func VarintLen(v uint64) int {
+// VarintLength returns how many bytes AppendVarint appends.
+func VarintLength(v uint64) int {
 	n := 1
 	for v >= 0x80 {
 		v >>= 7

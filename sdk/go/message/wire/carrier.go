@@ -21,7 +21,7 @@ const (
 //	tag (5 bytes)  varint length  history  u32 BE: length of the whole field, tag included  "flm" 0x01
 func AppendField(message, history []byte) []byte {
 	message = append(AppendFieldStart(message, len(history)), history...)
-	return AppendFieldEnd(message, FieldLen(len(history)))
+	return AppendFieldEnd(message, FieldLength(len(history)))
 }
 
 // AppendFieldStart appends the bytes before a history of the given length.
@@ -29,14 +29,14 @@ func AppendFieldStart(b []byte, history int) []byte {
 	return AppendVarint(append(b, fieldTag...), uint64(history+suffixBytes))
 }
 
-// AppendFieldEnd appends the bytes after the history. field is the length of the whole field (FieldLen).
+// AppendFieldEnd appends the bytes after the history. field is the length of the whole field (FieldLength).
 func AppendFieldEnd(b []byte, field int) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(field)), Magic...)
 }
 
-// FieldLen returns how many bytes AppendField adds.
-func FieldLen(history int) int {
-	return len(fieldTag) + VarintLen(uint64(history+suffixBytes)) + history + suffixBytes
+// FieldLength returns how many bytes AppendField adds.
+func FieldLength(history int) int {
+	return len(fieldTag) + VarintLength(uint64(history+suffixBytes)) + history + suffixBytes
 }
 
 // trailingLength returns the length before the magic, or -1 if b does not end with the magic.
@@ -71,8 +71,8 @@ func AppendTail(body, history []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(append(body, history...), uint32(len(history))), Magic...)
 }
 
-// TailLen returns how many bytes AppendTail adds.
-func TailLen(history int) int { return history + suffixBytes }
+// TailLength returns how many bytes AppendTail adds.
+func TailLength(history int) int { return history + suffixBytes }
 
 // CutTail splits b before the tail. history is nil if there is no tail. Both results alias b.
 func CutTail(b []byte) (body, history []byte) {

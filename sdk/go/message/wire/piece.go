@@ -14,19 +14,19 @@ func AppendPieceHead(b []byte, flags byte, offset int) []byte {
 	return AppendVarint(append(b, PieceVersion, flags), uint64(offset))
 }
 
-// PieceLen returns the length of a piece with the given number of history bytes.
-func PieceLen(offset, history int) int { return 2 + VarintLen(uint64(offset)) + history }
+// PieceLength returns the length of a piece with the given number of history bytes.
+func PieceLength(offset, history int) int { return 2 + VarintLength(uint64(offset)) + history }
 
-// LastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the unsent
-// events, of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then the
-// last events before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or child
-// histories were already left out before.
-func LastPiece(offset int, head, events []byte, truncated bool, limit int) []byte {
+// EncodeLastPiece returns the piece for a trailer: head (the unsent bytes before the events, may be empty) and the
+// unsent events, of which SendResponse is the last. If the piece exceeds limit, child histories are removed first, then
+// the last events before SendResponse. It returns nil if not even SendResponse fits. truncated means that events or
+// child histories were already left out before.
+func EncodeLastPiece(offset int, head, events []byte, truncated bool, limit int) []byte {
 	flags := byte(PieceLast)
 	if truncated {
 		flags |= PieceTruncated
 	}
-	out := append(AppendPieceHead(make([]byte, 0, PieceLen(offset, len(head)+len(events))), flags, offset), head...)
+	out := append(AppendPieceHead(make([]byte, 0, PieceLength(offset, len(head)+len(events))), flags, offset), head...)
 	if len(out)+len(events) <= limit {
 		return append(out, events...)
 	}
@@ -63,8 +63,8 @@ func (j *PieceJoiner) Add(piece []byte) {
 	j.ended = j.last
 }
 
-// Complete reports whether no part of the history is missing.
-func (j *PieceJoiner) Complete() bool { return j.last && !j.truncated }
+// IsComplete reports whether no part of the history is missing.
+func (j *PieceJoiner) IsComplete() bool { return j.last && !j.truncated }
 
 // History returns the history of a call, marked as truncated if a part is missing. It returns nil if the pieces contain
 // no whole head, or belong to another call.
@@ -77,7 +77,7 @@ func (j *PieceJoiner) History(call uint64) []byte {
 	if decodePrefix(&r); r.failed {
 		return nil
 	}
-	if !j.Complete() {
+	if !j.IsComplete() {
 		j.history[HistoryHeadBytes] |= SegmentTruncated
 	}
 	return j.history

@@ -25,7 +25,7 @@ func pieces(r *rand.Rand, history []byte, limit int) (list [][]byte) {
 	if sent == 0 {
 		head = history[:len(history)-len(rest.rest)]
 	}
-	if last := LastPiece(sent, head, history[sent+len(head):], false, limit); last != nil {
+	if last := EncodeLastPiece(sent, head, history[sent+len(head):], false, limit); last != nil {
 		list = append(list, last)
 	}
 	return list
@@ -49,7 +49,7 @@ func TestPiecesJoinToTheOriginalHistory(t *testing.T) {
 			got := j.History(5)
 			switch {
 			case lost == len(list):
-				if !j.Complete() || !bytes.Equal(got, history) || j.History(6) != nil {
+				if !j.IsComplete() || !bytes.Equal(got, history) || j.History(6) != nil {
 					t.Fatalf("%x became %x", history, got)
 				}
 			case lost == 0:
@@ -58,7 +58,7 @@ func TestPiecesJoinToTheOriginalHistory(t *testing.T) {
 				}
 			default:
 				h, err := DecodeHistory(got)
-				if err != nil || !h.Segment.Truncated || j.Complete() || !bytes.HasPrefix(history[HistoryHeadBytes+1:], got[HistoryHeadBytes+1:]) {
+				if err != nil || !h.Segment.Truncated || j.IsComplete() || !bytes.HasPrefix(history[HistoryHeadBytes+1:], got[HistoryHeadBytes+1:]) {
 					t.Fatalf("%x became %x, %v", history, got, err)
 				}
 			}

@@ -106,7 +106,7 @@ func appendTruncated(out []byte, events []eventBytes, limit int) []byte {
 		if kept > 0 {
 			end = ends[kept-1]
 		}
-		if end+1+VarintLen(skipped)+len(events[last].body) <= limit {
+		if end+1+VarintLength(skipped)+len(events[last].body) <= limit {
 			return append(AppendVarint(append(out[:end], SendResponse), skipped), events[last].body...)
 		}
 	}

@@ -25,7 +25,7 @@ func TestFieldLayoutMatchesTheDiagram(t *testing.T) {
 	history := []byte("history")
 	got := AppendField([]byte("message"), history)
 	want := "message" + fieldTag + "\x0f" + "history" + "\x00\x00\x00\x15" + "flm\x01"
-	if string(got) != want || FieldLen(len(history)) != 0x15 {
+	if string(got) != want || FieldLength(len(history)) != 0x15 {
 		t.Errorf("%q", got)
 	}
 	message, back := CutField(got)

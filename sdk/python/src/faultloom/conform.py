@@ -1,7 +1,7 @@
 """The conformance program of spec/README.md: ``python -m faultloom.conform DIR``.
 
-Prints one line per vector and never reads the expected result. A vector that cannot be run prints ``{"failed":…}``, so that
-one bad vector does not hide the others.
+Prints one line per vector and never reads the expected result. A vector that cannot be run prints ``{"failed":…}``, so
+that one bad vector does not hide the others.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _envelope(given: Dict[str, Any]) -> Dict[str, Any]:
     for attempt in given["attempts"]:
         try:
             if attempt["carrier"] == "baggage":
-                accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"], int(attempt["call"], 16))
+                accepted = receiver.accept_bridged(_header(attempt["value"]), int(attempt["call"], 16), attempt["attempt"])
             elif attempt["carrier"] == "http":
                 accepted = receiver.accept_header(_header(attempt["value"]), attempt["attempt"])
             else:
@@ -222,7 +222,7 @@ def result(kind: str, given: Dict[str, Any]) -> Dict[str, Any]:
     if kind == "otlp":
         return _otlp(given)
     if kind == "corrupt":
-        return {"bytes": carriers.corrupt(bytes.fromhex(given["bytes"])).hex()}
+        return {"bytes": carriers.corrupt_body(bytes.fromhex(given["bytes"])).hex()}
     raise ValueError(f"unknown vector kind {kind!r}")
 
 

@@ -3,8 +3,10 @@
 ``grpc_app.py [aio | named] [late] [steps] [limit=BYTES] [calls=ADDRESS]``
 
 ``named``: its methods are registered by name, as generated code does; otherwise a generic handler looks up each call's.
-``late``: it registers ``/t.L`` after it has started to serve. ``steps``: it counts the Python functions that its threads call.
-``limit``: the largest message that it accepts. ``calls``: an interceptor calls that address before a handler is looked up.
+``late``: it registers ``/t.L`` after it has started to serve. ``steps``: it counts the Python functions that its
+threads call.
+``limit``: the largest message that it accepts. ``calls``: an interceptor calls that address before a handler is looked
+up.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Another application of this folder, instrumented by OpenTelemetry alone: ``otel_app.py flask_app``. Exports nothing."""
+"""Another application of this folder, instrumented by OpenTelemetry alone: ``otel_app.py flask_app``.
+
+Exports nothing.
+"""
 
 import os
 import runpy

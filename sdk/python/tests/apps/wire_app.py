@@ -1,6 +1,7 @@
 """A relay of unary calls without Faultloom that reports the messages it received: ``wire_app.py TARGET``.
 
-Metadata ``wire`` makes a call fail: ``drop`` replies without the field that the target would have appended, ``fail`` aborts.
+Metadata ``wire`` makes a call fail: ``drop`` replies without the field that the target would have appended, ``fail``
+aborts.
 """
 
 import json

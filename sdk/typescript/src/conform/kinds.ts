@@ -3,19 +3,19 @@
 import { CallResult, faultEffect, Protocol, replyEffect, unsentEffect } from '../hooks/faults';
 import { Receiver } from '../trust/receiver';
 import { TrustSettings } from '../trust/settings';
-import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from '../wire/bridge';
+import { extractBridge, injectBridge, parseTraceparent } from '../wire/bridge';
 import { Uint64 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
 import {
   allowsTail,
   appendField,
-  corrupt,
+  corruptBody,
+  cutField,
+  CutMessage,
+  cutTail,
   encodeTail,
   HeaderLookup,
   MAX_HEADER_BYTES,
-  splitField,
-  SplitMessage,
-  splitTail,
 } from '../wire/carrier';
 import { ACCEPT_FIELD, ACCEPT_TAIL, Envelope, HTTP_HEADER } from '../wire/envelope';
 import { Event, readHistory, Segment, takesField } from '../wire/history';
@@ -59,10 +59,10 @@ const kinds: { [kind: string]: (input: never) => Json } = {
     history: hexOrNull(truncateHistory(hex(input.history), input.limit)),
   }),
   field: ({ message, history }: Message) => ({ bytes: appendField(hex(message), hex(history)).toString('hex') }),
-  cut_field: ({ bytes }: Bytes) => splitJson(splitField(hex(bytes))),
+  cut_field: ({ bytes }: Bytes) => cutJson(cutField(hex(bytes))),
   takes_field: ({ history }: { history: string }) => ({ takes_field: takesField(hex(history)) }),
   tail: ({ message, history }: Message) => ({ bytes: message + encodeTail(hex(history)).toString('hex') }),
-  cut_tail: ({ bytes }: Bytes) => splitJson(splitTail(hex(bytes))),
+  cut_tail: ({ bytes }: Bytes) => cutJson(cutTail(hex(bytes))),
   match: ({ pairs }: { pairs: { selector: Selector; caller: string; peer: string; name: string }[] }) => ({
     matches: pairs.map((pair) => matches(pair.selector, pair.caller, pair.peer, pair.name)),
   }),
@@ -76,22 +76,25 @@ const kinds: { [kind: string]: (input: never) => Json } = {
   join: ({ call, pieces }: { call: string; pieces: string[] }) => {
     const joiner = new PieceJoiner();
     pieces.forEach((piece) => joiner.add(hex(piece)));
-    const { history, complete } = joiner.finish(CallId.parse(call));
-    return { history: hexOrNull(history), complete };
+    const history = joiner.history(CallId.parse(call));
+    return { history: hexOrNull(history), complete: history !== null && joiner.isComplete };
   },
   bridge_out: (input: { envelope: string; trace: string; call: string; headers: { [name: string]: string } }) => ({
-    headers: {
-      traceparent: traceparentOut(input.headers['traceparent'], hex(input.trace), CallId.parse(input.call)),
-      baggage: baggageOut(input.headers['baggage'], hex(input.envelope)),
-    },
+    headers: injectBridge(
+      input.headers['traceparent'],
+      input.headers['baggage'],
+      hex(input.envelope),
+      hex(input.trace),
+      CallId.parse(input.call),
+    ),
   }),
   bridge_in: ({ headers }: { headers: { [name: string]: string } }) => {
     const own = headers[HTTP_HEADER];
-    const bridged = own === undefined ? bridgeIn(headers['traceparent'], headers['baggage']) : null;
+    const bridged = own === undefined ? extractBridge(headers['traceparent'], headers['baggage']) : null;
     return {
       carrier: own !== undefined ? 'own' : bridged !== null ? 'baggage' : 'none',
       envelope: own ?? bridged?.envelope ?? null,
-      call: bridged?.traceparent.parent.toString() ?? null,
+      call: bridged?.call.toString() ?? null,
     };
   },
   traceparent: ({ values }: { values: string[] }) => ({
@@ -106,11 +109,11 @@ const kinds: { [kind: string]: (input: never) => Json } = {
       ? { error: 'malformed' }
       : { resourceSpans: resourceSpans(hex(input.trace), input.has_parent, history) };
   },
-  corrupt: ({ bytes }: Bytes) => ({ bytes: corrupt(hex(bytes)).toString('hex') }),
+  corrupt: ({ bytes }: Bytes) => ({ bytes: corruptBody(hex(bytes)).toString('hex') }),
   hook,
 };
 
-function splitJson({ message, history }: SplitMessage): Json {
+function cutJson({ message, history }: CutMessage): Json {
   return { message: message.toString('hex'), history: hexOrNull(history) };
 }
 
@@ -130,11 +133,12 @@ function header(text: string): string {
 function envelope({ trust, now, attempts }: { trust: string; now: number; attempts: Attempt[] }): Json {
   const receiver = Receiver.fixed(TrustSettings.parse(trust));
   const results = attempts.map(({ carrier, value, attempt, call }) => {
-    const bridged = carrier === 'baggage' && call !== undefined ? CallId.parse(call) : undefined;
     const accepted =
       carrier === 'grpc'
         ? receiver.accept(hex(value), now, attempt)
-        : receiver.acceptHeader(header(value), now, attempt, bridged);
+        : carrier === 'baggage' && call !== undefined
+          ? receiver.acceptBridged(header(value), CallId.parse(call), now, attempt)
+          : receiver.acceptHeader(header(value), now, attempt);
     return accepted === null || typeof accepted === 'string' ? { error: accepted } : acceptedEnvelope(accepted);
   });
   return { results };

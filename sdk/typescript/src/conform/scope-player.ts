@@ -70,7 +70,7 @@ class Player {
   ) {}
 
   history(): Buffer | null {
-    return this.stream ? this.joiner.finish(this.scope.envelope.call).history : this.unaryHistory;
+    return this.stream ? this.joiner.history(this.scope.envelope.call) : this.unaryHistory;
   }
 
   play(step: Step): Json {

@@ -186,11 +186,11 @@ test('a sampler accepts 1/N and requires an exporter', () => {
   assert.equal(sampler('1/4', false), undefined);
   const draws = [0.25, 0.24, 0.9];
   const drawn = new Sampler(4, () => draws.shift()!);
-  assert.deepEqual([drawn.shouldSample(), drawn.shouldSample(), drawn.shouldSample()], [false, true, false]);
+  assert.deepEqual([drawn.sample(), drawn.sample(), drawn.sample()], [false, true, false]);
   const sampled = new Sampler(4);
   let count = 0;
   for (let i = 0; i < 4000; i++) {
-    count += sampled.shouldSample() ? 1 : 0;
+    count += sampled.sample() ? 1 : 0;
   }
   assert.ok(count > 800 && count < 1200, `${count}`);
 });

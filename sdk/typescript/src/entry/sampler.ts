@@ -30,7 +30,7 @@ export class Sampler {
     return new Sampler(n);
   }
 
-  shouldSample(): boolean {
+  sample(): boolean {
     return this.random() * this.n < 1;
   }
 }

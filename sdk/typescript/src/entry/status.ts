@@ -19,7 +19,7 @@ export class StatusFile {
   private readonly libraries = new Map<string, LibraryStatus>();
   private readonly path: string;
 
-  /** `trust`: see SettingsSource.describe. */
+  /** `trust`: see TrustSource.state. */
   constructor(
     private readonly folder: string,
     private readonly service: string,

@@ -3,7 +3,7 @@
 import { basename } from 'node:path';
 import { Process } from '../scope/process';
 import { Receiver } from '../trust/receiver';
-import { SettingsSource } from '../trust/settings-source';
+import { TrustSource } from '../trust/trust-source';
 import { Exporter } from './exporter';
 import { Sampler } from './sampler';
 
@@ -11,7 +11,7 @@ export function processFromEnvironment(environment: NodeJS.ProcessEnv): Process 
   const exporter = Exporter.fromEnvironment(environment);
   return new Process(environment['FAULTLOOM_SERVICE'] || programName(), {
     peers: parsePeers(environment['FAULTLOOM_PEERS'] ?? ''),
-    receiver: new Receiver(SettingsSource.fromEnvironment(environment)),
+    receiver: new Receiver(TrustSource.fromEnvironment(environment)),
     exporter,
     sampler: Sampler.fromEnvironment(environment, exporter !== null),
     bridge: environment['FAULTLOOM_BRIDGE'] === 'on',

@@ -62,7 +62,7 @@ export function install(environment: NodeJS.ProcessEnv = process.env): void {
     const local = thisProcess();
     const { source } = local.receiver;
     // the threads of a process share its status file, which the main thread writes
-    const status = isMainThread ? StatusFile.fromEnvironment(environment, local.name, () => source.describe()) : null;
+    const status = isMainThread ? StatusFile.fromEnvironment(environment, local.name, () => source.state()) : null;
     // a trust file is followed even if it is not valid yet
     if (source.settings() !== null || (environment['FAULTLOOM_TRUST_FILE'] ?? '') !== '') {
       const libraries = supportedLibraries(local);

@@ -2,9 +2,9 @@
 
 import { randomFillSync } from 'node:crypto';
 import { AcceptResult, Receiver } from '../trust/receiver';
-import { startEnvelope } from '../trust/signer';
+import { Signer } from '../trust/signer';
 import { warn } from '../warn';
-import { bridgeIn, parseTraceparent } from '../wire/bridge';
+import { extractBridge, parseTraceparent } from '../wire/bridge';
 import { truncateUtf8 } from '../wire/bytes';
 import { CallId } from '../wire/callid';
 import { TRACE_BYTES } from '../wire/envelope';
@@ -17,7 +17,7 @@ const SAMPLED_REQUEST_S = 60;
 
 /** Selects requests without an envelope that are traced from here on. */
 export interface EntrySampler {
-  shouldSample(): boolean;
+  sample(): boolean;
 }
 
 export interface ProcessOptions {
@@ -81,11 +81,11 @@ export class Process implements Service {
   }
 
   private openBridged(attempt: number, traceparent: string | undefined, baggage: string | undefined): Scope | null {
-    const bridged = bridgeIn(traceparent, baggage);
+    const bridged = extractBridge(traceparent, baggage);
     if (bridged === null) {
       return null;
     }
-    const accepted = this.receiver.acceptHeader(bridged.envelope, unixSeconds(), attempt, bridged.traceparent.parent);
+    const accepted = this.receiver.acceptBridged(bridged.envelope, bridged.call, unixSeconds(), attempt);
     return this.begin(accepted, 'bridge');
   }
 
@@ -106,7 +106,7 @@ export class Process implements Service {
 
   /** Begins a trace here if the sampler selects the request. */
   private sample(traceparent: string | undefined): Scope | null {
-    if (this.sampler === null || !this.sampler.shouldSample()) {
+    if (this.sampler === null || !this.sampler.sample()) {
       return null;
     }
     const settings = this.receiver.source.settings();
@@ -121,10 +121,9 @@ export class Process implements Service {
       trace: parent?.trace ?? randomFillSync(Buffer.alloc(TRACE_BYTES)),
       run: null,
       expires: unixSeconds() + SAMPLED_REQUEST_S,
-      environment: settings.environment,
       plan: null,
     };
-    const envelope = startEnvelope(key, signed, parent?.parent ?? CallId.random());
+    const envelope = new Signer(key, settings.environment).startEnvelope(signed, parent?.parent ?? CallId.random());
     return new Scope(this, envelope, 'entry', parent !== null);
   }
 }

@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { envelope, everySeed, FAULT_KEY, SETTINGS, TestScope, TRACE_KEY } from '../testing';
 import { Receiver } from '../trust/receiver';
 import { TrustSettings } from '../trust/settings';
-import { SettingsSource } from '../trust/settings-source';
+import { TrustSource } from '../trust/trust-source';
 import { CallId } from '../wire/callid';
-import { appendField, splitField } from '../wire/carrier';
+import { appendField, cutField } from '../wire/carrier';
 import { encodeHeader, Envelope } from '../wire/envelope';
 import { decodeHistory, MAX_HISTORY_BYTES } from '../wire/history';
 import { PieceJoiner } from '../wire/piece';
@@ -169,7 +169,7 @@ test('the pieces of a stream form a history at any time', () => {
   const message = (bytes: number): boolean => {
     const piece = scope.nextPiece(bytes);
     if (piece !== null) {
-      joiner.add(splitField(appendField(Buffer.alloc(bytes), piece)).history!);
+      joiner.add(cutField(appendField(Buffer.alloc(bytes), piece)).history!);
     }
     return piece !== null;
   };
@@ -178,13 +178,11 @@ test('the pieces of a stream form a history at any time', () => {
   const call = send(scope);
   assert.equal(message(4 << 20), false, 'message too large');
   assert.equal(message(10), true);
-  const early = joiner.finish(new CallId(1, 2));
-  assert.equal(early.complete, false);
-  assert.equal(decodeHistory(early.history!).segment.events.length, 1);
+  assert.equal(joiner.isComplete, false);
+  assert.equal(decodeHistory(joiner.history(new CallId(1, 2))!).segment.events.length, 1);
   scope.recordReply(call, 0, null, true);
   joiner.add(scope.lastPiece(0)!);
-  const { history, complete } = joiner.finish(new CallId(1, 2));
-  assert.ok(complete && decodeHistory(history!).segment.events.length === 3);
+  assert.ok(joiner.isComplete && decodeHistory(joiner.history(new CallId(1, 2))!).segment.events.length === 3);
 });
 
 test('the pieces of a stream form the history that a single reply would return', () => {
@@ -216,8 +214,8 @@ test('the pieces of a stream form the history that a single reply would return',
     if (last !== null) {
       joiner.add(last);
     }
-    const { history: joined, complete } = joiner.finish(new CallId(1, 2));
-    if (complete) {
+    const joined = joiner.history(new CallId(1, 2));
+    if (joiner.isComplete) {
       assert.deepEqual(joined, history);
     } else if (joined !== null) {
       assert.ok(decodeHistory(joined).segment.truncated);
@@ -247,7 +245,7 @@ test('a wait ends early if it is canceled or faults are disabled', async () => {
     new Promise<boolean>((done) => waitForFault(receiver, waitMs, done));
   assert.equal(await wait(Receiver.fixed(SETTINGS), 1), true);
   // a receiver without settings has faults disabled
-  assert.equal(await wait(new Receiver(SettingsSource.fixed(null)), 30_000), false);
+  assert.equal(await wait(new Receiver(TrustSource.fixed(null)), 30_000), false);
   const cancel = waitForFault(Receiver.fixed(SETTINGS), 20, () => assert.fail('canceled'));
   cancel();
   await new Promise((done) => setTimeout(done, 40));
@@ -301,7 +299,7 @@ test('an envelope in its own carrier has precedence over a bridged one', () => {
 
 test('a trace starts at a sampled request', () => {
   const samples = [false, true, false];
-  const sampler = { shouldSample: () => samples.shift()! };
+  const sampler = { sample: () => samples.shift()! };
   const process = new Process('front', { receiver: Receiver.fixed(SETTINGS), sampler, bridge: true });
   assert.equal(open(process, undefined), null);
   const scope = open(process, undefined, PARENT)!;
@@ -327,7 +325,7 @@ test('a trace starts at a sampled request', () => {
 test('nothing is sampled without a trace key', () => {
   const process = new Process('front', {
     receiver: Receiver.fixed(new TrustSettings('test', [FAULT_KEY])),
-    sampler: { shouldSample: () => true },
+    sampler: { sample: () => true },
   });
   assert.equal(open(process, undefined), null);
 });

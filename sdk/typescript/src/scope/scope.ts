@@ -73,7 +73,7 @@ export class OutgoingCall {
 
   /** The history that the received pieces of a stream form, or null. */
   joinedHistory(): Buffer | null {
-    return this.joiner === null ? null : this.joiner.finish(this.id).history;
+    return this.joiner === null ? null : this.joiner.history(this.id);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { CallId } from '../wire/callid';
 import {
-  completeEnvelope,
+  decodeVerified,
   decodeEnvelope,
   decodeHeader,
   Envelope,
@@ -11,7 +11,7 @@ import {
 } from '../wire/envelope';
 import type { ErrorCode } from '../wire/errors';
 import type { TrustSettings } from './settings';
-import { SettingsSource } from './settings-source';
+import { TrustSource } from './trust-source';
 
 /** Maximum number of entries in the replay cache; the oldest are evicted first. */
 export const REPLAY_CACHE_SIZE = 65_536;
@@ -23,7 +23,7 @@ export class Receiver {
   private readonly replayCache: ReplayCache;
 
   constructor(
-    readonly source: SettingsSource,
+    readonly source: TrustSource,
     replayCacheSize = REPLAY_CACHE_SIZE,
   ) {
     this.replayCache = new ReplayCache(replayCacheSize);
@@ -31,14 +31,29 @@ export class Receiver {
 
   /** A receiver whose settings never change. */
   static fixed(settings: TrustSettings | null): Receiver {
-    return new Receiver(SettingsSource.fixed(settings));
+    return new Receiver(TrustSource.fixed(settings));
   }
 
   /**
    * Verifies the envelope of a gRPC request. `now`: unix seconds; `attempt`: the value of `grpc-previous-rpc-attempts`,
-   * or 0; `bridged`: the call id that replaces the one in the hop part, for an envelope received over a bridge.
+   * or 0.
    */
-  accept(raw: Buffer, now: number, attempt: number, bridged?: CallId): AcceptResult {
+  accept(raw: Buffer, now: number, attempt: number): AcceptResult {
+    return this.acceptRaw(raw, now, attempt, undefined);
+  }
+
+  /** Verifies the envelope in the header of an HTTP request; see `accept`. */
+  acceptHeader(text: string, now: number, attempt: number): AcceptResult {
+    return this.acceptText(text, now, attempt, undefined);
+  }
+
+  /** Verifies an envelope that came in `baggage`. `call`: the parent id in `traceparent`; see `accept`. */
+  acceptBridged(text: string, call: CallId, now: number, attempt: number): AcceptResult {
+    return this.acceptText(text, now, attempt, call);
+  }
+
+  /** `bridged`: the call id that replaces the one in the hop part, for an envelope received over a bridge. */
+  private acceptRaw(raw: Buffer, now: number, attempt: number, bridged: CallId | undefined): AcceptResult {
     const settings = this.source.settings();
     if (settings === null) {
       return null;
@@ -70,7 +85,7 @@ export class Receiver {
     if (unverified.hasPlan && !key.fault) {
       return 'plan_not_permitted';
     }
-    const envelope = completeEnvelope(unverified);
+    const envelope = decodeVerified(unverified);
     if (typeof envelope === 'string') {
       return envelope;
     }
@@ -82,15 +97,14 @@ export class Receiver {
     }
     if (envelope.plan !== null) {
       const request = `${envelope.trace.toString('latin1')}${envelope.call}${attempt}`;
-      if (!this.replayCache.add(request, envelope.expires, now)) {
+      if (!this.replayCache.admit(request, envelope.expires, now)) {
         return 'replayed';
       }
     }
     return envelope;
   }
 
-  /** Verifies the envelope of an HTTP request or of `baggage`; see `accept`. */
-  acceptHeader(text: string, now: number, attempt: number, bridged?: CallId): AcceptResult {
+  private acceptText(text: string, now: number, attempt: number, bridged: CallId | undefined): AcceptResult {
     if (this.source.settings() === null) {
       return null;
     }
@@ -98,7 +112,7 @@ export class Receiver {
       return 'oversized';
     }
     const raw = decodeHeader(text);
-    return raw === undefined ? 'malformed' : this.accept(raw, now, attempt, bridged);
+    return raw === undefined ? 'malformed' : this.acceptRaw(raw, now, attempt, bridged);
   }
 
   /** Whether faults may fire at this service now. They may not without valid trust settings. */
@@ -123,7 +137,7 @@ class ReplayCache {
   constructor(private readonly max: number) {}
 
   /** Adds a request; false if it is present and has not expired. */
-  add(key: string, expires: number, now: number): boolean {
+  admit(key: string, expires: number, now: number): boolean {
     const expiry = this.expiries.get(key);
     if (expiry !== undefined) {
       if (expiry > now) {

@@ -14,8 +14,8 @@ import { fault } from '../wire/plan';
 import { Mac } from './mac';
 import { Receiver } from './receiver';
 import { Key, TrustError, TrustSettings } from './settings';
-import { SettingsSource } from './settings-source';
-import { sign } from './signer';
+import { TrustSource } from './trust-source';
+import { Signer } from './signer';
 
 const PLAN = [fault('reset')];
 
@@ -24,7 +24,7 @@ test('a receiver without settings ignores every envelope', () => {
   assert.equal(inactive.accept(envelope()!, NOW, 0), null);
   assert.equal(inactive.acceptHeader('!', NOW, 0), null);
   assert.equal(inactive.faultsEnabled(), false);
-  assert.equal(SettingsSource.fromEnvironment({}).describe(), 'no trust settings');
+  assert.equal(TrustSource.fromEnvironment({}).state(), 'no trust settings');
 });
 
 test('invalid settings are rejected as a whole', () => {
@@ -78,16 +78,8 @@ test('authentication codes equal those of node:crypto', () => {
 
 test('a trace key cannot sign a plan', () => {
   assert.throws(() => envelope({ plan: PLAN }, TRACE_KEY), { code: 'plan_not_permitted' });
-  const history = {
-    ...SETTINGS,
-    history: true,
-    bridge: false,
-    trace: Buffer.alloc(16),
-    run: null,
-    expires: 1,
-    plan: null,
-  };
-  assert.ok(sign(TRACE_KEY, history).length > 0);
+  const history = { history: true, bridge: false, trace: Buffer.alloc(16), run: null, expires: 1, plan: null };
+  assert.ok(new Signer(TRACE_KEY, ENVIRONMENT).sign(history).length > 0);
 });
 
 test('a plan is accepted once per call and attempt, an envelope without a plan any number of times', () => {
@@ -96,15 +88,15 @@ test('a plan is accepted once per call and attempt, an envelope without a plan a
   assert.equal(typeof receiver.accept(plan, NOW, 0), 'object');
   assert.equal(receiver.accept(plan, NOW, 0), 'replayed');
   assert.equal(typeof receiver.accept(plan, NOW, 1), 'object');
-  assert.equal(typeof receiver.accept(plan, NOW, 0, new CallId(9, 9)), 'object');
-  assert.equal(receiver.acceptHeader(encodeHeader(plan), NOW, 0, new CallId(9, 9)), 'replayed');
+  assert.equal(typeof receiver.acceptBridged(encodeHeader(plan), new CallId(9, 9), NOW, 0), 'object');
+  assert.equal(receiver.acceptBridged(encodeHeader(plan), new CallId(9, 9), NOW, 0), 'replayed');
   const history = envelope()!;
   assert.equal(typeof receiver.accept(history, NOW, 0), 'object');
   assert.equal(typeof receiver.accept(history, NOW, 0), 'object');
 });
 
 test('the replay cache evicts the oldest entries, and only for new ones', () => {
-  const receiver = new Receiver(SettingsSource.fixed(SETTINGS), 3);
+  const receiver = new Receiver(TrustSource.fixed(SETTINGS), 3);
   const plan = (n: number) => envelope({ plan: PLAN, call: new CallId(0, n) })!;
   for (const n of [1, 2, 3]) {
     assert.equal(typeof receiver.accept(plan(n), NOW, 0), 'object');
@@ -143,7 +135,7 @@ test('keys rotate and faults are disabled while the process runs', async () => {
   try {
     file.write(trustText());
     const receiver = new Receiver(
-      SettingsSource.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }),
+      TrustSource.fromEnvironment({ FAULTLOOM_TRUST_FILE: file.path, FAULTLOOM_TRUST: 'ignored' }),
     );
     const accepts = (key: Key): boolean => {
       const accepted = receiver.accept(envelope({}, key)!, NOW, 0);
@@ -160,13 +152,13 @@ test('keys rotate and faults are disabled while the process runs', async () => {
     file.write('environment e\nbroken');
     await until(() => !accepts(next));
     assert.ok(!receiver.faultsEnabled());
-    assert.equal(receiver.source.describe(), 'line 2 of the trust settings');
+    assert.equal(receiver.source.state(), 'line 2 of the trust settings');
     file.write(trustText());
     await until(() => accepts(FAULT_KEY));
-    assert.equal(receiver.source.describe(), 'keys');
+    assert.equal(receiver.source.state(), 'keys');
     file.remove();
     await until(() => !accepts(FAULT_KEY));
-    assert.match(receiver.source.describe(), /ENOENT/);
+    assert.match(receiver.source.state(), /ENOENT/);
   } finally {
     file.remove();
   }
@@ -176,7 +168,7 @@ test('the trust file is checked at most every 200 ms', async () => {
   const file = new TrustFile();
   try {
     file.write(trustText());
-    const source = SettingsSource.file(file.path);
+    const source = TrustSource.fromFile(file.path);
     const began = performance.now();
     assert.ok(source.settings()!.faultsEnabled);
     file.write(trustText('off'));

@@ -15,7 +15,7 @@ const MAX_BAGGAGE_BYTES = 8192;
 const KEY = 'faultloom';
 
 /** A valid `traceparent`. */
-export interface TraceParent {
+export interface Traceparent {
   /** 16 bytes. */
   trace: Buffer;
   parent: CallId;
@@ -26,7 +26,7 @@ const ZERO_TRACE = '0'.repeat(32);
 const ZERO_PARENT = '0'.repeat(16);
 
 /** Parses a `traceparent`; null if it is invalid. */
-export function parseTraceparent(text: string): TraceParent | null {
+export function parseTraceparent(text: string): Traceparent | null {
   const parts = SHAPE.exec(text);
   if (parts === null) {
     return null;
@@ -38,9 +38,9 @@ export function parseTraceparent(text: string): TraceParent | null {
   return { trace: Buffer.from(trace!, 'hex'), parent: CallId.parse(parent!) };
 }
 
-/** The outgoing `traceparent`: the one the request already has, else a new one. */
-export function traceparentOut(present: string | undefined, trace: Buffer, call: CallId): string {
-  return present === undefined || present === '' ? `00-${trace.toString('hex')}-${call}-01` : present;
+/** The value of a `traceparent` with version 00 and the sampled flag. */
+export function formatTraceparent(trace: Buffer, call: CallId): string {
+  return `00-${trace.toString('hex')}-${call}-01`;
 }
 
 /** Trims HTTP whitespace only; String.trim removes more. */
@@ -57,9 +57,20 @@ function keyAndValue(member: string): [string, string] | undefined {
 }
 
 /**
- * The outgoing `baggage`: the present members and the envelope. The envelope is left out if it would exceed the limit.
+ * Both headers of a request that carries an envelope. `traceparent` and `baggage`: the values that the request has;
+ * they are kept. The envelope is left out of `baggage` if it would exceed the limit.
  */
-export function baggageOut(present: string | undefined, envelope: Buffer): string {
+export function injectBridge(
+  traceparent: string | undefined,
+  baggage: string | undefined,
+  envelope: Buffer,
+  trace: Buffer,
+  call: CallId,
+): { traceparent: string; baggage: string } {
+  return { traceparent: traceparent || formatTraceparent(trace, call), baggage: addToBaggage(baggage, envelope) };
+}
+
+function addToBaggage(present: string | undefined, envelope: Buffer): string {
   const members = (present ?? '').split(',').map(trim);
   const others = members.filter((member) => member !== '' && keyAndValue(member)?.[0] !== KEY).join(',');
   const own = `${KEY}=${encodeHeader(envelope)}`;
@@ -73,11 +84,12 @@ export function baggageOut(present: string | undefined, envelope: Buffer): strin
 export interface BridgedEnvelope {
   /** base64url, not verified yet. */
   envelope: string;
-  traceparent: TraceParent;
+  /** The id of the call that it belongs to: the parent id in `traceparent`. */
+  call: CallId;
 }
 
 /** Finds the envelope of a request that has none in its own carrier. */
-export function bridgeIn(traceparent: string | undefined, baggage: string | undefined): BridgedEnvelope | null {
+export function extractBridge(traceparent: string | undefined, baggage: string | undefined): BridgedEnvelope | null {
   if (baggage === undefined || traceparent === undefined || !baggage.includes(KEY)) {
     return null;
   }
@@ -85,7 +97,7 @@ export function bridgeIn(traceparent: string | undefined, baggage: string | unde
     const pair = keyAndValue(member);
     if (pair?.[0] === KEY) {
       const parent = parseTraceparent(traceparent);
-      return parent === null ? null : { envelope: pair[1], traceparent: parent };
+      return parent === null ? null : { envelope: pair[1], call: parent.parent };
     }
   }
   return null;

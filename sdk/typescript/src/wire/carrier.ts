@@ -38,7 +38,7 @@ export function appendField(message: Uint8Array, history: Buffer): Buffer {
 }
 
 /** A message and the history that was attached to it, or null; both are views. */
-export interface SplitMessage {
+export interface CutMessage {
   message: Buffer;
   history: Buffer | null;
 }
@@ -60,13 +60,13 @@ function hasTagAt(bytes: Buffer, at: number): boolean {
   return true;
 }
 
-/** A cheap test: if false, `splitField` finds no field. */
+/** A cheap test: if false, `cutField` finds no field. */
 export function mightHaveField(bytes: Buffer): boolean {
   return endingLength(bytes) >= 0;
 }
 
 /** Splits off the field. Without one, `message` is the given buffer itself. */
-export function splitField(bytes: Buffer): SplitMessage {
+export function cutField(bytes: Buffer): CutMessage {
   const n = endingLength(bytes);
   const start = bytes.length - n;
   if (n < TAG.length + 1 + ENDING_BYTES || start < 0 || !hasTagAt(bytes, start)) {
@@ -89,7 +89,7 @@ export function encodeTail(history: Buffer): Buffer {
 }
 
 /** Splits off the tail. Without one, `message` is the given buffer itself. */
-export function splitTail(bytes: Buffer): SplitMessage {
+export function cutTail(bytes: Buffer): CutMessage {
   const n = endingLength(bytes);
   const start = bytes.length - ENDING_BYTES - n;
   if (n < 0 || start < 0) {
@@ -143,7 +143,7 @@ const STREAMS = new Set([
  * Whether a reply streams items that its reader waits for one at a time. Such a reply gets no tail: the start of a tail
  * is certain only at the end of the body, so the reader's SDK might hold back bytes until then.
  */
-export function isStreamingReply(reply: HeaderLookup): boolean {
+export function isStreamed(reply: HeaderLookup): boolean {
   const type = reply('content-type');
   if (type !== undefined && STREAMS.has(String(type).split(';', 1)[0]!.trim().toLowerCase())) {
     return true;
@@ -153,7 +153,7 @@ export function isStreamingReply(reply: HeaderLookup): boolean {
 }
 
 /** A copy of a body with its second half overwritten by 0xFF. */
-export function corrupt(body: Uint8Array): Buffer {
+export function corruptBody(body: Uint8Array): Buffer {
   const out = Buffer.from(body);
   out.fill(0xff, Math.floor(out.length / 2));
   return out;

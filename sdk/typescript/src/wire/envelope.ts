@@ -87,7 +87,7 @@ const NO_CALL = new CallId(0, 0);
 const keyCache: CachedText = { text: '' };
 const environmentCache: CachedText = { text: '' };
 
-/** Parses all but the plan and the hop part (checks 1, 3 and 4 of the format). `completeEnvelope` parses the rest. */
+/** Parses all but the plan and the hop part (checks 1, 3 and 4 of the format). `decodeVerified` parses the rest. */
 export function decodeEnvelope(raw: Buffer): UnverifiedEnvelope | ErrorCode {
   if (raw.length > MAX_ENVELOPE_BYTES) {
     return 'oversized';
@@ -138,7 +138,7 @@ export function decodeEnvelope(raw: Buffer): UnverifiedEnvelope | ErrorCode {
 }
 
 /** Parses the plan and the hop part (checks 12 and 13). Call it only after the signature has been verified. */
-export function completeEnvelope(unverified: UnverifiedEnvelope): Envelope | ErrorCode {
+export function decodeVerified(unverified: UnverifiedEnvelope): Envelope | ErrorCode {
   const e = unverified.envelope;
   if (unverified.hasPlan) {
     const plan = decodePlan(unverified.raw.subarray(unverified.planAt, unverified.partEnd));

@@ -82,13 +82,6 @@ export class PieceWriter {
 }
 
 /** The history assembled from pieces. */
-export interface JoinedHistory {
-  /** Null if no complete head arrived or it belongs to another call. */
-  history: Buffer | null;
-  /** The last piece arrived and nothing was truncated. */
-  complete: boolean;
-}
-
 /** Assembles the pieces of one call, in order of arrival. */
 export class PieceJoiner {
   private readonly out = new Writer(256);
@@ -118,16 +111,20 @@ export class PieceJoiner {
     return true;
   }
 
-  /** The history so far; it must belong to `call`. */
-  finish(call: CallId): JoinedHistory {
+  /** Whether the last piece arrived and nothing was truncated. */
+  get isComplete(): boolean {
+    return this.last && !this.truncated;
+  }
+
+  /** The history so far. Null if no complete head arrived or it belongs to another call. */
+  history(call: CallId): Buffer | null {
     const bytes = Buffer.from(this.out.view());
     if (!belongsToCall(bytes, call) || eventsOffset(bytes) < 0) {
-      return { history: null, complete: false };
+      return null;
     }
-    const complete = this.last && !this.truncated;
-    if (!complete) {
+    if (!this.isComplete) {
       bytes[HEAD_BYTES]! |= TRUNCATED;
     }
-    return { history: bytes, complete };
+    return bytes;
   }
 }

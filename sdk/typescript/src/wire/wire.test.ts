@@ -2,22 +2,22 @@
 
 import * as assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { envelope, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScope } from '../testing';
+import { envelope, ENVIRONMENT, everySeed, FAULT_KEY, NOW, Random, SETTINGS, signed, TestScope } from '../testing';
 import { Receiver } from '../trust/receiver';
-import { sign } from '../trust/signer';
-import { baggageOut, bridgeIn, parseTraceparent, traceparentOut } from './bridge';
+import { Signer } from '../trust/signer';
+import { extractBridge, injectBridge, parseTraceparent } from './bridge';
 import { addUint64, increment, Reader, toUint64, truncateUtf8, Uint64, Writer } from './bytes';
 import { CallId } from './callid';
 import {
   allowsTail,
   appendField,
-  corrupt,
+  corruptBody,
+  cutField,
+  cutTail,
   encodeTail,
   fieldLength,
-  isStreamingReply,
+  isStreamed,
   mightHaveField,
-  splitField,
-  splitTail,
 } from './carrier';
 import { decodeHeader, encodeHeader, Envelope } from './envelope';
 import { ErrorCode } from './errors';
@@ -28,6 +28,8 @@ import { PIECE, PieceJoiner } from './piece';
 import { counterCount, decodePlan, encodePlan } from './plan';
 import { calleeMatches, callMatches } from './selector';
 import { truncateHistory } from './truncate';
+
+const SIGNER = new Signer(FAULT_KEY, ENVIRONMENT);
 
 test('a varint survives a round trip', () => {
   const edges: Uint64[] = [
@@ -125,7 +127,7 @@ test('an envelope survives a round trip', () => {
       return;
     }
     const got = Receiver.fixed(SETTINGS).acceptHeader(encodeHeader(bytes), NOW, 0);
-    assert.deepEqual(got, { ...expected, key: 'f1', signedPrefix: sign(FAULT_KEY, expected) });
+    assert.deepEqual(got, { ...expected, key: 'f1', signedPrefix: SIGNER.sign(expected) });
   });
 });
 
@@ -143,7 +145,7 @@ const CODES: unknown[] = [
 test('a modified envelope is refused or differs in its unsigned part only', () => {
   const plan = [new Random(3).fault()];
   const good = envelope({ plan })!;
-  const signedBytes = sign(FAULT_KEY, signed({ plan })).length;
+  const signedBytes = SIGNER.sign(signed({ plan })).length;
   everySeed((random) => {
     const changed = Buffer.from(good);
     const at = random.below(good.length);
@@ -164,9 +166,9 @@ test('random bytes are rejected as an envelope, and no decoder throws', () => {
     readHistory(Buffer.concat([Buffer.of(1), bytes]));
     const joiner = new PieceJoiner();
     joiner.add(Buffer.concat([Buffer.of(PIECE, 0, 0), bytes]));
-    joiner.finish(new CallId(0, 1));
-    splitField(bytes);
-    splitTail(bytes);
+    joiner.history(new CallId(0, 1));
+    cutField(bytes);
+    cutTail(bytes);
   });
 });
 
@@ -274,16 +276,16 @@ test('an appended field or tail is split off again', () => {
     const history = random.bytes(300);
     const field = appendField(message, history);
     assert.equal(field.length, message.length + fieldLength(history.length));
-    assert.deepEqual(splitField(field), { message, history });
+    assert.deepEqual(cutField(field), { message, history });
     assert.equal(mightHaveField(field), true);
-    assert.deepEqual(splitTail(Buffer.concat([message, encodeTail(history)])), { message, history });
+    assert.deepEqual(cutTail(Buffer.concat([message, encodeTail(history)])), { message, history });
   });
 });
 
 test('bytes that only resemble a field are kept', () => {
   everySeed((random) => {
     const bytes = Buffer.concat([random.bytes(60), Buffer.from([0, 0, 0, random.below(80)]), Buffer.from('flm\x01')]);
-    const { message, history } = splitField(bytes);
+    const { message, history } = cutField(bytes);
     assert.ok(history !== null || message === bytes);
     assert.ok(history === null || mightHaveField(bytes));
     assert.equal(mightHaveField(bytes.subarray(0, -1)), false);
@@ -292,7 +294,7 @@ test('bytes that only resemble a field are kept', () => {
 
 test('corruption keeps the length, the first half and the original buffer', () => {
   const body = Buffer.from('abcde');
-  assert.deepEqual(corrupt(body), Buffer.from([0x61, 0x62, 0xff, 0xff, 0xff]));
+  assert.deepEqual(corruptBody(body), Buffer.from([0x61, 0x62, 0xff, 0xff, 0xff]));
   assert.equal(body.toString(), 'abcde');
 });
 
@@ -303,9 +305,9 @@ test('a header prevents a tail as a string and as a list', () => {
   assert.equal(allowsTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'Identity'])), true);
   assert.equal(allowsTail(2, 'GET', none, 200, one('content-encoding', ['identity', 'br'])), false);
   assert.equal(allowsTail(2, 'GET', one('range', 'bytes=0-'), 200, none), false);
-  assert.equal(isStreamingReply(one('content-type', 'Text/Event-Stream; charset=utf-8')), true);
-  assert.equal(isStreamingReply(one('x-accel-buffering', ' NO ')), true);
-  assert.equal(isStreamingReply(one('content-type', 'text/html')), false);
+  assert.equal(isStreamed(one('content-type', 'Text/Event-Stream; charset=utf-8')), true);
+  assert.equal(isStreamed(one('x-accel-buffering', ' NO ')), true);
+  assert.equal(isStreamed(one('content-type', 'text/html')), false);
 });
 
 test('normalization and matching accept any string', () => {
@@ -322,20 +324,17 @@ test('normalization and matching accept any string', () => {
 test('a bridge adds an envelope and keeps other members', () => {
   const bytes = envelope()!;
   const call = new CallId(5, 6);
-  const headers = {
-    traceparent: traceparentOut('', Buffer.alloc(16, 7), call),
-    baggage: baggageOut('a=1, faultloom=old ,b=2;p', bytes),
-  };
+  const inject = (traceparent: string | undefined, baggage: string | undefined) =>
+    injectBridge(traceparent, baggage, bytes, Buffer.alloc(16, 7), call);
+  const headers = inject('', 'a=1, faultloom=old ,b=2;p');
   assert.equal(headers.traceparent, `00-${'07'.repeat(16)}-${call}-01`);
   assert.equal(headers.baggage, `a=1,b=2;p,faultloom=${encodeHeader(bytes)}`);
-  assert.deepEqual(bridgeIn(headers.traceparent, headers.baggage), {
-    envelope: encodeHeader(bytes),
-    traceparent: { trace: Buffer.alloc(16, 7), parent: call },
-  });
-  assert.equal(baggageOut('x'.repeat(8190), bytes), 'x'.repeat(8190));
+  assert.deepEqual(extractBridge(headers.traceparent, headers.baggage), { envelope: encodeHeader(bytes), call });
+  assert.equal(extractBridge('no traceparent', headers.baggage), null);
+  assert.deepEqual(inject('own', 'x'.repeat(8190)), { traceparent: 'own', baggage: 'x'.repeat(8190) });
   everySeed((random) => {
     parseTraceparent(random.text(60));
-    bridgeIn(headers.traceparent, random.text(60) + 'faultloom=' + random.text(9));
+    extractBridge(headers.traceparent, random.text(60) + 'faultloom=' + random.text(9));
   });
 });
 

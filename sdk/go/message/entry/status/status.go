@@ -40,20 +40,21 @@ var (
 	libraries = []Library{}
 )
 
-// Report adds a library to the status file: as hooked or, with a reason, as refused.
-func Report(name, version, reason string) {
+// Hooked records in the status file that a library is hooked.
+func Hooked(name, version string) { add(Library{name, version, "hooked", ""}) }
+
+// Refused records in the status file that a library is not hooked.
+func Refused(name, version, reason string) { add(Library{name, version, "refused", reason}) }
+
+func add(l Library) {
 	folder := os.Getenv("FAULTLOOM_STATUS")
 	if folder == "" {
 		return
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	l := Library{name, version, "hooked", reason}
-	if reason != "" {
-		l.State = "refused"
-	}
 	libraries = append(libraries, l)
-	_ = write(folder, scope.DefaultProcess())
+	_ = write(folder, scope.ThisProcess())
 }
 
 func write(folder string, p *scope.Process) error {

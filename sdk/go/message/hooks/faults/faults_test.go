@@ -15,7 +15,7 @@ import (
 )
 
 func openScope(faultsOn bool) *scope.Scope {
-	p := &scope.Process{Service: "front", Receiver: trust.NewReceiver(&trust.Settings{Environment: "demo", Faults: faultsOn})}
+	p := &scope.Process{Service: "front", Receiver: trust.NewReceiver(&trust.Settings{Environment: "demo", FaultsEnabled: faultsOn})}
 	return p.NewScope(&wire.Envelope{Hop: wire.Hop{Call: 7}}, time.Now())
 }
 

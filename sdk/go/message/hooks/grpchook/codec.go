@@ -94,7 +94,7 @@ func (c *wrappingCodec) Marshal(v any) (mem.BufferSlice, error) {
 
 func (c *wrappingCodec) marshalReply(r *serverReply) (mem.BufferSlice, error) {
 	if c.standard {
-		if size := proto.Size(r.Message) + r.history.FieldLen(); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
+		if size := proto.Size(r.Message) + r.history.FieldLength(); size <= r.limit && mem.IsBelowBufferPoolingThreshold(size) {
 			out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size), r.Message)
 			if err != nil {
 				return nil, err
@@ -106,7 +106,7 @@ func (c *wrappingCodec) marshalReply(r *serverReply) (mem.BufferSlice, error) {
 	if err != nil {
 		return nil, err
 	}
-	if field := r.history.FieldLen(); out.Len()+field > r.limit {
+	if field := r.history.FieldLength(); out.Len()+field > r.limit {
 		setTrailer(r.ctx, r.history.History())
 	} else {
 		out = append(out, mem.SliceBuffer(r.history.AppendField(make([]byte, 0, field))))

@@ -125,7 +125,7 @@ func (c *clientCall) outgoingMessage(req any) any {
 }
 
 func (c *wrappingCodec) marshalRequest(r *clientRequest) (mem.BufferSlice, error) {
-	field := wire.FieldLen(len(r.envelope))
+	field := wire.FieldLength(len(r.envelope))
 	if c.standard {
 		if size := proto.Size(r.Message) + field; mem.IsBelowBufferPoolingThreshold(size) {
 			out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, size), r.Message)
@@ -144,7 +144,7 @@ func (c *wrappingCodec) marshalRequest(r *clientRequest) (mem.BufferSlice, error
 
 func appendEnvelope(b []byte, envelope string) []byte {
 	b = append(wire.AppendFieldStart(b, len(envelope)), envelope...)
-	return wire.AppendFieldEnd(b, wire.FieldLen(len(envelope)))
+	return wire.AppendFieldEnd(b, wire.FieldLength(len(envelope)))
 }
 
 // pendingFields counts decoded requests that end with a field and have no scope yet. While it is 0, requests are not

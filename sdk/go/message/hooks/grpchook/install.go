@@ -38,14 +38,14 @@ var Install = sync.OnceFunc(func() {
 	server, ok := addGlobalServerOptions.(func(...grpc.ServerOption))
 	client, ok2 := addGlobalPerTargetDialOptions.(func(any))
 	if !ok || !ok2 {
-		status.Report("google.golang.org/grpc", grpc.Version, "this version has no global options for the hooks")
+		status.Refused("google.golang.org/grpc", grpc.Version, "this version has no global options for the hooks")
 		return
 	}
 	registerCodec()
-	server(grpc.ChainUnaryInterceptor(unaryServer(scope.DefaultProcess)), grpc.ChainStreamInterceptor(streamServer(scope.DefaultProcess)))
+	server(grpc.ChainUnaryInterceptor(unaryServer(scope.ThisProcess)), grpc.ChainStreamInterceptor(streamServer(scope.ThisProcess)))
 	client(unaryPerTarget{})
 	client(streamPerTarget{})
-	status.Report("google.golang.org/grpc", grpc.Version, "")
+	status.Hooked("google.golang.org/grpc", grpc.Version)
 })
 
 // ServerOptions returns the server hooks of one process, for programs that do not use Install. Call it in an init

@@ -57,7 +57,7 @@ func mayHaveScope(p *scope.Process, md metadata.MD, field string) (candidate, sa
 	if field != "" || len(md[wire.GRPCKey]) > 0 || wire.MayContainBridge(md[wire.BaggageKey]) {
 		return true, false
 	}
-	sampled = p.Entry.Sample()
+	sampled = p.Sampler.Sample()
 	return sampled, sampled
 }
 

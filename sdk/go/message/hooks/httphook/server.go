@@ -9,7 +9,7 @@ import (
 )
 
 // Handler returns a handler that serves a request with next, within a scope if the request has an acceptable envelope
-// or is sampled. Other requests are passed to next unchanged. A nil process means scope.DefaultProcess.
+// or is sampled. Other requests are passed to next unchanged. A nil process means scope.ThisProcess.
 func Handler(next http.Handler, p *scope.Process) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Serve(next, w, r, p) {
@@ -22,12 +22,12 @@ func Handler(next http.Handler, p *scope.Process) http.Handler {
 // traced. With two hooks in one server, the inner one does nothing.
 func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, p *scope.Process) bool {
 	if p == nil {
-		p = scope.DefaultProcess()
+		p = scope.ThisProcess()
 	}
 	envelopes := r.Header[wire.HTTPHeader]
 	sampled := false
 	if len(envelopes) == 0 && !wire.MayContainBridge(r.Header["Baggage"]) {
-		if sampled = p.Entry.Sample(); !sampled {
+		if sampled = p.Sampler.Sample(); !sampled {
 			return false
 		}
 	}

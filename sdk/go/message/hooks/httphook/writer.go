@@ -248,7 +248,7 @@ func (w *replyWriter) finishBuffered(history []byte) {
 		disableCaching(h)
 		h.Set(wire.ReplyHeader, "tail")
 		// the length marks the end of the whole reply for the client
-		h.Set("Content-Length", strconv.Itoa(len(w.buf)+wire.TailLen(len(history))))
+		h.Set("Content-Length", strconv.Itoa(len(w.buf)+wire.TailLength(len(history))))
 		w.sendHead(h)
 		w.underlying.Write(wire.AppendTail(w.buf, history))
 		return

@@ -30,9 +30,9 @@ func send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*h
 
 func init() {
 	if !trust.Configured() { // there will never be keys, so the hooks would only cost time
-		status.Report("net/http", runtime.Version(), trust.NoSettings)
+		status.Refused("net/http", runtime.Version(), trust.NoSettings)
 		return
 	}
 	enabled = true
-	status.Report("net/http", runtime.Version(), "")
+	status.Hooked("net/http", runtime.Version())
 }

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	if !trust.Configured() { // there will never be keys, so the hooks would only cost time
-		status.Report("google.golang.org/grpc", grpc.Version, trust.NoSettings)
+		status.Refused("google.golang.org/grpc", grpc.Version, trust.NoSettings)
 		return
 	}
 	grpchook.Install()

@@ -1,8 +1,8 @@
 """Exports finished histories to an OpenTelemetry collector: OTLP over HTTP, JSON, on a thread of its own.
 
-Replies never wait for it: histories go into a queue, and one that finds the queue full is dropped. The thread runs in an
-empty context, so that its requests are never part of a traced request. A forked process starts with an empty queue and a
-new thread.
+Replies never wait for it: histories go into a queue, and one that finds the queue full is dropped. The thread runs in
+an empty context, so that its requests are never part of a traced request. A forked process starts with an empty queue
+and a new thread.
 """
 
 from __future__ import annotations

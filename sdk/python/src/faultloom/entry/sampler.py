@@ -1,6 +1,7 @@
 """Samples requests that arrive without an envelope, and exports the histories of requests that cannot return them.
 
-A sampled request, or one whose envelope is in ``baggage``, has no caller that accepts a history. It goes to the exporter.
+A sampled request, or one whose envelope is in ``baggage``, has no caller that accepts a history. It goes to the
+exporter.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SAMPLE_MAX = 1_000_000
 _SAMPLE = re.compile(r"1/([1-9][0-9]{0,6})")
 
 
-class EntrySampler:
+class Sampler:
     """Reads its settings from the environment, once. Thread-safe."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -38,12 +39,15 @@ class EntrySampler:
         os.register_at_fork(after_in_child=self._random.seed)
 
     def sample(self, trust: Optional[TrustSettings], traceparent: str) -> Optional[Envelope]:
-        """The envelope of a request that is sampled, else None. Signed with the first trace key; None if there is none."""
+        """The envelope of a request that is sampled, else None.
+
+        Signed with the first trace key; None if there is none.
+        """
         if trust is None or not self.sample_one_in:
             return None
         if self.sample_one_in > 1 and self._random.random() * self.sample_one_in >= 1:
             return None
-        key = next((key for key in trust.keys.values() if not key.fault), None)
+        key = trust.signing_key(False)
         return None if key is None else self._envelope(key, trust.environment, traceparent)
 
     def _envelope(self, key: Key, environment: str, traceparent: str) -> Envelope:

@@ -19,7 +19,7 @@ class StatusFile:
     """Replaced atomically whenever something changes. Thread-safe."""
 
     def __init__(self, folder: str, describe: Callable[[], Dict[str, Any]]) -> None:
-        """``describe`` returns the entries other than ``libraries`` and those about the interpreter; it has a ``service``."""
+        """``describe`` returns the entries other than ``libraries`` and the interpreter's; one is ``service``."""
         self._folder = folder
         self._describe = describe
         self._lock = threading.Lock()
@@ -33,13 +33,19 @@ class StatusFile:
         self._written_path = None
         self.write()
 
-    def add_library(self, name: str, version: str, reason: str = "") -> None:
-        """A library was hooked or, with a reason, refused. A library with several hooks stays refused once one refused it."""
+    def hooked(self, name: str, version: str) -> None:
+        """Records that a library is hooked. One with several hooks stays refused once one of them was refused."""
+        self._add(name, version, "hooked", "")
+
+    def refused(self, name: str, version: str, reason: str) -> None:
+        """Records that a library is not hooked."""
+        self._add(name, version, "refused", reason)
+
+    def _add(self, name: str, version: str, state: str, reason: str) -> None:
         with self._lock:
             previous = self._libraries.get(name)
             if previous is not None and previous["state"] == "refused":
                 return
-            state = "refused" if reason else "hooked"
             self._libraries[name] = {"name": name, "version": version, "state": state, "reason": reason}
         self.write()
 

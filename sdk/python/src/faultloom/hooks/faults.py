@@ -1,14 +1,15 @@
 """What a fault does to a call: the only place that distinguishes the kinds of faults.
 
-Pure functions, checked by the vectors of kind ``hook`` (spec/README.md). Each hook calls ``fault_effect`` before a request
-is sent and ``reply_effect`` after the call has ended. It then maps the outcome to the exceptions or objects of its library.
+Pure functions, checked by the vectors of kind ``hook`` (spec/README.md). Each hook calls ``fault_effect`` before a
+request is sent and ``reply_effect`` after the call has ended. It then maps the outcome to the exceptions or objects of
+its library.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-from ..wire.carriers import corrupt
+from ..wire.carriers import corrupt_body
 
 if TYPE_CHECKING:
     from ..scope.scope import Scope
@@ -56,7 +57,7 @@ class FaultEffect(NamedTuple):
 
 
 class CallResult(NamedTuple):
-    """How a call that was sent really ended: with a reply of this status, or without one (``status`` is a gRPC code)."""
+    """How a call that was sent ended: with a reply of this status, or without one (``status`` is a gRPC code)."""
 
     is_reply: bool
     status: int
@@ -87,7 +88,10 @@ _CHANGES_REPLY = {"lost-reply": LOST, "empty-reply": EMPTY, "corrupt-reply": COR
 
 
 def fault_effect(protocol: str, fault: Optional[Fault], timeout_ms: Optional[int]) -> FaultEffect:
-    """The effect of ``fault`` on a call whose caller waits at most ``timeout_ms``. ``protocol``: ``grpc`` or ``http``."""
+    """The effect of ``fault`` on a call whose caller waits at most ``timeout_ms``.
+
+    ``protocol``: ``grpc`` or ``http``.
+    """
     if fault is None:
         return NO_FAULT
     kind, arg = fault.kind, fault.arg
@@ -134,7 +138,7 @@ def changed_body(outcome: str, body: bytes) -> bytes:
     """The body of a reply with this outcome."""
     if outcome == EMPTY:
         return b""
-    return corrupt(body) if outcome == CORRUPT else body
+    return corrupt_body(body) if outcome == CORRUPT else body
 
 
 def to_timeout_ms(seconds: Optional[float]) -> Optional[int]:

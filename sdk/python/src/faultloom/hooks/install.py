@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Dict, NamedTuple
 
 from ..entry.status import StatusFile
+from ..version import __version__
 from .patching import FINDER, Patch, PatchFunction, Unsupported, install_finder, require
 from .process import this_process
 
@@ -50,11 +51,8 @@ _is_installed = _is_hooked = False
 
 
 def _describe() -> Dict[str, Any]:
-    from .. import __version__
-
     process = this_process()
-    trust = process.trust
-    return {"service": process.service, "version": __version__, "trust": "keys" if trust.current is not None else trust.reason}
+    return {"service": process.service, "version": __version__, "trust": process.trust.state()}
 
 
 STATUS = StatusFile(os.environ.get("FAULTLOOM_STATUS", ""), _describe)
@@ -85,7 +83,10 @@ def _patch_function(hook: _Hook) -> PatchFunction:
             raise
         finally:
             if hook.title not in _UNLISTED:
-                STATUS.add_library(hook.title, version, reason)
+                if reason:
+                    STATUS.refused(hook.title, version, reason)
+                else:
+                    STATUS.hooked(hook.title, version)
 
     return patch
 

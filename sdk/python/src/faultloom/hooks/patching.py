@@ -1,7 +1,8 @@
 """Post-import hooks, and patches that are applied completely or not at all.
 
 A finder at the front of ``sys.meta_path`` delegates to the ordinary finders, and applies our patch after the module
-has been executed. A patch that fails is undone and prints one line; the application continues with the unpatched library.
+has been executed. A patch that fails is undone and prints one line; the application continues with the unpatched
+library.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Optional
 
-from ..entry.sampler import EntrySampler
+from ..entry.sampler import Sampler
 from ..scope.process import Process
 
 _process: Optional[Process] = None
@@ -15,7 +15,7 @@ _lock = threading.Lock()
 
 def new_process() -> Process:
     """A ``Process`` with the settings of the environment."""
-    return Process(os.environ, EntrySampler(os.environ))
+    return Process(os.environ, Sampler(os.environ))
 
 
 def this_process() -> Process:

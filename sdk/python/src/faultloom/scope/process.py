@@ -18,7 +18,7 @@ from ..wire.primitives import truncate_text
 from .scope import Scope
 
 
-class Entry(Protocol):
+class EntrySampler(Protocol):
     """What a process needs for requests that enter the traced system here: ``entry.sampler``."""
 
     #: one in so many requests is sampled; 0: none
@@ -42,11 +42,11 @@ class IncomingRequest(NamedTuple):
 class Process:
     """Thread-safe. Settings come from the environment, once; the trust file is read again when it changes."""
 
-    def __init__(self, environ: Mapping[str, str], entry: Entry) -> None:
+    def __init__(self, environ: Mapping[str, str], entry: EntrySampler) -> None:
         self._service = ""
         self._peers = parse_peers(environ.get("FAULTLOOM_PEERS", ""))
         self.trust = TrustSource(environ)
-        self.receiver = Receiver(self.trust.get, source=self.trust)
+        self.receiver = Receiver(self.trust.settings, source=self.trust)
         self.entry = entry
         self._warned_codes: Set[str] = set()
 
@@ -64,11 +64,14 @@ class Process:
     def faults_enabled(self) -> bool:
         """Whether faults may fire. Checks the trust file again (at most every 200 ms): the switch also stops requests
         under way. False without trust settings, for example after the file became invalid."""
-        trust = self.trust.get()
+        trust = self.trust.settings()
         return trust is not None and trust.faults_enabled
 
     def open_scope(self, request: IncomingRequest) -> Optional[Scope]:
-        """Begins the scope of a request that carries a valid envelope or is sampled. None: the request is not traced."""
+        """Begins the scope of a request that carries a valid envelope or is sampled.
+
+        None: the request is not traced.
+        """
         own = request.envelope
         if own is None:
             bridged = self._open_bridged_scope(request) if request.baggage else None
@@ -117,7 +120,8 @@ class Process:
         """``open_scope`` for a gRPC request whose envelope is in its message, which takes precedence over its metadata.
 
         ``start_us`` (since the epoch) and ``start_ns`` (by ``perf_counter_ns``): when the request began.
-        ``other``: the scope opened for its metadata. It is abandoned, unless it was sampled and this envelope is refused.
+        ``other``: the scope opened for its metadata. It is abandoned, unless it was sampled and this envelope is
+        refused.
         """
         try:
             envelope = self.receiver.accept(own, 0, None, metadata)
@@ -137,7 +141,7 @@ class Process:
         if bridged is None:
             return None
         envelope, call = bridged
-        scope = self._accept(lambda: self.receiver.accept_header(envelope, request.attempt, call))
+        scope = self._accept(lambda: self.receiver.accept_bridged(envelope, call, request.attempt))
         if scope is not None:
             scope.destination = self.entry.destination(scope.envelope, request.traceparent)
         return scope
@@ -145,7 +149,7 @@ class Process:
     def _open_sampled_scope(self, traceparent: str) -> Optional[Scope]:
         if not self.entry.sample_one_in:
             return None
-        envelope = self.entry.sample(self.trust.get(), traceparent)
+        envelope = self.entry.sample(self.trust.settings(), traceparent)
         if envelope is None:
             return None
         scope = Scope(self.service, envelope, self.faults_enabled)

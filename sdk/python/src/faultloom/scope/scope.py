@@ -1,15 +1,15 @@
 """A scope: the work of a service for one call that it answers.
 
 It numbers the calls sent, decides which planned fault fires at each, and records one segment of the history. Events are
-noted as they happen and encoded when the history leaves. Child histories are embedded as received, and decoded only if a
-plan has conditions to count (3MileBeach §4.2, evidence).
+noted as they happen and encoded when the history leaves. Child histories are embedded as received, and decoded only if
+a plan has conditions to count (3MileBeach §4.2, evidence).
 
 The path of an ordinary call avoids Python functions: a function call costs more than most of what is done here.
 
 The scope of a gRPC stream returns its history in pieces (``wire.pieces``). What a message has carried away is not kept.
 
-A finished scope decides, sends and records nothing. Work that outlives its request (background threads, timers) therefore
-runs as if it had no scope.
+A finished scope decides, sends and records nothing. Work that outlives its request (background threads, timers)
+therefore runs as if it had no scope.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..wire.bridge import inject_bridge
 from ..wire.call_id import FIRST, SECOND, STEP
-from ..wire.carriers import field_size
+from ..wire.carriers import field_length
 from ..wire.envelope import ACCEPT_FIELD, ENVELOPE_BYTES, Envelope, encode_header
 from ..wire.errors import FaultloomError
 from ..wire.history import (
@@ -98,7 +98,10 @@ def _encode_call(strings: Dict[str, bytes], name: str, peer: str) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def _first_call(name: str, peer: str) -> Tuple[bytes, Dict[str, bytes]]:
-    """The encoding of a scope's first call, and the string table after it. The table is shared: copy it before a change."""
+    """The encoding of a scope's first call, and the string table after it.
+
+    The table is shared: copy it before a change.
+    """
     strings: Dict[str, bytes] = {}
     return _encode_call(strings, name, peer), strings
 
@@ -154,9 +157,9 @@ class Scope:
         clock: Optional[Callable[[], int]] = None,
         start_ns: Optional[int] = None,
     ) -> None:
-        """``service`` has at most ``SERVICE_BYTES``. ``faults_enabled`` is called at every send, so that the switch also
-        applies to requests under way. ``start_us`` (since the epoch) and ``start_ns`` (by ``perf_counter_ns``): the start, if
-        it was earlier than now. ``clock`` (µs since the start) is for tests."""
+        """``service`` has at most ``SERVICE_BYTES``. ``faults_enabled`` is called at every send, so that the switch
+        also applies to requests under way. ``start_us`` (since the epoch) and ``start_ns`` (by ``perf_counter_ns``):
+        the start, if it was earlier than now. ``clock`` (µs since the start) is for tests."""
         self.service = service
         self.envelope = envelope
         self.start_us = time_ns() // 1000 if start_us is None else start_us
@@ -239,8 +242,8 @@ class Scope:
         evidence.count_prerequisites(True, self.service, call.peer, call.name)
         return evidence.encode()
 
-    def bridge_headers(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
-        """``traceparent`` and ``baggage`` for a call whose envelope also travels in them, from those of the application."""
+    def inject_bridge(self, call: OutgoingCall, traceparent: str, baggage: str) -> Tuple[str, str]:
+        """``traceparent`` and ``baggage`` of a call that carries its envelope there, too, from its own ones."""
         assert call.envelope is not None
         return inject_bridge(traceparent, baggage, encode_header(call.envelope), self.envelope.trace, call.id)
 
@@ -253,7 +256,10 @@ class Scope:
         self.record_end(CALL_FAILED, number, code, history, gap)
 
     def record_end(self, kind: int, number: int, status: int, history: Optional[bytes], gap: bool) -> None:
-        """``record_reply`` (kind RECV_RESPONSE) or ``record_failure`` (CALL_FAILED). Later ends of a call are ignored."""
+        """``record_reply`` (kind RECV_RESPONSE) or ``record_failure`` (CALL_FAILED).
+
+        Later ends of a call are ignored.
+        """
         with self._lock:
             call = self.calls[number - 1]
             if self.is_finished or call.has_ended:
@@ -326,9 +332,10 @@ class Scope:
     # -- the answer
 
     def finish(self, status: int, name: str = "") -> Optional[bytes]:
-        """Records the answer and finishes the scope. Returns the history, or exports it if it does not travel on the reply.
+        """Records the answer and finishes the scope.
 
-        None: exported, or the scope was finished already. ``name``: the route template, or empty.
+        Returns the history, or exports it if it does not travel on the reply. None: exported, or the scope was finished
+        already. ``name``: the route template, or empty.
         """
         with self._lock:
             if self.is_finished:
@@ -354,7 +361,7 @@ class Scope:
             events = self._encode_events(None)
             data = events if self._taken else self._encode_events("") + events
             piece = encode_piece(self._taken, data)
-            if message_bytes + field_size(len(piece)) > envelope.receive_limit:
+            if message_bytes + field_length(len(piece)) > envelope.receive_limit:
                 self._written = events
                 return None
             self._taken += len(data)

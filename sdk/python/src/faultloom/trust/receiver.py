@@ -75,8 +75,15 @@ class Receiver:
         self._admitted: OrderedDict[Tuple[bytes, int, int], int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def accept_header(self, value: str, attempt: int = 0, bridged: Optional[int] = None) -> Optional[Envelope]:
-        """Like ``accept``, for text: the HTTP header, or the value of a ``baggage`` member."""
+    def accept_header(self, value: str, attempt: int = 0) -> Optional[Envelope]:
+        """Like ``accept``, for the header of an HTTP request."""
+        return self._accept_text(value, attempt, None)
+
+    def accept_bridged(self, value: str, call: int, attempt: int = 0) -> Optional[Envelope]:
+        """Like ``accept``, for the value of a ``baggage`` member. ``call``: the parent id in ``traceparent``."""
+        return self._accept_text(value, attempt, call)
+
+    def _accept_text(self, value: str, attempt: int, bridged: Optional[int]) -> Optional[Envelope]:
         if self._trust() is None:
             return None
         if len(value) > HEADER_CHARS:
@@ -89,7 +96,8 @@ class Receiver:
         """The envelope, or None without trust settings. Raises the error of the first check that fails.
 
         ``attempt``: from ``grpc-previous-rpc-attempts``, else 0; a transparent retry is not a replay.
-        ``metadata``: returns the metadata to read the attempt from, if it is needed: only plans are checked for replays.
+        ``metadata``: returns the metadata to read the attempt from, if it is needed: only plans are checked for
+        replays.
         ``bridged``: the call id from ``traceparent`` if the envelope is from ``baggage``; no history is returned then.
         """
         source, now = self._source, self._now()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Mapping, Optional, Tuple
 
 from ..log import warn
+from .signature import signature_of
 
 #: shortest time between two checks of the file
 CHECK_SECONDS = 0.2
@@ -26,6 +27,10 @@ class Key:
     id: str
     fault: bool
     secret: bytes = field(repr=False)
+
+    def sign(self, part: bytes) -> bytes:
+        """The 16-byte signature of an envelope's signed part."""
+        return signature_of(self.secret, part)
 
 
 class TrustSettingsError(ValueError):
@@ -75,6 +80,10 @@ class TrustSettings:
             raise TrustSettingsError(0, "no environment is named")
         return TrustSettings(environment, keys, faults_enabled)
 
+    def signing_key(self, fault: bool) -> Optional[Key]:
+        """The first fault key or the first trace key."""
+        return next((key for key in self.keys.values() if key.fault == fault), None)
+
 
 class TrustSource:
     """The settings of this process: ``FAULTLOOM_TRUST_FILE`` if set, else ``FAULTLOOM_TRUST``, else none."""
@@ -102,13 +111,17 @@ class TrustSource:
         """Whether settings may appear or disappear while the process runs."""
         return bool(self._path)
 
-    def get(self) -> Optional[TrustSettings]:
+    def settings(self) -> Optional[TrustSettings]:
         """The settings, read again if the file has changed. None: envelopes are ignored."""
         if self._path and time.monotonic() - self._checked_at >= CHECK_SECONDS:
             with self._lock:
                 if time.monotonic() - self._checked_at >= CHECK_SECONDS:
                     self._check_file()
         return self.current
+
+    def state(self) -> str:
+        """``keys``, or the reason why envelopes are ignored."""
+        return "keys" if self.current is not None else self.reason
 
     def _check_file(self) -> None:
         self._checked_at = time.monotonic()

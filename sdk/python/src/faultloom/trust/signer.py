@@ -12,7 +12,6 @@ from ..wire.errors import FaultloomError
 from ..wire.plan import Fault, encode_plan
 from ..wire.primitives import encode_string, encode_varint
 from .settings import Key
-from .signature import signature_of
 
 
 class Signer:
@@ -41,7 +40,7 @@ class Signer:
         signed_by = encode_string(self.key.id) + encode_string(self.environment)
         head = bytes((permissions,)) + trace + (run or b"") + expires.to_bytes(4, "big")
         part = head + signed_by + (encode_plan(plan) if plan else b"")
-        return b"\1" + encode_varint(len(part)) + part + signature_of(self.key.secret, part)
+        return b"\1" + encode_varint(len(part)) + part + self.key.sign(part)
 
     def envelope(
         self, plan: Optional[Sequence[Fault]] = None, *, call: Optional[int] = None, accept: int = 0, receive_limit: int = 0, **signed: object

@@ -1,7 +1,7 @@
-"""The bridge: an envelope in ``baggage``, past services that support OpenTelemetry only (docs/formats/messages.md, "Bridge").
+"""The bridge: an envelope in ``baggage``, past services that support OpenTelemetry only.
 
-Such a service forwards W3C headers. It returns no history: it is a gap, and the scope of its callee exports its own
-history if export is configured.
+See docs/formats/messages.md, "Bridge". Such a service forwards W3C headers. It returns no history: it is a gap, and the
+scope of its callee exports its own history if export is configured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BAGGAGE_BYTES = 8192
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?", re.DOTALL)
 
 
-class TraceParent(NamedTuple):
+class Traceparent(NamedTuple):
     """The trace and the caller's id from ``traceparent``."""
 
     trace: bytes
@@ -31,14 +31,14 @@ class BridgedEnvelope(NamedTuple):
     call: int
 
 
-def parse_traceparent(text: str) -> Optional[TraceParent]:
+def parse_traceparent(text: str) -> Optional[Traceparent]:
     found = _TRACEPARENT.fullmatch(text)
     if found is None:
         return None
     version, trace, parent, more = found.groups()
     if version == "ff" or (version == "00" and more is not None) or not int(trace, 16) or not int(parent, 16):
         return None
-    return TraceParent(bytes.fromhex(trace), int(parent, 16))
+    return Traceparent(bytes.fromhex(trace), int(parent, 16))
 
 
 def format_traceparent(trace: bytes, call: int) -> str:

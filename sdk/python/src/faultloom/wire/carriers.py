@@ -54,7 +54,7 @@ def field_ends(size: int) -> Tuple[bytes, bytes]:
     return before, (len(before) + size).to_bytes(4, "big") + MAGIC
 
 
-def field_size(history_bytes: int) -> int:
+def field_length(history_bytes: int) -> int:
     """The length of the field for a history of this length."""
     size = history_bytes + END_BYTES
     return _TAG_BYTES + len(encode_varint(size)) + size
@@ -142,7 +142,7 @@ def allows_tail(method: str, request_headers: Collection[str], status: int, head
     )
 
 
-def corrupt(body: bytes) -> bytes:
+def corrupt_body(body: bytes) -> bytes:
     """The body that a corrupt-reply fault leads to: its second half is replaced by 0xFF."""
     half = len(body) // 2
     return body[:half] + b"\xff" * (len(body) - half)

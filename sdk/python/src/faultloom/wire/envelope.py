@@ -57,7 +57,10 @@ def encode_accepts(accept: int, receive_limit: int) -> bytes:
 
 
 def decode_hop_end(data: bytes, counters: int) -> Tuple[int, int, Sequence[int]]:
-    """The hop part after the call id: accept, receive limit, and ``counters`` values of evidence. Raises ``malformed``."""
+    """The hop part after the call id: accept, receive limit, and ``counters`` values of evidence.
+
+    Raises ``malformed``.
+    """
     r = Reader(data)
     accept = r.u8()
     if accept & ~3:

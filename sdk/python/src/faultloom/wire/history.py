@@ -196,7 +196,10 @@ class _Raw(NamedTuple):
 
 
 def _raw_events(r: Reader, table: Optional[List[str]]) -> List[_Raw]:
-    """``table``: the strings before these events. None at the end of a stream, where they are unknown: any index is accepted."""
+    """``table``: the strings before these events.
+
+    None at the end of a stream, where they are unknown: any index is accepted.
+    """
     events: List[_Raw] = []
     data = r.data
     while not r.done():
@@ -231,7 +234,10 @@ def _raw_events(r: Reader, table: Optional[List[str]]) -> List[_Raw]:
 
 
 def truncate_history(history: bytes, limit: int) -> Optional[bytes]:
-    """Reduces ``history`` to ``limit`` bytes: without child histories, then with fewer events. None: even its head does not fit."""
+    """Reduces ``history`` to ``limit`` bytes: without child histories, then with fewer events.
+
+    None: even its head does not fit.
+    """
     if len(history) <= limit:
         return history
     split_history(history)

@@ -24,7 +24,10 @@ def encode_piece(offset: int, data: bytes, flags: int = 0) -> bytes:
 
 
 def encode_last_piece(offset: int, head: bytes, events: bytes, truncated: bool = False) -> Optional[bytes]:
-    """The piece for a stream's trailer. ``head`` is empty if a message has carried it. None: even the frame does not fit."""
+    """The piece for a stream's trailer.
+
+    ``head`` is empty if a message has carried it. None: even the frame does not fit.
+    """
     whole = encode_piece(offset, head + events, LAST | TRUNCATED * truncated)
     if len(whole) <= TRAILER_BYTES:
         return whole

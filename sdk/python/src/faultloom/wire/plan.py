@@ -26,7 +26,10 @@ class After(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One planned fault. ``arg``: a status code, or milliseconds for delay and hang. 0 means unset, also for ``nth`` and ``max_fires``."""
+    """One planned fault.
+
+    ``arg``: a status code, or milliseconds for delay and hang. 0 means unset, also for ``nth`` and ``max_fires``.
+    """
 
     kind: str
     selector: Selector = Selector()

@@ -4,7 +4,7 @@ import { withScope } from '../../scope/context';
 import { waitForFault } from '../../scope/fault-wait';
 import type { OutgoingCall, Scope } from '../../scope/scope';
 import { EMPTY } from '../../wire/bytes';
-import { appendField, corrupt, fieldLength, splitField } from '../../wire/carrier';
+import { appendField, corruptBody, cutField, fieldLength } from '../../wire/carrier';
 import { ACCEPT_FIELD } from '../../wire/envelope';
 import { CANCELLED, OK } from '../../wire/grpc-codes';
 import { belongsToCall } from '../../wire/history';
@@ -285,7 +285,7 @@ export class GrpcCall implements LibraryCall, Listener {
     if (this.isFinished) {
       return;
     }
-    const { message, history } = splitField(bytes);
+    const { message, history } = cutField(bytes);
     if (history !== null) {
       this.takeHistory(history);
     }
@@ -309,7 +309,7 @@ export class GrpcCall implements LibraryCall, Listener {
   private deliver(message: Buffer, outcome: FaultEffect['outcome'] | CallEffect['outcome']): void {
     if (outcome === 'empty' || outcome === 'corrupt') {
       this.isAltered = true;
-      message = outcome === 'empty' ? EMPTY : corrupt(message);
+      message = outcome === 'empty' ? EMPTY : corruptBody(message);
     }
     reportMessage(this.scope, this.listener!, message);
   }

@@ -1,7 +1,7 @@
 /** Our value in outgoing metadata. */
 
 import type { OutgoingCall, Scope } from '../../scope/scope';
-import { BAGGAGE, baggageOut, TRACEPARENT, traceparentOut } from '../../wire/bridge';
+import { BAGGAGE, injectBridge, TRACEPARENT } from '../../wire/bridge';
 import { GRPC_KEY } from '../../wire/envelope';
 import type { Fn, Loose } from '../patch';
 import type { Metadata } from './status';
@@ -15,8 +15,10 @@ export function withEnvelope(original: Metadata, call: OutgoingCall, scope: Scop
   } else {
     setOwnValue(metadata, envelope);
     if (scope.envelope.bridge) {
-      metadata.set(TRACEPARENT, traceparentOut(text(metadata, TRACEPARENT), scope.envelope.trace, call.id));
-      metadata.set(BAGGAGE, baggageOut(text(metadata, BAGGAGE), envelope));
+      const own = [text(metadata, TRACEPARENT), text(metadata, BAGGAGE)] as const;
+      const { traceparent, baggage } = injectBridge(...own, envelope, scope.envelope.trace, call.id);
+      metadata.set(TRACEPARENT, traceparent);
+      metadata.set(BAGGAGE, baggage);
     }
   }
   return metadata;

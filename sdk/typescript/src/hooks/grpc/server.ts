@@ -15,7 +15,7 @@ import { withScope } from '../../scope/context';
 import type { Process } from '../../scope/process';
 import type { Scope } from '../../scope/scope';
 import { BAGGAGE, TRACEPARENT } from '../../wire/bridge';
-import { appendField, fieldLength, MAX_TRAILER_BYTES, mightHaveField, splitField } from '../../wire/carrier';
+import { appendField, cutField, fieldLength, MAX_TRAILER_BYTES, mightHaveField } from '../../wire/carrier';
 import { ACCEPT_FIELD, GRPC_KEY } from '../../wire/envelope';
 import { OK } from '../../wire/grpc-codes';
 import { MAX_HISTORY_BYTES } from '../../wire/history';
@@ -84,7 +84,7 @@ function splitEnvelopes(deserialize: Fn): Fn {
     if (!mightHaveField(bytes)) {
       return deserialize.call(this, bytes) as unknown;
     }
-    const { message, history: envelope } = splitField(bytes);
+    const { message, history: envelope } = cutField(bytes);
     // interceptors may call this function with another receiver
     if (typeof this === 'object' && this !== null && ENVELOPE in this) {
       this[ENVELOPE] = envelope;

@@ -7,7 +7,7 @@ import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { EMPTY } from '../../wire/bytes';
 import type { CallId } from '../../wire/callid';
-import { corrupt } from '../../wire/carrier';
+import { corruptBody } from '../../wire/carrier';
 import type { CallEffect } from '../faults';
 import { TailSplitter } from './tail-splitter';
 
@@ -118,7 +118,7 @@ export class Body {
   }
 
   private deliverCorrupted(): void {
-    const body = this.collected === null ? EMPTY : corrupt(Buffer.concat(this.collected));
+    const body = this.collected === null ? EMPTY : corruptBody(Buffer.concat(this.collected));
     this.collected = null;
     if (body.length > 0) {
       this.sink.data(body);

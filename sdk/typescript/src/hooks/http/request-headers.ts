@@ -2,7 +2,7 @@
 
 import type { ClientRequest } from 'node:http';
 import type { OutgoingCall, Scope } from '../../scope/scope';
-import { BAGGAGE, baggageOut, TRACEPARENT, traceparentOut } from '../../wire/bridge';
+import { BAGGAGE, injectBridge, TRACEPARENT } from '../../wire/bridge';
 import { encodeHeader, HTTP_HEADER } from '../../wire/envelope';
 import { decodableEncodings } from './body';
 
@@ -60,8 +60,9 @@ export function withEnvelope(scope: Scope, call: OutgoingCall, headers: unknown)
   if (call.envelope !== null) {
     out.push([HTTP_HEADER, encodeHeader(call.envelope)]);
     if (bridge) {
-      out.push([TRACEPARENT, traceparentOut(replaced[TRACEPARENT], trace, call.id)]);
-      out.push([BAGGAGE, baggageOut(replaced[BAGGAGE], call.envelope)]);
+      const own = [replaced[TRACEPARENT], replaced[BAGGAGE]] as const;
+      const { traceparent, baggage } = injectBridge(...own, call.envelope, trace, call.id);
+      out.push([TRACEPARENT, traceparent], [BAGGAGE, baggage]);
     }
   }
   return out;

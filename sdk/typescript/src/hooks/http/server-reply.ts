@@ -12,7 +12,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Scope } from '../../scope/scope';
-import { allowsTail, encodeTail, ENDING_BYTES, isStreamingReply, MAX_HEADER_BYTES } from '../../wire/carrier';
+import { allowsTail, encodeTail, ENDING_BYTES, isStreamed, MAX_HEADER_BYTES } from '../../wire/carrier';
 import { encodeHeader, HISTORY_HEADER, HTTP_HEADER, REPLY_HEADER } from '../../wire/envelope';
 import { MAX_HISTORY_BYTES } from '../../wire/history';
 import { truncateHistory } from '../../wire/truncate';
@@ -99,7 +99,7 @@ export class ServerReply {
     this.fixHead();
     if (
       this.heldBytes + chunk.length > MAX_HELD_BYTES ||
-      (chunk.length > 0 && isStreamingReply((name) => this.response.getHeader(name)))
+      (chunk.length > 0 && isStreamed((name) => this.response.getHeader(name)))
     ) {
       this.commit();
       this.writtenBytes += chunk.length;
@@ -131,7 +131,7 @@ export class ServerReply {
   private commit(): void {
     const response = this.response;
     this.state = 'committed';
-    this.sendsTail = !isStreamingReply((name) => response.getHeader(name)) && this.mayUseTail();
+    this.sendsTail = !isStreamed((name) => response.getHeader(name)) && this.mayUseTail();
     this.loose['_header'] = null;
     if (this.sendsTail) {
       const length = Number(response.getHeader('content-length') ?? -1);

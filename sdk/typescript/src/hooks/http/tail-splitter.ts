@@ -9,7 +9,7 @@
 
 import { EMPTY } from '../../wire/bytes';
 import type { CallId } from '../../wire/callid';
-import { ENDING_BYTES, splitTail } from '../../wire/carrier';
+import { cutTail, ENDING_BYTES } from '../../wire/carrier';
 import { VERSION } from '../../wire/envelope';
 import { belongsToCall, FAULTS_OFF, HEAD_BYTES, MAX_HISTORY_BYTES, TRUNCATED } from '../../wire/history';
 import { MAX_SERVICE_BYTES } from '../../wire/names';
@@ -37,7 +37,7 @@ export class TailSplitter {
     this.held = bytes.subarray(at);
     if (this.held.length > ENDING_BYTES && !this.reported) {
       // a complete tail for this very call is certain; the application's next call may depend on its counters
-      const { message, history } = splitTail(this.held);
+      const { message, history } = cutTail(this.held);
       if (history !== null && message.length === 0 && belongsToCall(history, this.call)) {
         this.report(Buffer.from(history));
       }
@@ -47,7 +47,7 @@ export class TailSplitter {
 
   /** The body has ended; returns the rest of it. */
   end(): Buffer {
-    const { message, history } = splitTail(this.held);
+    const { message, history } = cutTail(this.held);
     const rest = history !== null && history[0] === VERSION ? message : this.held;
     this.report(rest === this.held ? null : Buffer.from(history!));
     this.held = EMPTY;

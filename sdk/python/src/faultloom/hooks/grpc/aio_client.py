@@ -1,8 +1,9 @@
 """grpc.aio's client: unary calls, below the application's own interceptors (streams: ``aio_stream``).
 
-The library creates one ``UnaryUnaryCall`` per call, below all interceptors. The hook makes it create a subclass. Inside a
-scope the subclass adds the envelope, cuts the history off before deserialization, and replaces the status of the library's
-inner call if a fault determines it. An envelope in a field is added just before the library would serialize the message.
+The library creates one ``UnaryUnaryCall`` per call, below all interceptors. The hook makes it create a subclass. Inside
+a scope the subclass adds the envelope, cuts the history off before deserialization, and replaces the status of the
+library's inner call if a fault determines it. An envelope in a field is added just before the library would serialize
+the message.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ..faults import (
 from ..patching import Patch
 from . import status
 from .aio_stream import STREAM_CALLS, traced
-from .client import METADATA_ONLY, Callee, ReplyDeserializer, Target, serialize_with_envelope, target_for
+from .client import ReplyDeserializer, serialize_with_envelope
+from .target import METADATA_ONLY, Callee, Target, target_for
 
 #: by id of the library's inner channel, the only part of the channel that a call has
 _targets: Dict[int, Target] = {}

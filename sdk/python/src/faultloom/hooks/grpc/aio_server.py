@@ -1,4 +1,5 @@
-"""grpc.aio's server: handlers of unary calls and of streams, as coroutines, asynchronous generators and plain functions.
+"""grpc.aio's server: handlers of unary calls and of streams, as coroutines, asynchronous generators and plain
+functions.
 
 Like the synchronous server (``handler``), with one difference: ``context.abort`` sends the status immediately, so the
 handler gets a context whose ``abort`` adds the trailer first. Each call has a task of its own, in which its handler is
@@ -63,7 +64,10 @@ _CACHE_ATTRIBUTES = ("_faultloom_aio", "_faultloom_aio_takes")
 
 
 def handler_for(handler: Any, scope: Optional[Scope], takes: bool) -> Any:
-    """Our handler for one that the application's interceptors and functions returned. ``takes``: the server announces fields."""
+    """Our handler for one that the application's interceptors and functions returned.
+
+    ``takes``: the server announces fields.
+    """
     behavior = behavior_of(handler)
     if behavior is None:
         return handler

@@ -1,7 +1,8 @@
 """grpc.aio's client: calls with a stream on either side, below the application's own interceptors.
 
-The library's call objects exchange bytes with an inner call. Inside a scope ours wraps the inner call. It takes the pieces
-of the history out of the reply messages, observes the end or the cancellation, and replaces the status if a fault determines it.
+The library's call objects exchange bytes with an inner call. Inside a scope ours wraps the inner call. It takes the
+pieces of the history out of the reply messages, observes the end or the cancellation, and replaces the status if a
+fault determines it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ...scope.current import current_scope
 from ...scope.fault_wait import wait_for_fault_async
 from ..faults import CANCELED, LOST, UNAVAILABLE, fault_effect, record_unsent, to_timeout_ms
 from . import status
-from .client import Target
 from .client_stream import Replies
+from .target import Target
 
 
 class InnerCall:

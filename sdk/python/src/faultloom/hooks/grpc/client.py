@@ -11,9 +11,8 @@ Such a request is serialized here and sent by a multi-callable without a seriali
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import grpc
 from grpc._channel import _InactiveRpcError
@@ -22,82 +21,25 @@ from ...scope.current import CURRENT_SCOPE, current_scope
 from ...scope.fault_wait import wait_for_fault
 from ...scope.scope import OutgoingCall, Scope
 from ...wire.carriers import GRPC_KEY, cut_field, field_cutter, field_ends
-from ...wire.envelope import ACCEPT_FIELD, encode_accepts
-from ...wire.history import HEAD_BYTES, RECV_RESPONSE, TAKES_FIELD, takes_field
-from ...wire.names import grpc_authority
+from ...wire.history import HEAD_BYTES, RECV_RESPONSE, TAKES_FIELD
 from ...wire.pieces import PieceJoiner
 from ..faults import (
     CANCELED, CHANGED_REPLIES, RESET, UNKNOWN, CallResult, FaultEffect, changed_body, fault_effect, record_effect,
-    record_unsent, reply_effect, to_timeout_ms,
+    reply_effect, to_timeout_ms,
 )  # fmt: skip
 from ..patching import Patch
-from ..process import this_process
 from . import status
+from .client_stream import TracedStreams
+from .future import BackgroundCall, TracedFuture
+from .target import METADATA_ONLY, Target, fail_not_sent, target_for
 
 _OK = grpc.StatusCode.OK
 _LIBRARY_FILE = _InactiveRpcError.__init__.__code__.co_filename
 _NO_PAIR = (None, None)
 
 
-class Callee:
-    """State of one method of a channel's target: whether its requests may have their envelope in a field."""
-
-    __slots__ = ("flag", "never")
-
-    def __init__(self, never: bool = False) -> None:
-        #: TAKES_FIELD if they may, else 0
-        self.flag = 0
-        #: something on the way has removed a field
-        self.never = never
-
-    def update(self, call: OutgoingCall, is_reply: bool, history: Optional[bytes]) -> None:
-        """Evaluates the end of a call of this method."""
-        with _lock:
-            if self.never:
-                return
-            if not is_reply:
-                if call.in_field:
-                    self.flag = 0
-            elif history is not None and history[:HEAD_BYTES] == call.head:
-                self.flag = TAKES_FIELD if takes_field(history) else 0
-            elif call.in_field:
-                self.flag, self.never = 0, True
-
-
-METHODS_MAX = 1024
-#: for methods whose envelopes always travel in metadata
-METADATA_ONLY = Callee(never=True)
-_lock = threading.Lock()
-
-
-class Target(NamedTuple):
-    """The target of a channel, determined once per channel."""
-
-    peer: str
-    authority: str
-    #: what its envelopes announce about the reply (``encode_accepts``)
-    accepts: bytes
-    #: by method. None: the message limits are too low for fields
-    callees: Optional[Dict[str, Callee]]
-
-    def callee(self, name: str) -> Callee:
-        callees = self.callees
-        if callees is None:
-            return METADATA_ONLY
-        callee = callees.get(name)
-        if callee is None:
-            with _lock:
-                callee = callees.setdefault(name, Callee()) if len(callees) < METHODS_MAX else METADATA_ONLY
-        return callee
-
-    def begin_call(self, scope: Scope, name: str) -> Optional[OutgoingCall]:
-        return scope.begin_call(False, self.peer, name, self.accepts)
-
-
 def patch(patch: Patch, module: Any) -> None:
     """``module``: grpc._channel."""
-    from .client_stream import TracedStreams
-
     channel = module.Channel
     init = channel.__init__
 
@@ -132,15 +74,11 @@ def patch(patch: Patch, module: Any) -> None:
         patch.replace(channel, name, traced(getattr(channel, name), cls))
 
 
-def target_for(target: Any, receive_limit: int, sends_fields: bool) -> Target:
-    """``receive_limit``: the channel's, in bytes; 0: replies cannot carry a field."""
-    authority = grpc_authority(target.decode() if isinstance(target, bytes) else str(target))
-    accepts = encode_accepts(ACCEPT_FIELD if receive_limit else 0, receive_limit)
-    return Target(this_process().peer_name(authority), authority, accepts, {} if receive_limit and sends_fields else None)
-
-
 def serialize_with_envelope(request: Any, serializer: Optional[Callable[[Any], bytes]], call: OutgoingCall) -> Optional[bytes]:
-    """The request's bytes, followed by the envelope unless the message is too large. None: the library must report the error."""
+    """The request's bytes, followed by the envelope unless the message is too large.
+
+    None: the library must report the error.
+    """
     try:
         data = request if serializer is None else serializer(request)
     except Exception:
@@ -278,13 +216,11 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         call = None if scope is None else self._target.begin_call(scope, self._name)
         if scope is None or call is None:
             return self._inner.future(request, timeout, metadata, *args, **kwargs)
-        from . import future as futures
-
         if call.fault is not None:
             effect = fault_effect("grpc", call.fault, to_timeout_ms(timeout))
             if not effect.sends and not effect.wait_ms:
                 return fail_not_sent(scope, call, effect, self._target)
-            job = futures.BackgroundCall(timeout)
+            job = BackgroundCall(timeout)
             return job.start(lambda: self._call_with_fault(scope, call, job.wait, request, timeout, metadata, *args, **kwargs))
         request, serialized = self._request(scope, call, request)
         metadata = status.outgoing_metadata(metadata, scope, call)
@@ -293,7 +229,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         except BaseException:
             scope.record_failure(call.number, UNKNOWN, None, True)
             raise
-        return futures.TracedFuture(future, lambda pair, ended, error: self._record(scope, call, pair, ended, error))
+        return TracedFuture(future, lambda pair, ended, error: self._record(scope, call, pair, ended, error))
 
     def _request(self, scope: Scope, call: OutgoingCall, request: Any) -> Tuple[Any, bool]:
         """The request to send, and whether it is serialized. Determines whether the metadata carries the envelope."""
@@ -401,7 +337,7 @@ class TracedUnaryUnary(grpc.UnaryUnaryMultiCallable):
         return None
 
     def _history(self, of_message: Optional[bytes], trailers: Callable[[], Any], call: int) -> Tuple[Optional[bytes], bool]:
-        """The history of an ended call, and whether its trailer carried one, which proves that the callee has replied."""
+        """The history of an ended call, and whether its trailer carried one: then the callee has replied."""
         in_trailer = status.history_in(trailers(), call)
         return (in_trailer if of_message is None else of_message), in_trailer is not None
 
@@ -425,12 +361,9 @@ def _history_of_message(error: Any) -> Optional[bytes]:
     return pair[1] if pair is not None else None
 
 
-def fail_not_sent(scope: Scope, call: OutgoingCall, effect: FaultEffect, target: Target) -> Any:
-    """Records a call that a fault keeps from being sent. Returns its error."""
-    record_unsent(scope, call.number, effect)
-    return status.error(*status.not_sent_error(effect, target.authority))
-
-
 def is_reply_error(error: Any, has_trailer: bool) -> bool:
-    """Like ``status.is_reply``, for an error raised by grpcio. One without a code was raised before the request was sent."""
+    """Like ``status.is_reply``, for an error raised by grpcio.
+
+    One without a code was raised before the request was sent.
+    """
     return isinstance(error, grpc.Call) and status.is_reply(status.number_of(error.code()), has_trailer)

@@ -26,8 +26,8 @@ from ..faults import (
     record_unsent, reply_effect, to_timeout_ms,
 )  # fmt: skip
 from . import status
-from .client import Target, fail_not_sent
 from .future import DelegatingCall
+from .target import Target, fail_not_sent
 
 
 class Replies:
@@ -74,7 +74,10 @@ class Replies:
 
 
 class TracedStreams(grpc.UnaryStreamMultiCallable, grpc.StreamStreamMultiCallable):
-    """The multi-callable that stubs call. ``untraced`` makes an untraced one for the same method, with another deserializer."""
+    """The multi-callable that stubs call.
+
+    ``untraced`` makes an untraced one for the same method, with another deserializer.
+    """
 
     def __init__(self, inner: Any, untraced: Callable[[Any], Any], serializer: Any, deserializer: Any, name: str, target: Target) -> None:
         self._inner = inner

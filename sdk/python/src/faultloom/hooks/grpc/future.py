@@ -72,7 +72,10 @@ class DelegatingCall(grpc.Future, grpc.Call):
 
 
 class TracedFuture(DelegatingCall):
-    """Wraps a future whose result is (message, history). Records the call when it ends, or earlier when the result is read."""
+    """Wraps a future whose result is (message, history).
+
+    Records the call when it ends, or earlier when the result is read.
+    """
 
     def __init__(self, inner: Any, record: Callable[[Any, Any, Any], Any]) -> None:
         self._inner = inner
@@ -106,7 +109,10 @@ class TracedFuture(DelegatingCall):
 
 
 class BackgroundCall(grpc.Future, grpc.Call):
-    """A call with a fault that delays it or changes its reply. Runs on a thread, so that ``future()`` returns immediately."""
+    """A call with a fault that delays it or changes its reply.
+
+    Runs on a thread, so that ``future()`` returns immediately.
+    """
 
     def __init__(self, timeout: Optional[float]) -> None:
         self._deadline = None if timeout is None else time.monotonic() + timeout

@@ -1,12 +1,12 @@
 """Handlers of grpcio servers that run inside the scope of the call they answer. ``aio_server`` uses most of it too.
 
 A stream without an envelope gets the application's own handler object. The answer of a unary call is recorded when its
-message is serialized: the last moment at which both the message and the trailers can be changed. The answer of a stream of
-replies is recorded when its handler has ended. A reply message is serialized where the handler is called, which takes one
-function call less per request than a serializer of ours.
+message is serialized: the last moment at which both the message and the trailers can be changed. The answer of a stream
+of replies is recorded when its handler has ended. A reply message is serialized where the handler is called, which
+takes one function call less per request than a serializer of ours.
 
-The envelope of a unary call may be in its message. The deserializer, on the thread that serves all calls, takes it out and
-passes it to the handler together with the message.
+The envelope of a unary call may be in its message. The deserializer, on the thread that serves all calls, takes it out
+and passes it to the handler together with the message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class ServerReply:
         self.scope = scope
 
     def serializer(self, inner: Optional[Callable[[Any], bytes]], contexts: Dict[str, Any]) -> Callable[[Any], bytes]:
-        """The handler's serializer, which appends the history. ``contexts`` has the RPC's context when a message is serialized."""
+        """The handler's serializer, which appends the history.
+
+        ``contexts`` has the RPC's context when a message is serialized.
+        """
         return lambda message: self.serialize(inner, message, contexts["context"])
 
     def serialize(self, inner: Optional[Callable[[Any], bytes]], message: Any, context: Any) -> bytes:
@@ -142,7 +145,8 @@ def handler_for(handler: Any, scope: Optional[Scope], takes: bool) -> Any:
 
 
 def cache_on(handler: Any, attribute: str, ours: Any) -> None:
-    """Caches our handler on the library's immutable class only: a copy of a mutable handler would keep an outdated one."""
+    """Caches our handler on the library's immutable class only: a copy of a mutable handler would keep an outdated one.
+    """
     if type(handler) is RpcMethodHandler:
         setattr(handler, attribute, ours)
 
@@ -157,7 +161,8 @@ def behavior_of(handler: Any) -> Any:
 
 
 class RequestWithEnvelope(tuple):  # type: ignore[type-arg]
-    """A request whose message carried its envelope: (message, envelope, µs since the epoch, ns of ``perf_counter_ns``)."""
+    """A request whose message carried its envelope: (message, envelope, µs since the epoch, ns of ``perf_counter_ns``).
+    """
 
     __slots__ = ()
 
@@ -232,7 +237,8 @@ def traced_handler(handler: Any, behavior: Any, takes_field: int) -> Any:
 
 
 def log_serialization_error() -> None:
-    """What the library does when a serializer fails: it logs the error, and answers INTERNAL to a message that is None."""
+    """What the library does when a serializer fails: it logs the error, and answers INTERNAL to a message that is None.
+    """
     logging.getLogger("grpc._common").exception("Exception serializing message!")
 
 

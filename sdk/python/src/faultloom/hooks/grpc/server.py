@@ -4,8 +4,8 @@ The hook wraps the library's handler lookup, so that the application's intercept
 server without interceptors that has all its methods by name gets our handlers in place of its own instead: the lookup
 returns ours, and an untraced request takes no additional step.
 
-If the envelope of a call is in its message, its interceptors run before the scope is opened. A server whose interceptors
-were observed to send a traced call therefore stops announcing that it accepts envelopes in messages.
+If the envelope of a call is in its message, its interceptors run before the scope is opened. A server whose
+interceptors were observed to send a traced call therefore stops announcing that it accepts envelopes in messages.
 """
 
 from __future__ import annotations
@@ -178,7 +178,10 @@ def has_only_named_handlers(state: Any) -> bool:
 
 
 def handler_in_place(handler: Any, takes: bool) -> Any:
-    """Our handler for a unary method. Others keep the application's, and a traced call gets one of its own from that."""
+    """Our handler for a unary method.
+
+    Others keep the application's, and a traced call gets one of its own from that.
+    """
     behavior = handler.unary_unary
     if behavior is None or getattr(behavior, "experimental_non_blocking", False):
         return handler
@@ -206,7 +209,8 @@ def deserialize(data: bytes, deserializer: Optional[Callable[[bytes], Any]]) -> 
 class DirectPool:
     """A server's thread pool whose jobs are submitted by the interpreter's own ``submit``, not by our patch of it.
 
-    The library runs each call in a context of its own, so there is no scope to pass on. Saves a function call per request.
+    The library runs each call in a context of its own, so there is no scope to pass on. Saves a function call per
+    request.
     """
 
     def __init__(self, pool: Any, submit: Any) -> None:

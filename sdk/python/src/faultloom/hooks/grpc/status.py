@@ -9,7 +9,7 @@ from grpc._channel import _InactiveRpcError, _RPCState
 
 from ...scope.scope import OutgoingCall, Scope
 from ...wire.bridge import BAGGAGE, TRACEPARENT
-from ...wire.carriers import GRPC_KEY, field_size
+from ...wire.carriers import GRPC_KEY, field_length
 from ...wire.envelope import ENVELOPE_BYTES
 from ...wire.errors import FaultloomError
 from ...wire.history import split_history
@@ -52,7 +52,9 @@ def debug_string(code: grpc.StatusCode, details: str) -> str:
 
 
 def error(code: grpc.StatusCode, details: str) -> Any:
-    """A finished RPC with this status, of the library's own class: an RpcError that is also a grpc.Call and a grpc.Future."""
+    """A finished RPC with this status, of the library's own class: an RpcError that is also a grpc.Call and a
+    grpc.Future.
+    """
     state = _RPCState((), (), (), code, details)
     state.debug_error_string = debug_string(code, details)
     return _InactiveRpcError(state)
@@ -61,15 +63,18 @@ def error(code: grpc.StatusCode, details: str) -> Any:
 def is_reply(code: int, has_trailer: bool) -> bool:
     """Whether a status was sent by the callee, rather than produced on this side (refused, timed out, canceled).
 
-    ``has_trailer``: its trailer carried a history (for a stream: the last piece), which only the callee can send. Otherwise
-    grpcio does not distinguish the two (its debug text contains "received from peer" for both, or nothing), and the three
-    codes that this side produces count as no reply. A history on a message proves nothing: the status may have been lost.
+    ``has_trailer``: its trailer carried a history (for a stream: the last piece), which only the callee can send.
+    Otherwise grpcio does not distinguish the two (its debug text contains "received from peer" for both, or nothing),
+    and the three codes that this side produces count as no reply. A history on a message proves nothing: the status may
+    have been lost.
     """
     return has_trailer or code not in (1, 4, 14)
 
 
 def history_in(metadata: Optional[Iterable[Any]], call: int) -> Optional[bytes]:
-    """The history that a trailer carries for this call. Histories of other calls (forwarded by the application) are ignored.
+    """The history that a trailer carries for this call.
+
+    Histories of other calls (forwarded by the application) are ignored.
 
     If none is for this call, the first one is returned: its wrong id leads to a gap.
     """
@@ -95,7 +100,7 @@ def outgoing_metadata(metadata: Optional[Iterable[Any]], scope: Scope, call: Out
         return with_own(metadata, call.envelope)
     pairs = tuple(metadata or ())
     values = [[_text(value) for key, value in pairs if key == name and value] for name in (TRACEPARENT, BAGGAGE)]
-    traceparent, baggage = scope.bridge_headers(call, values[0][0] if values[0] else "", ",".join(values[1]))
+    traceparent, baggage = scope.inject_bridge(call, values[0][0] if values[0] else "", ",".join(values[1]))
     kept = [pair for pair in pairs if pair[0] not in (TRACEPARENT, BAGGAGE)]
     kept += [(TRACEPARENT, traceparent), *([(BAGGAGE, baggage)] if baggage else [])]
     return with_own(kept, call.envelope)
@@ -120,7 +125,7 @@ def receive_limit(options: Optional[Iterable[Any]]) -> int:
 
 def sends_fields(options: Optional[Iterable[Any]]) -> bool:
     """Whether a channel with these options can send every message that may carry an envelope."""
-    return _limit(options, "grpc.max_send_message_length", -1) >= FIELD_MESSAGE_BYTES + field_size(ENVELOPE_BYTES)
+    return _limit(options, "grpc.max_send_message_length", -1) >= FIELD_MESSAGE_BYTES + field_length(ENVELOPE_BYTES)
 
 
 def _limit(options: Optional[Iterable[Any]], option: str, limit: int) -> int:

@@ -1,7 +1,7 @@
 """Reply bodies on the client: cuts off the history after them, and decodes what a proxy has compressed.
 
-The length of the tail is at its very end, so the last 4 MiB + 8 bytes of a body may all belong to it. ``Window`` passes on
-the bytes before that, and keeps the rest until the end. Used for http.client and httpx.
+The length of the tail is at its very end, so the last 4 MiB + 8 bytes of a body may all belong to it. ``Window`` passes
+on the bytes before that, and keeps the rest until the end. Used for http.client and httpx.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def take_reply_history(headers: Any) -> ReplyHistory:
 
 
 class Decoder:
-    """Decodes gzip (also several members) or deflate (zlib or raw: senders mix them up, the first two bytes distinguish them)."""
+    """Decodes gzip (also several members) or deflate (zlib or raw: senders mix them up, the first two bytes distinguish
+    them).
+    """
 
     def __init__(self, coding: str) -> None:
         self._gzip = coding in ("gzip", "x-gzip")

@@ -1,8 +1,8 @@
 """``http.client`` on the calling side, which urllib, urllib3 and requests are built on.
 
-``putrequest`` starts a call, ``endheaders`` begins it in the scope and adds the envelope, ``getresponse`` ends it. A fault
-that keeps the request from being sent mutes ``send`` and puts one end of a socket pair in place of the connection's
-socket, so that the libraries above work as usual and raise their own exceptions.
+``putrequest`` starts a call, ``endheaders`` begins it in the scope and adds the envelope, ``getresponse`` ends it. A
+fault that keeps the request from being sent mutes ``send`` and puts one end of a socket pair in place of the
+connection's socket, so that the libraries above work as usual and raise their own exceptions.
 """
 
 from __future__ import annotations
@@ -245,7 +245,10 @@ def authority_of(connection: Any, url: str) -> str:
 
 
 def header_values(connection: Any, name: bytes, remove: bool = False) -> List[str]:
-    """The values of a header in the connection's buffer, whose first line is the request line. ``name`` in lower case."""
+    """The values of a header in the connection's buffer, whose first line is the request line.
+
+    ``name`` in lower case.
+    """
     values: List[str] = []
     lines = connection._buffer
     for index in range(len(lines) - 1, 0, -1):
@@ -260,7 +263,7 @@ def header_values(connection: Any, name: bytes, remove: bool = False) -> List[st
 def put_bridge_headers(connection: Any, scope: Scope, call: OutgoingCall) -> None:
     """Puts the envelope into ``baggage``, for services that support OpenTelemetry only."""
     own = next((value for value in header_values(connection, b"traceparent", remove=True) if value), "")
-    traceparent, baggage = scope.bridge_headers(call, own, ",".join(header_values(connection, b"baggage", remove=True)))
+    traceparent, baggage = scope.inject_bridge(call, own, ",".join(header_values(connection, b"baggage", remove=True)))
     connection._buffer.append(f"{TRACEPARENT}: {traceparent}".encode("latin-1"))
     if baggage:
         connection._buffer.append(f"{BAGGAGE}: {baggage}".encode("latin-1"))

@@ -87,7 +87,10 @@ def patch(patch: Patch, module: Any) -> None:
 
 
 class Exchange:
-    """One request and its reply. As a context manager it adds the envelope to the request's headers while it is sent."""
+    """One request and its reply.
+
+    As a context manager it adds the envelope to the request's headers while it is sent.
+    """
 
     def __init__(self, scope: Scope, call: OutgoingCall, request: httpx.Request) -> None:
         self.scope, self.call, self.request = scope, call, request
@@ -132,7 +135,7 @@ class Exchange:
             if self.scope.envelope.bridge:
                 self._own_headers = {name: headers.get_list(name) for name in (TRACEPARENT, BAGGAGE)}
                 own = next((value for value in self._own_headers[TRACEPARENT] if value), "")
-                traceparent, baggage = self.scope.bridge_headers(call, own, ",".join(self._own_headers[BAGGAGE]))
+                traceparent, baggage = self.scope.inject_bridge(call, own, ",".join(self._own_headers[BAGGAGE]))
                 self._set_headers({TRACEPARENT: [traceparent], BAGGAGE: [baggage] if baggage else []})
 
     def __exit__(self, kind: Any, error: Optional[BaseException], traceback: Any) -> None:

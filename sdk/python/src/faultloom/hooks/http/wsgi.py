@@ -1,8 +1,8 @@
 """WSGI: the reply to a request with an envelope carries the history in a header or after the body.
 
-Up to 32 kB of the body are buffered until the history is complete: a small history goes into a header. With a longer body
-the headers are sent before the history is complete, and announce a tail; a reply that must not have a tail is marked as a
-gap. Event streams are never buffered: they are a gap from the first byte.
+Up to 32 kB of the body are buffered until the history is complete: a small history goes into a header. With a longer
+body the headers are sent before the history is complete, and announce a tail; a reply that must not have a tail is
+marked as a gap. Event streams are never buffered: they are a gap from the first byte.
 
 ``Middleware`` serves any WSGI application. Flask does not need it (``flask``).
 """
@@ -213,7 +213,10 @@ class Reply:
         return self._scope.finish(self._code(), name)
 
     def _send_headers(self, history: Optional[bytes]) -> bytes:
-        """Sends the headers, with the history of a complete reply or without (None). Returns what must follow the held body."""
+        """Sends the headers, with the history of a complete reply or without (None).
+
+        Returns what must follow the held body.
+        """
         headers = [(name, value) for name, value in self._headers if name.lower() not in (HISTORY_HEADER, REPLY_HEADER)]
         end = b""
         if self._scope.returns_history:
@@ -243,7 +246,10 @@ class Reply:
 
 
 def _uncacheable(headers: Headers) -> Headers:
-    """Headers that forbid caches to store one caller's history and proxies to change the bytes. Replies vary by our header."""
+    """Headers that forbid caches to store one caller's history and proxies to change the bytes.
+
+    Replies vary by our header.
+    """
     vary = ", ".join([value for name, value in headers if name.lower() == "vary"] + ["x-faultloom"])
     kept = [(name, value) for name, value in headers if name.lower() not in ("cache-control", "vary")]
     return [*kept, ("Cache-Control", "no-store, no-transform"), ("Vary", vary)]

@@ -1,6 +1,6 @@
 package dev.faultloom.agent;
 
-import dev.faultloom.entry.Status;
+import dev.faultloom.entry.StatusFile;
 import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.scope.Process;
 import java.io.File;
@@ -38,7 +38,7 @@ public final class Agent {
             if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && variables.getOrDefault("FAULTLOOM_TRUST", "").isEmpty()) {
                 // loads the core with the system class loader: the boot class path stays unchanged
                 Process process = ThisProcess.get();
-                Status.of(variables, process.service(), process.receiver()::state);
+                StatusFile.fromEnvironment(variables, process.service(), process.receiver()::state);
                 return;
             }
             File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());

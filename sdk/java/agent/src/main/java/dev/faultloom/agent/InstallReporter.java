@@ -1,6 +1,6 @@
 package dev.faultloom.agent;
 
-import dev.faultloom.entry.Status;
+import dev.faultloom.entry.StatusFile;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -9,11 +9,11 @@ import net.bytebuddy.utility.JavaModule;
 
 /** Reports hooked libraries in the status file, and refused ones there and on standard error, once each. */
 final class InstallReporter extends AgentBuilder.Listener.Adapter {
-    private final Status status;
+    private final StatusFile status;
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
     private final Map<String, Library> types = new ConcurrentHashMap<>();
 
-    InstallReporter(Status status) {
+    InstallReporter(StatusFile status) {
         this.status = status;
     }
 

@@ -2,7 +2,7 @@ package dev.faultloom.agent;
 
 import static net.bytebuddy.matcher.ElementMatchers.nameStartsWith;
 
-import dev.faultloom.entry.Status;
+import dev.faultloom.entry.StatusFile;
 import dev.faultloom.entry.ThisProcess;
 import dev.faultloom.scope.Process;
 import java.io.File;
@@ -22,7 +22,7 @@ public final class Installer {
     public static void install(Instrumentation instrumentation, File jar) throws IOException, ReflectiveOperationException {
         Map<String, String> variables = System.getenv();
         Process process = ThisProcess.get();
-        Status status = Status.of(variables, process.service(), process.receiver()::state);
+        StatusFile status = StatusFile.fromEnvironment(variables, process.service(), process.receiver()::state);
         if (variables.getOrDefault("FAULTLOOM_TRUST_FILE", "").isEmpty() && process.isInactive()) {
             return; // a settings file may appear later, a variable cannot
         }

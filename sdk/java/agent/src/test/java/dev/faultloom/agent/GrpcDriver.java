@@ -70,7 +70,7 @@ final class GrpcDriver implements AutoCloseable {
     /** Sends a request with these envelopes (or null) in metadata and in a field. */
     Reply send(String method, String text, byte[] envelope, byte[] inField, long call) throws Exception {
         byte[] message = StringValue.of(text).toByteArray();
-        return send(method, MethodType.UNARY, inField == null ? message : join(message, Carrier.field(inField)), envelope, call);
+        return send(method, MethodType.UNARY, inField == null ? message : join(message, Carrier.encodeField(inField)), envelope, call);
     }
 
     static byte[] join(byte[] a, byte[] b) {
@@ -113,7 +113,7 @@ final class GrpcDriver implements AutoCloseable {
         wait(done);
         reply.trailer = reply.trailers.get(CARRIER);
         if (reply.message != null) {
-            Carrier.Split cut = Carrier.splitField(reply.message, 0, reply.message.length);
+            Carrier.Cut cut = Carrier.cutField(reply.message, 0, reply.message.length);
             if (cut != null) {
                 reply.field = Arrays.copyOfRange(reply.message, cut.historyFrom, cut.historyTo);
                 reply.message = Arrays.copyOf(reply.message, cut.end);

@@ -156,7 +156,7 @@ final class GrpcFieldServerTest {
         byte[] hello = StringValue.of("hello").toByteArray();
         assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, GrpcDriver.join(hello, OTHER_FIELD), null, 0).text());
         Envelope envelope = Requests.begin();
-        byte[] field = Carrier.field(bytes(envelope));
+        byte[] field = Carrier.encodeField(bytes(envelope));
         byte[] both = GrpcDriver.join(GrpcDriver.join(hello, OTHER_FIELD), field);
         assertEquals("hello 4", toBack.send("Unknown", MethodType.UNARY, both, null, envelope.hop.call).text());
         field[field.length - 1]++; // a wrong magic

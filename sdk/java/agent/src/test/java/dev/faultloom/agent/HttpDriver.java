@@ -77,7 +77,7 @@ final class HttpDriver {
         } else if (reply.headers.firstValue(Envelope.REPLY_HEADER).isPresent()) {
             reply.carrier = reply.headers.firstValue(Envelope.REPLY_HEADER).get();
             if (reply.carrier.equals("tail")) {
-                Carrier.Split cut = Carrier.splitTail(reply.body, 0, reply.body.length);
+                Carrier.Cut cut = Carrier.cutTail(reply.body, 0, reply.body.length);
                 history = Arrays.copyOfRange(reply.body, cut.historyFrom, cut.historyTo);
                 reply.body = Arrays.copyOf(reply.body, cut.end);
             }

@@ -31,7 +31,7 @@ final class RawCallee implements AutoCloseable {
         Request(ServerCall<byte[], byte[]> call, Metadata headers, byte[] bytes) {
             this.call = call;
             metadata = headers.get(CARRIER);
-            Carrier.Split cut = Carrier.splitField(bytes, 0, bytes.length);
+            Carrier.Cut cut = Carrier.cutField(bytes, 0, bytes.length);
             field = cut == null ? null : Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo);
             message = cut == null ? bytes : Arrays.copyOf(bytes, cut.end);
         }
@@ -48,7 +48,7 @@ final class RawCallee implements AutoCloseable {
         /** Replies with the request's message and this history, or null. */
         void reply(byte[] history) {
             call.sendHeaders(new Metadata());
-            byte[] field = history == null ? new byte[0] : Carrier.field(history);
+            byte[] field = history == null ? new byte[0] : Carrier.encodeField(history);
             byte[] bytes = Arrays.copyOf(message, message.length + field.length);
             System.arraycopy(field, 0, bytes, message.length, field.length);
             call.sendMessage(bytes);

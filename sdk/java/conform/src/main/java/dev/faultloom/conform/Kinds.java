@@ -7,12 +7,13 @@ import dev.faultloom.trust.Receiver;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Accept;
 import dev.faultloom.wire.Bridge;
+import dev.faultloom.wire.BridgedEnvelope;
 import dev.faultloom.wire.CallId;
 import dev.faultloom.wire.Carrier;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.History;
 import dev.faultloom.wire.Names;
-import dev.faultloom.wire.Otlp;
+import dev.faultloom.wire.OtlpRequest;
 import dev.faultloom.wire.PieceJoiner;
 import dev.faultloom.wire.Selector;
 import dev.faultloom.wire.Text;
@@ -40,10 +41,10 @@ final class Kinds {
         ALL.put("hook", HookKind::result);
         ALL.put("history", Kinds::history);
         ALL.put("truncate", in -> object("history", hexOrNull(History.truncate(in.bytes("history"), (int) in.number("limit")))));
-        ALL.put("field", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.field(in.bytes("history")))));
-        ALL.put("tail", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.tail(in.bytes("history")))));
-        ALL.put("cut_field", in -> split(in.bytes("bytes"), Carrier.splitField(in.bytes("bytes"), 0, in.bytes("bytes").length)));
-        ALL.put("cut_tail", in -> split(in.bytes("bytes"), Carrier.splitTail(in.bytes("bytes"), 0, in.bytes("bytes").length)));
+        ALL.put("field", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.encodeField(in.bytes("history")))));
+        ALL.put("tail", in -> object("bytes", Text.hex(in.bytes("message")) + Text.hex(Carrier.encodeTail(in.bytes("history")))));
+        ALL.put("cut_field", in -> cut(in.bytes("bytes"), Carrier.cutField(in.bytes("bytes"), 0, in.bytes("bytes").length)));
+        ALL.put("cut_tail", in -> cut(in.bytes("bytes"), Carrier.cutTail(in.bytes("bytes"), 0, in.bytes("bytes").length)));
         ALL.put("takes_field", Kinds::takesField);
         ALL.put("match", Kinds::match);
         ALL.put("name", Kinds::name);
@@ -102,10 +103,10 @@ final class Kinds {
         }
     }
 
-    private static Object split(byte[] bytes, Carrier.Split split) {
-        return split == null
+    private static Object cut(byte[] bytes, Carrier.Cut cut) {
+        return cut == null
                 ? object("message", Text.hex(bytes), "history", null)
-                : object("message", Output.hex(bytes, 0, split.end), "history", Output.hex(bytes, split.historyFrom, split.historyTo));
+                : object("message", Output.hex(bytes, 0, cut.end), "history", Output.hex(bytes, cut.historyFrom, cut.historyTo));
     }
 
     private static Object takesField(Input in) {
@@ -163,10 +164,12 @@ final class Kinds {
         Map<String, String> headers = in.table("headers");
         long high = Long.parseUnsignedLong(in.text("trace").substring(0, 16), 16);
         long low = Long.parseUnsignedLong(in.text("trace").substring(16), 16);
-        headers.put(Bridge.TRACEPARENT, Bridge.traceparent(headers.get(Bridge.TRACEPARENT), high, low, in.id("call")));
-        String baggage = Bridge.baggage(headers.remove(Bridge.BAGGAGE), in.bytes("envelope"));
-        if (baggage != null) {
-            headers.put(Bridge.BAGGAGE, baggage);
+        String baggage = headers.remove(Bridge.BAGGAGE);
+        Bridge bridge = Bridge.inject(
+                headers.get(Bridge.TRACEPARENT), baggage, in.bytes("envelope"), high, low, in.id("call"));
+        headers.put(Bridge.TRACEPARENT, bridge.traceparent);
+        if (bridge.baggage != null) {
+            headers.put(Bridge.BAGGAGE, bridge.baggage);
         }
         return object("headers", headers);
     }
@@ -177,11 +180,10 @@ final class Kinds {
         if (own != null) {
             return object("carrier", "own", "envelope", own, "call", null);
         }
-        String envelope = Bridge.envelope(headers.get(Bridge.BAGGAGE));
-        Traceparent parent = Traceparent.parse(headers.get(Bridge.TRACEPARENT));
-        return envelope == null || parent == null
+        BridgedEnvelope bridged = Bridge.extract(headers.get(Bridge.TRACEPARENT), headers.get(Bridge.BAGGAGE));
+        return bridged == null
                 ? object("carrier", "none", "envelope", null, "call", null)
-                : object("carrier", "baggage", "envelope", envelope, "call", Text.hex(parent.parent));
+                : object("carrier", "baggage", "envelope", bridged.envelope, "call", Text.hex(bridged.call));
     }
 
     private static Object traceparent(Input in) {
@@ -196,7 +198,7 @@ final class Kinds {
     private static Object otlp(Input in) {
         try {
             String trace = in.text("trace");
-            String json = new Otlp().add(Long.parseUnsignedLong(trace.substring(0, 16), 16),
+            String json = new OtlpRequest().add(Long.parseUnsignedLong(trace.substring(0, 16), 16),
                     Long.parseUnsignedLong(trace.substring(16), 16), in.flag("has_parent"),
                     History.decode(in.bytes("history"))).json();
             return Json.parse(json);
@@ -207,7 +209,7 @@ final class Kinds {
 
     private static Object corrupt(Input in) {
         byte[] b = in.bytes("bytes");
-        Carrier.corrupt(b, 0, b.length);
+        Carrier.corruptBody(b, 0, b.length);
         return object("bytes", Text.hex(b));
     }
 }

@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.faultloom.scope.HistorySink;
 import dev.faultloom.wire.History;
-import dev.faultloom.wire.Otlp;
+import dev.faultloom.wire.OtlpRequest;
 import dev.faultloom.wire.WireError;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -74,7 +74,7 @@ public final class Exporter implements HistorySink {
 
     /** Queues a history; drops it if the queue is full. */
     @Override
-    public void offer(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
+    public void add(long traceHigh, long traceLow, boolean hasParent, byte[] history) {
         if (!queue.offer(new FinishedHistory(traceHigh, traceLow, hasParent, history))) {
             dropped.incrementAndGet();
         }
@@ -125,7 +125,7 @@ public final class Exporter implements HistorySink {
     }
 
     private void send(List<FinishedHistory> batch) {
-        Otlp otlp = new Otlp();
+        OtlpRequest otlp = new OtlpRequest();
         int decoded = 0;
         for (FinishedHistory f : batch) {
             try {

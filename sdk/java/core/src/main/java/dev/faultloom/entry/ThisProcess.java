@@ -8,7 +8,7 @@ import java.util.Map;
 
 /** This process, as the {@code FAULTLOOM_…} environment variables describe it. */
 public final class ThisProcess {
-    private static final Process INSTANCE = of(System.getenv());
+    private static final Process INSTANCE = fromEnvironment(System.getenv());
 
     private ThisProcess() {}
 
@@ -21,10 +21,10 @@ public final class ThisProcess {
      * A process configured by these variables. An invalid value of {@code FAULTLOOM_SAMPLE} or {@code FAULTLOOM_EXPORT}
      * disables sampling, with one line on standard error.
      */
-    static Process of(Map<String, String> variables) {
+    static Process fromEnvironment(Map<String, String> variables) {
         String service = variables.getOrDefault("FAULTLOOM_SERVICE", "");
         Map<String, String> peers = parsePeers(variables.getOrDefault("FAULTLOOM_PEERS", ""));
-        Receiver receiver = new Receiver(TrustSource.environment(variables));
+        Receiver receiver = new Receiver(TrustSource.fromEnvironment(variables));
         String sample = variables.getOrDefault("FAULTLOOM_SAMPLE", "");
         String export = variables.getOrDefault("FAULTLOOM_EXPORT", "");
         Sampler sampler = sample.isEmpty() ? null : Sampler.parse(sample);

@@ -39,20 +39,9 @@ public final class OutgoingCall {
         return envelope != null && received.signed.bridge;
     }
 
-    /**
-     * The new value of {@code traceparent}. Only if {@link #isBridged}. {@code present}: the request's own value, or
-     * null.
-     */
-    public String traceparent(String present) {
-        return Bridge.traceparent(present, received, id);
-    }
-
-    /**
-     * The new value of {@code baggage}, or null: remove the header. Only if {@link #isBridged}.
-     *
-     * @param present the request's own value, or null
-     */
-    public String baggage(String present) {
-        return Bridge.baggage(present, envelope);
+    /** {@link Bridge#inject} for this call. Only if {@link #isBridged}. Both are the request's own values, or null. */
+    public Bridge injectBridge(String traceparent, String baggage) {
+        return Bridge.inject(
+                traceparent, baggage, envelope, received.signed.traceHigh, received.signed.traceLow, id);
     }
 }

@@ -7,6 +7,7 @@ import dev.faultloom.trust.Receiver;
 import dev.faultloom.trust.Signer;
 import dev.faultloom.trust.TrustSettings;
 import dev.faultloom.wire.Bridge;
+import dev.faultloom.wire.BridgedEnvelope;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.Headers;
 import dev.faultloom.wire.Names;
@@ -96,7 +97,7 @@ public final class Process {
 
     private Scope openGrpc(IncomingRequest request) throws WireError {
         byte[] envelope = request.grpcEnvelope();
-        long attempt = Envelope.claimsPlan(envelope) ? attempt(request.get("grpc-previous-rpc-attempts")) : 0;
+        long attempt = Envelope.carriesPlan(envelope) ? attempt(request.get("grpc-previous-rpc-attempts")) : 0;
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
         Envelope accepted = receiver.accept(envelope, us / 1_000_000, attempt);
@@ -115,14 +116,14 @@ public final class Process {
         if (receiver.settings() == null) {
             return null;
         }
-        String text = Bridge.envelope(headers.get(Bridge.BAGGAGE));
-        Traceparent parent = text == null ? null : Traceparent.parse(headers.get(Bridge.TRACEPARENT));
-        if (parent == null) {
+        String baggage = headers.get(Bridge.BAGGAGE);
+        BridgedEnvelope bridged = baggage == null ? null : Bridge.extract(headers.get(Bridge.TRACEPARENT), baggage);
+        if (bridged == null) {
             return sample(headers);
         }
         long nanos = System.nanoTime();
         long us = Scope.wallUs();
-        Envelope accepted = receiver.acceptBridged(text, parent.parent, us / 1_000_000);
+        Envelope accepted = receiver.acceptBridged(bridged.envelope, bridged.call, us / 1_000_000);
         return accepted == null ? null : new Scope(this, accepted, nanos, us, new ExportTarget(exporter, true));
     }
 

@@ -294,7 +294,7 @@ public final class Scope {
 
     private void export(PendingHistory history) {
         if (exportTarget != null && exportTarget.sink != null && envelope.signed.history) {
-            exportTarget.sink.offer(envelope.signed.traceHigh, envelope.signed.traceLow, exportTarget.hasParent, history.history());
+            exportTarget.sink.add(envelope.signed.traceHigh, envelope.signed.traceLow, exportTarget.hasParent, history.history());
         } else {
             history.drop();
         }

@@ -32,7 +32,7 @@ public final class Receiver {
     /** Whether faults may fire at this service now: it has settings, and they do not disable faults. */
     public boolean faultsEnabled() {
         TrustSettings settings = settings();
-        return settings != null && settings.faults;
+        return settings != null && settings.faultsEnabled;
     }
 
     /**
@@ -72,7 +72,7 @@ public final class Receiver {
     }
 
     private static Envelope verify(TrustSettings settings, byte[] raw, long now) throws WireError {
-        UnverifiedEnvelope o = Envelope.decodeOuter(raw);
+        UnverifiedEnvelope o = Envelope.decode(raw);
         if (o.isUnsigned()) {
             throw WireError.UNSIGNED;
         }
@@ -95,7 +95,7 @@ public final class Receiver {
         if (o.hasPlan && !key.fault) {
             throw WireError.PLAN_NOT_PERMITTED;
         }
-        return o.decodeRest(key.id, settings.environment);
+        return o.decodeVerified(key.id, settings.environment);
     }
 
     private Envelope checkReplay(Envelope e, long attempt, long now) throws WireError {

@@ -66,7 +66,7 @@ public final class Signer {
         }
         SignedPart signed = new SignedPart(true, bridge, traceHigh, traceLow, run, expires, key.id, environment, plan);
         byte[] part = signed.encode();
-        byte[] prefix = Envelope.encodePrefix(part, key.sign(part));
+        byte[] prefix = Envelope.encodeSignedPrefix(part, key.sign(part));
         return new Envelope(signed, new HopPart(call, Accept.NONE, 0, new long[Plan.counterCount(plan)]), prefix, prefix.length);
     }
 }

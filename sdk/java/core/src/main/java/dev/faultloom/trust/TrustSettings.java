@@ -26,14 +26,14 @@ public final class TrustSettings {
 
     public final String environment;
     /** False: no fault fires at this service. */
-    public final boolean faults;
+    public final boolean faultsEnabled;
     /** In the order of the text; unmodifiable. */
     public final List<Key> keys;
     private final byte[] environmentBytes;
 
-    private TrustSettings(String environment, boolean faults, List<Key> keys) {
+    private TrustSettings(String environment, boolean faultsEnabled, List<Key> keys) {
         this.environment = environment;
-        this.faults = faults;
+        this.faultsEnabled = faultsEnabled;
         this.keys = List.copyOf(keys);
         this.environmentBytes = environment.getBytes(UTF_8);
     }
@@ -41,7 +41,7 @@ public final class TrustSettings {
     /** Parses the text form. Lines are separated by line feeds or {@code ;}. */
     public static TrustSettings parse(String text) throws Invalid {
         String environment = null;
-        boolean faults = true;
+        boolean faultsEnabled = true;
         List<Key> keys = new ArrayList<>();
         int number = 0;
         for (int at = 0; at <= text.length(); number++) {
@@ -58,7 +58,7 @@ public final class TrustSettings {
             if (form.equals("environment 2") && Text.utf8Length(words[1]) <= Envelope.MAX_ENVIRONMENT_BYTES) {
                 environment = words[1];
             } else if (form.equals("faults 2") && (words[1].equals("on") || words[1].equals("off"))) {
-                faults = words[1].equals("on");
+                faultsEnabled = words[1].equals("on");
             } else if (form.equals("key 4") && (words[1].equals("trace") || words[1].equals("fault"))) {
                 keys.add(key(number + 1, words));
             } else {
@@ -68,7 +68,7 @@ public final class TrustSettings {
         if (environment == null) {
             throw new Invalid(0, "missing line: environment NAME");
         }
-        return new TrustSettings(environment, faults, keys);
+        return new TrustSettings(environment, faultsEnabled, keys);
     }
 
     private static Key key(int line, String[] words) throws Invalid {

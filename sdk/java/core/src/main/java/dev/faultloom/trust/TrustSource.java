@@ -40,7 +40,7 @@ public final class TrustSource {
     }
 
     /** Settings from a file, read again when it changes. */
-    public static TrustSource file(Path path) {
+    public static TrustSource fromFile(Path path) {
         return new TrustSource(path);
     }
 
@@ -48,7 +48,7 @@ public final class TrustSource {
      * Settings from {@code FAULTLOOM_TRUST_FILE} or else {@code FAULTLOOM_TRUST}; invalid ones are reported on standard
      * error.
      */
-    public static TrustSource environment(Map<String, String> variables) {
+    public static TrustSource fromEnvironment(Map<String, String> variables) {
         String file = variables.getOrDefault("FAULTLOOM_TRUST_FILE", "");
         String text = variables.getOrDefault("FAULTLOOM_TRUST", "");
         TrustSource source = new TrustSource(file.isEmpty() ? null : Paths.get(file));

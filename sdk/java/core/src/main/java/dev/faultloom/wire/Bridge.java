@@ -1,29 +1,37 @@
 package dev.faultloom.wire;
 
-/** Carries an envelope in {@code traceparent} and {@code baggage}, across services that only run OpenTelemetry. */
+/**
+ * The bridge: an envelope in {@code traceparent} and {@code baggage}, across services that only run OpenTelemetry. An
+ * object has the values of both headers of an outgoing request.
+ */
 public final class Bridge {
     public static final String TRACEPARENT = "traceparent";
     public static final String BAGGAGE = "baggage";
     private static final String KEY = "faultloom";
     private static final int MAX_BAGGAGE_BYTES = 8192;
 
-    private Bridge() {}
+    public final String traceparent;
+    /** Null: no header. */
+    public final String baggage;
 
-    /** The new value of {@code traceparent}: the request's own value (null: none), else one for this call. */
-    public static String traceparent(String present, Envelope envelope, long call) {
-        return traceparent(present, envelope.signed.traceHigh, envelope.signed.traceLow, call);
-    }
-
-    /** {@link #traceparent(String, Envelope, long)} with a separate trace id. */
-    public static String traceparent(String present, long traceHigh, long traceLow, long call) {
-        return present != null && !present.isEmpty() ? present : Traceparent.format(traceHigh, traceLow, call);
+    private Bridge(String traceparent, String baggage) {
+        this.traceparent = traceparent;
+        this.baggage = baggage;
     }
 
     /**
-     * The new value of {@code baggage}, or null: no members. It keeps the members of {@code present} (null: none)
-     * except blank ones and an earlier envelope, then adds the envelope if it fits.
+     * The headers of a request that carries an envelope. The request's own values, or null, are kept: {@code
+     * traceparent} as it is, else there is one for this call; {@code baggage} except blank members and an earlier
+     * envelope, then the envelope if it fits.
      */
-    public static String baggage(String present, byte[] envelope) {
+    public static Bridge inject(
+            String traceparent, String baggage, byte[] envelope, long traceHigh, long traceLow, long call) {
+        boolean hasOwn = traceparent != null && !traceparent.isEmpty();
+        return new Bridge(
+                hasOwn ? traceparent : Traceparent.format(traceHigh, traceLow, call), addToBaggage(baggage, envelope));
+    }
+
+    private static String addToBaggage(String present, byte[] envelope) {
         StringBuilder out = new StringBuilder();
         for (int at = 0; present != null && at <= present.length(); ) {
             int end = memberEnd(present, at);
@@ -41,8 +49,17 @@ public final class Bridge {
         return out.length() == 0 ? null : out.toString();
     }
 
-    /** The envelope's text in the value of {@code baggage} (null: no header), or null. */
-    public static String envelope(String baggage) {
+    /**
+     * The envelope of a request that has none in its own carrier. Both headers may be null. Null if there is none, or
+     * {@code traceparent} is not valid.
+     */
+    public static BridgedEnvelope extract(String traceparent, String baggage) {
+        String envelope = findEnvelope(baggage);
+        Traceparent parent = envelope == null ? null : Traceparent.parse(traceparent);
+        return parent == null ? null : new BridgedEnvelope(envelope, parent.parent);
+    }
+
+    private static String findEnvelope(String baggage) {
         if (baggage == null || !baggage.contains(KEY)) {
             return null; // the common case: no need to parse the members
         }

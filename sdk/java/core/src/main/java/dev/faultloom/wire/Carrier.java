@@ -33,14 +33,14 @@ public final class Carrier {
     /** The carrier of the history in an HTTP reply. */
     public enum Choice { HEADER, TAIL, TRUNCATED_HEADER }
 
-    /** A message split from its history: positions in the array that was searched. */
-    public static final class Split {
+    /** A message cut off from its history: positions in the array that was searched. */
+    public static final class Cut {
         /** The end of the message or body. */
         public final int end;
         public final int historyFrom;
         public final int historyTo;
 
-        Split(int end, int historyFrom, int historyTo) {
+        Cut(int end, int historyFrom, int historyTo) {
             this.end = end;
             this.historyFrom = historyFrom;
             this.historyTo = historyTo;
@@ -65,7 +65,7 @@ public final class Carrier {
     }
 
     /** The field with a history, to append to a serialized protobuf message. */
-    public static byte[] field(byte[] history) {
+    public static byte[] encodeField(byte[] history) {
         Writer out = new Writer(fieldLength(history.length));
         beginField(out, history.length);
         out.bytes(history);
@@ -74,7 +74,7 @@ public final class Carrier {
     }
 
     /** Writes the field with an envelope into an array at {@code at}. */
-    public static void field(byte[] out, int at, byte[] envelope) {
+    public static void encodeField(byte[] out, int at, byte[] envelope) {
         Writer w = new Writer(out, at);
         beginField(w, envelope.length);
         w.bytes(envelope);
@@ -87,7 +87,7 @@ public final class Carrier {
     }
 
     /** The tail with a history, to append to an HTTP body. */
-    public static byte[] tail(byte[] history) {
+    public static byte[] encodeTail(byte[] history) {
         return new Writer(history.length + FOOTER_BYTES).bytes(history).u32(history.length).u32(MAGIC).array();
     }
 
@@ -96,8 +96,8 @@ public final class Carrier {
         return to - from >= FOOTER_BYTES && (int) Bytes.u32(b, to - 4) == MAGIC ? Bytes.u32(b, to - 8) : -1;
     }
 
-    /** Splits the field from the end of a message; null: there is none. */
-    public static Split splitField(byte[] b, int from, int to) {
+    /** Cuts the field off the end of a message; null: there is none. */
+    public static Cut cutField(byte[] b, int from, int to) {
         long n = lengthInFooter(b, from, to);
         if (n < TAG.length || n > to - from) {
             return null;
@@ -113,17 +113,17 @@ public final class Carrier {
         if (r.hasFailed() || size < FOOTER_BYTES || size != r.remaining()) {
             return null;
         }
-        return new Split(start, r.position(), to - FOOTER_BYTES);
+        return new Cut(start, r.position(), to - FOOTER_BYTES);
     }
 
-    /** Splits the tail from the end of a body; null: there is none. */
-    public static Split splitTail(byte[] b, int from, int to) {
+    /** Cuts the tail off the end of a body; null: there is none. */
+    public static Cut cutTail(byte[] b, int from, int to) {
         long n = lengthInFooter(b, from, to);
         if (n < 0 || n > to - from - FOOTER_BYTES) {
             return null;
         }
         int end = to - FOOTER_BYTES - (int) n;
-        return new Split(end, end, to - FOOTER_BYTES);
+        return new Cut(end, end, to - FOOTER_BYTES);
     }
 
     /** Chooses the carrier of an HTTP reply. {@code complete}: the handler has completed. */
@@ -180,7 +180,7 @@ public final class Carrier {
     }
 
     /** Overwrites the second half of a body with 0xFF, in place. */
-    public static void corrupt(byte[] b, int from, int to) {
+    public static void corruptBody(byte[] b, int from, int to) {
         for (int i = from + (to - from) / 2; i < to; i++) {
             b[i] = (byte) 0xFF;
         }

@@ -55,12 +55,12 @@ public final class Envelope {
      * Decodes the outer layers: checks 1 to 4 of the format. The result is not verified. The array is kept and must not
      * be changed. Errors: oversized, malformed, unsupported_version.
      */
-    public static UnverifiedEnvelope decodeOuter(byte[] raw) throws WireError {
+    public static UnverifiedEnvelope decode(byte[] raw) throws WireError {
         return new UnverifiedEnvelope(raw);
     }
 
     /** Whether an envelope claims to carry a plan. Verifies nothing. */
-    public static boolean claimsPlan(byte[] raw) {
+    public static boolean carriesPlan(byte[] raw) {
         Reader r = new Reader(raw, 0, raw.length);
         r.u8();
         r.varint();
@@ -96,7 +96,7 @@ public final class Envelope {
     }
 
     /** Encodes the prefix that every call of the request forwards: version, signed part, signature. */
-    public static byte[] encodePrefix(byte[] part, byte[] signature) {
+    public static byte[] encodeSignedPrefix(byte[] part, byte[] signature) {
         return new Writer(3 + part.length + SIGNATURE_BYTES)
                 .u8(VERSION).varint(part.length).bytes(part).bytes(signature, 0, SIGNATURE_BYTES).toBytes();
     }

@@ -91,16 +91,16 @@ public final class UnverifiedEnvelope {
         return traceLow;
     }
 
-    /** {@link #decodeRest(String, String)} with new strings for key id and environment. */
-    public Envelope decodeRest() throws WireError {
-        return decodeRest(new String(raw, key, keyEnd - key, UTF_8), new String(raw, environment, environmentEnd - environment, UTF_8));
+    /** {@link #decodeVerified(String, String)} with new strings for key id and environment. */
+    public Envelope decodeVerified() throws WireError {
+        return decodeVerified(new String(raw, key, keyEnd - key, UTF_8), new String(raw, environment, environmentEnd - environment, UTF_8));
     }
 
     /**
      * Decodes plan and hop part: checks 12 and 13. Verify the signature first. The arguments are key id and
      * environment, so that the caller's strings are reused. Errors: too_many_faults, unknown_fault, malformed.
      */
-    public Envelope decodeRest(String keyId, String environmentName) throws WireError {
+    public Envelope decodeVerified(String keyId, String environmentName) throws WireError {
         List<Fault> faults = hasPlan ? Plan.decode(raw, plan, signedPart + signedPartLength) : null;
         int prefixLength = signature + Envelope.SIGNATURE_BYTES;
         Reader r = new Reader(raw, prefixLength, raw.length);

@@ -73,7 +73,7 @@ class ExporterTest {
         for (int i = 0; i < more.length; i += 2) {
             variables.put(more[i], more[i + 1]);
         }
-        return ThisProcess.of(variables);
+        return ThisProcess.fromEnvironment(variables);
     }
 
     private String next() throws InterruptedException {
@@ -116,7 +116,7 @@ class ExporterTest {
         Exporter exporter = Exporter.to(address());
         Random r = new Random(1);
         for (int i = 0; i < Exporter.BATCH_SIZE + 1; i++) {
-            exporter.offer(i, i, false, Samples.history(r, 5, 1));
+            exporter.add(i, i, false, Samples.history(r, 5, 1));
         }
         String body = next();
         assertTrue(body.contains(Text.hex(0, 0)) && body.contains(Text.hex(1, 1)));
@@ -134,7 +134,7 @@ class ExporterTest {
     void droppedHistoriesAreCountedAndReported() throws Exception {
         status = 503;
         Exporter exporter = Exporter.to(address());
-        exporter.offer(1, 2, false, Samples.history(new Random(1), 5, 0));
+        exporter.add(1, 2, false, Samples.history(new Random(1), 5, 0));
         next();
         exporter.close();
         assertEquals("faultloom: 1 histories were not exported\n", output.toString());
@@ -147,7 +147,7 @@ class ExporterTest {
             long start = System.nanoTime();
             byte[] history = Samples.history(new Random(1), 5, 0);
             for (int i = 0; i < 10 * Exporter.QUEUE_SIZE; i++) {
-                exporter.offer(1, 2, false, history);
+                exporter.add(1, 2, false, history);
             }
             assertTrue(System.nanoTime() - start < 1_000_000_000L);
             exporter.close();

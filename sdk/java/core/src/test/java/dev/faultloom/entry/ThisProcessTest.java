@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 class ThisProcessTest {
     @Test
     void peersAndPrograms() {
-        Process p = ThisProcess.of(Map.of("FAULTLOOM_SERVICE", "front", "FAULTLOOM_PEERS", "127.0.0.1:1=a, [::1]:2=b,,=c,d=,e"));
+        Process p = ThisProcess.fromEnvironment(Map.of("FAULTLOOM_SERVICE", "front", "FAULTLOOM_PEERS", "127.0.0.1:1=a, [::1]:2=b,,=c,d=,e"));
         assertEquals("front", p.service());
         assertTrue(p.isInactive());
         assertEquals(List.of("a", "b", "x:1", "d", "e"),

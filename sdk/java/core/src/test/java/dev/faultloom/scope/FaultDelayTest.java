@@ -33,7 +33,7 @@ class FaultDelayTest {
     void disablingFaultsEndsAWait(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("trust");
         Files.write(file, "environment demo".getBytes(UTF_8));
-        Process p = new Process("front", Map.of(), new Receiver(TrustSource.file(file)));
+        Process p = new Process("front", Map.of(), new Receiver(TrustSource.fromFile(file)));
         assertTrue(p.receiver().faultsEnabled());
         CompletableFuture<Boolean> wait = FaultDelay.waitForFaultAsync(p, 30_000);
         Files.write(file, "environment demo;faults off".getBytes(UTF_8));

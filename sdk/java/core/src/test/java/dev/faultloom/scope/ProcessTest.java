@@ -70,9 +70,9 @@ class ProcessTest {
         OutgoingCall call = s.beginHttpCall("b:1", "GET", "/x", true);
         assertEquals(FaultKind.STATUS, call.fault.kind);
         assertTrue(call.isBridged());
-        assertEquals(Traceparent.format(1, 2, call.id), call.traceparent(null));
-        assertEquals("kept", call.traceparent("kept"));
-        assertEquals("x=y,faultloom=" + call.header(), call.baggage("x=y"));
+        assertEquals(Traceparent.format(1, 2, call.id), call.injectBridge(null, null).traceparent);
+        assertEquals("kept", call.injectBridge("kept", null).traceparent);
+        assertEquals("x=y,faultloom=" + call.header(), call.injectBridge(null, "x=y").baggage);
         assertNull(s.finish(1, 200, ""));
         assertNull(p.openScope(Map.of("baggage", "faultloom=" + text)::get), "no traceparent");
         assertNull(p.openScope(headers::get), "a replay");

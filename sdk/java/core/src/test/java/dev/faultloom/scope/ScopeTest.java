@@ -183,7 +183,7 @@ class ScopeTest {
             byte[] history = small(service).history();
             byte[] field = small(service).field();
             assertEquals(small(service).fieldLength(), field.length);
-            Carrier.Split cut = Carrier.splitField(field, 0, field.length);
+            Carrier.Cut cut = Carrier.cutField(field, 0, field.length);
             assertEquals(0, cut.end);
             assertTrue(Arrays.equals(history, 0, history.length, field, cut.historyFrom, cut.historyTo));
             assertEquals(service, History.decode(history).segment.service);

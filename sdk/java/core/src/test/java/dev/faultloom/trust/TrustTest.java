@@ -49,7 +49,7 @@ class TrustTest {
             "# comment\n\n environment  demo \n\tkey trace t1 " + SECRET + "\r\nfaults off\n",
             "environment demo;key fault f1 " + SECRET.toUpperCase(Locale.ROOT) + ";faults on"}) {
             assertEquals("demo", settings(good).environment);
-            assertEquals(!good.contains("off"), settings(good).faults);
+            assertEquals(!good.contains("off"), settings(good).faultsEnabled);
         }
         Map<String, Integer> bad = Map.ofEntries(Map.entry("", 0), Map.entry("faults on", 0), Map.entry("environment a\nfaults", 2),
                 Map.entry("environment a;;nonsense", 3), Map.entry("environment a b", 1), Map.entry("environment", 1),
@@ -146,7 +146,7 @@ class TrustTest {
     @Test
     void settingsFollowTheirFile(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("trust");
-        Receiver receiver = new Receiver(TrustSource.environment(Map.of("FAULTLOOM_TRUST_FILE", file.toString(), "FAULTLOOM_TRUST", BOTH)));
+        Receiver receiver = new Receiver(TrustSource.fromEnvironment(Map.of("FAULTLOOM_TRUST_FILE", file.toString(), "FAULTLOOM_TRUST", BOTH)));
         assertEquals("trust file cannot be read", receiver.state(), "the file takes precedence");
         follow(receiver, file, BOTH + "\n", true, "keys");
         assertNotNull(receiver.accept(envelope(settings(BOTH), false, 5), 1000, 0));
@@ -169,12 +169,12 @@ class TrustTest {
 
     @Test
     void receiverWithoutSettingsIsInactive() throws Exception {
-        Receiver inactive = new Receiver(TrustSource.environment(Map.of()));
+        Receiver inactive = new Receiver(TrustSource.fromEnvironment(Map.of()));
         assertNull(inactive.accept(new byte[3000], 1000, 0));
         assertNull(inactive.acceptHeader("!", 1000));
         assertFalse(inactive.faultsEnabled());
         assertEquals("no trust settings", inactive.state());
-        assertEquals("line 1 of the trust settings", new Receiver(TrustSource.environment(Map.of("FAULTLOOM_TRUST", "x"))).state());
+        assertEquals("line 1 of the trust settings", new Receiver(TrustSource.fromEnvironment(Map.of("FAULTLOOM_TRUST", "x"))).state());
     }
 
     @Test

@@ -27,11 +27,24 @@ class BridgeTest {
     @Test
     void baggageKeepsOtherMembers() {
         byte[] e = {1, 2, 3};
-        assertEquals("faultloom=AQID", Bridge.baggage(null, e));
-        assertEquals("a=1,b=2;p,faultloom=AQID", Bridge.baggage("a=1, faultloom = x;y, ,b=2;p", e));
-        assertEquals("AQID", Bridge.envelope("a=1, faultloom = AQID ;y,faultloom=zz"));
-        assertNull(Bridge.envelope("faultloom;x=1,xfaultloom=2"));
-        assertNull(Bridge.baggage("faultloom=old", new byte[8000]));
-        assertEquals("a=1", Bridge.baggage("a=1,faultloom=old", new byte[8000]));
+        assertEquals("faultloom=AQID", baggage(null, e));
+        assertEquals("a=1,b=2;p,faultloom=AQID", baggage("a=1, faultloom = x;y, ,b=2;p", e));
+        assertNull(baggage("faultloom=old", new byte[8000]));
+        assertEquals("a=1", baggage("a=1,faultloom=old", new byte[8000]));
+    }
+
+    private static String baggage(String present, byte[] envelope) {
+        return Bridge.inject(null, present, envelope, 1, 2, 3).baggage;
+    }
+
+    @Test
+    void anExtractedEnvelopeNeedsATraceparent() {
+        BridgedEnvelope bridged = Bridge.extract(GOOD, "a=1, faultloom = AQID ;y,faultloom=zz");
+        assertEquals("AQID", bridged.envelope);
+        assertEquals("b7ad6b7169203331", Text.hex(bridged.call));
+        assertNull(Bridge.extract(GOOD, "faultloom;x=1,xfaultloom=2"));
+        assertNull(Bridge.extract(GOOD, null));
+        assertNull(Bridge.extract("no traceparent", "faultloom=AQID"));
+        assertNull(Bridge.extract(null, "faultloom=AQID"));
     }
 }

@@ -22,10 +22,10 @@ class CarrierTest {
     void fieldMatchesTheDocumentedLayout() {
         byte[] tag = new Writer(5).varint((long) Carrier.FIELD_NUMBER << 3 | 2).toBytes();
         byte[] want = join(tag, "\u000fhistory\0\0\0\u0015flm\u0001".getBytes(ISO_8859_1));
-        assertArrayEquals(want, Carrier.field("history".getBytes(ISO_8859_1)));
+        assertArrayEquals(want, Carrier.encodeField("history".getBytes(ISO_8859_1)));
         assertEquals(0x15, Carrier.fieldLength(7));
         byte[] into = new byte[2 + want.length];
-        Carrier.field(into, 2, "history".getBytes(ISO_8859_1));
+        Carrier.encodeField(into, 2, "history".getBytes(ISO_8859_1));
         assertArrayEquals(join(new byte[2], want), into);
         assertEquals(Bytes.u64(want, want.length - Carrier.FOOTER_BYTES), Carrier.footer(7));
     }
@@ -38,20 +38,20 @@ class CarrierTest {
             byte[] history = new byte[r.nextInt(4) == 0 ? 120 + r.nextInt(20) : r.nextInt(20)];
             r.nextBytes(message);
             r.nextBytes(history);
-            byte[] whole = join(message, Carrier.field(history));
-            Carrier.Split cut = Carrier.splitField(whole, 0, whole.length);
+            byte[] whole = join(message, Carrier.encodeField(history));
+            Carrier.Cut cut = Carrier.cutField(whole, 0, whole.length);
             assertEquals(message.length, cut.end);
             assertArrayEquals(history, Arrays.copyOfRange(whole, cut.historyFrom, cut.historyTo));
-            byte[] body = join(message, Carrier.tail(history));
-            cut = Carrier.splitTail(body, 0, body.length);
+            byte[] body = join(message, Carrier.encodeTail(history));
+            cut = Carrier.cutTail(body, 0, body.length);
             assertEquals(message.length, cut.end);
             assertArrayEquals(history, Arrays.copyOfRange(body, cut.historyFrom, cut.historyTo));
             whole[whole.length - 1 - r.nextInt(Carrier.fieldLength(0))] ^= 1 << r.nextInt(8);
-            cut = Carrier.splitField(whole, 0, whole.length);
+            cut = Carrier.cutField(whole, 0, whole.length);
             assertTrue(cut == null || cut.end >= 0 && cut.end <= cut.historyFrom && cut.historyFrom <= cut.historyTo);
         }
-        assertNull(Carrier.splitField(new byte[0], 0, 0));
-        assertNull(Carrier.splitTail("\0\0\0\u0001flm\u0001".getBytes(ISO_8859_1), 0, 8));
+        assertNull(Carrier.cutField(new byte[0], 0, 0));
+        assertNull(Carrier.cutTail("\0\0\0\u0001flm\u0001".getBytes(ISO_8859_1), 0, 8));
     }
 
     @Test
@@ -66,7 +66,7 @@ class CarrierTest {
     @Test
     void corruptingKeepsTheFirstHalf() {
         byte[] b = {1, 2, 3, 4, 5};
-        Carrier.corrupt(b, 1, 4);
+        Carrier.corruptBody(b, 1, 4);
         assertArrayEquals(new byte[] {1, 2, -1, -1, 5}, b);
     }
 }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 
 class EnvelopeTest {
     private static Envelope of(SignedPart s) throws WireError {
-        byte[] passedOn = Envelope.encodePrefix(s.encode(), new byte[16]);
+        byte[] passedOn = Envelope.encodeSignedPrefix(s.encode(), new byte[16]);
         return new Envelope(s, new HopPart(1, 0, 0, new long[0]), passedOn, passedOn.length);
     }
 
@@ -29,19 +29,19 @@ class EnvelopeTest {
             long[] evidence = new long[Plan.counterCount(want.plan)];
             Arrays.setAll(evidence, j -> Seeded.number(r));
             byte[] raw = of(want).assemble(77, Accept.TAIL, 123, evidence);
-            Envelope got = Envelope.decodeOuter(raw).decodeRest();
+            Envelope got = Envelope.decode(raw).decodeVerified();
             assertEquals(want.trace(), got.signed.trace());
             assertArrayEquals(want.run, got.signed.run);
             assertEquals(List.of(want.history, want.bridge, want.expires, want.keyId, want.environment),
                     List.of(got.signed.history, got.signed.bridge, got.signed.expires, got.signed.keyId, got.signed.environment));
             assertEquals(want.plan, got.signed.plan);
-            assertEquals(want.plan != null, Envelope.claimsPlan(raw));
+            assertEquals(want.plan != null, Envelope.carriesPlan(raw));
             assertEquals(List.of(77L, Accept.TAIL, 123L), List.of(got.hop.call, got.hop.accept, got.hop.receiveLimit));
             assertArrayEquals(evidence, got.hop.evidence);
             assertArrayEquals(raw, got.assemble(77, Accept.TAIL, 123, evidence));
             for (int n = 0; n < raw.length; n++) {
                 byte[] prefix = Arrays.copyOf(raw, n);
-                assertThrows(WireError.class, () -> Envelope.decodeOuter(prefix).decodeRest());
+                assertThrows(WireError.class, () -> Envelope.decode(prefix).decodeVerified());
             }
         }
     }
@@ -56,7 +56,7 @@ class EnvelopeTest {
 
     @Test
     void envelopeForABridgeHasAnotherCallAndAcceptsNothing() throws WireError {
-        Envelope e = Envelope.decodeOuter(of(Samples.signed(new Random(1))).assemble(7, Accept.FIELD, 9, new long[0])).decodeRest().forBridge(8);
+        Envelope e = Envelope.decode(of(Samples.signed(new Random(1))).assemble(7, Accept.FIELD, 9, new long[0])).decodeVerified().forBridge(8);
         assertEquals(List.of(8L, Accept.NONE, 0L), List.of(e.hop.call, e.hop.accept, e.hop.receiveLimit));
     }
 
@@ -89,9 +89,9 @@ class EnvelopeTest {
                 raw[r.nextInt(raw.length)] = (byte) r.nextInt();
             }
             try {
-                Envelope e = Envelope.decodeOuter(r.nextInt(4) == 0 ? Arrays.copyOf(raw, r.nextInt(raw.length + 3)) : raw).decodeRest();
+                Envelope e = Envelope.decode(r.nextInt(4) == 0 ? Arrays.copyOf(raw, r.nextInt(raw.length + 3)) : raw).decodeVerified();
                 byte[] again = e.assemble(e.hop.call, e.hop.accept, e.hop.receiveLimit, e.hop.evidence);
-                assertEquals(e.signed.plan, Envelope.decodeOuter(again).decodeRest().signed.plan);
+                assertEquals(e.signed.plan, Envelope.decode(again).decodeVerified().signed.plan);
                 accepted++;
             } catch (WireError e) {
                 assertNotNull(e.code());

@@ -131,7 +131,7 @@ class HistoryTest {
                     assertTrue(cut.length <= Math.max(limit, 0));
                     History.decode(cut);
                 }
-                assertNotNull(new Otlp().add(1, 2, true, h).json());
+                assertNotNull(new OtlpRequest().add(1, 2, true, h).json());
                 byte[] last = Piece.encodeLast(b, 0, limit);
                 assertTrue(last == null || last.length <= limit);
             } catch (WireError e) {

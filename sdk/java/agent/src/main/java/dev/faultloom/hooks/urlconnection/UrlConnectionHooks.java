@@ -139,9 +139,11 @@ public final class UrlConnectionHooks {
         if (!exchange.isUnsent() && call.header() != null) {
             connection.setRequestProperty(Envelope.HTTP_HEADER, call.header());
             if (call.isBridged()) {
-                String parent = connection.getRequestProperty(Bridge.TRACEPARENT);
-                connection.setRequestProperty(Bridge.TRACEPARENT, call.traceparent(parent));
-                connection.setRequestProperty(Bridge.BAGGAGE, call.baggage(connection.getRequestProperty(Bridge.BAGGAGE)));
+                Bridge bridge = call.injectBridge(
+                        connection.getRequestProperty(Bridge.TRACEPARENT),
+                        connection.getRequestProperty(Bridge.BAGGAGE));
+                connection.setRequestProperty(Bridge.TRACEPARENT, bridge.traceparent);
+                connection.setRequestProperty(Bridge.BAGGAGE, bridge.baggage);
             }
         }
         return exchange;

@@ -102,7 +102,7 @@ public final class Faults {
             return 0;
         }
         if (outcome == Outcome.CORRUPT) {
-            Carrier.corrupt(body, 0, length);
+            Carrier.corruptBody(body, 0, length);
         }
         return length;
     }

@@ -138,7 +138,7 @@ public abstract class BufferedReply extends OutputStream {
         byte[] history = scope.finish(scope.now(), status, safeName());
         if (buffer == null) {
             if (tailAnnounced) {
-                out.write(Carrier.tail(history == null ? new byte[0] : history));
+                out.write(Carrier.encodeTail(history == null ? new byte[0] : history));
             }
             return;
         }
@@ -181,7 +181,7 @@ public abstract class BufferedReply extends OutputStream {
         if (choice == Carrier.Choice.TAIL) {
             setHeader(Envelope.REPLY_HEADER, "tail");
             disableCaching();
-            return Carrier.tail(history);
+            return Carrier.encodeTail(history);
         }
         setHistoryHeader(history);
         return null;

@@ -9,6 +9,7 @@ import dev.faultloom.scope.FaultDelay;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
 import dev.faultloom.wire.Bytes;
+import dev.faultloom.wire.Bridge;
 import dev.faultloom.wire.Envelope;
 import dev.faultloom.wire.GrpcCode;
 import dev.faultloom.wire.Headers;
@@ -85,12 +86,9 @@ public final class HttpCall {
         return call.isBridged();
     }
 
-    public String traceparent(String present) {
-        return call.traceparent(present);
-    }
-
-    public String baggage(String present) {
-        return call.baggage(present);
+    /** {@link OutgoingCall#injectBridge}. */
+    public Bridge injectBridge(String traceparent, String baggage) {
+        return call.injectBridge(traceparent, baggage);
     }
 
     /** The status that a status fault returns to the caller. */

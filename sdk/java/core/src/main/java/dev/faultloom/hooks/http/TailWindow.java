@@ -98,28 +98,28 @@ public final class TailWindow {
 
     /** The history of this call if the bytes held back are exactly its tail, so that nothing can follow; else null. */
     public byte[] completeTail(long call) {
-        Carrier.Split split = free < end ? Carrier.splitTail(bytes, free, end) : null;
-        return split != null && split.end == free && belongsTo(split, call) ? history(split) : null;
+        Carrier.Cut cut = free < end ? Carrier.cutTail(bytes, free, end) : null;
+        return cut != null && cut.end == free && belongsTo(cut, call) ? history(cut) : null;
     }
 
-    private boolean belongsTo(Carrier.Split split, long call) {
+    private boolean belongsTo(Carrier.Cut cut, long call) {
         try {
-            return History.readCallId(bytes, split.historyFrom, split.historyTo) == call;
+            return History.readCallId(bytes, cut.historyFrom, cut.historyTo) == call;
         } catch (WireError e) {
             return false;
         }
     }
 
-    private byte[] history(Carrier.Split split) {
-        return Arrays.copyOfRange(bytes, split.historyFrom, split.historyTo);
+    private byte[] history(Carrier.Cut cut) {
+        return Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo);
     }
 
     /** Ends the body: removes the tail and returns its history, or null. The rest becomes ready. */
     public byte[] finish() {
-        Carrier.Split split = Carrier.splitTail(bytes, start, end);
-        if (split != null) {
-            byte[] history = history(split);
-            end = split.end;
+        Carrier.Cut cut = Carrier.cutTail(bytes, start, end);
+        if (cut != null) {
+            byte[] history = history(cut);
+            end = cut.end;
             free = end;
             return history;
         }

@@ -44,10 +44,10 @@ final class ReplyMarshaller<R> implements Marshaller<R> {
             throw Status.INTERNAL.withDescription("Reading the reply failed").withCause(e).asRuntimeException();
         }
         int end = bytes.length;
-        Carrier.Split split = Carrier.splitField(bytes, 0, end);
-        if (split != null) {
-            end = split.end;
-            addHistory(Arrays.copyOfRange(bytes, split.historyFrom, split.historyTo));
+        Carrier.Cut cut = Carrier.cutField(bytes, 0, end);
+        if (cut != null) {
+            end = cut.end;
+            addHistory(Arrays.copyOfRange(bytes, cut.historyFrom, cut.historyTo));
         }
         end = Faults.changeBody(effect.outcome, bytes, end);
         try {

@@ -44,7 +44,7 @@ final class RequestMarshaller<Q> implements Marshaller<Q> {
         } catch (IOException e) {
             throw Status.INTERNAL.withDescription("Writing the request failed").withCause(e).asRuntimeException();
         }
-        Carrier.field(bytes, size, envelope);
+        Carrier.encodeField(bytes, size, envelope);
         return new MessageStream(bytes, bytes.length);
     }
 

@@ -8,6 +8,7 @@ import dev.faultloom.scope.CurrentScope;
 import dev.faultloom.scope.FaultDelay;
 import dev.faultloom.scope.OutgoingCall;
 import dev.faultloom.scope.Scope;
+import dev.faultloom.wire.Bridge;
 import io.grpc.Attributes;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
@@ -176,13 +177,13 @@ final class TracedClientCall<Q, R> extends ClientCall<Q, R> {
     }
 
     private void addBridgeHeaders(Metadata headers) {
-        String parent = call.traceparent(headers.get(GrpcKeys.TRACEPARENT));
-        String baggage = call.baggage(GrpcKeys.joinedValues(headers, GrpcKeys.BAGGAGE));
+        Bridge bridge = call.injectBridge(
+                headers.get(GrpcKeys.TRACEPARENT), GrpcKeys.joinedValues(headers, GrpcKeys.BAGGAGE));
         headers.discardAll(GrpcKeys.TRACEPARENT);
-        headers.put(GrpcKeys.TRACEPARENT, parent);
+        headers.put(GrpcKeys.TRACEPARENT, bridge.traceparent);
         headers.discardAll(GrpcKeys.BAGGAGE);
-        if (baggage != null) {
-            headers.put(GrpcKeys.BAGGAGE, baggage);
+        if (bridge.baggage != null) {
+            headers.put(GrpcKeys.BAGGAGE, bridge.baggage);
         }
     }
 

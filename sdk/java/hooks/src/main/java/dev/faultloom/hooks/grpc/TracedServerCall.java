@@ -106,7 +106,7 @@ final class TracedServerCall<Q, R> extends SimpleForwardingServerCall<Q, R> {
     private R withPiece(R message) {
         int length = appendsField ? FieldAppender.length(message) : -1;
         byte[] piece = length < 0 ? null : scope.nextPiece(length, Integer.MAX_VALUE);
-        return piece == null ? message : FieldAppender.append(message, Carrier.field(piece));
+        return piece == null ? message : FieldAppender.append(message, Carrier.encodeField(piece));
     }
 
     @Override

@@ -27,8 +27,11 @@ final class TracedRequest extends HttpRequest {
             all.put(Envelope.HTTP_HEADER, List.of(call.header()));
         }
         if (call.isBridged()) {
-            put(all, Bridge.TRACEPARENT, call.traceparent(JdkClientHooks.joinedValues(request.headers(), Bridge.TRACEPARENT)));
-            put(all, Bridge.BAGGAGE, call.baggage(JdkClientHooks.joinedValues(request.headers(), Bridge.BAGGAGE)));
+            Bridge bridge = call.injectBridge(
+                    JdkClientHooks.joinedValues(request.headers(), Bridge.TRACEPARENT),
+                    JdkClientHooks.joinedValues(request.headers(), Bridge.BAGGAGE));
+            put(all, Bridge.TRACEPARENT, bridge.traceparent);
+            put(all, Bridge.BAGGAGE, bridge.baggage);
         }
         headers = HttpHeaders.of(all, (name, value) -> true);
     }

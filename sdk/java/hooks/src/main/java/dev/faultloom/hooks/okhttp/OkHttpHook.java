@@ -93,12 +93,12 @@ public final class OkHttpHook implements Interceptor {
             builder.header(Envelope.HTTP_HEADER, call.header());
         }
         if (call.isBridged()) {
-            builder.header(Bridge.TRACEPARENT, call.traceparent(request.header(Bridge.TRACEPARENT)));
-            List<String> present = request.headers(Bridge.BAGGAGE);
-            String baggage = call.baggage(present.isEmpty() ? null : String.join(",", present));
-            builder.removeHeader(Bridge.BAGGAGE);
-            if (baggage != null) {
-                builder.header(Bridge.BAGGAGE, baggage);
+            List<String> baggage = request.headers(Bridge.BAGGAGE);
+            Bridge bridge = call.injectBridge(
+                    request.header(Bridge.TRACEPARENT), baggage.isEmpty() ? null : String.join(",", baggage));
+            builder.header(Bridge.TRACEPARENT, bridge.traceparent).removeHeader(Bridge.BAGGAGE);
+            if (bridge.baggage != null) {
+                builder.header(Bridge.BAGGAGE, bridge.baggage);
             }
         }
         return builder.build();

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestInvalidConfigIsReportedAndIgnored(t *testing.T) {
+func TestInvalidSettingsAreReportedAndIgnored(t *testing.T) {
 	EnableTLS()
 	for _, c := range []struct {
 		sample, export, bridge string
@@ -26,7 +26,7 @@ func TestInvalidConfigIsReportedAndIgnored(t *testing.T) {
 		{"1/-2", "http://c/", "", 0, true, "FAULTLOOM_SAMPLE is not 1/N"},
 	} {
 		var log strings.Builder
-		e := ParseConfig(func(name string) string {
+		e := NewSampler(func(name string) string {
 			return map[string]string{"FAULTLOOM_SAMPLE": c.sample, "FAULTLOOM_EXPORT": c.export, "FAULTLOOM_BRIDGE": c.bridge}[name]
 		}, &log)
 		if e.OneIn != c.oneIn || (e.Exporter != nil) != c.exports || e.Bridge != (c.bridge == "on") || !strings.Contains(log.String(), c.reports) || (c.reports == "") != (log.Len() == 0) {
@@ -36,13 +36,13 @@ func TestInvalidConfigIsReportedAndIgnored(t *testing.T) {
 }
 
 func TestOneInNIsSampled(t *testing.T) {
-	var c Config
+	var s Sampler
 	for _, n := range []uint64{1, 4, 16} {
-		c.OneIn = n
+		s.OneIn = n
 		sampled := 0
 		const tries = 64_000
 		for i := 0; i < tries; i++ {
-			if c.Sample() {
+			if s.Sample() {
 				sampled++
 			}
 		}
@@ -51,7 +51,7 @@ func TestOneInNIsSampled(t *testing.T) {
 			t.Errorf("1/%d: %d of %d", n, sampled, tries)
 		}
 	}
-	if c.OneIn = 0; c.Sample() {
+	if s.OneIn = 0; s.Sample() {
 		t.Error("nothing should be sampled")
 	}
 }

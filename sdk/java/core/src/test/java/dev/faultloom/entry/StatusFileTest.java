@@ -11,10 +11,10 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class StatusTest {
+class StatusFileTest {
     @Test
     void fileListsHookedAndRefusedLibraries(@TempDir Path folder) throws Exception {
-        Status status = Status.of(Map.of("FAULTLOOM_STATUS", folder.toString()), "a/b ü", () -> "keys");
+        StatusFile status = StatusFile.fromEnvironment(Map.of("FAULTLOOM_STATUS", folder.toString()), "a/b ü", () -> "keys");
         long pid = ProcessHandle.current().pid();
         Path file = folder.resolve("a_b__." + pid + ".json");
         String head = "{\"service\":\"a/b ü\",\"pid\":" + pid + ",\"sdk\":\"java\",\"version\":\"0.1.0\",\"runtime\":\"Java "
@@ -36,10 +36,10 @@ class StatusTest {
     @Test
     void unwritableFolderIsIgnored(@TempDir Path folder) {
         Path missing = folder.resolve("missing");
-        Status.of(Map.of("FAULTLOOM_STATUS", missing.toString()), "s", () -> "keys").hooked("a", "1");
-        Status.of(Map.of("FAULTLOOM_STATUS", "\0"), "s", () -> "keys").hooked("a", "1");
+        StatusFile.fromEnvironment(Map.of("FAULTLOOM_STATUS", missing.toString()), "s", () -> "keys").hooked("a", "1");
+        StatusFile.fromEnvironment(Map.of("FAULTLOOM_STATUS", "\0"), "s", () -> "keys").hooked("a", "1");
         assertFalse(Files.exists(missing));
-        Status none = Status.of(Map.of(), "s", () -> "no trust settings");
+        StatusFile none = StatusFile.fromEnvironment(Map.of(), "s", () -> "no trust settings");
         none.hooked("a", "1");
         assertTrue(none.json().contains("no trust settings"));
     }

@@ -1,4 +1,4 @@
-package entry
+package wire
 
 import (
 	"encoding/hex"
@@ -6,13 +6,11 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
-
-	"faultloom.dev/go/message/wire"
 )
 
-// Request is the body of an OTLP/HTTP request in JSON. The fields of these structs are in the order of their JSON
+// OTLPRequest is the body of an OTLP/HTTP request in JSON. The fields of these structs are in the order of their JSON
 // names.
-type Request struct {
+type OTLPRequest struct {
 	ResourceSpans []*resourceSpans `json:"resourceSpans"`
 }
 
@@ -69,13 +67,13 @@ const (
 
 // Add appends the spans of one history. hasParent means that its request came with a traceparent; then the history's
 // call id is the id of the parent span.
-func (r *Request) Add(trace [16]byte, hasParent bool, h *wire.History) {
+func (r *OTLPRequest) Add(trace [16]byte, hasParent bool, h *History) {
 	b := spanBuilder{request: r, trace: hex.EncodeToString(trace[:])}
 	b.segment(h.Segment, h.Call, "", hasParent)
 }
 
 type spanBuilder struct {
-	request *Request
+	request *OTLPRequest
 	trace   string
 }
 
@@ -91,19 +89,19 @@ func (b *spanBuilder) service(name string) *scopeSpans {
 	return &r.ScopeSpans[0]
 }
 
-func (b *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, hasParent bool) {
+func (b *spanBuilder) segment(s *Segment, call uint64, callersName string, hasParent bool) {
 	into := b.service(s.Service)
-	server := spanID(wire.DeriveCallID(call, 0))
+	server := spanID(DeriveCallID(call, 0))
 	var lastUS uint64
-	ends := map[uint64]*wire.Event{}
+	ends := map[uint64]*Event{}
 	out := span{Kind: kindServer, ID: server, Trace: b.trace, Start: nanoseconds(s.StartUS, 0), Attributes: []attribute{}}
 	for i := range s.Events {
 		e := &s.Events[i]
 		lastUS = e.AtUS
 		switch e.Kind {
-		case wire.RecvResponse, wire.CallFailed:
+		case RecvResponse, CallFailed:
 			ends[e.Call] = e
-		case wire.SendResponse:
+		case SendResponse:
 			http := e.Status >= 100
 			out.Attributes = append(out.Attributes, status(http, e.Status))
 			if (http && e.Status >= 500) || (!http && e.Status != 0) {
@@ -124,8 +122,8 @@ func (b *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, 
 	out.flag("faultloom.faults_off", s.FaultsOff)
 	into.Spans = append(into.Spans, out)
 	for i := range s.Events {
-		if e := &s.Events[i]; e.Kind == wire.SendRequest {
-			id, end := wire.DeriveCallID(call, e.Call), ends[e.Call]
+		if e := &s.Events[i]; e.Kind == SendRequest {
+			id, end := DeriveCallID(call, e.Call), ends[e.Call]
 			b.client(into, s, e, end, id, server, lastUS)
 			if end != nil && end.Child != nil {
 				b.segment(end.Child, id, e.Name, true)
@@ -135,12 +133,12 @@ func (b *spanBuilder) segment(s *wire.Segment, call uint64, callersName string, 
 }
 
 // client appends the span of one call. end is nil if the call has none.
-func (b *spanBuilder) client(into *scopeSpans, s *wire.Segment, sent, end *wire.Event, id uint64, server string, lastUS uint64) {
+func (b *spanBuilder) client(into *scopeSpans, s *Segment, sent, end *Event, id uint64, server string, lastUS uint64) {
 	out := span{Kind: kindClient, ID: spanID(id), Parent: server, Name: sent.Name, Trace: b.trace, Start: nanoseconds(s.StartUS, sent.AtUS)}
 	failed := false
 	if end != nil {
 		lastUS = end.AtUS
-		failed = end.Kind == wire.CallFailed
+		failed = end.Kind == CallFailed
 		http := sent.HTTP && !failed
 		out.Attributes = append(out.Attributes, status(http, end.Status))
 		if failed || (http && end.Status >= 400) || (!http && end.Status != 0) {

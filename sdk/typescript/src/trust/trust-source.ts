@@ -11,7 +11,7 @@ import { TrustError, TrustSettings } from './settings';
 const CHECK_INTERVAL_MS = 200;
 const NO_SETTINGS = 'no trust settings';
 
-export class SettingsSource {
+export class TrustSource {
   private current: TrustSettings | null = null;
   private nextCheckMs = 0;
   /** Identifies the version of the file, or the error, that was handled last. */
@@ -22,12 +22,12 @@ export class SettingsSource {
   private constructor(private readonly path: string | null) {}
 
   /** Reads FAULTLOOM_TRUST_FILE, else FAULTLOOM_TRUST. */
-  static fromEnvironment(environment: NodeJS.ProcessEnv): SettingsSource {
+  static fromEnvironment(environment: NodeJS.ProcessEnv): TrustSource {
     const path = environment['FAULTLOOM_TRUST_FILE'];
     if (path !== undefined && path !== '') {
-      return SettingsSource.file(path);
+      return TrustSource.fromFile(path);
     }
-    const source = new SettingsSource(null);
+    const source = new TrustSource(null);
     const text = environment['FAULTLOOM_TRUST'];
     if (text !== undefined && text !== '') {
       source.apply(text);
@@ -36,13 +36,13 @@ export class SettingsSource {
   }
 
   /** Follows a file. */
-  static file(path: string): SettingsSource {
-    return new SettingsSource(path);
+  static fromFile(path: string): TrustSource {
+    return new TrustSource(path);
   }
 
   /** Settings that never change; null means none. */
-  static fixed(settings: TrustSettings | null): SettingsSource {
-    const source = new SettingsSource(null);
+  static fixed(settings: TrustSettings | null): TrustSource {
+    const source = new TrustSource(null);
     source.current = settings;
     return source;
   }
@@ -60,7 +60,7 @@ export class SettingsSource {
   }
 
   /** For the status file: `keys`, or the reason why there are none. */
-  describe(): string {
+  state(): string {
     const settings = this.settings();
     if (settings === null) {
       return this.reason;

@@ -9,12 +9,12 @@ import java.util.Map;
  * Converts histories into spans, in the JSON encoding of OTLP/HTTP: one resource per service, in the order in which
  * services first appear. Keys are sorted; there is no white space.
  */
-public final class Otlp {
+public final class OtlpRequest {
     private final Map<String, StringBuilder> services = new LinkedHashMap<>();
     private String trace;
 
     /** Adds a history. {@code hasParent}: its request carried a {@code traceparent}, so its first span has a parent. */
-    public Otlp add(long traceHigh, long traceLow, boolean hasParent, History history) {
+    public OtlpRequest add(long traceHigh, long traceLow, boolean hasParent, History history) {
         trace = Text.hex(traceHigh, traceLow);
         segment(history.segment, history.call, "", hasParent);
         return this;

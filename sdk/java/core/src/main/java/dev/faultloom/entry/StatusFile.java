@@ -18,7 +18,7 @@ import java.util.function.Supplier;
  * The status file of this process in the folder {@code FAULTLOOM_STATUS}: the libraries that are hooked or refused.
  * Does nothing if no folder is set or it cannot be written. Safe for concurrent use.
  */
-public final class Status {
+public final class StatusFile {
     private static final int MAX_LIBRARIES = 256;
 
     private final Path file; // null: none
@@ -28,14 +28,14 @@ public final class Status {
     private final Map<String, String> libraries = new LinkedHashMap<>();
 
     /** @param trust returns {@code keys}, or the reason why the SDK is inactive */
-    public Status(Path folder, String service, Supplier<String> trust) {
+    public StatusFile(Path folder, String service, Supplier<String> trust) {
         this.file = folder == null ? null : folder.resolve(fileName(service) + "." + pid + ".json");
         this.service = service;
         this.trust = trust;
     }
 
     /** The status of this process. Writes the file. */
-    public static Status of(Map<String, String> variables, String service, Supplier<String> trust) {
+    public static StatusFile fromEnvironment(Map<String, String> variables, String service, Supplier<String> trust) {
         Path folder = null;
         try {
             String name = variables.getOrDefault("FAULTLOOM_STATUS", "");
@@ -43,7 +43,7 @@ public final class Status {
         } catch (InvalidPathException e) {
             // treated like a folder that cannot be written
         }
-        Status status = new Status(folder, service, trust);
+        StatusFile status = new StatusFile(folder, service, trust);
         status.write();
         return status;
     }
