@@ -1,4 +1,4 @@
-//! A flipped address: an operand is read from, or written to, another place than the instruction names.
+//! A flipped address: an operand is read from, or written to, another address than the instruction names.
 //!
 //! The memory contents are exchanged, not the base register, which the instruction may use otherwise or may not have:
 //! `push`, `call`, RIP-relative operands, `mov rax,[rax]`. The effect is that of the processor using the flipped
@@ -40,7 +40,7 @@ pub(super) fn apply(
     }
     let others = Others::of(tracee, instruction, memory, &registers)?;
     if !write && others.read.iter().any(|&other| here.without(other) != Some(here)) {
-        return Ok(AppliedFault::not_applied("another operand is read from the same place"));
+        return Ok(AppliedFault::not_applied("another operand is read from the same address"));
     }
     let exchanged = if write {
         write_elsewhere(tracee, instruction, &registers, here, there)

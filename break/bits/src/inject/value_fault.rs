@@ -19,7 +19,7 @@ pub(super) fn flip_register(tracee: &Tracee, operand: Operand, bit: u32) -> io::
     let mut registers = tracee.registers()?;
     let hit = match operand {
         Operand::Flags(mask) => {
-            let flag = (0..32).filter(|place| mask >> place & 1 == 1).nth(bit as usize).unwrap_or_default();
+            let flag = (0..32).filter(|position| mask >> position & 1 == 1).nth(bit as usize).unwrap_or_default();
             let before = registers.eflags;
             registers.eflags ^= 1 << flag;
             format!("flags {before:#x} -> {:#x}", registers.eflags)

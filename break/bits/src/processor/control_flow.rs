@@ -31,7 +31,7 @@ pub struct Condition(ConditionCode);
 
 impl Condition {
     pub fn holds(self, flags: u64) -> bool {
-        let flag = |place: u32| flags >> place & 1 == 1;
+        let flag = |bit: u32| flags >> bit & 1 == 1;
         let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
         match self.0 {
             ConditionCode::None => true,

@@ -94,7 +94,7 @@ pub fn bytes(register: Register) -> Vec<Location> {
 
 /// Converts the decoder's flag bits to locations in RFLAGS.
 fn flags(mask: u32) -> impl Iterator<Item = Location> {
-    let places = [
+    let positions = [
         (RflagsBits::CF, 0),
         (RflagsBits::PF, 2),
         (RflagsBits::AF, 4),
@@ -103,7 +103,7 @@ fn flags(mask: u32) -> impl Iterator<Item = Location> {
         (RflagsBits::DF, 10),
         (RflagsBits::OF, 11),
     ];
-    places.into_iter().filter(move |(bit, _)| mask & bit != 0).map(|(_, place)| Location::Flag(place))
+    positions.into_iter().filter(move |(bit, _)| mask & bit != 0).map(|(_, position)| Location::Flag(position))
 }
 
 /// The next access to every location, built from the end of a trace to its beginning.

@@ -229,8 +229,8 @@ impl Instruction {
 /// Converts the decoder's flag bits to RFLAGS.
 fn status(mask: u32) -> u32 {
     use iced_x86::RflagsBits as Bits;
-    let places = [(Bits::CF, 0), (Bits::PF, 2), (Bits::AF, 4), (Bits::ZF, 6), (Bits::SF, 7), (Bits::OF, 11)];
-    places.into_iter().filter(|(bit, _)| mask & bit != 0).map(|(_, place)| 1 << place).sum()
+    let positions = [(Bits::CF, 0), (Bits::PF, 2), (Bits::AF, 4), (Bits::ZF, 6), (Bits::SF, 7), (Bits::OF, 11)];
+    positions.into_iter().filter(|(bit, _)| mask & bit != 0).map(|(_, position)| 1 << position).sum()
 }
 
 /// A written vector register with the width that the instruction names: the decoder reports 512 bits.

@@ -108,7 +108,7 @@ fn conditions_follow_their_opcodes() {
         };
         assert_eq!(target, IP + 0x12);
         for flags in 0..0x1000u64 {
-            let [carry, parity, zero, sign, overflow] = [0, 2, 6, 7, 11].map(|place| flags >> place & 1 == 1);
+            let [carry, parity, zero, sign, overflow] = [0, 2, 6, 7, 11].map(|position| flags >> position & 1 == 1);
             let base = [overflow, carry, zero, carry | zero, sign, parity, sign ^ overflow, zero | (sign ^ overflow)]
                 [usize::from(opcode >> 1 & 7)];
             assert_eq!(condition.holds(flags), base ^ (opcode & 1 == 1), "{opcode:#x} {flags:#x}");

@@ -41,7 +41,7 @@ pub fn by_hand(
         oracle.tracee.read(registers.rsp, &mut flags).unwrap();
         oracle.tracee.write(registers.rsp, &[flags[0], flags[1] & !1]).unwrap();
     }
-    let place = address.unwrap_or(CODE) + byte;
+    let address = address.unwrap_or(CODE) + byte;
     match hit {
         Operand::InstructionPointer => registers.rip ^= 1 << fault.bit,
         Operand::Flags(mask) => {
@@ -51,8 +51,8 @@ pub fn by_hand(
         Operand::Register(register) => flip_general(&mut registers, register, fault.bit),
         Operand::Value(_) | Operand::Code => {
             let mut value = [0];
-            oracle.tracee.read(place, &mut value).unwrap();
-            oracle.tracee.write(place, &[value[0] ^ within]).unwrap();
+            oracle.tracee.read(address, &mut value).unwrap();
+            oracle.tracee.write(address, &[value[0] ^ within]).unwrap();
         }
         Operand::Address(_) | Operand::Variables => unreachable!(),
     }
@@ -60,10 +60,10 @@ pub fn by_hand(
     let mut state = oracle.run();
     if let Operand::Register(register) = hit
         && let Some(offset) = vector(register)
-        && let Some(place) = state.memory.find(if after { STORED } else { LOADED } + offset + byte)
+        && let Some(address) = state.memory.find(if after { STORED } else { LOADED } + offset + byte)
     {
         // what was stored, or, undone, what was loaded
-        *place ^= within;
+        *address ^= within;
     }
     state
 }

@@ -167,7 +167,7 @@ pub fn compare(
             let elsewhere = |rip| !(CODE & !(PAGE - 1)..CODE + PAGE).contains(&rip);
             whole |= elsewhere(d) && b != SI_KERNEL || a == libc::SIGTRAP;
             if whole && d != z {
-                return differ("another place".into());
+                return differ("another address".into());
             }
         }
         _ => return differ("another end".into()),

@@ -263,7 +263,9 @@ fn location(
 ) -> Option<Location> {
     match instruction.operand(kind, operand)? {
         Operand::Register(register) if is_tracked(register) => bytes(register).get(bit as usize / 8).copied(),
-        Operand::Flags(mask) => (0..32).filter(|place| mask >> place & 1 == 1).nth(bit as usize).map(Location::Flag),
+        Operand::Flags(mask) => {
+            (0..32).filter(|position| mask >> position & 1 == 1).nth(bit as usize).map(Location::Flag)
+        }
         Operand::Value(memory) if memory.mask.is_none() => {
             Some(Location::Memory(memory.address(registers)?.wrapping_add(u64::from(bit / 8))))
         }
