@@ -82,7 +82,11 @@ pub async fn discover(context: &Context, _spec: &NoOptions) -> Result<EntryPoint
     if points.is_empty() && entry.is_none() {
         return Err(Failure::request("there is no entry point yet")
             .why("no run here has a trace, and no target file names an entry")
-            .next("record any request once: faultloom record http://…, or start the target: faultloom up"));
+            .next(format!(
+                "record any request once: {} http://…, or start the target: {}",
+                context.command("record"),
+                context.command("up")
+            )));
     }
     let entry = entry.map(|entry| Entry { url: entry.to_string(), command: context.command("record") });
     let points = points.iter().map(|(point, observations)| {

@@ -70,6 +70,12 @@ pub enum Progress {
         services: u64,
         gaps: u64,
     },
+    /// The observations of a range of time were read. The range is in whole minutes or hours.
+    RangeObserved {
+        from_ms: i64,
+        to_ms: i64,
+        hosts: u64,
+    },
     /// Work that is counted. Without a total, `detail` alone is shown.
     Counts {
         name: String,

@@ -60,7 +60,8 @@ register_schema!("runs-delete", DeleteSpec);
 pub async fn delete(context: &Context, spec: &DeleteSpec) -> Result<RunId, Failure> {
     if spec.run == "last" {
         return Err(Failure::request("`last` cannot be deleted: it names a different run after each run")
-            .next("name the run by its id; `faultloom runs` lists them"));
+            .next(format!("name the run by its id; `{}` lists them", context.command("runs")))
+            .field("run"));
     }
     let store = context.store().await?;
     let run = store.find(&spec.run).await?;

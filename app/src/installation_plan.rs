@@ -56,7 +56,7 @@ pub fn plan(context: &Context, spec: &EnvSpec) -> Result<InstallationPlan, Failu
     })?;
     let target = context.target_file().map(Target::load).transpose()?;
     let name = target.as_ref().map_or("app", |target| target.name.as_str());
-    let services = services(spec, sdk, target.as_ref())?;
+    let services = services(context, spec, sdk, target.as_ref())?;
     runs::make_home(&context.home)?;
     let (trust_file, status) = (target_session::kept_trust(context, name), target_session::kept_status(context, name));
     let created_keys = !trust_file.exists();
@@ -95,6 +95,7 @@ pub fn plan(context: &Context, spec: &EnvSpec) -> Result<InstallationPlan, Failu
 
 /// One service by name, or all of the language.
 fn services<'a>(
+    context: &Context,
     spec: &EnvSpec,
     sdk: Sdk,
     target: Option<&'a Target>,
@@ -127,7 +128,8 @@ fn services<'a>(
             }
         }
         (None, None) => Err(Failure::request("which service? there is no target file here")
-            .next("name it with --service NAME, or draft a target file: faultloom init")),
+            .next(format!("name it (--service NAME), or draft a target file: {}", context.command("init")))
+            .field("service")),
     }
 }
 

@@ -93,11 +93,14 @@ impl Request {
                 },
             )?,
             (None, Transport::Grpc) if self.data.as_deref().is_some_and(|d| !d.starts_with('@')) => {
-                return Err(Failure::request("a gRPC message in JSON needs --proto FILE")
-                    .next("or give the serialized message with -d @FILE"));
+                return Err(Failure::request("a gRPC message in JSON needs its schema (--proto FILE)")
+                    .next("or give the serialized message as a file: @FILE (-d @FILE)")
+                    .field("request.proto"));
             }
             (Some(_), Transport::Http) => {
-                return Err(Failure::request("--proto is for grpc:// requests"));
+                return Err(
+                    Failure::request("a protobuf schema (--proto) is for grpc:// requests").field("request.proto")
+                );
             }
             _ => data,
         };
@@ -150,8 +153,9 @@ impl Request {
 /// `METHOD URL [BODY]`, with the headers of the request that it prepares.
 fn before(text: &str, main: &RequestSpec) -> Result<RequestSpec, Failure> {
     let refuse = || {
-        Failure::request(format!("--before '{text}' is not METHOD URL [BODY]"))
-            .next("such as --before 'POST http://127.0.0.1:8080/cart product_id=mug-01&quantity=1'")
+        Failure::request(format!("the request to send before, '{text}', is not METHOD URL [BODY]"))
+            .next("such as 'POST http://127.0.0.1:8080/cart product_id=mug-01&quantity=1'")
+            .field("request.before")
     };
     let (method, rest) = text.trim().split_once(' ').ok_or_else(refuse)?;
     let (url, body) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));

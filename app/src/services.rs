@@ -42,8 +42,11 @@ pub struct UpTarget {
 /// Environment if a target is up already, request if there is no target file or it is wrong.
 pub fn load(context: &Context, _spec: &NoOptions) -> Result<Target, Failure> {
     if let Some(state) = target::read_state(&state_dir(context))?.filter(target::is_alive) {
-        return Err(Failure::environment(format!("{} is up already", state.target))
-            .next("`faultloom ps` shows it, `faultloom down` stops it"));
+        return Err(Failure::environment(format!("{} is up already", state.target)).next(format!(
+            "`{}` shows it, `{}` stops it",
+            context.command("ps"),
+            context.command("down")
+        )));
     }
     let file = context
         .target_file()
@@ -203,7 +206,7 @@ fn failure_from_json(line: &str) -> Option<Failure> {
         .into_iter()
         .find(|f| value["exit"] == Failure::new(*f, "").exit().code())
         .unwrap_or(if value["bug"] == true { Family::Bug } else { Family::Environment });
-    Some(Failure { family, what: text("what")?, why: text("why"), next: text("next") })
+    Some(Failure { why: text("why"), next: text("next"), ..Failure::new(family, text("what")?) })
 }
 
 /// Stops a target that runs in the background, and what is left of one whose supervisor was killed.

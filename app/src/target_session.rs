@@ -36,7 +36,7 @@ pub struct Started {
 }
 
 pub struct Running {
-    state_dir: PathBuf,
+    context: Context,
     one_at_a_time: tokio::sync::Mutex<UpState>,
 }
 
@@ -85,7 +85,7 @@ pub fn trust_file(context: &Context) -> Result<PathBuf, Failure> {
     match target::read_state(&state_dir(context))?.filter(target::is_alive) {
         Some(state) => Ok(state.trust_file),
         None => Err(Failure::environment("no target is up here")
-            .next("start one with `faultloom up`, or name its trust file with --trust FILE")),
+            .next(format!("start one with `{}`, or name its trust file (--trust FILE)", context.command("up")))),
     }
 }
 
@@ -115,9 +115,9 @@ impl TargetSession {
         if let Some(state) = target::read_state(&state_dir)?.filter(target::is_alive) {
             let wanted = match &context.target {
                 Some(file) => Some(file.canonicalize().map_err(|e| {
-                    Failure::request(format!("cannot read the target file {}", file.display()))
-                        .why(e.to_string())
-                        .next(format!("without -t the target that is up here is used: {}", state.target_file.display()))
+                    Failure::request(format!("cannot read the target file {}", file.display())).why(e.to_string()).next(
+                        format!("without one, the target that is up here is used: {}", state.target_file.display()),
+                    )
                 })?),
                 None => None,
             };
@@ -126,13 +126,13 @@ impl TargetSession {
                     "another target is up here: {}",
                     state.target_file.display()
                 ))
-                .next("`faultloom down`, or use another store with --home DIR"));
+                .next(format!("`{}`, or use another store (--home DIR)", context.command("down"))));
             }
             let text = std::fs::read_to_string(&state.trust_file)
                 .map_err(|e| Failure::environment(format!("{} cannot be read: {e}", state.trust_file.display())))?;
             let entry = state.entry.as_ref().map(ToString::to_string);
             let services = state.services.iter().filter(|s| !s.support).map(|s| s.name.clone()).collect();
-            let running = Running { state_dir, one_at_a_time: tokio::sync::Mutex::new(state) };
+            let running = Running { context: context.clone(), one_at_a_time: tokio::sync::Mutex::new(state) };
             return Ok(TargetSession {
                 credentials: Credentials::parse(&text)?,
                 entry,
@@ -144,7 +144,7 @@ impl TargetSession {
             Some(target) => target,
             None => Target::load(file.ok_or_else(|| {
                 Failure::request("there is no target: no target.yaml here, nothing is up")
-                    .next("name a target file with -t FILE, or the trust file of a running target with --trust FILE")
+                    .next("name a target file (-t FILE), or the trust file of a running target (--trust FILE)")
             })?)?,
         };
         let (entry, services) = entry_and_services(&target);
@@ -223,13 +223,14 @@ impl TargetControl for Running {
             }
             let begin = Instant::now();
             loop {
-                let now = target::read_state(&self.state_dir)?.filter(target::is_alive);
+                let now = target::read_state(&state_dir(&self.context))?.filter(target::is_alive);
                 let Some(now) = now else {
-                    return Err(Failure::environment("the target was stopped").next("`faultloom up`"));
+                    return Err(Failure::environment("the target was stopped")
+                        .next(format!("start it again: {}", self.context.command("up"))));
                 };
                 if let Some(service) = now.services.iter().find(|s| s.given_up) {
                     return Err(Failure::environment(format!("{} keeps crashing and was given up", service.name))
-                        .next("`faultloom ps` names its log"));
+                        .next(format!("`{}` names its log", self.context.command("ps"))));
                 }
                 if now.services.iter().all(|s| s.healthy && s.is_alive()) {
                     *state = now;
@@ -237,7 +238,7 @@ impl TargetControl for Running {
                 }
                 if begin.elapsed() > RESTART_TIMEOUT {
                     return Err(Failure::environment(format!("{} crashed and did not come back", dead.join(", ")))
-                        .next("`faultloom ps` names its log"));
+                        .next(format!("`{}` names its log", self.context.command("ps"))));
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

@@ -27,6 +27,30 @@ fn published_schemas_are_up_to_date() {
 }
 
 #[test]
+fn the_specs_of_comparisons_follow_their_schemas() {
+    use app::kinds::map::{BesideSpec, ChangedSinceSpec};
+    let range = serde_json::json!({"from_ms": 0, "to_ms": 60_000});
+    let source = serde_json::json!({"agent": {"database": "map.db"}});
+    let changed_since =
+        serde_json::json!({"version": 1, "before": range, "after": range, "source": source, "hops": 2, "of": "web"});
+    let beside = serde_json::json!({"version": 1, "run": "last", "range": range, "source": source});
+    for (name, spec) in [("map-changed-since", changed_since), ("map-beside", beside)] {
+        let schema = serde_json::from_str(&app::spec::schema(name).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let parses = |spec: &serde_json::Value| match name {
+            "map-beside" => serde_json::from_value::<BesideSpec>(spec.clone()).is_ok(),
+            _ => serde_json::from_value::<ChangedSinceSpec>(spec.clone()).is_ok(),
+        };
+        assert!(validator.is_valid(&spec) && parses(&spec), "{spec}");
+        for (field, value) in [("version", serde_json::json!(2)), ("hop", 1.into()), ("source", "nowhere".into())] {
+            let mut wrong = spec.clone();
+            wrong[field] = value;
+            assert!(!validator.is_valid(&wrong) && !parses(&wrong), "{wrong}");
+        }
+    }
+}
+
+#[test]
 fn a_spec_follows_its_schema_and_a_misspelled_field_does_not() {
     let schema = serde_json::from_str(&app::spec::schema("sweep").unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

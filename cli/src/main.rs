@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
                 let text = e.render().to_string();
                 let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-                print_error(what, None, Some("`faultloom help` lists the verbs and their flags"), Exit::Usage);
+                print_error(&Failure::request(what).next("`faultloom help` lists the verbs and their flags"));
             }
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { Exit::Usage.code() } else { Exit::Pass.code() });
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 /// Errors go to standard error as text; with --json also to standard output as an object, for scripts.
 fn report(failure: &Failure, json: bool) {
     if json {
-        print_error(&failure.what, failure.why.as_deref(), failure.next.as_deref(), failure.exit());
+        print_error(failure);
     }
     eprintln!("{failure}");
     if failure.exit() == Exit::Unknown {
@@ -56,6 +56,12 @@ fn report(failure: &Failure, json: bool) {
     }
 }
 
-fn print_error(what: &str, why: Option<&str>, next: Option<&str>, exit: Exit) {
-    println!("{}", serde_json::json!({"error": {"what": what, "why": why, "next": next, "exit": exit.code()}}));
+fn print_error(failure: &Failure) {
+    let mut error = serde_json::json!({
+        "what": failure.what, "why": failure.why, "next": failure.next, "exit": failure.exit().code(),
+    });
+    if let Some(field) = failure.field {
+        error["field"] = field.into();
+    }
+    println!("{}", serde_json::json!({"error": error}));
 }

@@ -24,9 +24,9 @@ pub enum OnInterrupt {
     CancelThenExit,
 }
 
-/// Cancels at the first signal.
-pub async fn cancel_on_interrupt(cancel: Cancel, on_interrupt: OnInterrupt) {
-    interrupted().await;
+/// Cancels at the first signal, which is `stop`: see [`stop_signal`].
+pub async fn cancel_on_interrupt(cancel: Cancel, stop: impl Future<Output = ()>, on_interrupt: OnInterrupt) {
+    stop.await;
     cancel.cancel();
     if on_interrupt == OnInterrupt::CancelThenExit {
         eprintln!("\n   stopping; finished work is stored (Ctrl-C again ends at once)");

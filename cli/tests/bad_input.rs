@@ -108,8 +108,8 @@ fn wrong_requests_are_refused() {
         (&["record", "grpc://127.0.0.1:1/Convert"], "a gRPC path is /package.Service/Method"),
         (&["record", "http://127.0.0.1:1/", "-H", "no colon"], "is not 'Name: value'"),
         (&["record", "http://127.0.0.1:1/", "-d", "@absent"], "absent cannot be read"),
-        (&["record", "http://127.0.0.1:1/", "--proto", "x.proto"], "--proto is for grpc:// requests"),
-        (&["record", "grpc://127.0.0.1:1/a.B/C", "-d", "{}"], "needs --proto FILE"),
+        (&["record", "http://127.0.0.1:1/", "--proto", "x.proto"], "(--proto) is for grpc:// requests"),
+        (&["record", "grpc://127.0.0.1:1/a.B/C", "-d", "{}"], "needs its schema (--proto FILE)"),
         (&["record", "grpc://127.0.0.1:1/a.B/C", "--proto", "absent.proto"], "absent.proto cannot be compiled"),
     ];
     for (arguments, said) in cases {

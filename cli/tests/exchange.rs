@@ -129,7 +129,7 @@ fn unsuitable_runs_and_files_are_refused() {
     let world = World::new("exchange-refused");
     world.run(&["export"]).exits(2).says("there is no run 'last'");
     let run = world.record();
-    world.run(&["export", &run, "--bug", "1"]).exits(2).says("--bug is for sweeps");
+    world.run(&["export", &run, "--bug", "1"]).exits(2).says("only a sweep has bugs");
     world.run(&["export", &run, "--format", "svg"]).exits(2).says("perfetto");
     let into = world.home.write("a-file", "").join("x.json").display().to_string();
     world.run(&["export", &run, "-o", &into]).exits(3).says("cannot create");

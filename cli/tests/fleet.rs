@@ -4,6 +4,7 @@ use crate::support::{Home, Started, wait_for};
 use flowdb::FlowDb;
 use flows::{Host, HostAddress, HostId, Losses, Source, Window};
 use serde_json::Value;
+use std::net::TcpListener;
 
 fn now_ms() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
@@ -125,6 +126,25 @@ fn a_comparison_reports_a_host_that_is_down() {
     assert!(compared["graph"]["remarks"][0].as_str().unwrap().contains("did not answer"), "{compared}");
     compare(&[]).says("did not answer");
     stop(alpha);
+}
+
+/// A map that waited for a host was killed by the signal, without a message.
+#[test]
+fn an_interrupt_ends_a_map_that_waits_for_a_host() {
+    let home = Home::new("fleet-interrupt");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    home.write("token", &"x".repeat(64));
+    let fingerprint = format!("sha256:{}", "0".repeat(64));
+    home.run(&["agent", "trust", &address, &fingerprint, "--token", "@token", "--hosts", "hosts"]).exits(0);
+    for arguments in [&["--save"][..], &["--changed-since", "1d"], &["--beside", "last"]] {
+        let map = home.start(&[&["map", "--hosts", "hosts"], arguments].concat());
+        let connection = silent.accept().unwrap(); // it waits for the handshake now
+        map.signal("INT");
+        map.wait().exits(4).says("the map was stopped");
+        drop(connection);
+    }
+    home.run(&["runs", "--json"]).exits(0).says("[]");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn grpc_services_are_recorded_too() {
     shop.run(&["record", &shop.grpc(7001, "shop.Currency/Convrt"), "--proto", &proto()])
         .exits(2)
         .says("methods: /shop.Currency/GetCurrencies");
-    shop.run(&["record", &convert, "-d", data]).exits(2).says("needs --proto FILE");
+    shop.run(&["record", &convert, "-d", data]).exits(2).says("needs its schema (--proto FILE)");
 }
 
 #[test]

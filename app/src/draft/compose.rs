@@ -33,8 +33,7 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
     let services = document.get("services").map(Node::entries).unwrap_or_default();
     if services.is_empty() {
         return Err(Failure::request(format!("{shown} has no services"))
-            .why("a compose file has them below the key 'services'")
-            .next("name another file, or draft from running services: faultloom init --attach"));
+            .why("a compose file has them below the key 'services'"));
     }
     for (key, _) in document.entries() {
         if !["name", "version", "services", "volumes", "networks"].contains(&key.as_str()) && !key.starts_with("x-") {

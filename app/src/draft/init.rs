@@ -56,9 +56,10 @@ pub fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure> {
     let output = spec.output.clone().unwrap_or_else(|| PathBuf::from("target.yaml"));
     if output.exists() && !spec.force {
         return Err(Failure::request(format!("{} exists already", output.display()))
-            .next("write another file with --output FILE, or replace it with --force"));
+            .next("write another file (--output FILE), or replace it (--force)")
+            .field("force"));
     }
-    let mut draft = source(spec)?;
+    let mut draft = source(context, spec)?;
     draft.normalize_names();
     if let Some(name) = &spec.name {
         draft.name = stated(name.clone(), "--name");
@@ -82,32 +83,39 @@ pub fn init(context: &Context, spec: &InitSpec) -> Result<Drafted, Failure> {
     Ok(Drafted { draft, output, todos, next })
 }
 
-fn source(spec: &InitSpec) -> Result<Draft, Failure> {
+fn source(context: &Context, spec: &InitSpec) -> Result<Draft, Failure> {
     if spec.attach {
         return listeners::draft(&spec.ports);
     }
     let from = spec.from.clone().unwrap_or_else(|| PathBuf::from("."));
+    let attach = format!("{} --attach", context.command("init"));
+    let or_attach = |failure: Failure| match failure.next {
+        Some(_) => failure,
+        None => failure.next(format!("name another file, or draft from running services: {attach}")),
+    };
     let shown = |path: &Path| {
         let text = path.display().to_string();
         text.strip_prefix("./").unwrap_or(&text).to_owned()
     };
     if from.is_file() {
         let name = from.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        return match name.starts_with("Procfile") {
+        let draft = match name.starts_with("Procfile") {
             true => procfile::draft(&from, &shown(&from)),
             false => compose::draft(&from, &shown(&from)),
         };
+        return draft.map_err(or_attach);
     }
     if !from.is_dir() {
         return Err(Failure::request(format!("{} does not exist", from.display()))
-            .next("name a compose file, a Procfile or a folder of start scripts, or use --attach"));
+            .next("name a compose file, a Procfile or a folder of start scripts, or draft from listeners (--attach)")
+            .field("from"));
     }
     if let Some(file) = compose::NAMES.iter().map(|name| from.join(name)).find(|file| file.is_file()) {
-        return compose::draft(&file, &shown(&file));
+        return compose::draft(&file, &shown(&file)).map_err(or_attach);
     }
     let file = from.join("Procfile");
     if file.is_file() {
-        return procfile::draft(&file, &shown(&file));
+        return procfile::draft(&file, &shown(&file)).map_err(or_attach);
     }
     let folders = std::iter::once(from.clone()).chain(FOLDERS.iter().map(|name| from.join(name)));
     let with_scripts = folders.filter(|folder| folder.is_dir()).find_map(|folder| {
@@ -122,7 +130,7 @@ fn source(spec: &InitSpec) -> Result<Draft, Failure> {
                 compose::NAMES.join(", "),
                 FOLDERS.join(", ")
             ))
-            .next("start your application and draft from its listeners: faultloom init --attach")
+            .next(format!("start your application and draft from its listeners: {attach}"))
     })
 }
 
@@ -148,7 +156,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::environment(format!("cannot write {}", path.display()))
             .why(error.to_string())
-            .next("choose another file with --output FILE")
+            .next("choose another file (--output FILE)")
+            .field("output")
     };
     std::fs::File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot)
 }

@@ -54,8 +54,7 @@ pub fn draft(file: &Path, shown: &str) -> Result<Draft, Failure> {
     }
     if draft.services.is_empty() {
         return Err(Failure::request(format!("{shown} has no process types"))
-            .why("such as: web: gunicorn -b 127.0.0.1:$PORT app:app")
-            .next("name another file, or draft from running services: faultloom init --attach"));
+            .why("such as: web: gunicorn -b 127.0.0.1:$PORT app:app"));
     }
     let web = draft.services.iter().find(|service| service.name == "web" && !service.listens.is_empty());
     draft.entry =

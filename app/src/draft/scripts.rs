@@ -39,8 +39,7 @@ pub fn draft(folder: &Path, shown: &str, from_target: &str) -> Result<Draft, Fai
     }
     if draft.services.is_empty() {
         return Err(Failure::request(format!("{shown} has no compose file, no Procfile and no start scripts"))
-            .why("start scripts end with .sh or begin with #!, such as start-api.sh")
-            .next("name another folder, or draft from running services: faultloom init --attach"));
+            .why("start scripts end with .sh or begin with #!, such as start-api.sh"));
     }
     Ok(draft)
 }

@@ -23,11 +23,13 @@ pub struct Failure {
     pub what: String,
     pub why: Option<String>,
     pub next: Option<String>,
+    /// The field of a use case's spec that is wrong, with dots between nested names: `judge.errors`.
+    pub field: Option<&'static str>,
 }
 
 impl Failure {
     pub fn new(family: Family, what: impl Into<String>) -> Failure {
-        Failure { family, what: what.into(), why: None, next: None }
+        Failure { family, what: what.into(), why: None, next: None, field: None }
     }
 
     pub fn request(what: impl Into<String>) -> Failure {
@@ -49,6 +51,11 @@ impl Failure {
 
     pub fn next(mut self, next: impl Into<String>) -> Failure {
         self.next = Some(next.into());
+        self
+    }
+
+    pub fn field(mut self, field: &'static str) -> Failure {
+        self.field = Some(field);
         self
     }
 

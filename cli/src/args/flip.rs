@@ -253,7 +253,7 @@ mod tests {
 
     fn resolved(words: &[&str]) -> Result<Spec, Failure> {
         match Args::try_parse_from(["faultloom", "flip"].iter().chain(words)).unwrap().command {
-            Command::Flip(args) => args.spec().resolve(),
+            Command::Flip(args) => args.spec().resolve(&app::Context::new(".faultloom")),
             _ => unreachable!("the verb is flip"),
         }
     }
@@ -273,24 +273,34 @@ mod tests {
             resolved(&["--variant", "b=true 'x y' \"\"", "--types", "cf,rreg,cf", "-n", "5", "--", "true"]).unwrap();
         assert_eq!(spec.variants[1].program.argv[1..], ["x y", ""]);
         assert_eq!(spec.draw.types, [(FlipType::Cf, 5), (FlipType::Rreg, 5)]);
-        for (words, why) in [
-            (vec!["--variant", "true=true", "--", "true"], "two variants are named 'true'"),
-            (vec!["--variant", "x", "--", "true"], "NAME=COMMAND"),
-            (vec!["--variant", "x=true 'y", "--", "true"], "not closed"),
-            (vec![], "no program to flip bits in"),
-            (vec!["--", "no-such-program"], "no program"),
-            (vec!["--stdin", "/no/such", "--", "true"], "is not a file"),
-            (vec!["--env", "x", "--", "true"], "NAME=VALUE"),
-            (vec!["--external", "true", "--replay", "/dev/null", "--server", "localhost"], "is not HOST:PORT"),
-            (vec!["--protocol", "http", "--", "true"], "no protocol 'http'"),
-            (vec!["--protocol", "dns", "--error", "x", "--", "true"], "--error is for lines"),
+        for (words, why, field) in [
+            (vec!["--variant", "true=true", "--", "true"], "two variants are named 'true'", Some("variants")),
+            (vec!["--variant", "x", "--", "true"], "NAME=COMMAND", Some("variants")),
+            (vec!["--variant", "x=true 'y", "--", "true"], "not closed", Some("variants")),
+            (vec![], "no program to flip bits in", Some("program")),
+            (vec!["--", "no-such-program"], "no program", None),
+            (vec!["--stdin", "/no/such", "--", "true"], "is not a file", None),
+            (vec!["--env", "x", "--", "true"], "NAME=VALUE", Some("env")),
+            (
+                vec!["--external", "true", "--replay", "/dev/null", "--server", "localhost"],
+                "is not HOST:PORT",
+                Some("external.server"),
+            ),
+            (vec!["--protocol", "http", "--", "true"], "no protocol 'http'", None),
+            (
+                vec!["--protocol", "dns", "--error", "x", "--", "true"],
+                "are for the protocol 'lines'",
+                Some("judge.errors"),
+            ),
             (
                 vec!["--reply", "0", "--exhaustive", "--types", "CF,ASC", "--", "true"],
                 "ASC cannot be tried exhaustively",
+                None,
             ),
         ] {
             let failure = resolved(&words).unwrap_err();
             assert!(failure.to_string().contains(why) && failure.exit() == model::Exit::Usage, "{failure}");
+            assert_eq!(failure.field, field, "{failure}");
         }
     }
 }

@@ -6,8 +6,10 @@ use crate::commands::map_hosts::AllowedHosts;
 use crate::context::Context;
 use crate::render::map as render;
 use agent::stores::DATABASE;
-use app::kinds::map::draw::{self, ChangedMap, DrawnMap, MapDirection, MapSpec, Observed, Range, Source, range_text};
-use app::kinds::map::recorded_calls::{self, ComparedRun};
+use app::kinds::map::{
+    self as use_case, BesideSpec, ChangedMap, ChangedSinceSpec, ComparedRun, DrawnMap, MapDirection, MapSpec, Range,
+    Source, range_text,
+};
 use app::spec::Version;
 use app::text::{grouped, plural, printable, quoted};
 use app::time_arg::now_ms;
@@ -24,41 +26,48 @@ pub async fn map(context: &Context, args: &MapArgs) -> Result<Exit, Failure> {
     if context.common.json && (args.dot || args.mermaid) {
         return Err(Failure::request("--json, --dot and --mermaid exclude each other").next("choose one of them"));
     }
-    let spec = spec(context, args)?;
-    let observed = draw::observe(context, &spec.source, spec.range, &AllowedHosts).await?;
+    let now_ms = now_ms();
+    let range = range(&args.range, now_ms)?;
+    let source = source(context, &args.origin);
     if let Some(then) = args.range.changed_since {
-        let earlier = spec.range.ending_at(then.ms(now_ms()));
-        let before = draw::observe(context, &spec.source, earlier, &AllowedHosts).await?;
-        let changed = draw::compare_ranges(&spec, &before, &observed)?;
-        print_changed(context, &before, &observed, &changed);
-        return Ok(Exit::Pass);
+        let before = range.ending_at(then.ms(now_ms));
+        let spec = ChangedSinceSpec {
+            version: Version,
+            of: args.of.clone(),
+            direction: direction(args),
+            hops: args.hops,
+            by: args.by.by(),
+            before,
+            after: range,
+            source,
+        };
+        print_changed(context, &use_case::changed_since(context, &spec, &AllowedHosts).await?);
+    } else if let Some(run) = args.beside.clone() {
+        let spec = BesideSpec { version: Version, run, range, source };
+        print_compared(context, args, &use_case::beside(context, &spec, &AllowedHosts).await?);
+    } else {
+        let spec = MapSpec {
+            version: Version,
+            of: args.of.clone(),
+            direction: direction(args),
+            hops: args.hops,
+            by: args.by.by(),
+            range,
+            source,
+            resolve: args.resolve,
+            save: args.save,
+        };
+        print_drawn(context, args, &use_case::draw(context, &spec, &AllowedHosts).await?);
     }
-    if let Some(run) = &args.beside {
-        let compared = recorded_calls::compare(context, &observed, run).await?;
-        print_compared(context, args, &compared);
-        return Ok(Exit::Pass);
-    }
-    let drawn = draw::draw(context, &spec, observed).await?;
-    print_drawn(context, args, &drawn);
     Ok(Exit::Pass)
 }
 
-fn spec(context: &Context, args: &MapArgs) -> Result<MapSpec, Failure> {
-    Ok(MapSpec {
-        version: Version,
-        of: args.of.clone(),
-        direction: match (args.depends_on, args.depended_by) {
-            (true, _) => MapDirection::DependsOn,
-            (_, true) => MapDirection::DependedBy,
-            _ => MapDirection::Both,
-        },
-        hops: args.hops,
-        by: args.by.by(),
-        range: range(&args.range, now_ms())?,
-        source: source(context, &args.origin),
-        resolve: args.resolve,
-        save: args.save,
-    })
+fn direction(args: &MapArgs) -> MapDirection {
+    match (args.depends_on, args.depended_by) {
+        (true, _) => MapDirection::DependsOn,
+        (_, true) => MapDirection::DependedBy,
+        _ => MapDirection::Both,
+    }
 }
 
 fn range(range: &RangeArgs, now_ms: i64) -> Result<Range, Failure> {
@@ -124,21 +133,19 @@ fn foot(context: &Context, args: &MapArgs, drawn: &DrawnMap) -> String {
     format!("{covered}\nnext: {next}")
 }
 
-fn print_changed(context: &Context, before: &Observed, after: &Observed, changed: &ChangedMap) {
+fn print_changed(context: &Context, changed: &ChangedMap) {
+    let (before, after) = (&changed.before_slice, &changed.after_slice);
     if context.common.json {
         let times = |slice: &Slice| json!({"from_ms": slice.from_ms, "to_ms": slice.to_ms});
-        println!(
-            "{}",
-            json!({"before": times(&before.slice), "after": times(&after.slice), "changes": changed.changes})
-        );
+        println!("{}", json!({"before": times(before), "after": times(after), "changes": changed.changes}));
         return;
     }
     print!("{}", render::differences(&changed.before, &changed.after, &changed.changes));
     println!(
         "{} between {} and {}",
         plural(changed.changes.len() as u64, "difference"),
-        range_text(&before.slice),
-        range_text(&after.slice)
+        range_text(before),
+        range_text(after)
     );
     print_remarks(&changed.remarks);
 }

@@ -1,6 +1,6 @@
 //! Maps from the agents of other hosts.
 
-use app::kinds::map::draw::{HostQuery, Observed, Observing, Range};
+use app::kinds::map::{HostQuery, Observed, Observing, Range};
 use fleet::AllowList;
 use model::Failure;
 use std::path::Path;

@@ -57,7 +57,8 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     let result = runtime.block_on(async {
         // the other verbs leave nothing behind: a signal ends them at once
         if let Some(on_interrupt) = on_interrupt(&args.command, target) {
-            tokio::spawn(crate::signals::cancel_on_interrupt(context.cancel.clone(), on_interrupt));
+            let stop = crate::signals::stop_signal()?;
+            tokio::spawn(crate::signals::cancel_on_interrupt(context.cancel.clone(), stop, on_interrupt));
         }
         match args.command {
             Command::Up(args) => up::up(&context, &args).await,
@@ -99,12 +100,12 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
     result
 }
 
-/// What Ctrl-C does to verbs that start or hold something. None: its default action.
+/// What Ctrl-C does to verbs that start, hold or wait for something. None: its default action.
 fn on_interrupt(command: &Command, target: bool) -> Option<OnInterrupt> {
     match command {
         // finished work is stored, and they can be resumed
         Command::Sweep(_) | Command::Flip(_) => Some(OnInterrupt::CancelThenExit),
-        Command::Up(_) => Some(OnInterrupt::Cancel),
+        Command::Up(_) | Command::Map(_) => Some(OnInterrupt::Cancel),
         Command::Record(args) if !args.discover => Some(OnInterrupt::Cancel),
         Command::Doctor if target => Some(OnInterrupt::Cancel),
         _ => None,

@@ -84,7 +84,7 @@ fn line(event: &Event) -> Option<String> {
         Progress::SpaceFinished { space } => space_line(space),
         Progress::VariantFinished { variant } => format!(" ✓ {}", flip::sentence(variant)),
         Progress::Step { message } => format!("   {message}"),
-        Progress::Counts { .. } => return None,
+        Progress::RangeObserved { .. } | Progress::Counts { .. } => return None,
     })
 }
 

@@ -60,3 +60,26 @@ pub(crate) fn remove_cases(dir: &RunDir, space: usize) -> Result<(), Failure> {
     }
     dir.write(CASES, &bytes).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A resumed sweep reads these names in the causes that earlier versions stored.
+    #[test]
+    fn causes_of_0_1_0_are_read_and_written_as_before() {
+        let runs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../app/tests/stores/0.1.0-findings/runs");
+        let files = std::fs::read_dir(runs).unwrap().map(|run| run.unwrap().path().join(CAUSES));
+        let [file] = &files.filter(|file| file.exists()).collect::<Vec<_>>()[..] else { panic!("one sweep") };
+        let text = std::fs::read_to_string(file).unwrap();
+        let causes: Vec<BehaviorCause> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut failed: Vec<String> =
+            causes.iter().map(|c| format!("{} → {}", c.cause.failed.caller, c.cause.failed.callee)).collect();
+        failed.sort_unstable();
+        failed.dedup();
+        assert_eq!(failed, ["cart → stock", "front → cart"]);
+        assert!(causes.iter().all(|cause| cause.fingerprint > 0));
+        let written: String = causes.iter().map(|c| serde_json::to_string(c).unwrap() + "\n").collect();
+        assert_eq!(written, text);
+    }
+}

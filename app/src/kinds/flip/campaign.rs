@@ -30,7 +30,7 @@ pub struct FinishedCampaign {
 /// # Errors
 /// Request for a wrong spec, environment without a sandbox or if the program cannot run, aborted if canceled.
 pub async fn flip(context: &Context, spec: &FlipSpec) -> Result<FinishedCampaign, Failure> {
-    let spec = spec.resolve()?;
+    let spec = spec.resolve(context)?;
     let store = context.store().await?;
     let (run, dir) = begin(context, &store, &spec).await?;
     run_variants(context, &store, run, dir, &spec).await
@@ -43,12 +43,12 @@ pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<FinishedCamp
     let id = run.id.short();
     let spec = spec_of(&run)?;
     if run.verdict.is_some() {
-        return Err(Failure::request(format!("run {id} is finished")).next(format!("faultloom show {id}")));
+        return Err(Failure::request(format!("run {id} is finished")).next(format!("{} {id}", context.command("show"))));
     }
     if spec.live.is_some() {
         return Err(Failure::request(format!("run {id} flipped bits in a running process and cannot be resumed"))
             .why("the process has changed since then")
-            .next("faultloom flip live PID starts over"));
+            .next(format!("{} live PID starts over", context.command("flip"))));
     }
     let dir = store.dir(run.id).lock()?;
     run_variants(context, &store, run, dir, &spec).await

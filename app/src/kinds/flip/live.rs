@@ -79,7 +79,7 @@ pub struct LiveFlips {
 pub async fn live(context: &Context, spec: &LiveSpec) -> Result<LiveFlips, Failure> {
     check_allowed(spec.pid)?;
     let process = Process::of(spec.pid)?;
-    check_consent(spec, &process)?;
+    check_consent(context, spec, &process)?;
     let store = context.store().await?;
     let resolved = resolve(spec, &process);
     let (run, dir) = begin(context, &store, &resolved).await?;
@@ -110,18 +110,20 @@ pub async fn live(context: &Context, spec: &LiveSpec) -> Result<LiveFlips, Failu
     Ok(LiveFlips { finished, was_stopped })
 }
 
-fn check_consent(spec: &LiveSpec, process: &Process) -> Result<(), Failure> {
+fn check_consent(context: &Context, spec: &LiveSpec, process: &Process) -> Result<(), Failure> {
     if spec.may_corrupt {
         return Ok(());
     }
+    let flip = context.command("flip");
     let check = spec.check.as_ref().map_or(String::new(), |check| format!(" --check {}", quoted(check)));
     Err(Failure::request(format!("process {} ({}) would be corrupted", spec.pid, printable(&process.line())))
         .why("nothing is contained and nothing can be undone: its data, its files and its clients may be damaged")
         .next(format!(
-            "faultloom flip live {} --yes-corrupt-it{check}\n        or, in a contained copy: faultloom flip --replay INPUT -- {}",
+            "{flip} live {} --yes-corrupt-it{check}\n        or, in a contained copy: {flip} --replay INPUT -- {}",
             spec.pid,
             quoted(&process.program.display().to_string())
-        )))
+        ))
+        .field("may_corrupt"))
 }
 
 /// The process with a pid.

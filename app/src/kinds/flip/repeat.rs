@@ -103,7 +103,7 @@ impl Found {
 }
 
 async fn find(context: &Context, injection: &str) -> Result<Found, Failure> {
-    let (run, name, id) = parse(injection)?;
+    let (run, name, id) = parse(context, injection)?;
     let store = context.store().await?;
     let run = store.find(run).await?;
     let spec = spec_of(&run)?;
@@ -115,14 +115,17 @@ async fn find(context: &Context, injection: &str) -> Result<Found, Failure> {
             run.id.short()
         ))
         .why("a running process is never twice in the same state; `show` lists what was hit")
-        .next(format!("flips that can be repeated, in a copy of it: faultloom flip --replay INPUT -- {program}")));
+        .next(format!(
+            "flips that can be repeated, in a copy of it: {} --replay INPUT -- {program}",
+            context.command("flip")
+        )));
     }
     let variant = variant(&spec, name)?;
     Ok(Found { dir: store.dir(run.id), spec, variant, id })
 }
 
 /// `RUN:ID` or `RUN:VARIANT:ID`.
-fn parse(text: &str) -> Result<(&str, Option<&str>, u32), Failure> {
+fn parse<'a>(context: &Context, text: &'a str) -> Result<(&'a str, Option<&'a str>, u32), Failure> {
     let parts: Vec<&str> = text.split(':').collect();
     let (run, name, id) = match parts.as_slice() {
         [run, id] => (*run, None, *id),
@@ -132,7 +135,8 @@ fn parse(text: &str) -> Result<(&str, Option<&str>, u32), Failure> {
     let id = id.parse().ok().filter(|_| !run.is_empty());
     id.map(|id| (run, name, id)).ok_or_else(|| {
         Failure::request(format!("'{text}' is not RUN:ID or RUN:VARIANT:ID"))
-            .next("such as: faultloom flip replay last:17")
+            .next(format!("such as: {} replay last:17", context.command("flip")))
+            .field("injection")
     })
 }
 
@@ -155,13 +159,15 @@ fn variant(spec: &Spec, name: Option<&str>) -> Result<u32, Failure> {
 #[cfg(test)]
 mod tests {
     use super::parse;
+    use crate::Context;
 
     #[test]
     fn an_injection_is_named_by_its_run() {
-        assert_eq!(parse("last:17").unwrap(), ("last", None, 17));
-        assert_eq!(parse("a1b2:mc:0").unwrap(), ("a1b2", Some("mc"), 0));
+        let context = Context::new(".faultloom");
+        assert_eq!(parse(&context, "last:17").unwrap(), ("last", None, 17));
+        assert_eq!(parse(&context, "a1b2:mc:0").unwrap(), ("a1b2", Some("mc"), 0));
         for text in ["", "17", "last", "last:x", ":1", "a:b:c:1", "last:-1"] {
-            assert_eq!(parse(text).unwrap_err().exit(), model::Exit::Usage, "{text}");
+            assert_eq!(parse(&context, text).unwrap_err().exit(), model::Exit::Usage, "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The spec of a campaign of flips, and its resolution into the spec that is stored and run.
 
-use crate::register_schema;
 use crate::spec::Version;
+use crate::{Context, register_schema};
 use ::campaign::spec::counts_for_width;
 use ::campaign::{External, Judge, Rules, Spec, VariantSpec};
 use bit_flips::engine_messages::{Draw, Limits, Program, Replay, Sites, Stepper};
@@ -177,9 +177,11 @@ impl FlipSpec {
     ///
     /// # Errors
     /// Request: a program, file or name that does not exist, or options that exclude each other.
-    pub fn resolve(&self) -> Result<Spec, Failure> {
+    pub fn resolve(&self, context: &Context) -> Result<Spec, Failure> {
         let rules = rules(&self.judge)?;
-        let variants = commands(self)?.into_iter().map(|(name, argv)| VariantSpec::new(name, program(self, argv)?));
+        let variants = commands(context, self)?
+            .into_iter()
+            .map(|(name, argv)| VariantSpec::new(name, program(context, self, argv)?));
         let variants = variants.collect::<Result<Vec<_>, Failure>>()?;
         let external = self.external.as_ref().map(|external| External {
             command: external.command.clone(),
@@ -207,9 +209,9 @@ fn rules(judge: &JudgeSpec) -> Result<Rules, Failure> {
     };
     Judge::new(&rules)?;
     if !rules.errors.is_empty() && rules.protocol != "lines" {
-        return Err(
-            Failure::request("--error is for lines").why(format!("{} has error messages of its own", rules.protocol))
-        );
+        return Err(Failure::request("prefixes of error messages (--error) are for the protocol 'lines'")
+            .why(format!("{} has error messages of its own", rules.protocol))
+            .field("judge.errors"));
     }
     Ok(rules)
 }
@@ -226,20 +228,23 @@ fn draw(spec: &DrawSpec) -> Draw {
 }
 
 /// The names and commands of all variants, the one after `--` first.
-fn commands(spec: &FlipSpec) -> Result<Vec<(String, Vec<String>)>, Failure> {
+fn commands(context: &Context, spec: &FlipSpec) -> Result<Vec<(String, Vec<String>)>, Failure> {
     let server = spec.external.as_ref().and_then(|external| external.server.as_ref());
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     match (spec.program.first(), server) {
         (Some(_), Some(_)) => {
-            return Err(Failure::request("--server is a server that runs already: it excludes a program"));
+            return Err(
+                Failure::request("a server that runs already (--server) excludes a program").field("external.server")
+            );
         }
         (Some(program), None) => commands.push((file_name(program), spec.program.clone())),
         (None, Some(server)) => {
             let port =
                 server.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
             if !matches!(port, Some(Ok(1..))) {
-                return Err(Failure::request(format!("--server '{server}' is not HOST:PORT"))
-                    .next("such as --server 127.0.0.1:11211"));
+                return Err(Failure::request(format!("the server '{server}' is not HOST:PORT"))
+                    .next("such as 127.0.0.1:11211")
+                    .field("external.server"));
             }
             return Ok(vec![(server.clone(), Vec::new())]);
         }
@@ -247,25 +252,29 @@ fn commands(spec: &FlipSpec) -> Result<Vec<(String, Vec<String>)>, Failure> {
     }
     for text in &spec.variants {
         let (name, command) = text.split_once('=').ok_or_else(|| {
-            Failure::request(format!("--variant '{text}' is not NAME=COMMAND"))
-                .next("such as --variant hardened=./server-hardened")
+            Failure::request(format!("the variant '{text}' is not NAME=COMMAND"))
+                .next("such as hardened=./server-hardened")
+                .field("variants")
         })?;
         let argv = shell_words::split(command)
-            .map_err(|_| Failure::request(format!("--variant '{text}': a quote is not closed")))?;
+            .map_err(|_| Failure::request(format!("the variant '{text}': a quote is not closed")).field("variants"))?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || !name.chars().all(fits) || argv.is_empty() {
-            return Err(Failure::request(format!("--variant '{text}' is not NAME=COMMAND"))
-                .why("a name has letters, digits, '.', '_' or '-'"));
+            return Err(Failure::request(format!("the variant '{text}' is not NAME=COMMAND"))
+                .why("a name has letters, digits, '.', '_' or '-'")
+                .field("variants"));
         }
         commands.push((name.to_owned(), argv));
     }
     if commands.is_empty() {
-        return Err(Failure::request("no program to flip bits in").next("faultloom flip -- ./program ARGUMENTS"));
+        return Err(Failure::request("no program to flip bits in")
+            .next(format!("{} -- ./program ARGUMENTS", context.command("flip")))
+            .field("program"));
     }
     let mut names: Vec<&str> = commands.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     match names.windows(2).find(|two| two[0] == two[1]) {
-        Some(two) => Err(Failure::request(format!("two variants are named '{}'", two[0]))),
+        Some(two) => Err(Failure::request(format!("two variants are named '{}'", two[0])).field("variants")),
         None => Ok(commands),
     }
 }
@@ -274,9 +283,9 @@ fn file_name(program: &str) -> String {
     Path::new(program).file_name().map_or_else(|| program.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-fn program(spec: &FlipSpec, mut argv: Vec<String>) -> Result<Program, Failure> {
+fn program(context: &Context, spec: &FlipSpec, mut argv: Vec<String>) -> Result<Program, Failure> {
     if let Some(name) = argv.first_mut() {
-        let path = executable(name)?;
+        let path = executable(context, name)?;
         *name = path
             .into_os_string()
             .into_string()
@@ -311,7 +320,7 @@ fn env(variables: &[String]) -> Result<Vec<(String, String)>, Failure> {
         let (name, value) = text
             .split_once('=')
             .filter(|(name, _)| !name.is_empty())
-            .ok_or_else(|| Failure::request(format!("--env '{text}' is not NAME=VALUE")))?;
+            .ok_or_else(|| Failure::request(format!("the variable '{text}' (--env) is not NAME=VALUE")).field("env"))?;
         env.retain(|(other, _)| other != name);
         env.push((name.to_owned(), value.to_owned()));
     }
@@ -324,7 +333,7 @@ fn file(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Resolved as a shell does. Links are not followed, because some programs depend on the name by which they are called.
-fn executable(name: &str) -> Result<PathBuf, Failure> {
+fn executable(context: &Context, name: &str) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::PermissionsExt;
     let is_program = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -337,5 +346,5 @@ fn executable(name: &str) -> Result<PathBuf, Failure> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(is_program)
-        .ok_or_else(|| missing().next(format!("name it by its path: faultloom flip -- ./{name}")))
+        .ok_or_else(|| missing().next(format!("name it by its path: {} -- ./{name}", context.command("flip"))))
 }

@@ -1,7 +1,16 @@
 //! Maps: dependencies between processes, as observed over a range of time.
 
-pub mod draw;
-pub mod recorded_calls;
+mod beside;
+mod changed_since;
+mod draw;
+mod part;
+mod source;
+
+pub use beside::{BesideSpec, ComparedRun, beside};
+pub use changed_since::{ChangedMap, ChangedSinceSpec, changed_since};
+pub use draw::{DrawnMap, MapSpec, draw};
+pub use part::MapDirection;
+pub use source::{HostQuery, Observed, Observing, Range, Source, range_text};
 
 use crate::kind::{Difference, RunKind, Selection, StoredRun, Traces};
 use crate::view::{Block, View};

@@ -64,7 +64,7 @@ impl RunKind for Recording {
 
     fn traces(&self, context: &Context, stored: &StoredRun, selection: Selection) -> Result<Traces, Failure> {
         if let Selection::Bug(_) = selection {
-            return Err(Failure::request("--bug is for sweeps, this is a recording").next(format!(
+            return Err(Failure::request("only a sweep has bugs (--bug), and this is a recording").next(format!(
                 "{} {}",
                 context.command("export"),
                 stored.run.id.short()

@@ -75,7 +75,7 @@ pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failu
         junit::check_writable(path)?;
     }
     let store = context.store().await?;
-    let (stored, stored_spec) = stored_sweep(&store, &spec.run).await?;
+    let (stored, stored_spec) = stored_sweep(context, &store, &spec.run).await?;
     let session = TargetSession::open(context).await?;
     let options = Options { concurrency: spec.concurrency, junit: spec.junit.as_deref() };
     let result = run_spaces(context, &session, &store, stored, &stored_spec, options).await;
@@ -83,14 +83,14 @@ pub async fn resume(context: &Context, spec: &ResumeSpec) -> Result<Swept, Failu
     result
 }
 
-async fn stored_sweep(store: &Store, text: &str) -> Result<(StoredRun, StoredSpec), Failure> {
+async fn stored_sweep(context: &Context, store: &Store, text: &str) -> Result<(StoredRun, StoredSpec), Failure> {
     let run = store.find(text).await?;
     let id = run.id.short();
     if run.kind != NAME {
         return Err(Failure::request(format!("run {id} is not a sweep")));
     }
     if run.verdict.is_some() {
-        return Err(Failure::request(format!("run {id} is finished")).next(format!("faultloom show {id}")));
+        return Err(Failure::request(format!("run {id} is finished")).next(format!("{} {id}", context.command("show"))));
     }
     let spec = serde_json::from_value(run.spec.clone())
         .map_err(|e| Failure::environment(format!("run {id} cannot be resumed: {e}")))?;
@@ -207,14 +207,16 @@ async fn reference(context: &Context, sweeper: &Sweeper) -> Result<Trace, Failur
     }
     if let Some(reason) = sweeper.oracle.violation(&reply) {
         return Err(Failure::unknown(format!("the request fails without any fault: {reason}"))
-            .next("fix that first, or name the accepted status codes with --expect-status"));
+            .next("fix that first, or name the accepted status codes (--expect-status)")
+            .field("expect.expect_status"));
     }
     if let (Some(status @ 400..), false, requests::Transport::Http) =
         (reply.status(), sweeper.oracle.has_expected_statuses(), sweeper.spec.transport)
     {
         return Err(Failure::unknown(format!("the request is refused without any fault: status {status}"))
             .why("a sweep of a refused request finds nothing")
-            .next("fix the request, or accept this status with --expect-status"));
+            .next("fix the request, or accept this status (--expect-status)")
+            .field("expect.expect_status"));
     }
     if reply.trace.walk().is_empty() {
         return Err(Failure::unknown("the request makes no call that could be faulted")

@@ -88,7 +88,8 @@ impl SweepSpec {
         let services: Vec<String> = session.services();
         if spaces.contains(&SpaceKind::AllServices) && services.is_empty() {
             return Err(Failure::request("the space 'all-services' needs a target file that names them")
-                .next("give one with -t FILE, or use --space services"));
+                .next("name a target file (-t FILE), or use the space 'services'")
+                .field("spaces"));
         }
         let arguments = self.request.arguments(&self.expect, &request);
         let record = format!("{} {arguments}", context.command("record")).trim_end().to_owned();
@@ -100,7 +101,9 @@ impl SweepSpec {
         for text in &self.spaces {
             let names = || SpaceKind::ALL.map(SpaceKind::as_str).join(", ");
             spaces.push(SpaceKind::parse(text).ok_or_else(|| {
-                Failure::request(format!("there is no space '{text}'")).why(format!("spaces: {}", names()))
+                Failure::request(format!("there is no space '{text}'"))
+                    .why(format!("spaces: {}", names()))
+                    .field("spaces")
             })?);
         }
         if spaces.is_empty() {
@@ -116,13 +119,17 @@ impl SweepSpec {
 /// `unavailable`, `status 13`, `delay 200ms`.
 fn effect(text: &str) -> Result<Effect, Failure> {
     let fault: model::Fault = format!("* {text}").parse().map_err(|e: model::FaultTextError| {
-        Failure::request(format!("'{text}' is not a kind of fault")).why(e.to_string())
+        Failure::request(format!("'{text}' is not a kind of fault")).why(e.to_string()).field("kinds")
     })?;
     if fault.selector != model::Selector::default() || !fault.after.is_empty() || fault.max_fires != 0 || fault.nth != 0
     {
         return Err(Failure::request(format!("'{text}' is more than a kind of fault"))
             .why("a sweep decides by itself when its faults fire")
-            .next(format!("-k {}; for one fault with its conditions: record --fault", fault.kind.as_str())));
+            .next(format!(
+                "name only its kind: '{}'; a recording takes one fault with its conditions",
+                fault.kind.as_str()
+            ))
+            .field("kinds"));
     }
     Ok(Effect { kind: fault.kind, arg: fault.arg })
 }

@@ -2,6 +2,7 @@
 
 mod contract;
 mod guide;
+mod old_store;
 mod opening;
 #[cfg(feature = "postgres")]
 mod plans;

@@ -44,7 +44,7 @@ impl From<Result<Injection, Failure>> for HelperReply {
     fn from(result: Result<Injection, Failure>) -> HelperReply {
         match result {
             Ok(injection) => HelperReply::Flipped(Box::new(injection)),
-            Err(Failure { family, what, why, next }) => {
+            Err(Failure { family, what, why, next, field: _ }) => {
                 HelperReply::Refused { what, why, next, request: family == Family::Request }
             }
         }

@@ -1,32 +1,50 @@
 //! Compares the sockets of a target with the calls that a run recorded.
 
-use super::draw::Observed;
-use crate::Context;
+use super::source::{HostQuery, Range, Source, observe};
 use crate::kind::{self, Selection, StoredRun};
 use crate::socket_comparison::{self, SocketComparison};
+use crate::spec::Version;
+use crate::{Context, register_schema};
 use map::{By, Map, RecordedCalls};
 use model::trace::{Call, Trace};
 use model::{Failure, RunId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use target::{Sdk, Target};
+
+/// A run to compare with the sockets of its target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BesideSpec {
+    pub version: Version<1>,
+    /// Its id (any unambiguous beginning or end), or `last`.
+    pub run: String,
+    pub range: Range,
+    pub source: Source,
+}
+
+register_schema!("map-beside", BesideSpec);
 
 pub struct ComparedRun {
     pub run: RunId,
     pub comparison: SocketComparison,
 }
 
-/// Stores the comparison with the run, for its report.
+/// Compares the calls of a run with the sockets, and stores the comparison with the run, for its report.
 ///
 /// # Errors
-/// Request, if there is no target file or the run recorded no requests.
-pub async fn compare(context: &Context, observed: &Observed, run: &str) -> Result<ComparedRun, Failure> {
+/// Environment if the source cannot be read, unknown if it has no data for this range, request if there is no target
+/// file or the run recorded no requests, aborted if canceled.
+pub async fn beside(context: &Context, spec: &BesideSpec, hosts: &dyn HostQuery) -> Result<ComparedRun, Failure> {
+    let observed = observe(context, &spec.source, spec.range, hosts).await?;
     let store = context.store().await?;
-    let run = store.find(run).await?;
+    let run = store.find(&spec.run).await?;
     let stored = StoredRun { dir: store.dir(run.id).lock()?, run };
     let target = target(context)?;
     let traces = kind::of(&stored.run)?.traces(context, &stored, Selection::All)?.traces;
     let mut map = Map::of(&observed.slice, By::Service);
-    map.graph.remarks.extend(observed.remarks.iter().cloned());
+    map.graph.remarks.extend(observed.remarks);
     let compared = map::compare(&map, &recorded_calls(&target, &traces));
     let comparison = SocketComparison { graph: compared.graph, rows: compared.rows };
     stored.dir.write_json(socket_comparison::FILE, &comparison)?;
@@ -36,12 +54,12 @@ pub async fn compare(context: &Context, observed: &Observed, run: &str) -> Resul
 fn target(context: &Context) -> Result<Target, Failure> {
     let file = context.target_file().ok_or_else(|| {
         Failure::request("a comparison needs the target file, which contains the ports of the services")
-            .next("name it with -t FILE")
+            .next("name it (-t FILE)")
     })?;
     Target::load(file)
 }
 
-pub fn recorded_calls(target: &Target, traces: &[Trace]) -> RecordedCalls {
+fn recorded_calls(target: &Target, traces: &[Trace]) -> RecordedCalls {
     let every = || traces.iter().flat_map(|t| std::iter::once(&t.entry).chain(t.walk()));
     // a call that did not reach its callee has only the caller's name for the callee; other calls map it to a service
     let names: BTreeMap<&str, &str> =
