@@ -40,7 +40,7 @@ impl RequestSpec {
                 .next("such as http://127.0.0.1:8080/ or grpc://127.0.0.1:7001/shop.Currency/Convert")
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refuse("a URL begins with http:// or grpc://"))?;
-        if let Some(c) = url.chars().find(|c| !is_url_character(*c)) {
+        if let Some(c) = invalid_character(url) {
             return Err(refuse(&format!("a URL must not contain {c:?}; write it as {}", percent_encoded(c))));
         }
         let transport = match scheme.to_ascii_lowercase().as_str() {
@@ -114,11 +114,15 @@ impl RequestSpec {
     }
 }
 
-/// Whether a URL may contain the character: those that the HTTP client sends, without characters that are invisible or
-/// reorder text. Braces are part of `{case}`.
-fn is_url_character(c: char) -> bool {
-    let is_sent = || format!("/{c}?{c}").parse::<http::uri::PathAndQuery>().is_ok();
-    c == '#' || (!c.is_whitespace() && !is_deceptive(c) && is_sent())
+/// The first character that the HTTP client would not send, or that is invisible or reorders text. A path and a query
+/// may contain different ones; braces are part of `{case}`.
+fn invalid_character(url: &str) -> Option<char> {
+    let url = url.split('#').next().unwrap_or_default();
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_sent = |before: &str, c: char| format!("{before}{c}").parse::<http::uri::PathAndQuery>().is_ok();
+    let invalid =
+        |text: &str, before: &str| text.chars().find(|c| c.is_whitespace() || is_deceptive(*c) || !is_sent(before, *c));
+    invalid(path, "/").or_else(|| invalid(query, "/?"))
 }
 
 fn percent_encoded(c: char) -> String {
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!((r.authority.as_str(), r.path.as_str(), r.method.as_str()), ("127.0.0.1:8080", "/cart?x=1", "GET"));
         assert_eq!(RequestSpec::parse("http://shop", "GET").unwrap().authority, "shop:80");
         assert_eq!(RequestSpec::parse("http://shop?x", "GET").unwrap().path, "/?x");
-        for path in ["/a{case}?b=\"c\"&d=[1]|2", "/größe", "/a%3Cb", "/a;b,c@d!$'()*+~:^`"] {
+        for path in ["/a{case}\"?b='c'&d=[1]|{2}?", "/größe", "/a%3Cb", "/a;b,c@d!$'()*+~:^`"] {
             assert_eq!(RequestSpec::parse(&format!("http://shop{path}#part"), "GET").unwrap().path, path);
         }
         assert_eq!(

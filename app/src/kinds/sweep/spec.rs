@@ -73,15 +73,15 @@ pub struct StoredSpec {
     pub record: String,
     /// Services of the target, for the space of all services.
     pub services: Vec<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u16>,
     /// Absolute, as are the paths below.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub junit: Option<PathBuf>,
     /// The target file, named or found.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<PathBuf>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<PathBuf>,
 }
 
