@@ -178,7 +178,7 @@ mod tests {
         assert_eq!((r.authority.as_str(), r.path.as_str(), r.method.as_str()), ("127.0.0.1:8080", "/cart?x=1", "GET"));
         assert_eq!(RequestSpec::parse("http://shop", "GET").unwrap().authority, "shop:80");
         assert_eq!(RequestSpec::parse("http://shop?x", "GET").unwrap().path, "/?x");
-        for path in ["/a{case}\"?b='c'&d=[1]|{2}?", "/größe", "/a%3Cb", "/a;b,c@d!$'()*+~:^`"] {
+        for path in ["/a{case}\"?b='c'&d=[1]|{2}?", "/größe", "/a%3Cb", "/a;b,c@d!$'()*+~:^"] {
             assert_eq!(RequestSpec::parse(&format!("http://shop{path}#part"), "GET").unwrap().path, path);
         }
         assert_eq!(
